@@ -1,0 +1,74 @@
+package seal_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"pgregory.net/rapid"
+)
+
+func ring(t *testing.T, setting string) *seal.Keyring {
+	t.Helper()
+	r, err := seal.ParseKeys(setting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSealedValueOpensOnlyForItsPurpose(t *testing.T) {
+	r := ring(t, seal.NewKey())
+	sealed := r.Seal("door-pin", []byte("482913"))
+	if bytes.Contains(sealed, []byte("482913")) {
+		t.Fatal("the sealed value shows its content")
+	}
+	if plain, err := r.Open("door-pin", sealed); err != nil || string(plain) != "482913" {
+		t.Fatalf("Open = %q, %v", plain, err)
+	}
+	if _, err := r.Open("refund-account", sealed); !errors.Is(err, seal.ErrSealed) {
+		t.Fatalf("another purpose: %v", err)
+	}
+	if bytes.Equal(sealed, r.Seal("door-pin", []byte("482913"))) {
+		t.Fatal("two seals of one value are equal")
+	}
+}
+
+func TestDamagedValueDoesNotOpen(t *testing.T) {
+	r := ring(t, seal.NewKey())
+	rapid.Check(t, func(t *rapid.T) {
+		sealed := r.Seal("p", rapid.SliceOf(rapid.Byte()).Draw(t, "plain"))
+		i := rapid.IntRange(0, len(sealed)-1).Draw(t, "at")
+		sealed[i] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		if _, err := r.Open("p", sealed); !errors.Is(err, seal.ErrSealed) {
+			t.Fatalf("bit flipped at %d: %v", i, err)
+		}
+	})
+	if _, err := r.Open("p", nil); !errors.Is(err, seal.ErrSealed) {
+		t.Fatalf("empty: %v", err)
+	}
+}
+
+func TestRotation(t *testing.T) {
+	older, newer := seal.NewKey(), seal.NewKey()
+	sealed := ring(t, older).Seal("p", []byte("x"))
+	both := ring(t, newer+", "+older)
+	if _, err := both.Open("p", sealed); err != nil {
+		t.Fatalf("the older key no longer opens: %v", err)
+	}
+	if both.Current(sealed) || !both.Current(both.Seal("p", nil)) {
+		t.Fatal("Current does not tell the sealing key")
+	}
+	if _, err := ring(t, newer).Open("p", sealed); !errors.Is(err, seal.ErrSealed) {
+		t.Fatalf("a ring without the key opened it: %v", err)
+	}
+}
+
+func TestBadKeysAreRefused(t *testing.T) {
+	for _, setting := range []string{"", "short", "c2hvcnQ=", seal.NewKey() + ","} {
+		if _, err := seal.ParseKeys(setting); err == nil {
+			t.Errorf("ParseKeys(%q) accepted", setting)
+		}
+	}
+}
