@@ -1,0 +1,38 @@
+package booking
+
+import "time"
+
+// DefaultHorizon is how far ahead customers may reserve where a branch sets
+// nothing else (decisions.md 2).
+const DefaultHorizon = 60 * 24 * time.Hour
+
+// BranchID identifies a branch in storage. Outside, the branch code does.
+type BranchID int32
+
+// A Branch is one location with its rooms, doors and opening hours.
+type Branch struct {
+	ID      BranchID
+	Code    string // English name; identifies the branch in the interface and on the wire
+	NameKo  string
+	NameEn  string
+	Address string
+	Phone   string
+
+	Zone     *time.Location // all local times of the branch are in it
+	Horizon  time.Duration  // how far ahead customers may reserve
+	Schedule Schedule
+
+	Rooms      []Room   // sorted by number
+	FrontDoors []string // devices, such as front_1
+	Revision   int64    // grows with every change of the branch
+}
+
+// Room returns the room with that number.
+func (b Branch) Room(no int) (Room, bool) {
+	for _, r := range b.Rooms {
+		if r.No == no {
+			return r, true
+		}
+	}
+	return Room{}, false
+}

@@ -1,0 +1,59 @@
+package booking
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// A Date is a day on the calendar, without a zone. It is comparable.
+type Date struct {
+	Year  int
+	Month time.Month
+	Day   int
+}
+
+// DateOf returns the day it is at t in the zone.
+func DateOf(t time.Time, zone *time.Location) Date {
+	year, month, day := t.In(zone).Date()
+	return Date{year, month, day}
+}
+
+// ParseDate reads YYYY-MM-DD. It returns ErrMalformedDate for anything else and
+// for days that are not on the calendar.
+func ParseDate(text string) (Date, error) {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return Date{}, fmt.Errorf("%w: %q", ErrMalformedDate, text)
+	}
+	return DateOf(t, time.UTC), nil
+}
+
+// String writes the date as YYYY-MM-DD.
+func (d Date) String() string {
+	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
+}
+
+// At returns the moment the clocks of the zone show that many minutes after
+// midnight. More than a day's 1440 minutes lead into the next day.
+func (d Date) At(minutes int, zone *time.Location) time.Time {
+	return time.Date(d.Year, d.Month, d.Day, 0, minutes, 0, 0, zone)
+}
+
+// Weekday returns the day of the week.
+func (d Date) Weekday() time.Weekday { return d.At(0, time.UTC).Weekday() }
+
+// AddDays returns the date n days later, or earlier if n is negative.
+func (d Date) AddDays(n int) Date {
+	d.Day += n
+	return DateOf(d.At(0, time.UTC), time.UTC)
+}
+
+// Before reports whether d is an earlier day than other.
+func (d Date) Before(other Date) bool {
+	return cmp.Or(
+		cmp.Compare(d.Year, other.Year),
+		cmp.Compare(d.Month, other.Month),
+		cmp.Compare(d.Day, other.Day),
+	) < 0
+}

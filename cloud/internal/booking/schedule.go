@@ -1,0 +1,180 @@
+package booking
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// minutesPerDay is the length of a day on the wall clock.
+const minutesPerDay = 24 * 60
+
+// WeeklyDayOff is the reason given to customers for a weekly day off.
+const WeeklyDayOff = "정기 휴무"
+
+// A Schedule says when a branch is open. The zero value is always open.
+type Schedule struct {
+	Week     [7]Day // by time.Weekday
+	Closures []Closure
+
+	ClosedOnHolidays bool
+	OpenHolidays     []Date // public holidays on which the branch opens even so
+
+	// Public holidays are declared and moved weeks ahead, so a branch can add
+	// to the table of [KoreanHoliday] and take away from it.
+	ExtraHolidays   map[Date]string // with their names
+	RemovedHolidays []Date
+}
+
+// A Day is what repeats every week.
+type Day struct {
+	Closed bool
+	Open   []ClockSpan // none: round the clock
+	Breaks []ClockSpan // in which nobody may be in a room
+}
+
+// A ClockSpan runs from one minute of a day up to another. To may lie past
+// midnight: 18:00-02:00 is 1080 to 1560 and belongs to the day it begins on.
+type ClockSpan struct {
+	From, To int
+}
+
+// A Closure closes a branch from one day to another, both included.
+type Closure struct {
+	From, To Date
+	Reason   string
+}
+
+// CalendarStatus is what the calendar shows for a day (interface.md, calendar).
+type CalendarStatus string
+
+// Statuses of a day in the calendar (decisions.md 3).
+const (
+	Available CalendarStatus = "available"
+	Closed    CalendarStatus = "closed"  // weekly day off, renovation
+	Holiday   CalendarStatus = "holiday" // closed because of a public holiday
+)
+
+// DayStatus is a day in the calendar. Reason is why the branch is closed, or
+// the name of the public holiday on which it is open; empty if there is none.
+type DayStatus struct {
+	Status CalendarStatus
+	Reason string
+}
+
+// Day returns the status of a day. Where a day is closed for several reasons the
+// most particular one is given: a closure, then a holiday, then the weekly day
+// off.
+func (s Schedule) Day(d Date) DayStatus {
+	for _, c := range s.Closures {
+		if !d.Before(c.From) && !c.To.Before(d) {
+			return DayStatus{Closed, c.Reason}
+		}
+	}
+	holiday, isHoliday := s.holiday(d)
+	switch {
+	case isHoliday && s.ClosedOnHolidays && !slices.Contains(s.OpenHolidays, d):
+		return DayStatus{Holiday, holiday}
+	case s.Week[d.Weekday()].Closed:
+		return DayStatus{Closed, WeeklyDayOff}
+	}
+	return DayStatus{Available, holiday}
+}
+
+func (s Schedule) holiday(d Date) (name string, ok bool) {
+	if name, ok := s.ExtraHolidays[d]; ok {
+		return name, true
+	}
+	if slices.Contains(s.RemovedHolidays, d) {
+		return "", false
+	}
+	return KoreanHoliday(d)
+}
+
+// Check returns nil if the interval lies wholly in open time. Otherwise it says
+// what its first slot outside meets: a [ClosedError], ErrBreak or ErrAfterHours.
+func (s Schedule) Check(i Interval, zone *time.Location) error {
+	for _, slot := range i.Slots() {
+		if err := s.checkSlot(slot, zone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BreakSlots returns the starts of the slots of the window that are a break.
+func (s Schedule) BreakSlots(window Interval, zone *time.Location) []time.Time {
+	return slices.DeleteFunc(window.Slots(), func(slot time.Time) bool {
+		return !errors.Is(s.checkSlot(slot, zone), ErrBreak)
+	})
+}
+
+// ClosedSlots returns the starts of the slots of the window on closed days and
+// outside the opening hours. A break is neither.
+func (s Schedule) ClosedSlots(window Interval, zone *time.Location) []time.Time {
+	return slices.DeleteFunc(window.Slots(), func(slot time.Time) bool {
+		err := s.checkSlot(slot, zone)
+		return err == nil || errors.Is(err, ErrBreak)
+	})
+}
+
+// checkSlot is the one place that decides whether a slot can be reserved. A
+// closed day is closed from midnight to midnight (decisions.md 3), whatever the
+// evening before would bring into it; and brings nothing into the day after.
+func (s Schedule) checkSlot(slot time.Time, zone *time.Location) error {
+	date := DateOf(slot, zone)
+	if status := s.Day(date); status.Status != Available {
+		return &ClosedError{Date: date, DayStatus: status}
+	}
+	local := slot.In(zone)
+	minute := 60*local.Hour() + local.Minute()
+
+	today := s.Week[date.Weekday()]
+	open := len(today.Open) == 0 || anyCovers(today.Open, minute)
+	onBreak := anyCovers(today.Breaks, minute)
+	if date := date.AddDays(-1); s.Day(date).Status == Available {
+		yesterday := s.Week[date.Weekday()]
+		open = open || anyCovers(yesterday.Open, minute+minutesPerDay)
+		onBreak = onBreak || anyCovers(yesterday.Breaks, minute+minutesPerDay)
+	}
+	switch {
+	case !open:
+		return ErrAfterHours
+	case onBreak:
+		return ErrBreak
+	}
+	return nil
+}
+
+func anyCovers(spans []ClockSpan, minute int) bool {
+	return slices.ContainsFunc(spans, func(c ClockSpan) bool {
+		return c.From <= minute && minute < c.To
+	})
+}
+
+// Validate returns an ErrInvalidSchedule that names the first span or closure
+// that makes no sense: spans begin on their day, last at most 24 hours, and lie
+// on ten-minute marks, so that no slot is half open.
+func (s Schedule) Validate() error {
+	for weekday, day := range s.Week {
+		for _, span := range slices.Concat(day.Open, day.Breaks) {
+			if !span.valid() {
+				return fmt.Errorf("%w: %s, minutes %d to %d", ErrInvalidSchedule, time.Weekday(weekday), span.From, span.To)
+			}
+		}
+	}
+	for _, c := range s.Closures {
+		if c.To.Before(c.From) {
+			return fmt.Errorf("%w: closure from %s to %s", ErrInvalidSchedule, c.From, c.To)
+		}
+	}
+	return nil
+}
+
+func (c ClockSpan) valid() bool {
+	const grid = int(SlotLength / time.Minute)
+	return 0 <= c.From && c.From < minutesPerDay &&
+		c.From < c.To && c.To <= c.From+minutesPerDay &&
+		c.From%grid == 0 && c.To%grid == 0
+}

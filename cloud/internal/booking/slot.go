@@ -1,0 +1,69 @@
+package booking
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SlotLength is the grain of all reservations (interface.md, Limits).
+const SlotLength = 10 * time.Minute
+
+const slotLayout = "200601021504"
+
+// A Slot is the ten minutes of a room that begin at Start.
+type Slot struct {
+	Room  int // room number
+	Start time.Time
+}
+
+// String writes the slot as the interface does, {room}-{YYYYMMDDHHmm} in the
+// zone of the branch.
+func (s Slot) String(zone *time.Location) string {
+	return strconv.Itoa(s.Room) + "-" + s.Start.In(zone).Format(slotLayout)
+}
+
+// ParseSlot reads what [Slot.String] writes and nothing else: no sign, no
+// leading zero, no local time that the zone skips. It returns ErrMalformedSlot,
+// or ErrOffGrid for a time between two ten-minute marks.
+func ParseSlot(text string, zone *time.Location) (Slot, error) {
+	room, start, _ := strings.Cut(text, "-")
+	no, err := strconv.Atoi(room)
+	if err != nil || no < 1 {
+		return Slot{}, fmt.Errorf("%w: room in %q", ErrMalformedSlot, text)
+	}
+	t, err := time.ParseInLocation(slotLayout, start, zone)
+	if err != nil {
+		return Slot{}, fmt.Errorf("%w: time in %q", ErrMalformedSlot, text)
+	}
+	s := Slot{Room: no, Start: t}
+	if s.String(zone) != text {
+		return Slot{}, fmt.Errorf("%w: %q", ErrMalformedSlot, text)
+	}
+	if !onGrid(t, zone) {
+		return Slot{}, fmt.Errorf("%w: %q", ErrOffGrid, text)
+	}
+	return s, nil
+}
+
+// SortSlots sorts by room number, then time, and returns the slots without
+// repetitions (decisions.md 3). Neighbours share a margin, so repetitions are
+// usual. Like [slices.Compact] it works in place.
+func SortSlots(slots []Slot) []Slot {
+	slices.SortFunc(slots, func(a, b Slot) int {
+		return cmp.Or(cmp.Compare(a.Room, b.Room), a.Start.Compare(b.Start))
+	})
+	return slices.CompactFunc(slots, func(a, b Slot) bool {
+		return a.Room == b.Room && a.Start.Equal(b.Start)
+	})
+}
+
+// onGrid reports whether the clock on the wall of the branch shows a ten-minute
+// mark. Not every zone is a multiple of ten minutes away from UTC.
+func onGrid(t time.Time, zone *time.Location) bool {
+	t = t.In(zone)
+	return t.Minute()%10 == 0 && t.Second() == 0 && t.Nanosecond() == 0
+}
