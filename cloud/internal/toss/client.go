@@ -1,0 +1,260 @@
+package toss
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// DefaultBaseURL is the provider's production address; test keys work there too.
+const DefaultBaseURL = "https://api.tosspayments.com"
+
+const (
+	dialTimeout     = 3 * time.Second
+	tlsTimeout      = 5 * time.Second
+	responseTimeout = 60 * time.Second // the provider's own advice for payment calls
+	callTimeout     = 65 * time.Second
+
+	// maxBody bounds an answer. A payment is about 3 KiB, a page of transactions
+	// about 300 KiB.
+	maxBody = 1 << 20
+
+	// maxIdempotencyKey is the provider's limit on the header.
+	maxIdempotencyKey = 300
+)
+
+// KeySet names the pair of keys a payment was made with. A payment must be read
+// and cancelled with the set that made it, so callers store the value with the
+// payment.
+type KeySet string
+
+const (
+	Widget KeySet = "widget" // the payment widget (secret key ..._gsk_...)
+	API    KeySet = "api"    // server calls: issuing virtual accounts (secret key ..._sk_...)
+)
+
+// Config is what a [Client] needs to know.
+type Config struct {
+	// BaseURL is scheme, host and optional path prefix; empty means [DefaultBaseURL].
+	// Plain http is taken for loopback only: the secret key travels in a header.
+	BaseURL string
+
+	WidgetSecretKey string
+	APISecretKey    string
+
+	// HTTPClient replaces the client with the time-outs recommended by the
+	// provider (dial 3 s, TLS 5 s, response 60 s, whole call 65 s).
+	HTTPClient *http.Client
+
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Client calls the provider. It is safe for concurrent use.
+type Client struct {
+	base    string
+	secrets map[KeySet]string
+	http    *http.Client
+	log     *slog.Logger
+}
+
+// New checks cfg and returns a client. Nothing is sent.
+func New(cfg Config) (*Client, error) {
+	base := cfg.BaseURL
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, fmt.Errorf("toss: base URL: %w", err)
+	}
+	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("toss: base URL %q is not scheme://host", u.Redacted())
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return nil, fmt.Errorf("toss: base URL %q: https is required outside loopback", base)
+	}
+	for set, key := range map[KeySet]string{Widget: cfg.WidgetSecretKey, API: cfg.APISecretKey} {
+		if key == "" {
+			return nil, fmt.Errorf("toss: secret key of key set %q is missing", set)
+		}
+		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == ':' || r > '~' }) {
+			return nil, fmt.Errorf("toss: secret key of key set %q holds a character no key has", set)
+		}
+	}
+	c := &Client{
+		base:    strings.TrimRight(base, "/"),
+		secrets: map[KeySet]string{Widget: cfg.WidgetSecretKey, API: cfg.APISecretKey},
+		http:    cfg.HTTPClient,
+		log:     cfg.Logger,
+	}
+	if c.http == nil {
+		c.http = newHTTPClient()
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func newHTTPClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	t.TLSHandshakeTimeout = tlsTimeout
+	t.ResponseHeaderTimeout = responseTimeout
+	t.MaxIdleConnsPerHost = 16
+	return &http.Client{
+		Transport: t,
+		Timeout:   callTimeout,
+		// The provider does not redirect; following one could replay a charge elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// call is one request to the provider.
+type call struct {
+	op             operation
+	keys           KeySet
+	method         string
+	path           string // with the leading slash, escaped
+	query          url.Values
+	idempotencyKey string // POST only
+	orderID        string // for the log, where known
+	body           any    // nil for GET
+}
+
+// do sends one call and decodes a 200 into out. Every error it returns is an *Error.
+func (c *Client) do(ctx context.Context, call call, out func([]byte) error) error {
+	start := time.Now()
+	err := c.roundTrip(ctx, call, out)
+
+	attrs := []slog.Attr{
+		slog.String("op", string(call.op)),
+		slog.String("orderId", call.orderID),
+		slog.Duration("took", time.Since(start)),
+	}
+	level := slog.LevelInfo
+	var e *Error
+	if errors.As(err, &e) {
+		level = slog.LevelWarn
+		if e.Class() == Misconfigured {
+			level = slog.LevelError
+		}
+		attrs = append(attrs,
+			slog.Int("status", e.HTTPStatus),
+			slog.String("code", e.Code),
+			slog.String("class", e.Class().String()),
+			slog.String("traceId", e.TraceID))
+		if e.Err != nil {
+			attrs = append(attrs, slog.Any("error", e.Err))
+		}
+	}
+	c.log.LogAttrs(ctx, level, "payment provider call", attrs...)
+	return err
+}
+
+func (c *Client) roundTrip(ctx context.Context, call call, out func([]byte) error) error {
+	req, err := c.request(ctx, call)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return &Error{op: call.op, Err: withoutURL(err)}
+	}
+	defer resp.Body.Close()
+
+	failure := &Error{op: call.op, HTTPStatus: resp.StatusCode, TraceID: resp.Header.Get("X-Tosspayments-Trace-Id")}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		failure.Err = fmt.Errorf("read answer: %w", withoutURL(err))
+		return failure
+	}
+	if len(body) > maxBody {
+		failure.Err = fmt.Errorf("answer is longer than %d bytes", maxBody)
+		return failure
+	}
+	if resp.StatusCode == http.StatusOK {
+		if err := out(body); err != nil {
+			failure.Err = fmt.Errorf("decode answer: %w", err)
+			return failure
+		}
+		return nil
+	}
+	var refusal struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(body, &refusal); err != nil {
+		failure.Err = fmt.Errorf("decode error answer: %w", err)
+		return failure
+	}
+	failure.Code, failure.Message = refusal.Code, refusal.Message
+	return failure
+}
+
+func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
+	secret, ok := c.secrets[call.keys]
+	if !ok {
+		return nil, notSent(call.op, codeInvalidRequest, fmt.Errorf("unknown key set %q", call.keys))
+	}
+	target := c.base + call.path
+	if len(call.query) > 0 {
+		target += "?" + call.query.Encode()
+	}
+	var body io.Reader
+	if call.body != nil {
+		b, err := json.Marshal(call.body)
+		if err != nil {
+			return nil, notSent(call.op, codeInvalidRequest, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, call.method, target, body)
+	if err != nil {
+		return nil, notSent(call.op, codeInvalidRequest, err)
+	}
+	req.SetBasicAuth(secret, "")
+	req.Header.Set("Accept", "application/json")
+	if call.method == http.MethodPost {
+		if call.idempotencyKey == "" || len(call.idempotencyKey) > maxIdempotencyKey || !printable(call.idempotencyKey) {
+			return nil, notSent(call.op, codeInvalidRequest, errIdempotencyKey)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		// net/http re-sends a request with this header by itself when a kept-alive
+		// connection turns out to be dead. The provider executes it once.
+		req.Header.Set("Idempotency-Key", call.idempotencyKey)
+	}
+	return req, nil
+}
+
+var errIdempotencyKey = fmt.Errorf("an idempotency key has 1 to %d printable ASCII characters", maxIdempotencyKey)
+
+// withoutURL drops the address net/http puts into its errors: it holds a payment key.
+func withoutURL(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}
+
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}

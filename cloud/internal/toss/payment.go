@@ -1,0 +1,248 @@
+package toss
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Values of [Payment.Status]. The provider may add others; they arrive verbatim.
+const (
+	StatusReady             = "READY"
+	StatusInProgress        = "IN_PROGRESS"
+	StatusWaitingForDeposit = "WAITING_FOR_DEPOSIT"
+	StatusDone              = "DONE"
+	StatusCanceled          = "CANCELED"
+	StatusPartialCanceled   = "PARTIAL_CANCELED"
+	StatusAborted           = "ABORTED"
+	StatusExpired           = "EXPIRED"
+)
+
+// Values of [Payment.Method] the service offers; others arrive verbatim.
+const (
+	MethodCard           = "카드"
+	MethodEasyPay        = "간편결제"
+	MethodVirtualAccount = "가상계좌"
+	MethodMobilePhone    = "휴대폰"
+)
+
+// Payment is a payment as the provider holds it. Amounts are in won.
+type Payment struct {
+	PaymentKey         string // the provider's name for it, at most 200 characters, stable for life
+	OrderID            string // ours
+	OrderName          string
+	MID                string // the shop at the provider
+	Currency           string // KRW
+	Status             string
+	Method             string // "" until the buyer chose one
+	TotalAmount        int    // as first asked for; never changes
+	BalanceAmount      int    // what can still be cancelled
+	RequestedAt        time.Time
+	ApprovedAt         time.Time // zero until the money is there
+	LastTransactionKey string
+	// Secret comes back in the deposit callback and proves it. Store it; never log it.
+	Secret         string
+	VirtualAccount *VirtualAccount
+	Cancels        []Cancellation
+	EasyPay        string // provider of an easy payment, "" for others
+	ReceiptURL     string
+	Failure        *Failure // why the payment was aborted or expired
+}
+
+// VirtualAccount is the account a buyer is asked to pay into.
+type VirtualAccount struct {
+	Number           string
+	Bank             string // two-character bank code
+	CustomerName     string
+	DueDate          time.Time
+	Expired          bool
+	SettlementStatus string
+	RefundStatus     string // NONE, PENDING, FAILED, PARTIAL_FAILED, COMPLETED or newer
+}
+
+// Cancellation is one repayment of a payment, whole or in part.
+type Cancellation struct {
+	TransactionKey string
+	Amount         int
+	Reason         string
+	CanceledAt     time.Time
+	Status         string // DONE for domestic payments
+}
+
+// Failure says why a payment did not come about.
+type Failure struct {
+	Code    string
+	Message string
+}
+
+// FullyCanceled reports whether nothing of the payment is left: it was cancelled and
+// no balance remains. A payment that was cancelled in parts stays PARTIAL_CANCELED
+// even then, so the status alone does not tell.
+func (p Payment) FullyCanceled() bool {
+	switch p.Status {
+	case StatusCanceled:
+		return true
+	case StatusPartialCanceled:
+		return p.BalanceAmount == 0
+	}
+	return false
+}
+
+// CanceledAmount is the sum of all cancellations that were carried out.
+func (p Payment) CanceledAmount() int {
+	sum := 0
+	for _, c := range p.Cancels {
+		if c.Status == "" || c.Status == "DONE" {
+			sum += c.Amount
+		}
+	}
+	return sum
+}
+
+// wirePayment is the provider's JSON, read leniently: unknown fields are ignored,
+// amounts may be quoted, times may lack their offset. Only what the service acts on
+// is listed, so a change in the shape of the rest cannot make a payment unreadable.
+type wirePayment struct {
+	PaymentKey         string      `json:"paymentKey"`
+	OrderID            string      `json:"orderId"`
+	OrderName          string      `json:"orderName"`
+	MID                string      `json:"mId"`
+	Currency           string      `json:"currency"`
+	Status             string      `json:"status"`
+	Method             string      `json:"method"`
+	TotalAmount        *won        `json:"totalAmount"`
+	BalanceAmount      *won        `json:"balanceAmount"`
+	RequestedAt        wireTime    `json:"requestedAt"`
+	ApprovedAt         wireTime    `json:"approvedAt"`
+	LastTransactionKey string      `json:"lastTransactionKey"`
+	Secret             string      `json:"secret"`
+	EasyPay            wireEasyPay `json:"easyPay"`
+	VirtualAccount     *struct {
+		AccountNumber    string   `json:"accountNumber"`
+		BankCode         string   `json:"bankCode"`
+		CustomerName     string   `json:"customerName"`
+		DueDate          wireTime `json:"dueDate"`
+		Expired          bool     `json:"expired"`
+		SettlementStatus string   `json:"settlementStatus"`
+		RefundStatus     string   `json:"refundStatus"`
+	} `json:"virtualAccount"`
+	Cancels []struct {
+		TransactionKey string   `json:"transactionKey"`
+		CancelAmount   won      `json:"cancelAmount"`
+		CancelReason   string   `json:"cancelReason"`
+		CanceledAt     wireTime `json:"canceledAt"`
+		CancelStatus   string   `json:"cancelStatus"`
+	} `json:"cancels"`
+	Receipt *struct {
+		URL string `json:"url"`
+	} `json:"receipt"`
+	Failure *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"failure"`
+}
+
+var errNotAPayment = errors.New("answer is not a payment: paymentKey, orderId, status, totalAmount and balanceAmount are required")
+
+// decodePayment reads a payment and refuses a body that is not one: a JSON object
+// without an order or a status must not be taken for a payment that was made.
+func decodePayment(body []byte) (Payment, error) {
+	var w wirePayment
+	if err := json.Unmarshal(body, &w); err != nil {
+		return Payment{}, err
+	}
+	if w.PaymentKey == "" || w.OrderID == "" || w.Status == "" || w.TotalAmount == nil || w.BalanceAmount == nil {
+		return Payment{}, errNotAPayment
+	}
+	p := Payment{
+		PaymentKey:         w.PaymentKey,
+		OrderID:            w.OrderID,
+		OrderName:          w.OrderName,
+		MID:                w.MID,
+		Currency:           w.Currency,
+		Status:             w.Status,
+		Method:             w.Method,
+		TotalAmount:        int(*w.TotalAmount),
+		BalanceAmount:      int(*w.BalanceAmount),
+		RequestedAt:        w.RequestedAt.Time,
+		ApprovedAt:         w.ApprovedAt.Time,
+		LastTransactionKey: w.LastTransactionKey,
+		Secret:             w.Secret,
+		EasyPay:            string(w.EasyPay),
+	}
+	if v := w.VirtualAccount; v != nil {
+		p.VirtualAccount = &VirtualAccount{
+			Number:           v.AccountNumber,
+			Bank:             v.BankCode,
+			CustomerName:     v.CustomerName,
+			DueDate:          v.DueDate.Time,
+			Expired:          v.Expired,
+			SettlementStatus: v.SettlementStatus,
+			RefundStatus:     v.RefundStatus,
+		}
+	}
+	for _, c := range w.Cancels {
+		p.Cancels = append(p.Cancels, Cancellation{
+			TransactionKey: c.TransactionKey,
+			Amount:         int(c.CancelAmount),
+			Reason:         c.CancelReason,
+			CanceledAt:     c.CanceledAt.Time,
+			Status:         c.CancelStatus,
+		})
+	}
+	if w.Receipt != nil {
+		p.ReceiptURL = w.Receipt.URL
+	}
+	if w.Failure != nil {
+		p.Failure = &Failure{Code: w.Failure.Code, Message: w.Failure.Message}
+	}
+	return p, nil
+}
+
+// Transaction is one movement of money: a payment or, with a negative amount, a cancellation.
+type Transaction struct {
+	TransactionKey string
+	PaymentKey     string
+	OrderID        string
+	MID            string
+	Method         string
+	Status         string
+	Amount         int
+	At             time.Time
+}
+
+type wireTransaction struct {
+	TransactionKey string   `json:"transactionKey"`
+	PaymentKey     string   `json:"paymentKey"`
+	OrderID        string   `json:"orderId"`
+	MID            string   `json:"mId"`
+	Method         string   `json:"method"`
+	Status         string   `json:"status"`
+	Amount         won      `json:"amount"`
+	TransactionAt  wireTime `json:"transactionAt"`
+}
+
+func decodeTransactions(body []byte) ([]Transaction, error) {
+	var page []wireTransaction
+	if err := json.Unmarshal(body, &page); err != nil {
+		return nil, err
+	}
+	list := make([]Transaction, 0, len(page))
+	for i, w := range page {
+		if w.TransactionKey == "" || w.OrderID == "" {
+			return nil, fmt.Errorf("transaction %d has no key or no order", i)
+		}
+		list = append(list, Transaction{
+			TransactionKey: w.TransactionKey,
+			PaymentKey:     w.PaymentKey,
+			OrderID:        w.OrderID,
+			MID:            w.MID,
+			Method:         w.Method,
+			Status:         w.Status,
+			Amount:         int(w.Amount),
+			At:             w.TransactionAt.Time,
+		})
+	}
+	return list, nil
+}

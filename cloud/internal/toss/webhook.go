@@ -1,0 +1,99 @@
+package toss
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// TransmissionIDHeader carries the provider's id of a webhook delivery; repeated
+// deliveries of one event share it.
+const TransmissionIDHeader = "Tosspayments-Webhook-Transmission-Id"
+
+// MaxWebhookBody is the largest webhook body [ParseEvent] takes, in bytes.
+const MaxWebhookBody = 64 << 10
+
+// EventKind tells the shapes of webhook apart.
+type EventKind int
+
+const (
+	// OtherEvent is anything this service has no use for: answer 200 and log its type.
+	OtherEvent EventKind = iota
+	// DepositCallback is the flat message about a virtual account's deposit.
+	DepositCallback
+	// PaymentStatusChanged is the enveloped message with a whole payment in it.
+	PaymentStatusChanged
+)
+
+// Event is what a webhook claims. Payment webhooks are not signed, so an event never
+// changes anything by itself: compare the secret, then read the payment by its order
+// and act on what the provider says there.
+type Event struct {
+	Kind           EventKind
+	Type           string // the provider's eventType, "" for a deposit callback
+	OrderID        string
+	PaymentKey     string // "" for a deposit callback
+	Status         string // a claim, not a fact
+	TransactionKey string
+
+	secret string
+}
+
+// SecretMatches compares the event's secret with the one stored with the payment, in
+// constant time. Two empty secrets do not match.
+func (e Event) SecretMatches(stored string) bool {
+	return stored != "" && subtle.ConstantTimeCompare([]byte(e.secret), []byte(stored)) == 1
+}
+
+// HasSecret reports whether the event carries a secret at all.
+func (e Event) HasSecret() bool { return e.secret != "" }
+
+// LogValue keeps the secret out of logs.
+func (e Event) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("type", e.Type), slog.String("orderId", e.OrderID), slog.String("status", e.Status))
+}
+
+// ParseEvent reads a webhook body of either shape. It fails only on what is not a JSON
+// object of at most [MaxWebhookBody] bytes; an object it does not know is an [OtherEvent].
+func ParseEvent(body []byte) (Event, error) {
+	if len(body) > MaxWebhookBody {
+		return Event{}, fmt.Errorf("toss: webhook of %d bytes is too long", len(body))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return Event{}, fmt.Errorf("toss: webhook is not a JSON object: %w", err)
+	}
+	if fields == nil {
+		return Event{}, errors.New("toss: webhook is null")
+	}
+	e := Event{Type: text(fields["eventType"])}
+	switch {
+	case e.Type == "PAYMENT_STATUS_CHANGED":
+		var data map[string]json.RawMessage
+		if json.Unmarshal(fields["data"], &data) == nil && text(data["orderId"]) != "" {
+			e.Kind = PaymentStatusChanged
+			fields = data
+		}
+	case e.Type == "" && text(fields["orderId"]) != "" && text(fields["secret"]) != "":
+		e.Kind = DepositCallback
+	}
+	if e.Kind != OtherEvent {
+		e.OrderID = text(fields["orderId"])
+		e.PaymentKey = text(fields["paymentKey"])
+		e.Status = text(fields["status"])
+		e.TransactionKey = text(fields["transactionKey"])
+		e.secret = text(fields["secret"])
+	}
+	return e, nil
+}
+
+// text returns a JSON string's value, and "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
