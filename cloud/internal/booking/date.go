@@ -34,6 +34,16 @@ func (d Date) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
 }
 
+// MarshalText is [Date.String], so that dates can be values and keys in any
+// encoding.
+func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText is [ParseDate].
+func (d *Date) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDate(string(text))
+	return err
+}
+
 // At returns the moment the clocks of the zone show that many minutes after
 // midnight. More than a day's 1440 minutes lead into the next day.
 func (d Date) At(minutes int, zone *time.Location) time.Time {

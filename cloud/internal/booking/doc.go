@@ -20,17 +20,23 @@
 //
 // # States of a reservation
 //
-//	           pay               provider approves
-//	HOLD ------------> CONFIRMING ---------------> DONE ------> CANCELING ---> CANCELED
-//	 |  ^ provider refuses |                        ^   cancel      ^            ^
-//	 |  +------------------+                        | deposit       | overdue,   |
-//	 |                     | virtual account        |               | cancel     |
-//	 |                     +-------------> WAITING_FOR_DEPOSIT -----+            |
-//	 |                                                                           |
-//	 +--> EXPIRED (its time ran out)             no money moved: straight here --+
-//	 +--> RELEASED (given back)
+//	       pay              approved                cancel           refunded
+//	HOLD -------> CONFIRMING -------> DONE -----------------> CANCELING ----> CANCELED
+//	 | ^            | |               ^ |                         ^
+//	 | |  refused   | |       deposit | | deposit reversed        |
+//	 | +------------+ |               | v                         |
+//	 |                +------> WAITING_FOR_DEPOSIT ---------------+
+//	 |           virtual account                  overdue, cancel
+//	 |
+//	 +--> EXPIRED   its time ran out
+//	 +--> RELEASED  it was given back
 //
-// HOLD goes straight to DONE when an administrator registers a reservation
-// without payment, and to WAITING_FOR_DEPOSIT when he issues a virtual account.
-// The first five states are live: they keep their room busy.
+// An administrator's HOLD becomes DONE at once when it is registered without
+// payment, and goes from there to CANCELED at once, as there is no money to
+// return; or it becomes WAITING_FOR_DEPOSIT when a virtual account is issued.
+// A partner's reservation begins as DONE, or as CONFLICT when its time was
+// already taken; then people must settle it.
+//
+// HOLD, CONFIRMING, WAITING_FOR_DEPOSIT, DONE and CANCELING are live: they keep
+// their room busy.
 package booking

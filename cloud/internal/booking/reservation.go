@@ -25,7 +25,7 @@ type Reservation struct {
 	Source Source
 	Interval
 
-	ExpiresAt time.Time // when a hold ends; meaningless in other states
+	ExpiresAt time.Time // when a hold ends, or when a deposit is due
 
 	OrderID string // empty until payment data is registered
 	Amount  int    // won
@@ -42,7 +42,7 @@ type Reservation struct {
 // State is where a reservation stands; the package comment draws the ways.
 type State string
 
-// The states. Hold to Canceling are live.
+// The states. Those from Hold to Canceling are live.
 const (
 	Hold              State = "HOLD"
 	Confirming        State = "CONFIRMING" // the payment provider is being asked
@@ -52,6 +52,7 @@ const (
 	Canceled          State = "CANCELED"
 	Expired           State = "EXPIRED"  // a hold whose time ran out
 	Released          State = "RELEASED" // a hold that was given back
+	Conflict          State = "CONFLICT" // a partner's reservation of a taken time
 )
 
 // Live reports whether a reservation in this state keeps its room busy.
@@ -120,8 +121,9 @@ func (r Reservation) BookingStatus() BookingStatus {
 }
 
 // Occupies reports whether the reservation keeps its room busy at now. A hold
-// ends by itself at ExpiresAt, even before anyone has written that down; nothing
-// else does.
+// ends by itself at ExpiresAt, even before anyone has written that down. Nothing
+// else does: an overdue account must first be closed at the provider
+// (decisions.md 6).
 func (r Reservation) Occupies(now time.Time) bool {
 	if r.State == Hold {
 		return now.Before(r.ExpiresAt)
