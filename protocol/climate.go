@@ -1,0 +1,200 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// CommandLife is the message expiry of climate commands and sensor reads: after it the cloud has answered that the
+// branch does not respond (decisions.md 9).
+const CommandLife = 7 * time.Second
+
+// MaxSensors bounds the sensors of a branch.
+const MaxSensors = 64
+
+const (
+	maxName    = 100
+	maxOptions = 8 // levels of an option tree
+	idLen      = 20
+)
+
+// ClimateCommand sends one infrared code. Like SensorsRead it is published with the Response Topic of the branch,
+// Correlation Data (echoed as it is) and a message expiry of CommandLife.
+type ClimateCommand struct {
+	RequestID        string `json:"requestId"` // UUID
+	AirConditionerID string `json:"airconditioner_id"`
+}
+
+// ClimateOutcome is what became of a command. Infrared is open loop: sent is all that can be known.
+type ClimateOutcome string
+
+const (
+	ClimateSent    ClimateOutcome = "sent"
+	ClimateFailed  ClimateOutcome = "failed"  // the transmitter reported an error
+	ClimateUnknown ClimateOutcome = "unknown" // no such id at this branch
+)
+
+// ClimateResult answers a ClimateCommand.
+type ClimateResult struct {
+	RequestID        string         `json:"requestId"`
+	AirConditionerID string         `json:"airconditioner_id"`
+	Outcome          ClimateOutcome `json:"outcome"`
+	Detail           string         `json:"detail"`
+}
+
+// SensorsRead asks for all sensors of the branch, read now.
+type SensorsRead struct {
+	RequestID string `json:"requestId"` // UUID
+}
+
+// SensorsReadings answers a SensorsRead. A sensor that failed is left out.
+type SensorsReadings struct {
+	RequestID string    `json:"requestId"`
+	Readings  []Reading `json:"readings"`
+}
+
+// Reading is what a thermo-hygrometer measured at one place.
+type Reading struct {
+	Location         string  `json:"location"`
+	Celsius          float64 `json:"celsius"`
+	RelativeHumidity float64 `json:"relativeHumidity"` // percent
+}
+
+// Option is one choice on the way to a code: a mode, a temperature, a fan speed, a fan direction. A leaf, which has no
+// children, is a code that can be sent. Its id is not on the wire: LeafID makes it from the branch of the topic, so that
+// no agent can name a leaf of another branch, and a status with several units stays small.
+type Option struct {
+	Name     string   `json:"name"`
+	Children []Option `json:"children,omitempty"`
+}
+
+// AirConditioner is a unit and what it can be told.
+type AirConditioner struct {
+	Name    string   `json:"name"`
+	Options []Option `json:"options"`
+}
+
+// OptionNode is an option with its id, as interface.md shows it to administrators: leaves have an id and null children,
+// inner nodes the reverse.
+type OptionNode struct {
+	Name             string       `json:"name"`
+	AirConditionerID *string      `json:"airconditioner_id"`
+	Children         []OptionNode `json:"children"`
+}
+
+// LeafID is the airconditioner_id of a leaf: base32(SHA-256(branch, unit, path)), 20 lower-case characters. It is unique
+// over all branches, stable over restarts, and untouched by changes to other leaves.
+func LeafID(branch, unit string, path ...string) string {
+	h := sha256.New()
+	for _, s := range append([]string{branch, unit}, path...) {
+		h.Write(appendField(nil, s))
+	}
+	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:idLen]
+}
+
+// OptionTree gives the units of a branch as one tree. Several units get a level on top that names them (decisions.md 9).
+func OptionTree(branch string, units []AirConditioner) []OptionNode {
+	if len(units) == 1 {
+		return optionNodes(branch, units[0].Name, nil, units[0].Options)
+	}
+	nodes := make([]OptionNode, 0, len(units))
+	for _, u := range units {
+		nodes = append(nodes, OptionNode{Name: u.Name, Children: optionNodes(branch, u.Name, nil, u.Options)})
+	}
+	return nodes
+}
+
+func optionNodes(branch, unit string, path []string, options []Option) []OptionNode {
+	nodes := make([]OptionNode, 0, len(options))
+	for _, o := range options {
+		below := append(path[:len(path):len(path)], o.Name)
+		node := OptionNode{Name: o.Name}
+		if len(o.Children) == 0 {
+			id := LeafID(branch, unit, below...)
+			node.AirConditionerID = &id
+		} else {
+			node.Children = optionNodes(branch, unit, below, o.Children)
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+func (ClimateCommand) Kind() Kind  { return KindClimateCommand }
+func (ClimateResult) Kind() Kind   { return KindClimateResult }
+func (SensorsRead) Kind() Kind     { return KindSensorsRead }
+func (SensorsReadings) Kind() Kind { return KindSensorsReadings }
+
+func (m ClimateCommand) Validate() error {
+	return errors.Join(checkRequestID(m.RequestID), checkLeafID(m.AirConditionerID))
+}
+
+func (m ClimateResult) Validate() error {
+	var err error
+	switch m.Outcome {
+	case ClimateSent, ClimateFailed, ClimateUnknown:
+	default:
+		err = fmt.Errorf("outcome %q is unknown", m.Outcome)
+	}
+	return errors.Join(err, checkRequestID(m.RequestID), checkLeafID(m.AirConditionerID),
+		checkText("detail", m.Detail, maxDetail, false))
+}
+
+func (m SensorsRead) Validate() error { return checkRequestID(m.RequestID) }
+
+func (m SensorsReadings) Validate() error {
+	return errors.Join(checkRequestID(m.RequestID), checkReadings(m.Readings))
+}
+
+func checkReadings(readings []Reading) error {
+	if len(readings) > MaxSensors {
+		return fmt.Errorf("more than %d readings", MaxSensors)
+	}
+	for _, r := range readings {
+		if err := checkText("location", r.Location, maxName, true); err != nil {
+			return err
+		}
+		// Outside of this no sensor of the trade measures; a wire fault does.
+		if !within(r.Celsius, -60, 150) || !within(r.RelativeHumidity, 0, 100) {
+			return fmt.Errorf("reading of %q is out of range", r.Location)
+		}
+	}
+	return nil
+}
+
+func within(v, low, high float64) bool { return !math.IsNaN(v) && v >= low && v <= high }
+
+func checkLeafID(id string) error {
+	if len(id) != idLen || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return errors.New("airconditioner_id is not a leaf id")
+	}
+	return nil
+}
+
+// checkOptions also refuses siblings of one name, which would share their leaves' ids.
+func checkOptions(options []Option, levels int) error {
+	if levels == 0 {
+		return fmt.Errorf("options are nested deeper than %d levels", maxOptions)
+	}
+	seen := make(map[string]struct{}, len(options))
+	for _, o := range options {
+		if err := checkText("option name", o.Name, maxName, true); err != nil {
+			return err
+		}
+		if _, twice := seen[o.Name]; twice {
+			return fmt.Errorf("option %q stands twice at one level", o.Name)
+		}
+		seen[o.Name] = struct{}{}
+		if len(o.Children) > 0 {
+			if err := checkOptions(o.Children, levels-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

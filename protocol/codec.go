@@ -1,0 +1,176 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Sizes in bytes. The broker refuses larger packets before it knows who sends them; the payload limit leaves room for
+// the topic and the properties.
+const (
+	MaxPacket  = 64 << 10
+	MaxPayload = 63 << 10
+)
+
+// maxDepth bounds the nesting of a payload. The deepest is a status: inventory, unit and four levels of options.
+const maxDepth = 24
+
+// Message is a payload. Validate reports what a well-formed message of this kind must fulfil; Encode and Decode call it.
+type Message interface {
+	Kind() Kind
+	Validate() error
+}
+
+// Errors of Decode; match with errors.Is.
+var (
+	ErrTooLarge  = errors.New("payload is too large")
+	ErrMalformed = errors.New("payload is malformed")
+)
+
+// Encode validates a message and writes it as JSON.
+func Encode(m Message) ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Kind(), err)
+	}
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.Kind(), err)
+	}
+	if len(payload) > MaxPayload {
+		return nil, fmt.Errorf("encode %s: %d bytes: %w", m.Kind(), len(payload), ErrTooLarge)
+	}
+	return payload, nil
+}
+
+// Decode reads one message. The rule: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with
+// two names that differ in case at most, every field of the right type, and Validate satisfied. Fields this version
+// does not know are ignored, so that either side may be updated first.
+func Decode[M Message](payload []byte) (M, error) {
+	var m M
+	if err := decode(payload, &m); err != nil {
+		return *new(M), fmt.Errorf("decode %s: %w", m.Kind(), err)
+	}
+	if err := m.Validate(); err != nil {
+		return *new(M), fmt.Errorf("decode %s: %w: %w", m.Kind(), ErrMalformed, err)
+	}
+	return m, nil
+}
+
+func decode(payload []byte, into any) error {
+	if len(payload) > MaxPayload {
+		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooLarge)
+	}
+	// encoding/json replaces broken UTF-8 silently, and two different ids could become one.
+	if !utf8.Valid(payload) {
+		return fmt.Errorf("%w: not UTF-8", ErrMalformed)
+	}
+	if err := checkObject(payload); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if err := json.Unmarshal(payload, into); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+// checkObject walks the tokens once and refuses what encoding/json would let through: a top level that is not an object
+// and names given twice, where two readers may each believe another value.
+func checkObject(payload []byte) error {
+	d := json.NewDecoder(bytes.NewReader(payload))
+	first, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if first != json.Delim('{') {
+		return errors.New("not an object")
+	}
+	if err := checkMembers(d, 1); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+func checkMembers(d *json.Decoder, depth int) error {
+	seen := make(map[string]struct{}, 8)
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		folded := strings.ToLower(name.(string)) // between '{' and '}' the decoder only yields strings as names
+		if _, twice := seen[folded]; twice {
+			return fmt.Errorf("field %q given twice", name)
+		}
+		seen[folded] = struct{}{}
+		if err := checkValue(d, depth); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+func checkValue(d *json.Decoder, depth int) error {
+	if depth > maxDepth {
+		return errors.New("nested too deeply")
+	}
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		return checkMembers(d, depth+1)
+	case json.Delim('['):
+		for d.More() {
+			if err := checkValue(d, depth+1); err != nil {
+				return err
+			}
+		}
+		_, err := d.Token()
+		return err
+	}
+	return nil
+}
+
+// checkText bounds a text: at most limit bytes, no control characters. A required text is not empty.
+func checkText(name, s string, limit int, required bool) error {
+	if required && s == "" {
+		return fmt.Errorf("%s is missing", name)
+	}
+	if len(s) > limit {
+		return fmt.Errorf("%s is longer than %d bytes", name, limit)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return fmt.Errorf("%s has control characters", name)
+	}
+	return nil
+}
+
+// checkRequestID accepts the canonical lower-case form of a UUID only: the id is a key, so it has one spelling.
+func checkRequestID(id string) error {
+	if len(id) != 36 {
+		return errors.New("requestId is not a UUID")
+	}
+	for i, c := range []byte(id) {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return errors.New("requestId is not a UUID")
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return errors.New("requestId is not a lower-case UUID")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The rhythm of presence and telemetry.
+const (
+	KeepAlive         = 10 * time.Second // MQTT keep-alive of agents
+	HeartbeatInterval = 5 * time.Second
+	OfflineAfter      = 12 * time.Second // silence after which a branch counts as offline
+	StatusInterval    = time.Minute      // the retained status is published again, should a late will have replaced it
+	TelemetryInterval = time.Minute      // readings
+)
+
+const (
+	maxUnits     = 64
+	maxLocks     = 256
+	maxSelfTests = 512
+)
+
+// State is whether the agent has a connection to the broker.
+type State string
+
+const (
+	Online  State = "online"
+	Offline State = "offline"
+)
+
+// Status is the retained description of an agent. The will is a Status with only State, BootID and Connection.
+type Status struct {
+	State        State      `json:"state"`
+	BootID       string     `json:"bootId"`     // random, new at each start of the agent
+	Connection   uint32     `json:"connection"` // counts the connections since that start, from 1
+	AgentVersion string     `json:"agentVersion,omitempty"`
+	StartedAt    time.Time  `json:"startedAt,omitzero"` // the agent's clock, which may be wrong: a Pi has no battery
+	Inventory    *Inventory `json:"inventory,omitempty"`
+	SelfTest     []SelfTest `json:"selfTest,omitempty"`
+}
+
+// Inventory is what hangs on the agent.
+type Inventory struct {
+	Doors           []Door           `json:"doors"`
+	AirConditioners []AirConditioner `json:"airConditioners"`
+	Sensors         []string         `json:"sensors"` // locations
+}
+
+// Door is a lock and the inputs fitted to it.
+type Door struct {
+	Device  string   `json:"device"`
+	Kind    DoorKind `json:"kind"`
+	Sense   bool     `json:"sense"`   // the lock confirms that it is released
+	Contact bool     `json:"contact"` // the door leaf reports open and closed
+	Exit    bool     `json:"exit"`    // the exit button is observed
+}
+
+// SelfTest is one thing the agent found out about its hardware when it started.
+type SelfTest struct {
+	Name   string `json:"name"` // "relay front_1"
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"` // "was energised at start"
+}
+
+// Heartbeat says that the agent behind a connection still runs. It is published every HeartbeatInterval, QoS 0, and
+// unlike the status small.
+type Heartbeat struct {
+	BootID     string `json:"bootId"`
+	Connection uint32 `json:"connection"`
+	UptimeMs   int64  `json:"uptimeMs"` // monotonic, since the start of the agent
+}
+
+func (Status) Kind() Kind    { return KindStatus }
+func (Heartbeat) Kind() Kind { return KindHeartbeat }
+
+func (m Status) Validate() error {
+	var err error
+	switch m.State {
+	case Online:
+		if m.Inventory == nil {
+			return errors.New("inventory is missing")
+		}
+		err = m.Inventory.validate()
+	case Offline:
+	default:
+		err = fmt.Errorf("state %q is unknown", m.State)
+	}
+	if len(m.SelfTest) > maxSelfTests {
+		err = errors.Join(err, fmt.Errorf("more than %d self-tests", maxSelfTests))
+	}
+	for _, t := range m.SelfTest {
+		err = errors.Join(err, checkText("self-test name", t.Name, maxName, true), checkText("self-test detail", t.Detail, maxDetail, false))
+	}
+	return errors.Join(err, checkBootID(m.BootID), checkText("agentVersion", m.AgentVersion, maxName, false))
+}
+
+func (m Heartbeat) Validate() error { return checkBootID(m.BootID) }
+
+func checkBootID(id string) error { return checkText("bootId", id, 36, true) }
+
+func (v Inventory) validate() error {
+	if len(v.Doors) > maxLocks || len(v.AirConditioners) > maxUnits || len(v.Sensors) > MaxSensors {
+		return errors.New("inventory is too long")
+	}
+	names := make(map[string]struct{})
+	once := func(what, name string) error {
+		if _, twice := names[what+name]; twice {
+			return fmt.Errorf("%s %q stands twice", what, name)
+		}
+		names[what+name] = struct{}{}
+		return nil
+	}
+	for _, d := range v.Doors {
+		kind, _, err := ParseDevice(d.Device)
+		if err != nil {
+			return err
+		}
+		if kind != d.Kind {
+			return fmt.Errorf("door %s says kind %q", d.Device, d.Kind)
+		}
+		if err := once("door", d.Device); err != nil {
+			return err
+		}
+	}
+	for _, u := range v.AirConditioners {
+		err := errors.Join(checkText("air conditioner", u.Name, maxName, true), once("air conditioner", u.Name),
+			checkOptions(u.Options, maxOptions))
+		if err != nil {
+			return err
+		}
+	}
+	for _, location := range v.Sensors {
+		if err := errors.Join(checkText("sensor", location, maxName, true), once("sensor", location)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
