@@ -27,16 +27,21 @@ type Reservation struct {
 
 	ExpiresAt time.Time // when a hold ends, or when a deposit is due
 
-	OrderID string // empty until payment data is registered
-	Amount  int    // won
-	Method  Method
-	Name    string
-	Mobile  string
-	Email   string
+	OrderID  string // empty until payment data is registered
+	Amount   int    // won
+	Method   Method
+	Name     string
+	Mobile   string
+	Email    string
+	Language string // of messages to the guest: ko or en
+	Note     string // an administrator's reason
 
 	DoorlockKey string // empty until confirmed
+	CreatedBy   string // administrator's login id or partner's name; empty for customers
 	PaidAt      time.Time
+	CanceledAt  time.Time
 	CreatedAt   time.Time
+	Version     int // grows with every change
 }
 
 // State is where a reservation stands; the package comment draws the ways.

@@ -67,6 +67,8 @@ CREATE TABLE payment (
     confirm_key         text        NOT NULL,   -- Idempotency-Key of the attempt under way or done
     attempt             integer     NOT NULL DEFAULT 1,
     attempted_at        timestamptz NOT NULL DEFAULT now(),
+    checks              integer     NOT NULL DEFAULT 0,         -- times the provider was asked in vain
+    check_at            timestamptz NOT NULL DEFAULT now(),     -- when to ask it next
     provider_status     text,
     total_amount        integer,
     balance_amount      integer,
@@ -85,11 +87,12 @@ CREATE TABLE payment (
 CREATE TABLE refund (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     reservation_id  bigint      NOT NULL REFERENCES reservation,
-    state           text        NOT NULL CHECK (state IN ('REQUESTED', 'PENDING', 'COMPLETED', 'FAILED')),
+    state           text        NOT NULL CHECK (state IN ('REQUESTED', 'PENDING', 'COMPLETED', 'FAILED', 'REFUSED')),
     reason          text        NOT NULL,
     amount          integer     NOT NULL,
     requested_by    text        NOT NULL,       -- customer, admin:<id>, system:<why>
     account         bytea,                      -- bank, number and holder, sealed
+    revoked_key     uuid,                       -- the key that died with the request, restored if the provider refuses
     idempotency_key text        NOT NULL,
     attempt         integer     NOT NULL DEFAULT 1,
     next_at         timestamptz NOT NULL DEFAULT now(),
@@ -98,7 +101,7 @@ CREATE TABLE refund (
     created_at      timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
-CREATE UNIQUE INDEX refund_one_open ON refund (reservation_id) WHERE state <> 'COMPLETED';
+CREATE UNIQUE INDEX refund_one_open ON refund (reservation_id) WHERE state NOT IN ('COMPLETED', 'REFUSED');
 CREATE INDEX refund_due ON refund (next_at) WHERE state IN ('REQUESTED', 'PENDING', 'FAILED');
 
 -- Money's append-only ledger: every attempt, answer and transition. Balances are derived from it.
