@@ -1,0 +1,36 @@
+package notify
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+var koreanDays = [...]string{"일", "월", "화", "수", "목", "금", "토"}
+
+// Period writes a reservation's time for the variables date and time, in the branch's
+// zone (the zone start carries). end is the real end. A reservation that runs into
+// the next day says so.
+func Period(lang Language, start, end time.Time) (date, hours string) {
+	end = end.In(start.Location())
+	hours = start.Format("15:04") + "~" + end.Format("15:04")
+	if lang == English {
+		if start.YearDay() != end.YearDay() {
+			hours += " (next day)"
+		}
+		return start.Format("Mon, 2 Jan 2006"), hours
+	}
+	if start.YearDay() != end.YearDay() {
+		hours = start.Format("15:04") + "~다음 날 " + end.Format("15:04")
+	}
+	return fmt.Sprintf("%d년 %d월 %d일(%s)", start.Year(), start.Month(), start.Day(), koreanDays[start.Weekday()]), hours
+}
+
+// Won writes an amount with thousands separators: 18000 is 18,000.
+func Won(amount int) string {
+	s := strconv.Itoa(amount)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+package notify
+
+import (
+	"errors"
+	"strings"
+)
+
+var errNumber = errors.New("not a Korean phone number")
+
+// mobile brings a Korean number to the digits the provider wants: 01012345678.
+func mobile(number string) (string, error) {
+	plus := strings.HasPrefix(strings.TrimSpace(number), "+")
+	digits := strings.Map(func(r rune) rune {
+		switch {
+		case r >= '0' && r <= '9':
+			return r
+		case strings.ContainsRune("+-. ()", r):
+			return -1
+		}
+		return 'x'
+	}, number)
+	if plus {
+		national, ok := strings.CutPrefix(digits, "82")
+		if !ok {
+			return "", errNumber
+		}
+		digits = "0" + strings.TrimPrefix(national, "0")
+	}
+	if strings.Contains(digits, "x") || len(digits) < 8 || len(digits) > 12 {
+		return "", errNumber
+	}
+	return digits, nil
+}
+
+// carrierBytes is the length of s in the carriers' encoding: one byte for ASCII, two
+// for the rest.
+func carrierBytes(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r >= 0x80 {
+			n++
+		}
+	}
+	return n
+}
+
+// cut shortens s to at most limit bytes in the carriers' encoding.
+func cut(s string, limit int) string {
+	for i := range s {
+		if carrierBytes(s[:i]) > limit {
+			r := []rune(s[:i])
+			return string(r[:len(r)-1])
+		}
+	}
+	if carrierBytes(s) > limit {
+		r := []rune(s)
+		return string(r[:len(r)-1])
+	}
+	return s
+}

@@ -1,0 +1,30 @@
+package notify
+
+import (
+	"context"
+	"errors"
+)
+
+// Router picks the channel: the phone if there is a number, else mail. A message that
+// can never reach the phone goes by mail when an address is known.
+type Router struct {
+	Phone Sender
+	Mail  Sender
+}
+
+var errNoRecipient = errors.New("neither a phone number nor an e-mail address")
+
+// Send implements [Sender].
+func (r Router) Send(ctx context.Context, m Message) (Receipt, error) {
+	switch {
+	case m.To.Mobile != "":
+		receipt, err := r.Phone.Send(ctx, m)
+		if err != nil && m.To.Email != "" && ClassOf(err) == Permanent {
+			return r.Mail.Send(ctx, m)
+		}
+		return receipt, err
+	case m.To.Email != "":
+		return r.Mail.Send(ctx, m)
+	}
+	return Receipt{}, &Error{Class: Permanent, Err: errNoRecipient}
+}

@@ -1,0 +1,167 @@
+package notify
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Template names a message. Its text in each language lies in templates/, exactly as
+// it is registered with KakaoTalk: first the subject, a blank line, then the text
+// with its #{variables}.
+type Template string
+
+const (
+	LoginCode            Template = "login-code"
+	ReservationConfirmed Template = "reservation-confirmed"
+	VirtualAccountIssued Template = "virtual-account-issued"
+	DepositConfirmed     Template = "deposit-confirmed"
+	DepositOverdue       Template = "deposit-overdue"
+	DepositReversed      Template = "deposit-reversed"
+	ReservationCanceled  Template = "reservation-canceled"
+	RefundFailed         Template = "refund-failed"
+	ReservationMoved     Template = "reservation-moved"
+	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
+)
+
+// Language is the language of a message's text.
+type Language string
+
+const (
+	Korean  Language = "ko"
+	English Language = "en"
+)
+
+// Text is a template with its variables filled in.
+type Text struct {
+	Subject string // one line
+	Body    string
+}
+
+//go:embed templates
+var templateFiles embed.FS
+
+// source is a template as it was written.
+type source struct {
+	subject, body string
+	variables     []string // sorted, each once
+}
+
+type sourceKey struct {
+	template Template
+	language Language
+}
+
+var sources = func() map[sourceKey]source {
+	all, err := readSources(templateFiles)
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return all
+}()
+
+var placeholder = regexp.MustCompile(`#\{([A-Za-z]+)\}`)
+
+func readSources(files fs.FS) (map[sourceKey]source, error) {
+	paths, err := fs.Glob(files, "templates/*/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[sourceKey]source, len(paths))
+	for _, path := range paths {
+		b, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, err
+		}
+		subject, body, ok := strings.Cut(string(b), "\n\n")
+		if !ok || strings.Contains(subject, "\n") {
+			return nil, fmt.Errorf("%s: want one line of subject, a blank line and the text", path)
+		}
+		names := map[string]bool{}
+		for _, m := range placeholder.FindAllStringSubmatch(string(b), -1) {
+			names[m[1]] = true
+		}
+		part := strings.Split(path, "/")
+		key := sourceKey{Template(strings.TrimSuffix(part[2], ".txt")), Language(part[1])}
+		all[key] = source{subject, strings.TrimSuffix(body, "\n"), slices.Sorted(maps.Keys(names))}
+	}
+	return all, nil
+}
+
+// Templates lists all templates in alphabetical order.
+func Templates() []Template {
+	var list []Template
+	for key := range sources {
+		if key.language == Korean {
+			list = append(list, key.template)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Variables lists the variables a message of this template must have, sorted; nil
+// for a template that does not exist.
+func (t Template) Variables() []string {
+	return slices.Clone(sources[sourceKey{t, Korean}].variables)
+}
+
+// Render fills in the text. It fails when the template does not exist in the language
+// or a variable is missing or empty. Variables the template does not have are ignored.
+func (m Message) Render() (Text, error) {
+	key := sourceKey{m.Template, m.language()}
+	src, ok := sources[key]
+	if !ok {
+		return Text{}, fmt.Errorf("no template %q in language %q", key.template, key.language)
+	}
+	for _, name := range src.variables {
+		if strings.TrimSpace(m.Variables[name]) == "" {
+			return Text{}, fmt.Errorf("template %q: variable %q is missing", m.Template, name)
+		}
+	}
+	// One pass: a value that looks like a placeholder stays what it is.
+	fill := func(text string, clean func(string) string) string {
+		return placeholder.ReplaceAllStringFunc(text, func(found string) string {
+			return clean(m.Variables[found[2:len(found)-1]])
+		})
+	}
+	return Text{fill(src.subject, oneLine), fill(src.body, printable)}, nil
+}
+
+func (m Message) language() Language {
+	if m.Language == "" {
+		return Korean
+	}
+	return m.Language
+}
+
+// used returns the cleaned values of exactly the template's variables.
+func (m Message) used() map[string]string {
+	vars := map[string]string{}
+	for _, name := range sources[sourceKey{m.Template, m.language()}].variables {
+		vars[name] = printable(m.Variables[name])
+	}
+	return vars
+}
+
+// printable drops control and invisible formatting characters, line breaks aside:
+// names and inquiries are typed by strangers.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return -1
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+}
+
+// oneLine is printable on a single line.
+func oneLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
