@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"periph.io/x/conn/v3/gpio"
+
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/agent/sensor"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Board is the hardware of one branch, in periph's own interface types. It is the seam between the agent and the world:
+// the Raspberry Pi and the simulator each make one.
+type Board struct {
+	Locks           []Lock
+	AirConditioners []AirConditioner
+	Sensors         []Sensor
+}
+
+// Lock is the lock of one door. Logical High on Relay means energised means unlocked, whatever the wiring.
+//
+// Relay.Read must read the driven line back without disturbing it. periph's own gpioioctl pin does not: there Read turns
+// an output into an input and so drops the relay, and the first Out drives the line Low before it drives it High.
+type Lock struct {
+	Device  string            // "front_1", "front_2", "room_3"; see protocol.ParseDevice
+	Kind    protocol.DoorKind // of Device
+	Relay   gpio.PinIO
+	Sense   gpio.PinIn // the lock's own sense line: High = really released; nil when not fitted
+	Contact gpio.PinIn // the door leaf: High = open; nil when not fitted
+	Exit    gpio.PinIn // the exit button, observed only, High = pressed; nil when not fitted
+}
+
+// AirConditioner is a unit, the codes it understands and the transmitter it can see. Units may share a transmitter.
+type AirConditioner struct {
+	Name        string // unique in the branch; shown as the top level of the option tree when a branch has several
+	Codes       *ir.CodeSet
+	Transmitter ir.Transmitter
+}
+
+// Sensor is the thermo-hygrometer of one place.
+type Sensor struct {
+	Location string
+	Reader   sensor.Reader
+}
+
+// inventory is what the board looks like from the cloud.
+func (b Board) inventory() protocol.Inventory {
+	v := protocol.Inventory{
+		Doors:           make([]protocol.Door, 0, len(b.Locks)),
+		AirConditioners: make([]protocol.AirConditioner, 0, len(b.AirConditioners)),
+		Sensors:         make([]string, 0, len(b.Sensors)),
+	}
+	for _, l := range b.Locks {
+		v.Doors = append(v.Doors, protocol.Door{
+			Device: l.Device, Kind: l.Kind, Sense: l.Sense != nil, Contact: l.Contact != nil, Exit: l.Exit != nil,
+		})
+	}
+	for _, a := range b.AirConditioners {
+		v.AirConditioners = append(v.AirConditioners, protocol.AirConditioner{Name: a.Name, Options: a.Codes.Options()})
+	}
+	for _, s := range b.Sensors {
+		v.Sensors = append(v.Sensors, s.Location)
+	}
+	return v
+}
+
+// validate reports what a board can be refused for before any of it is touched. Names are checked when the inventory is
+// encoded.
+func (b Board) validate() error {
+	var err error
+	for _, l := range b.Locks {
+		if l.Relay == nil {
+			err = errors.Join(err, fmt.Errorf("lock %s has no relay", l.Device))
+		}
+	}
+	for _, a := range b.AirConditioners {
+		if a.Codes == nil || a.Transmitter == nil {
+			err = errors.Join(err, fmt.Errorf("air conditioner %q lacks codes or a transmitter", a.Name))
+		}
+	}
+	for _, s := range b.Sensors {
+		if s.Reader == nil {
+			err = errors.Join(err, fmt.Errorf("sensor %q has no reader", s.Location))
+		}
+	}
+	return err
+}
