@@ -1,0 +1,59 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// prefix of every variable of this project.
+const prefix = "YEOLDA_"
+
+// fileSuffix of the variable that names a file with the value, as container platforms mount secrets.
+const fileSuffix = "_FILE"
+
+// IgnoreEmpty removes empty variables of the service from the environment: a compose file that passes
+// through a variable nobody set means "not set", not "the empty string".
+func IgnoreEmpty() {
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, prefix) && value == "" {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// SecretFiles is a [kong.Resolver] for secrets: where VARIABLE_FILE is set, the value is the content of
+// that file, without the newline at its end. Setting both variables is an error.
+var SecretFiles = kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	variable, file := secretFile(flag)
+	if file == "" {
+		return nil, nil
+	}
+	if _, both := os.LookupEnv(variable); both {
+		return nil, fmt.Errorf("both %s and %s%s are set", variable, variable, fileSuffix)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", variable, fileSuffix, err)
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+})
+
+// secretFile returns the variable of a secret flag and the file that its VARIABLE_FILE names, if any.
+// The database's URL and the mail server's count as secrets: they hold passwords.
+func secretFile(flag *kong.Flag) (variable, file string) {
+	if len(flag.Envs) == 0 {
+		return "", ""
+	}
+	variable = flag.Envs[0]
+	isSecret := flag.Target.Type() == reflect.TypeFor[Secret]()
+	withPassword := []string{"YEOLDA_DATABASE_URL", "YEOLDA_SMTP_URL", "YEOLDA_BROKER_URL"}
+	if !isSecret && !slices.Contains(withPassword, variable) {
+		return variable, ""
+	}
+	return variable, os.Getenv(variable + fileSuffix)
+}

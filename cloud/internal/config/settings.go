@@ -1,0 +1,130 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Settings are the settings of `yeolda serve` (contracts.md 2). The flag of a variable is its name
+// without YEOLDA_, in lower case, with hyphens.
+type Settings struct {
+	HTTP     HTTP     `embed:"" group:"HTTP"`
+	MQTT     MQTT     `embed:"" group:"MQTT"`
+	Database Database `embed:"" group:"Database"`
+	Secrets  Secrets  `embed:"" group:"Secrets"`
+	Times    Times    `embed:"" group:"Times"`
+	Toss     Toss     `embed:"" group:"Payment provider"`
+	Messages Messages `embed:"" group:"Messages"`
+	Sandbox  Sandbox  `embed:"" group:"Sandbox"`
+	Partner  Partner  `embed:"" group:"Partner channel"`
+	Discord  Discord  `embed:"" group:"Discord"`
+	Legal    Legal    `embed:"" group:"Company, as the law wants it shown"`
+	Log      Log      `embed:"" group:"Log"`
+}
+
+// HTTP is where the service is reached and how it treats its clients.
+type HTTP struct {
+	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" placeholder:"ADDR" help:"API and pages listen here."`
+	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" placeholder:"ADDR" help:"Metrics, health and profiles listen here; never a public address."`
+	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Where customers reach the service, for links in messages (default: http:// and the HTTP address)."`
+	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
+	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR,..." help:"Reverse proxies whose X-Forwarded-For is believed."`
+	RateLimits     string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
+	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Answer a request for a login code the same whether or not there is a reservation."`
+}
+
+// Limited reports whether rate limits are on.
+func (h HTTP) Limited() bool { return h.RateLimits != "off" }
+
+// MQTT is how agents are reached: through the embedded broker, or an external one.
+type MQTT struct {
+	Addr        string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" placeholder:"ADDR" help:"The embedded broker listens here without TLS; empty: not at all."`
+	TLSAddr     string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
+	TLSCert     string `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
+	TLSKey      string `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
+	PlainPublic bool   `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
+	BrokerURL   string `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
+}
+
+// Database is where the data is. Administrative commands take it too.
+type Database struct {
+	URL     string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
+	DataDir string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" placeholder:"DIR" help:"Files of the service."`
+}
+
+// Secrets are the service's own keys.
+type Secrets struct {
+	EncryptionKey Secret `env:"YEOLDA_ENCRYPTION_KEY" placeholder:"BASE64" help:"Key of secrets at rest: 32 bytes, base64; several with commas to rotate, the first one seals."`
+	GrantKey      Secret `env:"YEOLDA_GRANT_KEY" placeholder:"BASE64" help:"Ed25519 seed that signs door grants: 32 bytes, base64; several with commas to rotate, the first one signs."`
+}
+
+// Times are the interface's durations; the defaults are its own.
+type Times struct {
+	CustomerHoldTTL    time.Duration `env:"YEOLDA_CUSTOMER_HOLD_TTL" default:"10m" help:"Life of a customer's hold."`
+	AdminHoldTTL       time.Duration `env:"YEOLDA_ADMIN_HOLD_TTL" default:"5m" help:"Life of an administrator's hold."`
+	DepositDue         time.Duration `env:"YEOLDA_DEPOSIT_DUE" default:"10m" help:"Time for the deposit to a virtual account."`
+	LoginCodeTTL       time.Duration `env:"YEOLDA_LOGIN_CODE_TTL" default:"3m" help:"Life of a login code."`
+	DoorResultTimeout  time.Duration `env:"YEOLDA_DOOR_RESULT_TIMEOUT" default:"7s" help:"How long a subscriber waits for the result of an unlock."`
+	CustomerSessionTTL time.Duration `env:"YEOLDA_CUSTOMER_SESSION_TTL" default:"24h" help:"Life of a customer's session."`
+}
+
+// Toss is the payment provider. Without a URL it is the sandbox.
+type Toss struct {
+	URL             string `name:"toss-url" env:"YEOLDA_TOSS_URL" placeholder:"URL" help:"Payment provider, https://api.tosspayments.com; empty: the sandbox."`
+	WidgetSecretKey Secret `name:"toss-widget-secret-key" env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of widget payments (..._gsk_...)."`
+	APISecretKey    Secret `name:"toss-api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of virtual accounts issued by staff (..._sk_...)."`
+	ClientKey       string `name:"toss-client-key" env:"YEOLDA_TOSS_CLIENT_KEY" placeholder:"KEY" help:"Client key of the widget (..._gck_...)."`
+}
+
+// Messages are the ways to reach people. Without an API key the message provider is the sandbox,
+// without an SMTP URL the mail server is.
+type Messages struct {
+	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 or smtps://; empty: the sandbox's; off: no mail."`
+	MailFrom        string            `env:"YEOLDA_MAIL_FROM" default:"no-reply@yeolda.example" placeholder:"ADDRESS" help:"Sender of mails."`
+	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries and alarms."`
+	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com, without an API key the sandbox)."`
+	SolapiAPIKey    Secret            `name:"solapi-api-key" env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"API key of the message provider."`
+	SolapiAPISecret Secret            `name:"solapi-api-secret" env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"API secret of the message provider."`
+	SolapiSender    string            `env:"YEOLDA_SOLAPI_SENDER" placeholder:"NUMBER" help:"Registered sender number of text messages."`
+	SolapiPFID      string            `name:"solapi-pf-id" env:"YEOLDA_SOLAPI_PF_ID" placeholder:"ID" help:"KakaoTalk channel (pfId) of AlimTalk messages."`
+	SolapiTemplates map[string]string `env:"YEOLDA_SOLAPI_TEMPLATES" placeholder:"NAME=ID;..." help:"Approved AlimTalk templates by name."`
+}
+
+// Sandbox is where yeolda-sandbox listens.
+type Sandbox struct {
+	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" placeholder:"ADDR" help:"Where yeolda-sandbox speaks HTTP."`
+	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" placeholder:"ADDR" help:"Where yeolda-sandbox takes mail."`
+}
+
+// Partner is the gateway of the partner booking channel. Without a URL it is the sandbox.
+type Partner struct {
+	URL     string `name:"partner-url" env:"YEOLDA_PARTNER_URL" placeholder:"URL" help:"Gateway of the partner channel; empty: the sandbox's; off: none."`
+	ID      string `name:"partner-id" env:"YEOLDA_PARTNER_ID" placeholder:"ID" help:"Our name at the partner channel."`
+	Secrets Secret `name:"partner-secret" env:"YEOLDA_PARTNER_SECRET" placeholder:"SECRET" help:"Secret shared with the partner channel; several with commas to rotate, the first one signs."`
+}
+
+// Discord is the chat bot for staff and the channel for alarms. Without a public key it is off.
+type Discord struct {
+	PublicKey     string            `name:"discord-public-key" env:"YEOLDA_DISCORD_PUBLIC_KEY" placeholder:"HEX" help:"Public key of the application, which signs interactions."`
+	ApplicationID string            `name:"discord-application-id" env:"YEOLDA_DISCORD_APPLICATION_ID" placeholder:"ID" help:"Id of the application."`
+	BotToken      Secret            `name:"discord-bot-token" env:"YEOLDA_DISCORD_BOT_TOKEN" placeholder:"TOKEN" help:"Token of the bot, to register its commands."`
+	Users         map[string]string `name:"discord-users" env:"YEOLDA_DISCORD_USERS" placeholder:"ID=BRANCH,...;..." help:"Users who may give commands, each with branches; * is every branch."`
+	WebhookURL    Secret            `name:"discord-webhook-url" env:"YEOLDA_DISCORD_WEBHOOK_URL" placeholder:"URL" help:"Channel webhook that alarms are sent to."`
+}
+
+// Legal is what Korean law wants a shop's pages to say about the company behind it.
+type Legal struct {
+	Company         string `name:"legal-company" env:"YEOLDA_LEGAL_COMPANY" placeholder:"NAME" help:"Company name (상호)."`
+	Representative  string `name:"legal-representative" env:"YEOLDA_LEGAL_REPRESENTATIVE" placeholder:"NAME" help:"Representative (대표자)."`
+	Address         string `name:"legal-address" env:"YEOLDA_LEGAL_ADDRESS" placeholder:"ADDRESS" help:"Place of business (사업장 주소)."`
+	Phone           string `name:"legal-phone" env:"YEOLDA_LEGAL_PHONE" placeholder:"NUMBER" help:"Phone of customer service (전화번호)."`
+	Email           string `name:"legal-email" env:"YEOLDA_LEGAL_EMAIL" placeholder:"ADDRESS" help:"E-mail of customer service (이메일)."`
+	BusinessNumber  string `name:"legal-business-number" env:"YEOLDA_LEGAL_BUSINESS_NUMBER" placeholder:"NUMBER" help:"Business registration number (사업자등록번호)."`
+	MailOrderNumber string `name:"legal-mail-order-number" env:"YEOLDA_LEGAL_MAIL_ORDER_NUMBER" placeholder:"NUMBER" help:"Mail-order registration number (통신판매업 신고번호)."`
+}
+
+// Log is what is logged and how.
+type Log struct {
+	Level  string `name:"log-level" env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (debug, info, warn, error)."`
+	Format string `name:"log-format" env:"YEOLDA_LOG_FORMAT" default:"auto" enum:"auto,text,json" help:"Form of the log (auto, text, json); auto is text on a terminal."`
+}

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Problem is a setting that cannot be used, with what to do about it.
+type Problem struct {
+	Variable string // the environment variable
+	Text     string
+}
+
+func (p *Problem) Error() string { return p.Variable + ": " + p.Text }
+
+// Validate refuses settings that cannot work or would not be safe; every [Problem] is in the joined
+// error. It is asked about effective settings, see [Settings.Effective].
+func (s Settings) Validate() error {
+	var problems []error
+	problem := func(variable, format string, args ...any) {
+		problems = append(problems, &Problem{variable, fmt.Sprintf(format, args...)})
+	}
+	s.validateListeners(problem)
+	s.validateURLs(problem)
+	s.validateTimes(problem)
+	s.validateKeys(problem)
+	s.validateProviders(problem)
+	if reachable := s.PublicListeners(); len(reachable) > 0 {
+		for _, variable := range s.DemoSecrets() {
+			problem(variable, "the demo secret is in force and %s is reachable from elsewhere; set a secret of your own or listen on 127.0.0.1", strings.Join(reachable, ", "))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+type report func(variable, format string, args ...any)
+
+func (s Settings) validateListeners(problem report) {
+	type listener struct{ variable, addr string }
+	listeners := []listener{{"YEOLDA_HTTP_ADDR", s.HTTP.Addr}, {"YEOLDA_METRICS_ADDR", s.HTTP.MetricsAddr}}
+	if s.MQTT.BrokerURL == "" {
+		if s.MQTT.Addr != "" {
+			listeners = append(listeners, listener{"YEOLDA_MQTT_ADDR", s.MQTT.Addr})
+		}
+		if s.MQTT.TLSAddr != "" {
+			listeners = append(listeners, listener{"YEOLDA_MQTT_TLS_ADDR", s.MQTT.TLSAddr})
+		}
+		if s.MQTT.Addr != "" && !Loopback(s.MQTT.Addr) && !s.MQTT.PlainPublic {
+			problem("YEOLDA_MQTT_ADDR", "%s is reachable from elsewhere without TLS; use YEOLDA_MQTT_TLS_ADDR, or allow it with YEOLDA_MQTT_PLAIN_PUBLIC=true", s.MQTT.Addr)
+		}
+	}
+	ports := map[string]string{}
+	for _, l := range listeners {
+		_, port, err := net.SplitHostPort(l.addr)
+		if err != nil {
+			problem(l.variable, "%q is not an address of the form host:port", l.addr)
+			continue
+		}
+		if taken, ok := ports[port]; ok && port != "0" {
+			problem(l.variable, "port %s is that of %s already", port, taken)
+		}
+		ports[port] = l.variable
+	}
+	if s.MQTT.TLSAddr != "" {
+		for variable, file := range map[string]string{"YEOLDA_TLS_CERT": s.MQTT.TLSCert, "YEOLDA_TLS_KEY": s.MQTT.TLSKey} {
+			if file == "" {
+				problem(variable, "is needed for YEOLDA_MQTT_TLS_ADDR")
+			} else if _, err := os.Stat(file); err != nil {
+				problem(variable, "%v", err)
+			}
+		}
+	}
+}
+
+func (s Settings) validateURLs(problem report) {
+	check := func(variable, text string, schemes ...string) {
+		if text == "" || text == Off {
+			return
+		}
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" {
+			problem(variable, "is not a URL") // not quoted: it may hold a password
+			return
+		}
+		for _, scheme := range schemes {
+			if u.Scheme == scheme {
+				return
+			}
+		}
+		problem(variable, "begins with %s://, not with %s://", u.Scheme, strings.Join(schemes, ":// or "))
+	}
+	check("YEOLDA_PUBLIC_URL", s.HTTP.PublicURL, "http", "https")
+	check("YEOLDA_BROKER_URL", s.MQTT.BrokerURL, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
+	check("YEOLDA_TOSS_URL", s.Toss.URL, "http", "https")
+	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
+	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp", "smtps")
+	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
+	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
+}
+
+func (s Settings) validateTimes(problem report) {
+	for _, d := range []struct {
+		variable  string
+		value     time.Duration
+		low, high time.Duration
+	}{
+		{"YEOLDA_CUSTOMER_HOLD_TTL", s.Times.CustomerHoldTTL, time.Second, time.Hour},
+		{"YEOLDA_ADMIN_HOLD_TTL", s.Times.AdminHoldTTL, time.Second, time.Hour},
+		{"YEOLDA_DEPOSIT_DUE", s.Times.DepositDue, time.Second, 24 * time.Hour},
+		{"YEOLDA_LOGIN_CODE_TTL", s.Times.LoginCodeTTL, time.Second, 15 * time.Minute},
+		{"YEOLDA_DOOR_RESULT_TIMEOUT", s.Times.DoorResultTimeout, 100 * time.Millisecond, time.Minute},
+		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
+	} {
+		if d.value < d.low || d.value > d.high {
+			problem(d.variable, "%s is not between %s and %s", d.value, d.low, d.high)
+		}
+	}
+}
+
+func (s Settings) validateKeys(problem report) {
+	if _, err := s.Keyring(); err != nil {
+		problem("YEOLDA_ENCRYPTION_KEY", "%v; make one with: openssl rand -base64 32", err)
+	}
+	if _, err := s.GrantKeys(); err != nil {
+		problem("YEOLDA_GRANT_KEY", "%v; make one with: openssl rand -base64 32", err)
+	}
+	if s.Discord.PublicKey != "" {
+		if _, err := s.DiscordPublicKey(); err != nil {
+			problem("YEOLDA_DISCORD_PUBLIC_KEY", "%v", err)
+		}
+	}
+}
+
+func (s Settings) validateProviders(problem report) {
+	needed := func(set bool, variable, with string) {
+		if !set {
+			problem(variable, "is needed with %s", with)
+		}
+	}
+	needed(s.Toss.WidgetSecretKey.Set(), "YEOLDA_TOSS_WIDGET_SECRET_KEY", "YEOLDA_TOSS_URL")
+	needed(s.Toss.APISecretKey.Set(), "YEOLDA_TOSS_API_SECRET_KEY", "YEOLDA_TOSS_URL")
+	needed(s.Toss.ClientKey != "", "YEOLDA_TOSS_CLIENT_KEY", "YEOLDA_TOSS_URL")
+	if s.Toss.URL == "http://"+reachable(s.Sandbox.Addr) && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "live_") {
+		problem("YEOLDA_TOSS_URL", "is needed with a live key; without it payments go to the sandbox")
+	}
+	needed(s.Messages.SolapiAPISecret.Set(), "YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_API_KEY")
+	needed(s.Messages.SolapiSender != "", "YEOLDA_SOLAPI_SENDER", "YEOLDA_SOLAPI_API_KEY")
+	if s.Partner.URL != Off {
+		needed(s.Partner.ID != "", "YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_URL")
+		needed(s.Partner.Secrets.Set(), "YEOLDA_PARTNER_SECRET", "YEOLDA_PARTNER_URL")
+	}
+}
+
+// DemoSecrets returns the variables of the secrets that have their demo value, in a fixed order.
+func (s Settings) DemoSecrets() []string {
+	var variables []string
+	for _, secret := range []struct {
+		variable string
+		Secret
+	}{
+		{"YEOLDA_ENCRYPTION_KEY", s.Secrets.EncryptionKey},
+		{"YEOLDA_GRANT_KEY", s.Secrets.GrantKey},
+		{"YEOLDA_TOSS_WIDGET_SECRET_KEY", s.Toss.WidgetSecretKey},
+		{"YEOLDA_TOSS_API_SECRET_KEY", s.Toss.APISecretKey},
+		{"YEOLDA_SOLAPI_API_KEY", s.Messages.SolapiAPIKey},
+		{"YEOLDA_SOLAPI_API_SECRET", s.Messages.SolapiAPISecret},
+		{"YEOLDA_PARTNER_SECRET", s.Partner.Secrets},
+	} {
+		if secret.Demo() {
+			variables = append(variables, secret.variable)
+		}
+	}
+	return variables
+}
+
+// PublicListeners returns the addresses of the API and of the embedded broker that are reachable from
+// other machines. With any, neither demo secrets nor demo accounts may be in force.
+func (s Settings) PublicListeners() []string {
+	addrs := []string{s.HTTP.Addr}
+	if s.MQTT.BrokerURL == "" {
+		addrs = append(addrs, s.MQTT.Addr, s.MQTT.TLSAddr)
+	}
+	var public []string
+	for _, addr := range addrs {
+		if addr != "" && !Loopback(addr) {
+			public = append(public, addr)
+		}
+	}
+	return public
+}
+
+// Loopback reports whether a listener on addr is reachable from this machine only. A name other than
+// localhost is taken to be public: what it resolves to may change.
+func Loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
