@@ -200,7 +200,8 @@ func decodePayment(body []byte) (Payment, error) {
 	return p, nil
 }
 
-// Transaction is one movement of money: a payment or, with a negative amount, a cancellation.
+// Transaction is one movement of money. Status tells its direction (DONE in, CANCELED
+// and PARTIAL_CANCELED out); the sign of Amount is not documented.
 type Transaction struct {
 	TransactionKey string
 	PaymentKey     string

@@ -13,9 +13,9 @@ import (
 // transactionPage is how many transactions are asked for at once.
 const transactionPage = 500
 
-// Transactions lists every movement of money of a key set's shop from from (inclusive)
-// to to, oldest page first, for the nightly comparison with our own books. It pages by itself; the
-// first error ends the sequence, and a list cut short by an error must not be compared.
+// Transactions lists every movement of money of a key set's shop between from and to,
+// for the nightly comparison with our own books. It pages by itself. The first error
+// ends the sequence; a list cut short by one must not be compared.
 func (c *Client) Transactions(ctx context.Context, keys KeySet, from, to time.Time) iter.Seq2[Transaction, error] {
 	return func(yield func(Transaction, error) bool) {
 		query := url.Values{
