@@ -47,15 +47,11 @@ func carrierBytes(s string) int {
 
 // cut shortens s to at most limit bytes in the carriers' encoding.
 func cut(s string, limit int) string {
-	for i := range s {
-		if carrierBytes(s[:i]) > limit {
-			r := []rune(s[:i])
-			return string(r[:len(r)-1])
+	n := 0
+	for i, r := range s {
+		if n += carrierBytes(string(r)); n > limit {
+			return s[:i]
 		}
-	}
-	if carrierBytes(s) > limit {
-		r := []rune(s)
-		return string(r[:len(r)-1])
 	}
 	return s
 }
