@@ -73,7 +73,7 @@ func (s Settings) Effective() Settings {
 	m.SolapiAPIKey = markDemo(m.SolapiAPIKey, demoSolapiAPIKey)
 	m.SolapiAPISecret = markDemo(m.SolapiAPISecret, demoSolapiAPISecret)
 	if m.SMTPURL == "" {
-		m.SMTPURL = "smtp://" + reachable(s.Sandbox.SMTPAddr)
+		m.SMTPURL = "smtp://" + reachable(s.Sandbox.SMTPAddr) + "?tls=none"
 	}
 	m.HQEmail = orText(m.HQEmail, demoHQEmail)
 

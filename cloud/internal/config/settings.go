@@ -79,7 +79,7 @@ type Toss struct {
 // Messages are the ways to reach people. Without an API key the message provider is the sandbox,
 // without an SMTP URL the mail server is.
 type Messages struct {
-	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 or smtps://; empty: the sandbox's; off: no mail."`
+	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); empty: the sandbox's; off: no mail."`
 	MailFrom        string            `env:"YEOLDA_MAIL_FROM" default:"no-reply@yeolda.example" placeholder:"ADDRESS" help:"Sender of mails."`
 	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries and alarms."`
 	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com, without an API key the sandbox)."`
@@ -87,7 +87,7 @@ type Messages struct {
 	SolapiAPISecret Secret            `name:"solapi-api-secret" env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"API secret of the message provider."`
 	SolapiSender    string            `env:"YEOLDA_SOLAPI_SENDER" placeholder:"NUMBER" help:"Registered sender number of text messages."`
 	SolapiPFID      string            `name:"solapi-pf-id" env:"YEOLDA_SOLAPI_PF_ID" placeholder:"ID" help:"KakaoTalk channel (pfId) of AlimTalk messages."`
-	SolapiTemplates map[string]string `env:"YEOLDA_SOLAPI_TEMPLATES" placeholder:"NAME=ID;..." help:"Approved AlimTalk templates by name."`
+	SolapiTemplates map[string]string `env:"YEOLDA_SOLAPI_TEMPLATES" placeholder:"NAME/LANGUAGE=ID;..." help:"Approved AlimTalk templates, such as login-code/ko=KA01TP...; others go out as text messages."`
 }
 
 // Sandbox is where yeolda-sandbox listens.

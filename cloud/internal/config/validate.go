@@ -99,7 +99,7 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_BROKER_URL", s.MQTT.BrokerURL, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
 	check("YEOLDA_TOSS_URL", s.Toss.URL, "http", "https")
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
-	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp", "smtps")
+	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
 	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
 }

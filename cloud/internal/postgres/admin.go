@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Errors of administrators.
+var (
+	ErrNoAdministrator     = errors.New("postgres: no such administrator")
+	ErrAdministratorExists = errors.New("postgres: administrator exists already")
+)
+
+// Administrator is a row of the administrators, with the branches it may use now. Those of role hq are
+// all there are.
+type Administrator struct {
+	LoginID      string
+	PasswordHash string
+	Role         string
+	Demo         bool
+	DisabledAt   time.Time // zero: not disabled
+	CreatedAt    time.Time
+	Branches     []string // codes, in the order the branches were made
+}
+
+const selectAdministrator = `
+	select a.login_id, a.password_hash, a.role, a.demo, a.disabled_at, a.created_at,
+	       array(select b.code from branch b
+	             where a.role = 'hq' or exists (select from administrator_branch ab
+	                                            where ab.administrator_id = a.id and ab.branch_id = b.id)
+	             order by b.id)
+	from administrator a `
+
+func scanAdministrator(row pgx.CollectableRow) (a Administrator, err error) {
+	var disabled *time.Time
+	err = row.Scan(&a.LoginID, &a.PasswordHash, &a.Role, &a.Demo, &disabled, &a.CreatedAt, &a.Branches)
+	a.DisabledAt = value(disabled)
+	return a, err
+}
+
+// AdministratorByLogin returns an administrator, disabled or not, or ErrNoAdministrator.
+func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (Administrator, error) {
+	rows, err := q.Query(ctx, selectAdministrator+`where a.login_id = $1`, loginID)
+	if err != nil {
+		return Administrator{}, err
+	}
+	a, err := pgx.CollectExactlyOneRow(rows, scanAdministrator)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Administrator{}, ErrNoAdministrator
+	}
+	return a, err
+}
+
+// Administrators returns all of them by login id.
+func Administrators(ctx context.Context, q Querier) ([]Administrator, error) {
+	rows, err := q.Query(ctx, selectAdministrator+`where $1 order by a.login_id`, true)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanAdministrator)
+}
+
+// InsertAdministrator adds an administrator with its branches. It returns ErrAdministratorExists or
+// ErrNoBranch.
+func InsertAdministrator(ctx context.Context, tx pgx.Tx, a Administrator) error {
+	_, err := tx.Exec(ctx, `insert into administrator (login_id, password_hash, role, demo) values ($1, $2, $3, $4)`,
+		a.LoginID, a.PasswordHash, a.Role, a.Demo)
+	if conflict := new(pgconn.PgError); errors.As(err, &conflict) && conflict.Code == "23505" { // unique_violation
+		return ErrAdministratorExists
+	}
+	if err != nil {
+		return err
+	}
+	return SetAdministratorBranches(ctx, tx, a.LoginID, a.Branches)
+}
+
+// SetAdministratorBranches replaces the branches of an administrator. Those of role hq have none of
+// their own. It returns ErrNoBranch for an unknown code.
+func SetAdministratorBranches(ctx context.Context, tx pgx.Tx, loginID string, codes []string) error {
+	var found int
+	err := tx.QueryRow(ctx, `
+		with target as (select id from administrator where login_id = $1),
+		wanted as (select id from branch where code = any($2)),
+		gone as (delete from administrator_branch where administrator_id = (select id from target)
+		         and branch_id not in (select id from wanted)),
+		added as (insert into administrator_branch (administrator_id, branch_id)
+		          select target.id, wanted.id from target, wanted on conflict do nothing)
+		select count(*) from wanted`, loginID, codes).Scan(&found)
+	if err != nil {
+		return err
+	}
+	if found != len(codes) {
+		return ErrNoBranch
+	}
+	return nil
+}
+
+// SetPasswordHash changes an administrator's password. demo says whether it is the one of the demo data.
+func SetPasswordHash(ctx context.Context, q Querier, loginID, hash string, demo bool) error {
+	return changeAdministrator(q.Exec(ctx,
+		`update administrator set password_hash = $2, demo = $3, updated_at = clock_timestamp() where login_id = $1`,
+		loginID, hash, demo))
+}
+
+// SetRole changes an administrator's role.
+func SetRole(ctx context.Context, q Querier, loginID, role string) error {
+	return changeAdministrator(q.Exec(ctx,
+		`update administrator set role = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, role))
+}
+
+// SetDisabled keeps an administrator out from a time on, or lets him in again if it is zero.
+func SetDisabled(ctx context.Context, q Querier, loginID string, since time.Time) error {
+	return changeAdministrator(q.Exec(ctx,
+		`update administrator set disabled_at = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, null(since)))
+}
+
+// DeleteAdministrator removes an administrator.
+func DeleteAdministrator(ctx context.Context, q Querier, loginID string) error {
+	return changeAdministrator(q.Exec(ctx, `delete from administrator where login_id = $1`, loginID))
+}
+
+func changeAdministrator(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoAdministrator
+	}
+	return err
+}
+
+// DemoAccounts returns the administrators and agents that still have the demo data's secrets and are not
+// disabled, as "administrator hq" or "agent agent-gangnam". The service does not start with any of them on
+// an address that is reachable from elsewhere.
+func DemoAccounts(ctx context.Context, q Querier) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		select 'administrator ' || login_id from administrator where demo and disabled_at is null and $1
+		union all
+		select 'agent ' || username from agent_credential where demo and revoked_at is null and $1
+		order by 1`, true)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

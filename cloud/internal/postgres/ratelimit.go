@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"time"
+)
+
+// Allow counts one try of key and reports whether it is among the first limit ones of its window, which
+// begins with the first try. If it is not, retryAfter is how long the window still lasts. The count is
+// shared by all replicas and exact however many tries come at once. It must not be part of a transaction
+// that may roll back.
+func Allow(ctx context.Context, q Querier, key string, limit int, window time.Duration, now time.Time) (ok bool, retryAfter time.Duration, err error) {
+	var (
+		count int
+		start time.Time
+	)
+	// The count stops one above the limit: nothing to overflow.
+	err = q.QueryRow(ctx, `
+		insert into rate_limit as r (key, window_start, count) values ($1, $2, 1)
+		on conflict (key) do update set
+			window_start = case when r.window_start <= $3 then $2 else r.window_start end,
+			count        = case when r.window_start <= $3 then 1 else least(r.count + 1, $4 + 1) end
+		returning count, window_start`,
+		key, now, now.Add(-window), limit).Scan(&count, &start)
+	if err != nil {
+		return false, 0, err
+	}
+	return count <= limit, max(start.Add(window).Sub(now), 0), nil
+}
+
+// GiveBack takes back one try that Allow has counted, where only failures count.
+func GiveBack(ctx context.Context, q Querier, key string) error {
+	_, err := q.Exec(ctx, `update rate_limit set count = count - 1 where key = $1 and count > 0`, key)
+	return err
+}
+
+// PurgeRateLimits deletes the windows that began before a time no window lasts back to.
+func PurgeRateLimits(ctx context.Context, q Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `delete from rate_limit where window_start < $1`, before)
+	return err
+}
