@@ -2,6 +2,8 @@ package booking
 
 // KoreanHoliday returns the name of the public holiday a day is in Korea,
 // substitutes and elections included. Sundays have no name and are none here.
+// Where a lunar day meets a fixed one, the fixed one is named first and the
+// substitute is the lunar one's.
 //
 // The table covers 2025 to 2028 and is complete by the law as of 2026-05
 // (노동절 and 제헌절 are holidays since 2026); 2028 is derived, as its almanac
@@ -95,7 +97,7 @@ var koreanHolidays = map[Date]string{
 	{2028, 7, 17}:  "제헌절",
 	{2028, 8, 15}:  "광복절",
 	{2028, 10, 2}:  "추석 연휴",
-	{2028, 10, 3}:  "추석·개천절",
+	{2028, 10, 3}:  "개천절·추석",
 	{2028, 10, 4}:  "추석 연휴",
 	{2028, 10, 5}:  "대체공휴일(추석)",
 	{2028, 10, 9}:  "한글날",

@@ -1,0 +1,99 @@
+package booking_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+func TestNormalizePhone(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]string{
+		"010-1234-5678":       "01012345678",
+		"01012345678":         "01012345678",
+		" 010 1234 5678 ":     "01012345678",
+		"010.1234.5678":       "01012345678",
+		"+82 10-1234-5678":    "01012345678",
+		"+821012345678":       "01012345678",
+		" +82 10 1234 5678":   "01012345678",
+		"+82 (0)10-1234-5678": "01012345678",
+		"+82-2-123-4567":      "021234567",
+		"02-123-4567":         "021234567",
+		"82-10-1234-5678":     "821012345678", // no plus: not a country code
+		"+1 212 555 0100":     "12125550100",
+		"010-1234-567":        "0101234567",
+		"":                    "",
+		"전화 없음":               "",
+		"٠١٠":                 "",
+	} {
+		if got := booking.NormalizePhone(number); got != want {
+			t.Errorf("%q is %q, want %q", number, got, want)
+		}
+	}
+}
+
+func TestNormalizeEmail(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"kim@example.com":      "kim@example.com",
+		" Kim@Example.COM\n":   "kim@example.com",
+		"\u212Aim@example.com": "\u212Aim@example.com", // the Kelvin sign is not a k
+		"김@example.com":        "김@example.com",
+		"":                     "",
+	} {
+		if got := booking.NormalizeEmail(address); got != want {
+			t.Errorf("%q is %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestNormalizingTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		phone := booking.NormalizePhone(rapid.StringMatching(`\+?[0-9 ()+-]{0,20}`).Draw(t, "phone"))
+		if again := booking.NormalizePhone(phone); again != phone {
+			t.Fatalf("%q became %q", phone, again)
+		}
+		if strings.Trim(phone, "0123456789") != "" {
+			t.Fatalf("%q is not all digits", phone)
+		}
+		email := booking.NormalizeEmail(rapid.String().Draw(t, "email"))
+		if again := booking.NormalizeEmail(email); again != email {
+			t.Fatalf("%q became %q", email, again)
+		}
+	})
+}
+
+func TestBelongsTo(t *testing.T) {
+	t.Parallel()
+	r := booking.Reservation{Mobile: "010-1234-5678", Email: "Kim@Example.com"}
+	for _, test := range []struct {
+		name      string
+		r         booking.Reservation
+		loginType booking.LoginType
+		loginID   string
+		want      bool
+	}{
+		{"phone", r, "mobile", "01012345678", true},
+		{"phone, abroad", r, "mobile", "+82 10 1234 5678", true},
+		{"another phone", r, "mobile", "01012345679", false},
+		{"e-mail", r, "email", "kim@example.com", true},
+		{"another e-mail", r, "email", "lee@example.com", false},
+		{"phone as e-mail", r, "email", "01012345678", false},
+		{"e-mail as phone", r, "mobile", "kim@example.com", false},
+		{"unknown type", r, "admin", "01012345678", false},
+		{"no type", r, "", "", false},
+		{"empty phone", r, "mobile", "", false},
+		{"no contact, empty phone", booking.Reservation{}, "mobile", "", false},
+		{"no contact, no digits", booking.Reservation{Mobile: "-"}, "mobile", "--", false},
+		{"no contact, empty e-mail", booking.Reservation{}, "email", " ", false},
+		{"no phone", booking.Reservation{Email: "kim@example.com"}, "mobile", "01012345678", false},
+	} {
+		if got := test.r.BelongsTo(test.loginType, test.loginID); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
+	}
+}
