@@ -1,0 +1,41 @@
+package pgserver
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// procAttr lets a child run as the account, in a process group of its own (a
+// Ctrl-C in the terminal is for this process, which then stops the child), and
+// stops it when the thread that started it dies.
+func (a account) procAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true, Pdeathsig: syscall.SIGINT}
+}
+
+// processesNamed lists the postgres processes with name on their command line.
+func processesNamed(name string) ([]int, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, dir := range dirs {
+		// Unreadable: it has ended meanwhile.
+		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
+		if string(bytes.TrimSpace(comm)) != "postgres" {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if bytes.Contains(cmdline, []byte(name)) {
+			pid, err := strconv.Atoi(filepath.Base(dir))
+			if err != nil {
+				return nil, err
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

@@ -1,0 +1,22 @@
+//go:build !unix
+
+package pgserver
+
+import (
+	"context"
+	"errors"
+)
+
+// Server stands for a private PostgreSQL, which this system cannot run.
+type Server struct{}
+
+// Start fails: this system has no Unix sockets with owners.
+func Start(context.Context, Options) (*Server, error) {
+	return nil, errors.New("the private PostgreSQL needs a Unix system: set YEOLDA_DATABASE_URL")
+}
+
+// URL is empty.
+func (*Server) URL() string { return "" }
+
+// Stop does nothing.
+func (*Server) Stop() {}
