@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// ErrNoBranch says that no branch has the code asked for.
+var ErrNoBranch = errors.New("postgres: no such branch")
+
+// branchCache keeps branches by code. A cached branch is used only after its revision was compared
+// with the database's, so every replica sees a change at its next request.
+type branchCache struct{ byCode sync.Map } // string -> booking.Branch
+
+func (c *branchCache) get(code string) (booking.Branch, bool) {
+	cached, ok := c.byCode.Load(code)
+	if !ok {
+		return booking.Branch{}, false
+	}
+	return cached.(booking.Branch), true
+}
+
+// Branch returns the branch with its rooms, or ErrNoBranch.
+func (db *DB) Branch(ctx context.Context, code string) (booking.Branch, error) {
+	cached, ok := db.branches.get(code)
+	if !ok {
+		return db.loadBranch(ctx, code)
+	}
+	var revision int64
+	err := db.Pool.QueryRow(ctx, `select revision from branch where code = $1`, code).Scan(&revision)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return booking.Branch{}, ErrNoBranch
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	if revision != cached.Revision {
+		return db.loadBranch(ctx, code)
+	}
+	return cached, nil
+}
+
+// BranchByID is Branch for a stored reference.
+func (db *DB) BranchByID(ctx context.Context, id booking.BranchID) (booking.Branch, error) {
+	var code string
+	err := db.Pool.QueryRow(ctx, `select code from branch where id = $1`, id).Scan(&code)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return booking.Branch{}, ErrNoBranch
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	return db.Branch(ctx, code)
+}
+
+// BranchCodes returns the codes of all branches in the order they were made.
+func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
+	rows, err := db.Pool.Query(ctx, `select code from branch where $1 order by id`, true)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func (db *DB) loadBranch(ctx context.Context, code string) (booking.Branch, error) {
+	b, err := readBranch(ctx, db.Pool, code)
+	if errors.Is(err, ErrNoBranch) {
+		db.branches.byCode.Delete(code)
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	db.branches.byCode.Store(code, b)
+	return b, nil
+}
+
+func readBranch(ctx context.Context, q Querier, code string) (booking.Branch, error) {
+	var (
+		b        booking.Branch
+		zone     string
+		days     int
+		schedule []byte
+		rooms    []byte
+	)
+	// One statement, so that rooms and revision belong together.
+	err := q.QueryRow(ctx, `
+		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
+		       b.front_doors, b.schedule, b.revision,
+		       coalesce((select json_agg(json_build_object(
+		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled,
+		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
+		         from room r where r.branch_id = b.id), '[]')
+		from branch b where b.code = $1`, code,
+	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
+		&b.FrontDoors, &schedule, &b.Revision, &rooms)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return booking.Branch{}, ErrNoBranch
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	if b.Zone, err = time.LoadLocation(zone); err != nil {
+		return booking.Branch{}, fmt.Errorf("branch %s: %w", code, err)
+	}
+	b.Horizon = time.Duration(days) * 24 * time.Hour
+	if err := json.Unmarshal(schedule, &b.Schedule); err != nil {
+		return booking.Branch{}, fmt.Errorf("branch %s: schedule: %w", code, err)
+	}
+	if err := json.Unmarshal(rooms, &b.Rooms); err != nil {
+		return booking.Branch{}, fmt.Errorf("branch %s: rooms: %w", code, err)
+	}
+	return b, nil
+}
+
+// SetRoomEnabled switches a room. The caller holds the room's lock.
+func SetRoomEnabled(ctx context.Context, tx pgx.Tx, room booking.RoomID, enabled bool) error {
+	_, err := tx.Exec(ctx, `update room set enabled = $2 where id = $1 and enabled <> $2`, room, enabled)
+	return err
+}
+
+// LockRooms takes the row locks of rooms in id order, so that two transactions that need the same rooms wait
+// instead of deadlocking. A hold shares a weaker lock of its room; see insertHold.
+func LockRooms(ctx context.Context, tx pgx.Tx, rooms ...booking.RoomID) error {
+	_, err := tx.Exec(ctx, `select id from room where id = any($1) order by id for no key update`, rooms)
+	return err
+}

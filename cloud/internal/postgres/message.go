@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Message is one message to a person, from the transaction that made it necessary to its delivery.
+type Message struct {
+	ID          int64
+	CreatedAt   time.Time
+	Reservation booking.ReservationID // 0: none
+	Branch      booking.BranchID      // 0: none
+	Template    string
+	Language    string
+	Mobile      string
+	Email       string
+	Variables   []byte // sealed JSON, purpose "message"
+	State       string // QUEUED, SENDING, SENT, FAILED
+	Channel     string // alimtalk, sms, mail; empty before it was sent
+	ProviderID  string
+	Attempt     int
+	SentAt      time.Time
+	Error       string
+}
+
+const selectMessage = `
+	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
+	       state, channel, provider_id, attempt, sent_at, error
+	from message `
+
+func scanMessage(row pgx.CollectableRow) (Message, error) {
+	var (
+		m                     Message
+		reservation           *booking.ReservationID
+		branch                *booking.BranchID
+		channel, provider, ex *string
+		sent                  *time.Time
+	)
+	err := row.Scan(&m.ID, &m.CreatedAt, &reservation, &branch, &m.Template, &m.Language, &m.Mobile, &m.Email, &m.Variables,
+		&m.State, &channel, &provider, &m.Attempt, &sent, &ex)
+	m.Reservation, m.Branch = value(reservation), value(branch)
+	m.Channel, m.ProviderID, m.Error, m.SentAt = value(channel), value(provider), value(ex), value(sent)
+	return m, err
+}
+
+// ErrNoMessage says that there is no such message, or none in the state asked for.
+var ErrNoMessage = errors.New("postgres: no such message")
+
+// InsertMessage writes a message down in the transaction that makes it necessary.
+func InsertMessage(ctx context.Context, q Querier, m Message) (int64, error) {
+	var id int64
+	err := q.QueryRow(ctx, `
+		insert into message (reservation_id, branch_id, template, language, to_mobile, to_email, variables)
+		values ($1, $2, $3, $4, $5, $6, $7) returning id`,
+		null(m.Reservation), null(m.Branch), m.Template, m.Language, m.Mobile, m.Email, m.Variables).Scan(&id)
+	return id, err
+}
+
+// MaxMessageAttempts bounds how often one message is tried. An attempt whose outcome is unknown counts as sent to
+// the person, so nobody is told more than twice.
+const MaxMessageAttempts = 8
+
+// ClaimMessage takes a message that is due for one attempt, or returns ErrNoMessage. A sender that died in the
+// middle leaves SENDING behind; after lease the message is taken again.
+func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Message, error) {
+	rows, err := q.Query(ctx, `
+		update message set state = 'SENDING', attempt = attempt + 1, next_at = $3
+		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2
+		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
+		          state, channel, provider_id, attempt, sent_at, error`, id, now, now.Add(lease))
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := pgx.CollectExactlyOneRow(rows, scanMessage)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, ErrNoMessage
+	}
+	return m, err
+}
+
+// MarkMessageSent notes that a provider took the message.
+func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, providerID string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update message set state = 'SENT', channel = $2, provider_id = $3, sent_at = $4, error = null where id = $1`,
+		id, channel, null(providerID), now)
+	return err
+}
+
+// MarkMessageFailed notes why an attempt failed; a zero retryAt gives up.
+func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, retryAt time.Time) error {
+	_, err := q.Exec(ctx, `
+		update message set state = case when $3::timestamptz is null then 'FAILED' else 'QUEUED' end,
+		       error = $2, next_at = coalesce($3, next_at) where id = $1`, id, why, null(retryAt))
+	return err
+}
+
+// DueMessages returns messages that nobody is sending though they are due: what the sweep finds when the queue forgot.
+func DueMessages(ctx context.Context, q Querier, now time.Time, limit int) ([]int64, error) {
+	rows, err := q.Query(ctx, `
+		select id from message where state in ('QUEUED', 'SENDING') and next_at <= $1 order by next_at limit $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// MessagesOf returns the messages about a reservation, oldest first.
+func MessagesOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Message, error) {
+	rows, err := q.Query(ctx, selectMessage+`where reservation_id = $1 order by id`, id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMessage)
+}
+
+// MessagesOfBranch returns the latest messages of a branch before an id (0: the newest).
+func MessagesOfBranch(ctx context.Context, q Querier, branch booking.BranchID, before int64, limit int) ([]Message, error) {
+	rows, err := q.Query(ctx, selectMessage+`where branch_id = $1 and ($2 = 0 or id < $2) order by id desc limit $3`, branch, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMessage)
+}

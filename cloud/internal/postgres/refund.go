@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// RefundState is how far giving money back has come.
+type RefundState string
+
+// REQUESTED -> PENDING (the bank is at work) -> COMPLETED | FAILED; REQUESTED -> COMPLETED | REFUSED.
+// FAILED needs a person (another account); REFUSED is closed: the reservation stands again.
+const (
+	RefundRequested RefundState = "REQUESTED"
+	RefundPending   RefundState = "PENDING"
+	RefundCompleted RefundState = "COMPLETED"
+	RefundFailed    RefundState = "FAILED"
+	RefundRefused   RefundState = "REFUSED"
+)
+
+// Refund is one intent to give money back, or to close an account that never got any.
+type Refund struct {
+	ID             int64
+	Reservation    booking.ReservationID
+	State          RefundState
+	Reason         string
+	Amount         int
+	By             string // customer, admin:<login id>, system:<why>
+	Account        []byte // sealed refund account; empty where none is needed
+	RevokedKey     string // the doorlock key that died with the request
+	IdempotencyKey string
+	Attempt        int
+	ErrorCode      string
+}
+
+// ErrNoRefund says that no refund is under way.
+var ErrNoRefund = errors.New("postgres: no open refund")
+
+// OpenRefund writes down the intent to refund before anything is sent.
+func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund, next time.Time) (int64, error) {
+	var id int64
+	err := tx.QueryRow(ctx, `
+		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, next_at)
+		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7, $8) returning id`,
+		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey, next).Scan(&id)
+	return id, err
+}
+
+// CurrentRefund returns the refund of a reservation that is not closed, or ErrNoRefund.
+func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (Refund, error) {
+	rows, err := q.Query(ctx, `
+		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code
+		from refund where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
+	if err != nil {
+		return Refund{}, err
+	}
+	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Refund, error) {
+		var (
+			f    Refund
+			key  *uuid.UUID
+			code *string
+		)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code)
+		if key != nil {
+			f.RevokedKey = key.String()
+		}
+		f.ErrorCode = value(code)
+		return f, err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return f, ErrNoRefund
+	}
+	return f, err
+}
+
+// AdvanceRefund moves a refund to a state, with the provider's words where it declined.
+func AdvanceRefund(ctx context.Context, q Querier, id int64, to RefundState, code, message string, next time.Time) error {
+	_, err := q.Exec(ctx, `
+		update refund set state = $2, error_code = $3, error_message = $4, next_at = $5, updated_at = clock_timestamp() where id = $1`,
+		id, to, null(code), null(message), next)
+	return err
+}
+
+// RetryRefund gives the next attempt its own Idempotency-Key: the provider replays an error for the old one.
+func RetryRefund(ctx context.Context, q Querier, id int64, key string, next time.Time) error {
+	_, err := q.Exec(ctx, `
+		update refund set idempotency_key = $2, attempt = attempt + 1, next_at = $3, updated_at = clock_timestamp() where id = $1`,
+		id, key, next)
+	return err
+}
+
+// RestoreKey makes a reservation stand again whose cancellation the provider declined for good.
+func RestoreKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key string) error {
+	_, err := tx.Exec(ctx, `update reservation set state = 'DONE', doorlock_key = $2 where id = $1`, id, key)
+	return err
+}

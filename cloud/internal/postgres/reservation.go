@@ -1,0 +1,361 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// ErrNoReservation says that no reservation is what was asked for.
+var ErrNoReservation = errors.New("postgres: no such reservation")
+
+// liveStates is the predicate of the exclusion constraint and of the partial indexes.
+const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`
+
+const selectReservation = `
+	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, r.expires_at,
+	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
+	       r.doorlock_key, r.paid_at, r.canceled_at, r.created_at, r.version
+	from reservation r join room m on m.id = r.room_id `
+
+func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
+	var (
+		r                                                      booking.Reservation
+		expires, paid, canceled                                *time.Time
+		order, method, name, mobile, email, note, by, language *string
+		amount                                                 *int
+		key                                                    *uuid.UUID
+	)
+	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &expires,
+		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
+		&key, &paid, &canceled, &r.CreatedAt, &r.Version)
+	if err != nil {
+		return r, err
+	}
+	r.ExpiresAt, r.PaidAt, r.CanceledAt = value(expires), value(paid), value(canceled)
+	r.OrderID, r.Name, r.Mobile, r.Email = value(order), value(name), value(mobile), value(email)
+	r.Language, r.Note, r.CreatedBy = value(language), value(note), value(by)
+	r.Method, r.Amount = booking.Method(value(method)), value(amount)
+	if key != nil {
+		r.DoorlockKey = key.String()
+	}
+	return r, nil
+}
+
+func value[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}
+
+// null is a NULL for a zero value.
+func null[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func oneReservation(ctx context.Context, q Querier, where string, args ...any) (booking.Reservation, error) {
+	rows, err := q.Query(ctx, selectReservation+where, args...)
+	if err != nil {
+		return booking.Reservation{}, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scanReservation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, ErrNoReservation
+	}
+	return r, err
+}
+
+func manyReservations(ctx context.Context, q Querier, where string, args ...any) ([]booking.Reservation, error) {
+	rows, err := q.Query(ctx, selectReservation+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanReservation)
+}
+
+// Reservation returns a reservation, or ErrNoReservation.
+func Reservation(ctx context.Context, q Querier, id booking.ReservationID) (booking.Reservation, error) {
+	return oneReservation(ctx, q, `where r.id = $1`, id)
+}
+
+// LockReservation returns a reservation and keeps its row until the transaction ends.
+func LockReservation(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (booking.Reservation, error) {
+	return oneReservation(ctx, tx, `where r.id = $1 for no key update of r`, id)
+}
+
+// LockOrder is LockReservation by order id.
+func LockOrder(ctx context.Context, tx pgx.Tx, orderID string) (booking.Reservation, error) {
+	return oneReservation(ctx, tx, `where r.order_id = $1 for no key update of r`, orderID)
+}
+
+// ReservationByOrder returns the reservation of an order id, or ErrNoReservation.
+func ReservationByOrder(ctx context.Context, q Querier, orderID string) (booking.Reservation, error) {
+	return oneReservation(ctx, q, `where r.order_id = $1`, orderID)
+}
+
+// ReservationByToken returns what the hold cookie with this hash has led to, or ErrNoReservation.
+func ReservationByToken(ctx context.Context, q Querier, token []byte) (booking.Reservation, error) {
+	return oneReservation(ctx, q, `where r.hold_token = $1`, token)
+}
+
+// LockToken is ReservationByToken that keeps the row until the transaction ends.
+func LockToken(ctx context.Context, tx pgx.Tx, token []byte) (booking.Reservation, error) {
+	return oneReservation(ctx, tx, `where r.hold_token = $1 for no key update of r`, token)
+}
+
+// NewHold is a hold to be taken.
+type NewHold struct {
+	Room booking.RoomID
+	booking.Interval
+	Source    booking.Source
+	Token     []byte // SHA-256 of the cookie
+	ExpiresAt time.Time
+	By        string // administrator's login id
+}
+
+// InsertHold takes a slot in one statement: holds that have run out make room first, then the exclusion constraint
+// decides. It returns 0 when the room is taken or disabled.
+//
+// ON CONFLICT DO NOTHING and not a plain INSERT: two inserters that wait for each other's uncommitted entries
+// deadlock, one second at a time; speculative insertion breaks the tie at once. FOR SHARE makes a room that is
+// being disabled, or a move into it, wait for us or us for it.
+func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
+	var id booking.ReservationID
+	err := q.QueryRow(ctx, `
+		with target as (
+			select id, branch_id from room where id = $1 and enabled for share
+		), stale as (
+			update reservation set state = 'EXPIRED'
+			where room_id = $1 and state = 'HOLD' and expires_at <= $5 and occupied && tstzrange($2, $4) returning 1
+		), cleared as (select count(*) from stale)
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by)
+		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($2, $4), $7, $8, $9 from target, cleared
+		on conflict do nothing
+		returning id`,
+		h.Room, h.Start, h.End, h.Occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By)).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
+}
+
+// Obstacle says why a room cannot be had.
+type Obstacle struct {
+	Disabled  bool // the room is switched off
+	Confirmed bool // the other one is confirmed or waits for its deposit, not merely held
+}
+
+// ObstacleTo looks for what is in the way of an interval, after InsertHold or a move found that something was.
+func ObstacleTo(ctx context.Context, q Querier, room booking.RoomID, i booking.Interval, except booking.ReservationID) (Obstacle, error) {
+	var o Obstacle
+	err := q.QueryRow(ctx, `
+		select not enabled, exists (
+			select from reservation where room_id = $1 and id <> $4 and occupied && tstzrange($2, $3)
+			  and state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING'))
+		from room where id = $1`, room, i.Start, i.Occupied().End, except).Scan(&o.Disabled, &o.Confirmed)
+	return o, err
+}
+
+// ExpireHolds ends the holds of a room that have run out and stand in the way of an interval. The caller holds
+// the room's lock.
+func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'EXPIRED'
+		where room_id = $1 and state = 'HOLD' and expires_at <= $4 and occupied && tstzrange($2, $3) and id <> $5`,
+		room, i.Start, i.Occupied().End, now, except)
+	return err
+}
+
+// SetState moves a reservation to another state. It returns false, and changes nothing, if the state was no longer from.
+func SetState(ctx context.Context, q Querier, id booking.ReservationID, from, to booking.State) (bool, error) {
+	tag, err := q.Exec(ctx, `update reservation set state = $3 where id = $1 and state = $2`, id, from, to)
+	return tag.RowsAffected() == 1, err
+}
+
+// ReleaseHold gives back the hold of a cookie, if it still is one.
+func ReleaseHold(ctx context.Context, q Querier, token []byte) error {
+	_, err := q.Exec(ctx, `update reservation set state = 'RELEASED' where hold_token = $1 and state = 'HOLD'`, token)
+	return err
+}
+
+// Contact is who reserves.
+type Contact struct {
+	Name, Mobile, Email string
+	Language            string
+}
+
+// RegisterOrder stores the payment data of a hold under a new order id. It returns false if the hold is gone.
+func RegisterOrder(ctx context.Context, q Querier, id booking.ReservationID, c Contact, orderID string, amount int, now time.Time) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
+		       order_id = $8, amount = $9
+		where id = $1 and state = 'HOLD' and expires_at > $10`,
+		id, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
+		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, now)
+	return tag.RowsAffected() == 1, err
+}
+
+// Confirmation is what turns a reservation into a confirmed one.
+type Confirmation struct {
+	Method booking.Method
+	Key    uuid.UUID
+	PaidAt time.Time
+}
+
+// MarkDone confirms a reservation: from here on its key opens doors.
+func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confirmation) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null
+		where id = $1`, id, c.Method, c.Key, c.PaidAt)
+	return err
+}
+
+// MarkWaiting makes a reservation wait for a deposit until due. A key it had is dead from here on.
+func MarkWaiting(ctx context.Context, tx pgx.Tx, id booking.ReservationID, due time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, paid_at = null, expires_at = $3
+		where id = $1`, id, booking.VirtualAccount, due)
+	return err
+}
+
+// MarkCanceling starts a cancellation: the key dies here, before any money moves.
+func MarkCanceling(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null where id = $1`, id)
+	return err
+}
+
+// MarkCanceled ends a reservation and frees its slot.
+func MarkCanceled(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = $2 where id = $1`, id, now)
+	return err
+}
+
+// MarkHeld puts a reservation whose confirmation failed back to a hold that lives at least until keep, so that the
+// customer can try again.
+func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, keep time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'HOLD', expires_at = greatest(expires_at, $2) where id = $1`, id, keep)
+	return err
+}
+
+// RegisterAdmin turns an administrator's hold into a reservation without payment.
+func RegisterAdmin(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Contact, note string, conf Confirmation) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'DONE', name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6,
+		       language = $7, reason = $8, amount = 0, method = $9, doorlock_key = $10, paid_at = $11, expires_at = null
+		where id = $1`,
+		id, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
+		null(booking.NormalizeEmail(c.Email)), c.Language, null(note), conf.Method, conf.Key, conf.PaidAt)
+	return err
+}
+
+// MoveReservation changes room and time. The caller holds the locks of both rooms and of the reservation.
+// An exclusion violation means that the target is occupied.
+func MoveReservation(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, to booking.Interval, by, reason string) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`update reservation set room_id = $2, start_at = $3, end_at = $4, occupied = tstzrange($3, $5) where id = $1`,
+		r.ID, room.ID, to.Start, to.End, to.Occupied().End)
+	batch.Queue(`
+		insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		r.ID, by, null(reason), r.RoomNo, r.Start, r.End, room.No, to.Start, to.End)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// Occupancy is what look-ups need of a live reservation.
+type Occupancy struct {
+	ID     booking.ReservationID
+	Room   booking.RoomID
+	State  booking.State
+	Source booking.Source
+	booking.Interval
+}
+
+// Occupancies returns the branch and what occupies its rooms, margins included, within a window, in one round trip:
+// the reservations and the branch's revision travel together, so that the cached branch is known to be current.
+func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.Branch) (booking.Interval, error), now time.Time) (booking.Branch, booking.Interval, []Occupancy, error) {
+	branch, cached := db.branches.get(code)
+	if !cached {
+		var err error
+		if branch, err = db.loadBranch(ctx, code); err != nil {
+			return branch, booking.Interval{}, nil, err
+		}
+	}
+	for {
+		asked, err := window(branch)
+		if err != nil {
+			return branch, asked, nil, err
+		}
+		revision, list, err := db.occupancies(ctx, branch, asked, now)
+		if err != nil || revision == branch.Revision {
+			return branch, asked, list, err
+		}
+		if branch, err = db.loadBranch(ctx, code); err != nil {
+			return branch, asked, nil, err
+		}
+	}
+}
+
+func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window booking.Interval, now time.Time) (revision int64, list []Occupancy, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`select revision from branch where code = $1`, branch.Code).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&revision)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // revision 0: the branch is gone, loadBranch will say so
+		}
+		return err
+	})
+	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time;
+	// its margins reach one slot further on both sides.
+	batch.Queue(`
+		select id, room_id, state, source, start_at, end_at from reservation
+		where branch_id = $1 and start_at < $3 and start_at > $2 and end_at >= $4 and `+liveStates+`
+		  and (state <> 'HOLD' or expires_at > $5)`,
+		branch.ID, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin+time.Second), window.Start, now,
+	).Query(func(rows pgx.Rows) error {
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occupancy, err error) {
+			err = row.Scan(&o.ID, &o.Room, &o.State, &o.Source, &o.Start, &o.End)
+			return o, err
+		})
+		return err
+	})
+	err = db.Pool.SendBatch(ctx, batch).Close()
+	return revision, list, err
+}
+
+// Blocking returns the live reservations of a room that have not ended, soonest first: what stands in the way of
+// switching it off.
+func Blocking(ctx context.Context, q Querier, room booking.RoomID, now time.Time) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.room_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
+		order by r.start_at, r.id`, room, now)
+}
+
+// PaidBy returns a customer's payments, newest first, at most limit.
+func PaidBy(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, since time.Time, limit int) ([]booking.Reservation, error) {
+	column, key := "mobile_key", booking.NormalizePhone(loginID)
+	if loginType == booking.LoginEmail {
+		column, key = "email_key", booking.NormalizeEmail(loginID)
+	}
+	return manyReservations(ctx, q, `
+		where r.`+column+` = $1 and r.method is not null and r.source <> 'PARTNER' and r.created_at > $2
+		order by r.id desc limit $3`, key, since, limit)
+}
+
+// HasHistory reports whether a customer has ever paid, or been asked to, under this phone number or address.
+func HasHistory(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, since time.Time) (bool, error) {
+	list, err := PaidBy(ctx, q, loginType, loginID, since, 1)
+	return len(list) > 0, err
+}
