@@ -1,0 +1,199 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Config is what a Broker needs. Listener, Credential, Doors, Devices and Log must be set.
+type Config struct {
+	Listener net.Listener // plain MQTT
+	TLS      net.Listener // optional: TCP on which TLS is spoken, with TLSConfig
+	// TLSConfig is the server side of TLS. Its minimum version is raised to 1.2.
+	TLSConfig *tls.Config
+
+	// Credential looks up an agent that may connect: its branch and the SHA-256 of its secret. For an unknown or revoked
+	// one all results are zero; an error means that the question could not be answered.
+	Credential func(ctx context.Context, username string) (branch string, secretHash []byte, err error)
+	// Revoked returns those of the connected agents that may no longer be. Optional.
+	Revoked func(ctx context.Context, usernames []string) ([]string, error)
+
+	Doors   Doors
+	Devices Devices
+	Log     *slog.Logger
+	Now     func() time.Time // for presence; nil is time.Now
+}
+
+const (
+	// writesPending is the number of messages that may wait for an agent that does not read. They are at most asks and
+	// grants of the last seconds; the memory is reserved for every agent.
+	writesPending = 64
+	// closeWithin is how long agents have to go by themselves; then their connections are cut. Everything together
+	// stays below the 3 seconds of closeLimit.
+	closeWithin = time.Second
+	closeLimit  = 3 * time.Second
+
+	listenerPlain     = "tcp"
+	listenerTLS       = "tls"
+	listenerWebSocket = "websocket"
+)
+
+// Broker is the embedded MQTT broker. It accepts connections while Run runs.
+type Broker struct {
+	cfg      Config
+	log      *slog.Logger
+	server   *mqtt.Server
+	self     *mqtt.Client
+	gate     *gate
+	sessions *sessions
+	inbox    *inbox
+	lookups  chan struct{}
+	unsent   atomic.Int64
+
+	presence  sync.Mutex
+	announced map[string]bool // what Devices was told last; absent is offline
+}
+
+// New prepares a broker. Nothing is accepted before Run, which also closes the listeners.
+func New(cfg Config) (*Broker, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	caps := mqtt.NewDefaultServerCapabilities()
+	caps.MaximumClientWritesPending = writesPending
+	caps.MaximumPacketSize = protocol.MaxPacket
+	caps.MaximumSessionExpiryInterval = 0
+	caps.MaximumMessageExpiryInterval = 0 // it would delete retained messages after that time
+	caps.MinimumProtocolVersion = 5
+	caps.MaximumQos = 1
+	caps.TopicAliasMaximum = 0 // the access check sees the empty topic of an aliased publish
+	caps.SharedSubAvailable = 0
+	caps.WildcardSubAvailable = 0
+	caps.Compatibilities.NoInheritedPropertiesOnAck = true
+	server := mqtt.New(&mqtt.Options{
+		InlineClient: true,
+		Capabilities: caps,
+		// $SYS is denied to everyone, so it is computed as seldom as can be.
+		SysTopicResendInterval: 3600,
+		// mochi logs whole packets, a CONNECT with its password among them. What matters is logged by the hook.
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	b := &Broker{
+		cfg: cfg, log: cfg.Log, server: server,
+		self:      server.NewClient(nil, mqtt.LocalListener, "cloud", true),
+		gate:      newGate(connectWithin),
+		inbox:     newInbox(cfg.Doors, cfg.Devices, cfg.Log),
+		lookups:   make(chan struct{}, maxLookups),
+		announced: make(map[string]bool),
+	}
+	b.self.Properties.ProtocolVersion = 5 // else message expiry is ignored
+	b.sessions = newSessions(cfg.Now, b.announce)
+	if err := server.AddHook(&hook{Broker: b}, nil); err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	return b, b.listen()
+}
+
+func (b *Broker) listen() error {
+	all := []listeners.Listener{
+		listeners.NewNet(listenerPlain, &door{b.cfg.Listener, b.gate, b.log}),
+		// Connections that came by HTTP need a listener to be closed with.
+		listeners.NewMockListener(listenerWebSocket, ""),
+	}
+	if b.cfg.TLS != nil {
+		config := b.cfg.TLSConfig.Clone()
+		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+		all = append(all, listeners.NewNet(listenerTLS, tls.NewListener(&door{b.cfg.TLS, b.gate, b.log}, config)))
+	}
+	for _, l := range all {
+		if err := b.server.AddListener(l); err != nil {
+			return fmt.Errorf("broker: listener %s: %w", l.ID(), err)
+		}
+	}
+	return nil
+}
+
+// Run serves until ctx ends, then closes within three seconds whatever the agents do.
+func (b *Broker) Run(ctx context.Context) error {
+	id := 0
+	for _, filter := range protocol.CloudFilters() {
+		id++
+		if err := b.server.Subscribe(filter, id, b.receive); err != nil {
+			return fmt.Errorf("broker: subscribe %s: %w", filter, err)
+		}
+	}
+	if err := b.server.Serve(); err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	// The inbox outlives the connections: what agents said before they were closed is still heard.
+	inboxCtx, stopInbox := context.WithCancel(context.WithoutCancel(ctx))
+	var inbox errgroup.Group
+	inbox.Go(func() error { return b.inbox.run(inboxCtx) })
+	b.watch(ctx)
+	err := b.close()
+	stopInbox()
+	return errors.Join(err, inbox.Wait())
+}
+
+// receive runs in the read loop of an agent.
+func (b *Broker) receive(_ *mqtt.Client, _ packets.Subscription, pk packets.Packet) {
+	branch, kind, ok := protocol.ParseTopic(pk.TopicName)
+	if !ok || kind == protocol.KindHeartbeat { // OnPublish has heard it
+		return
+	}
+	b.inbox.put(delivery{branch: branch, kind: kind, payload: pk.Payload})
+}
+
+// close ends every connection before it closes mochi, whose own Close waits without limit for connections and takes a
+// lock twice while they come and go.
+func (b *Broker) close() error {
+	b.gate.shut()
+	err := b.cfg.Listener.Close()
+	if b.cfg.TLS != nil {
+		err = errors.Join(err, b.cfg.TLS.Close())
+	}
+	for _, s := range b.sessions.all() {
+		go func() { _ = b.server.DisconnectClient(s.client, packets.ErrServerShuttingDown) }()
+	}
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	select {
+	case <-b.gate.emptied:
+	case <-time.After(closeWithin):
+		b.gate.cut()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- b.server.Close() }()
+	select {
+	case closeErr := <-closed:
+		return errors.Join(err, closeErr)
+	case <-limit.C:
+		return errors.Join(err, errors.New("broker: not closed in time"))
+	}
+}
+
+// Stats counts since the start, Sessions excepted.
+type Stats struct {
+	Sessions int   // authenticated connections now
+	Dropped  int64 // messages from agents that met a full queue
+	Unsent   int64 // messages to agents that do not read
+}
+
+// Stats returns the counters for metrics.
+func (b *Broker) Stats() Stats {
+	return Stats{Sessions: len(b.sessions.all()), Dropped: b.inbox.dropped.Load(), Unsent: b.unsent.Load()}
+}

@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+const (
+	// lookupWithin bounds the database's part in a CONNECT.
+	lookupWithin = 3 * time.Second
+	// maxLookups bounds the credentials looked up at once, so that agents coming back all together leave connections
+	// of the pool to people.
+	maxLookups = 4
+	// maxKeepAlive is the longest keep-alive in seconds an agent may choose; a dead line is found after 1.5 of it.
+	maxKeepAlive = 60
+)
+
+var errNoAgent = errors.New("broker: unknown agent")
+
+// hook is where mochi asks who may do what.
+type hook struct {
+	mqtt.HookBase
+	*Broker
+}
+
+func (*hook) ID() string { return "yeolda" }
+
+func (*hook) Provides(b byte) bool {
+	switch b {
+	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablished,
+		mqtt.OnPublish, mqtt.OnWill, mqtt.OnPublishDropped:
+		return true
+	}
+	return false
+}
+
+// OnConnect takes away what an agent could ask for to its own and others' harm.
+func (*hook) OnConnect(cl *mqtt.Client, _ packets.Packet) error {
+	// A Receive Maximum would lead into mochi's send quota, which leaks and deadlocks. Nothing is sent at QoS 1 anyway.
+	cl.Properties.Props.ReceiveMaximum = 0
+	cl.State.Inflight.ResetSendQuota(0)
+	cl.Properties.Will.WillDelayInterval = 0
+	if cl.State.Keepalive == 0 || cl.State.Keepalive > maxKeepAlive {
+		cl.State.Keepalive = maxKeepAlive
+		cl.State.ServerKeepalive = true // tells the client [MQTT-3.1.2-21]
+	}
+	return nil
+}
+
+// OnConnectAuthenticate binds the connection to the branch of its credential. The user name must equal the client id:
+// otherwise one agent could push another off the line.
+func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+	c := unwrap(cl.Net.Conn)
+	if c == nil {
+		return false
+	}
+	username := string(pk.Connect.Username)
+	branch, err := h.authenticate(username, pk)
+	switch {
+	case errors.Is(err, errNoAgent):
+		h.log.Warn("mqtt: agent refused", "username", username, "remote", cl.Net.Remote)
+		return false
+	case err != nil:
+		h.log.Error("mqtt: credential not checked", "username", username, "error", err)
+		// No CONNACK: "bad password" would be a lie that makes an agent give up for long.
+		cl.Stop(packets.ErrServerUnavailable)
+		return false
+	}
+	h.gate.admit(c, h.sessions.admit(cl, branch, username))
+	return true
+}
+
+func (h *hook) authenticate(username string, pk packets.Packet) (branch string, err error) {
+	if username == "" || len(username) > 200 || username != pk.Connect.ClientIdentifier {
+		return "", errNoAgent
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookupWithin)
+	defer cancel()
+	select {
+	case h.lookups <- struct{}{}:
+		defer func() { <-h.lookups }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	branch, want, err := h.cfg.Credential(ctx, username)
+	if err != nil {
+		return "", err
+	}
+	// An unknown agent is compared too, against nothing that any secret hashes to.
+	got := sha256.Sum256(pk.Connect.Password)
+	if subtle.ConstantTimeCompare(got[:], want) != 1 || !protocol.ValidBranch(branch) {
+		return "", errNoAgent
+	}
+	if pk.Connect.WillFlag && pk.Connect.WillTopic != protocol.Topic(branch, protocol.KindStatus) {
+		return "", errNoAgent
+	}
+	return branch, nil
+}
+
+// OnSessionEstablished runs once the agent has its CONNACK.
+func (h *hook) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
+	if s := sessionOf(cl.Net.Conn); s != nil {
+		h.sessions.begin(s)
+		h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
+	}
+}
+
+// OnACLCheck is asked for every publish, every subscription and every delivery.
+func (*hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
+	s := sessionOf(cl.Net.Conn)
+	if s == nil {
+		return false
+	}
+	if write {
+		return protocol.AgentMayPublish(s.branch, topic)
+	}
+	return protocol.AgentMaySubscribe(s.branch, topic)
+}
+
+// OnPublish sees what passed OnACLCheck.
+func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+	s := sessionOf(cl.Net.Conn)
+	if s == nil {
+		return pk, nil // the cloud's own
+	}
+	s.hear()
+	if _, kind, ok := protocol.ParseTopic(pk.TopicName); !ok || pk.FixedHeader.Retain && !kind.Retained() {
+		// mochi answers a code at QoS 1 and would publish the packet at QoS 0 all the same.
+		if pk.FixedHeader.Qos > 0 {
+			return pk, packets.ErrNotAuthorized
+		}
+		return pk, packets.ErrRejectPacket
+	}
+	return pk, nil
+}
+
+// OnWill silences the will of a connection that was taken over: its agent is not gone. Without a topic it reaches nobody.
+func (*hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
+	if cl.IsTakenOver() {
+		return mqtt.Will{}, nil
+	}
+	return will, nil
+}
+
+// OnPublishDropped: an agent does not read, or not fast enough.
+func (h *hook) OnPublishDropped(_ *mqtt.Client, _ packets.Packet) { h.unsent.Add(1) }

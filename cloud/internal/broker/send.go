@@ -1,0 +1,45 @@
+package broker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
+// again. It fails only for a message that is not valid.
+func (b *Broker) Send(branch string, m protocol.Message) error {
+	payload, err := protocol.Encode(m)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return b.server.InjectPacket(b.self, packets.Packet{
+		FixedHeader: packets.FixedHeader{Type: packets.Publish},
+		TopicName:   protocol.Topic(branch, m.Kind()),
+		Payload:     payload,
+		Properties:  properties(branch, m),
+	})
+}
+
+// properties are the MQTT properties of a message to an agent: the two commands say where their answer belongs, and
+// everything says when it is not worth delivering any more. Nothing relies on that expiry (package protocol).
+func properties(branch string, m protocol.Message) packets.Properties {
+	life, answer, id := protocol.ClaimLimit, protocol.Kind(""), ""
+	switch m := m.(type) {
+	case protocol.Grant, protocol.Deny:
+		life = protocol.GrantAge
+	case protocol.ClimateCommand:
+		life, answer, id = protocol.CommandLife, protocol.KindClimateResult, m.RequestID
+	case protocol.SensorsRead:
+		life, answer, id = protocol.CommandLife, protocol.KindSensorsReadings, m.RequestID
+	}
+	p := packets.Properties{MessageExpiryInterval: uint32((life + time.Second - 1) / time.Second)}
+	if answer != "" {
+		p.ResponseTopic = protocol.Topic(branch, answer)
+		p.CorrelationData = []byte(id)
+	}
+	return p
+}

@@ -1,0 +1,115 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// session is one authenticated connection of an agent.
+type session struct {
+	branch   string
+	username string
+	client   *mqtt.Client
+	registry *sessions
+	began    time.Duration // by the registry's clock
+	heard    atomic.Int64  // time of the last message, since the registry's start
+	ended    bool          // guarded by registry.mu
+}
+
+// hear notes that the agent still runs. Pings do not count: the program behind them may hang.
+func (s *session) hear() { s.heard.Store(int64(s.registry.clock())) }
+
+func (s *session) silence() time.Duration { return s.registry.clock() - time.Duration(s.heard.Load()) }
+
+func (s *session) end() { s.registry.end(s) }
+
+// sessions knows which branches have an agent. It is kept by connection and not by client id, because at a takeover the
+// new session begins before the old one ends.
+type sessions struct {
+	now     func() time.Time
+	start   time.Time
+	changed func(branch string) // called outside the lock when a branch's first session begins or its last one ends
+
+	mu       sync.RWMutex
+	byBranch map[string]map[*session]struct{}
+}
+
+func newSessions(now func() time.Time, changed func(branch string)) *sessions {
+	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string]map[*session]struct{})}
+}
+
+// clock is monotonic, so that setting the host's clock takes no branch off line.
+func (r *sessions) clock() time.Duration { return r.now().Sub(r.start) }
+
+func (r *sessions) admit(client *mqtt.Client, branch, username string) *session {
+	s := &session{branch: branch, username: username, client: client, registry: r, began: r.clock()}
+	s.hear()
+	return s
+}
+
+// begin makes a session count for its branch: the agent has its CONNACK.
+func (r *sessions) begin(s *session) {
+	s.hear()
+	r.mu.Lock()
+	if s.ended { // the connection broke before its CONNACK was out
+		r.mu.Unlock()
+		return
+	}
+	of := r.byBranch[s.branch]
+	first := len(of) == 0
+	if of == nil {
+		of = make(map[*session]struct{})
+		r.byBranch[s.branch] = of
+	}
+	of[s] = struct{}{}
+	r.mu.Unlock()
+	if first {
+		r.changed(s.branch)
+	}
+}
+
+func (r *sessions) end(s *session) {
+	r.mu.Lock()
+	s.ended = true
+	of := r.byBranch[s.branch]
+	_, here := of[s]
+	delete(of, s)
+	last := here && len(of) == 0
+	if last {
+		delete(r.byBranch, s.branch)
+	}
+	r.mu.Unlock()
+	if last {
+		r.changed(s.branch)
+	}
+}
+
+// online reports whether some agent of the branch was heard within protocol.OfflineAfter.
+func (r *sessions) online(branch string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for s := range r.byBranch[branch] {
+		if s.silence() < protocol.OfflineAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// all returns the sessions in no order.
+func (r *sessions) all() []*session {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]*session, 0, len(r.byBranch))
+	for _, of := range r.byBranch {
+		for s := range of {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+const (
+	// silentEvery is how often silence is noticed.
+	silentEvery = time.Second
+	// deafEvery is how often agents are looked for that are connected and cannot be reached.
+	deafEvery = 5 * time.Second
+	// revokedEvery bounds how long a revoked agent stays connected.
+	revokedEvery = 15 * time.Second
+)
+
+// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
+func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
+
+// announce tells Devices when a branch came or went.
+func (b *Broker) announce(branch string) {
+	b.presence.Lock()
+	defer b.presence.Unlock()
+	online := b.sessions.online(branch)
+	if b.announced[branch] == online || !b.inbox.put(delivery{branch: branch, kind: kindPresence, online: online}) {
+		return // told already, or told when watch comes round
+	}
+	if online {
+		b.announced[branch] = true
+	} else {
+		delete(b.announced, branch)
+		b.log.Info("mqtt: branch offline", "branch", branch)
+	}
+}
+
+// watch looks after what no event tells: silence, deafness, revoked credentials, lost messages.
+func (b *Broker) watch(ctx context.Context) {
+	silent := time.NewTicker(silentEvery)
+	defer silent.Stop()
+	deaf := time.NewTicker(deafEvery)
+	defer deaf.Stop()
+	revoked := time.NewTicker(revokedEvery)
+	defer revoked.Stop()
+	var lost int64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-silent.C:
+			b.announceAll()
+			if now := b.inbox.dropped.Load() + b.unsent.Load(); now > lost {
+				b.log.Warn("mqtt: messages dropped", "in", b.inbox.dropped.Load(), "out", b.unsent.Load())
+				lost = now
+			}
+		case <-deaf.C:
+			b.wakeDeaf()
+		case <-revoked.C:
+			if err := b.dropRevoked(ctx); err != nil && ctx.Err() == nil {
+				b.log.Error("mqtt: revoked credentials not checked", "error", err)
+			}
+		}
+	}
+}
+
+func (b *Broker) announceAll() {
+	branches := make(map[string]struct{})
+	b.presence.Lock()
+	for branch := range b.announced {
+		branches[branch] = struct{}{}
+	}
+	b.presence.Unlock()
+	for _, s := range b.sessions.all() {
+		branches[s.branch] = struct{}{}
+	}
+	for branch := range branches {
+		b.announce(branch)
+	}
+}
+
+// wakeDeaf ends connections that mochi no longer knows, so that their agents connect again: the end of an earlier
+// connection under the same id took their entry, or their subscriptions, with it.
+func (b *Broker) wakeDeaf() {
+	for _, s := range b.sessions.all() {
+		if b.sessions.clock()-s.began < deafEvery || !b.deaf(s) {
+			continue
+		}
+		b.log.Warn("mqtt: deaf agent disconnected", "branch", s.branch, "username", s.username)
+		s.client.Stop(packets.ErrUnspecifiedError)
+	}
+}
+
+func (b *Broker) deaf(s *session) bool {
+	known, ok := b.server.Clients.Get(s.client.ID)
+	if !ok || known != s.client {
+		return true
+	}
+	for filter := range s.client.State.Subscriptions.GetAll() {
+		if _, subscribed := b.server.Topics.Subscribers(filter).Subscriptions[s.client.ID]; !subscribed {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Broker) dropRevoked(ctx context.Context) error {
+	if b.cfg.Revoked == nil {
+		return nil
+	}
+	byName := make(map[string][]*session)
+	var names []string
+	for _, s := range b.sessions.all() {
+		if byName[s.username] == nil {
+			names = append(names, s.username)
+		}
+		byName[s.username] = append(byName[s.username], s)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	revoked, err := b.cfg.Revoked(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, name := range revoked {
+		for _, s := range byName[name] {
+			b.log.Warn("mqtt: revoked agent disconnected", "branch", s.branch, "username", s.username)
+			_ = b.server.DisconnectClient(s.client, packets.ErrNotAuthorized)
+		}
+	}
+	return nil
+}
+
