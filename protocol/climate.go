@@ -156,15 +156,19 @@ func checkReadings(readings []Reading) error {
 		return fmt.Errorf("more than %d readings", MaxSensors)
 	}
 	for _, r := range readings {
-		if err := checkText("location", r.Location, maxName, true); err != nil {
+		if err := r.Validate(); err != nil {
 			return err
-		}
-		// Outside of this no sensor of the trade measures; a wire fault does.
-		if !within(r.Celsius, -60, 150) || !within(r.RelativeHumidity, 0, 100) {
-			return fmt.Errorf("reading of %q is out of range", r.Location)
 		}
 	}
 	return nil
+}
+
+// Validate reports a reading that no sensor of the trade measures and a loose wire does.
+func (r Reading) Validate() error {
+	if !within(r.Celsius, -60, 150) || !within(r.RelativeHumidity, 0, 100) {
+		return fmt.Errorf("reading of %q is out of range", r.Location)
+	}
+	return checkText("location", r.Location, maxName, true)
 }
 
 func within(v, low, high float64) bool { return !math.IsNaN(v) && v >= low && v <= high }

@@ -36,12 +36,13 @@
 //
 // Everything is MQTT v5, clean start, session expiry 0: nothing waits in a broker for an agent that is away. Cloud to
 // agent is QoS 0 and the cloud repeats itself with the same ids every [RepeatInterval] while its deadline allows. Agent
-// to cloud is QoS 1 (heartbeats 0), from an outbox that the agent keeps for [ResultLife].
+// to cloud is QoS 1, from an outbox that the agent keeps for at most [ResultLife].
 //
-//   - A repeated ask gets the same claim, with the same nonce, as long as the nonce can still be used; once the doors
-//     were driven it gets the results again.
+//   - A repeated ask gets the same claim, with the same nonce, as long as the nonce can still be used; afterwards a new
+//     one, should the first have been lost on the way. Once a grant has been judged it gets the results again.
 //   - A repeated claim gets the same answer; a claim with another nonce for a granted request is denied.
-//   - A repeated grant drives nothing and gets the results again.
+//   - A repeated grant drives nothing and gets the results again. A genuine grant whose nonce the agent does not know, or
+//     that is too old, gets the outcome dropped.
 //   - A repeated climate command or sensor read (same requestId) is carried out once and gets the result again.
 //
 // The branch is always taken from the topic, never from a payload. The grant names it too, but only so that the

@@ -23,9 +23,9 @@ const (
 	// ResultLife is how long the agent keeps a result in order to repeat it.
 	ResultLife = 60 * time.Second
 
-	// DefaultPulse, MinPulse and MaxPulse bound how long a line stays driven.
+	// DefaultPulse, MinPulse and MaxPulse bound how long a line stays driven. No pulse is shorter than its confirmation.
 	DefaultPulse = 3 * time.Second
-	MinPulse     = 100 * time.Millisecond
+	MinPulse     = 500 * time.Millisecond
 	MaxPulse     = 10 * time.Second
 )
 

@@ -63,8 +63,8 @@ type SelfTest struct {
 	Detail string `json:"detail,omitempty"` // "was energised at start"
 }
 
-// Heartbeat says that the agent behind a connection still runs. It is published every HeartbeatInterval, QoS 0, and
-// unlike the status small.
+// Heartbeat says that the agent behind a connection still runs. It is published every HeartbeatInterval and, unlike the
+// status, small. Its acknowledgement tells the agent that the line is not half open.
 type Heartbeat struct {
 	BootID     string `json:"bootId"`
 	Connection uint32 `json:"connection"`

@@ -45,7 +45,7 @@ var rules = [...]rule{
 	{kind: KindSensorsRead},
 	{kind: KindSensorsReadings, fromAgent: true, qos: 1},
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
-	{kind: KindHeartbeat, fromAgent: true},
+	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},
 }
 
