@@ -1,0 +1,251 @@
+// Package branch runs one simulated branch: the real agent on a rig, behind a
+// line to the broker, under a power supply that can fail.
+//
+//	on ── power-off ──► off: the agent is killed, relays fall, no DISCONNECT
+//	▲                    │
+//	└── faults cleared ──┘
+//
+// An agent that ends by itself while there is power is started again after a
+// second, as its systemd unit does.
+package branch
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/firmware-sim/internal/line"
+	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// restartDelay is RestartSec of the agent's unit.
+const restartDelay = time.Second
+
+// ErrFault means that a fault does not fit the branch; match with errors.Is.
+var ErrFault = errors.New("not a fault of this branch")
+
+// Config is what a branch needs besides its hardware.
+type Config struct {
+	Branch    string
+	Broker    *url.URL // see line.New
+	Password  string   // of the agent's credential
+	GrantKeys []ed25519.PublicKey
+	Version   string
+	Logger    *slog.Logger
+	// Changed hears of everything that changes, in order. It must neither block
+	// nor call back into the branch.
+	Changed func(Change)
+}
+
+// Change is something that is different now; one field is set.
+type Change struct {
+	rig.Change
+	Presence *Presence `json:"presence,omitempty"`
+	Message  *Message  `json:"message,omitempty"`
+}
+
+// Presence is what concerns the branch as a whole.
+type Presence struct {
+	Online  bool       `json:"online"`
+	Powered bool       `json:"powered"`
+	Faults  fault.List `json:"faults"`
+}
+
+// Branch is one simulated branch. It is safe for concurrent use.
+type Branch struct {
+	cfg  Config
+	rig  *rig.Rig
+	line *line.Line
+	book *book
+
+	editing sync.Mutex // one change of the faults at a time
+
+	mu     sync.Mutex // never held while the line is changed: its taps take it
+	faults fault.List
+	wires  int           // connections on which the agent is online
+	kill   func()        // cuts the running agent's power; nil while none runs
+	power  chan struct{} // closed while there is power
+}
+
+// New builds a branch; Run brings it to life.
+func New(plan rig.Plan, cfg Config) (*Branch, error) {
+	if !protocol.ValidBranch(cfg.Branch) {
+		return nil, fmt.Errorf("branch: %q is not a branch code", cfg.Branch)
+	}
+	b := &Branch{cfg: cfg, book: newBook(cfg.Branch, cfg.GrantKeys), power: make(chan struct{})}
+	close(b.power)
+	var err error
+	if b.rig, err = rig.New(plan, func(c rig.Change) { cfg.Changed(Change{Change: c}) }); err != nil {
+		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
+	}
+	if b.line, err = line.New(cfg.Broker, b.newWire); err != nil {
+		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
+	}
+	return b, nil
+}
+
+// Name is the branch's code.
+func (b *Branch) Name() string { return b.cfg.Branch }
+
+// Rig is the branch's hardware, for the hands of the panel.
+func (b *Branch) Rig() *rig.Rig { return b.rig }
+
+// State is everything there is to see.
+func (b *Branch) State() rig.State {
+	s := b.rig.State()
+	p := b.presence()
+	s.Branch, s.Online, s.Powered, s.Faults = b.cfg.Branch, p.Online, p.Powered, p.Faults
+	return s
+}
+
+func (b *Branch) presence() Presence {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.presenceLocked()
+}
+
+func (b *Branch) presenceLocked() Presence {
+	_, off := b.faults.At(fault.PowerOff, "")
+	return Presence{Online: b.wires > 0, Powered: !off, Faults: append(fault.List{}, b.faults...)}
+}
+
+// SetFault switches a fault on, in place of an earlier one of its kind and
+// device. Errors match ErrFault.
+func (b *Branch) SetFault(f fault.Fault) error {
+	if err := f.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFault, err)
+	}
+	if f.Device != "" && !b.rig.HasDevice(f.Device) {
+		return fmt.Errorf("%w: %s has no device %q", ErrFault, b.cfg.Branch, f.Device)
+	}
+	b.change(func(l fault.List) fault.List { return l.With(f) })
+	return nil
+}
+
+// ClearFaults switches all faults off and the power on.
+func (b *Branch) ClearFaults() { b.change(func(fault.List) fault.List { return nil }) }
+
+func (b *Branch) change(edit func(fault.List) fault.List) {
+	b.editing.Lock()
+	defer b.editing.Unlock()
+
+	b.mu.Lock()
+	_, wasOff := b.faults.At(fault.PowerOff, "")
+	b.faults = edit(b.faults)
+	faults, kill := b.faults, b.kill
+	_, off := faults.At(fault.PowerOff, "")
+	switch {
+	case off && !wasOff:
+		b.power = make(chan struct{})
+	case !off && wasOff:
+		close(b.power)
+	}
+	b.mu.Unlock()
+
+	_, cut := faults.At(fault.NetworkCut, "")
+	lag, _ := faults.At(fault.NetworkLag, "")
+	_, duplicate := faults.At(fault.Duplicate, "")
+	b.rig.SetFaults(faults)
+	b.line.Set(line.Conditions{Cut: cut, Lag: lag.Delay(), Duplicate: duplicate})
+	if off && kill != nil {
+		kill()
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tell()
+}
+
+// tell reports the presence. mu is held.
+func (b *Branch) tell() {
+	p := b.presenceLocked()
+	b.cfg.Changed(Change{Presence: &p})
+}
+
+// Run keeps the branch alive until ctx ends, and then lets the agent say
+// goodbye.
+func (b *Branch) Run(ctx context.Context) error {
+	defer b.line.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return b.rig.Run(ctx) })
+	g.Go(func() error {
+		for {
+			b.mu.Lock()
+			power := b.power
+			b.mu.Unlock()
+			select {
+			case <-power:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := b.runAgent(ctx); err != nil {
+				b.cfg.Logger.Warn("agent ended", "branch", b.cfg.Branch, "error", err)
+				pause(ctx, restartDelay)
+			}
+		}
+	})
+	if err := g.Wait(); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("branch %s: %w", b.cfg.Branch, err)
+	}
+	return nil
+}
+
+// runAgent runs the agent once. The error is the agent's own; being killed or
+// stopped is none.
+func (b *Branch) runAgent(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	cable := b.line.Plug()
+	b.book.forget()
+	board, err := b.rig.PowerOn()
+	if err != nil {
+		return err
+	}
+	kill := func() { // the order matters: nothing may be said or driven in between
+		cable.Pull()
+		b.rig.PowerOff()
+		stop()
+	}
+	b.mu.Lock()
+	b.kill = kill
+	_, off := b.faults.At(fault.PowerOff, "")
+	b.mu.Unlock()
+	if off {
+		kill()
+	}
+
+	err = agent.Run(ctx, agent.Config{
+		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
+		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
+		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger.With("branch", b.cfg.Branch),
+	}, board)
+
+	b.mu.Lock()
+	b.kill = nil
+	b.mu.Unlock()
+	stopped := ctx.Err() != nil
+	kill()
+	if stopped {
+		return nil
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

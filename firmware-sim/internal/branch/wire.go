@@ -1,0 +1,120 @@
+package branch
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/line"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Message is one MQTT message between agent and cloud, for the log of the
+// panel. It holds names and ids, no nonce and no signature.
+type Message struct {
+	FromAgent bool          `json:"fromAgent"`
+	Kind      protocol.Kind `json:"kind"`
+	RequestID string        `json:"requestId,omitempty"`
+	Devices   []string      `json:"devices,omitempty"`
+	Outcome   string        `json:"outcome,omitempty"`
+}
+
+// wire listens to one connection of the agent's.
+type wire struct {
+	branch *Branch
+
+	mu     sync.Mutex
+	said   bool // the agent has sent its status
+	online bool // and the broker has it
+	down   bool
+}
+
+func (b *Branch) newWire() line.Tap { return &wire{branch: b} }
+
+// FromAgent implements line.Tap.
+func (w *wire) FromAgent(topic string, payload []byte) {
+	branch, kind, ok := protocol.ParseTopic(topic)
+	if !ok || branch != w.branch.cfg.Branch {
+		return
+	}
+	switch kind {
+	case protocol.KindStatus:
+		if s, err := protocol.Decode[protocol.Status](payload); err == nil && s.State == protocol.Online {
+			w.mu.Lock()
+			w.said = true
+			w.mu.Unlock()
+		}
+	case protocol.KindDoorClaim:
+		if c, err := protocol.Decode[protocol.Claim](payload); err == nil {
+			w.branch.book.claimed(c)
+		}
+	}
+	w.branch.log(true, kind, payload)
+}
+
+// ToAgent implements line.Tap.
+func (w *wire) ToAgent(topic string, payload []byte) {
+	branch, kind, ok := protocol.ParseTopic(topic)
+	if !ok || branch != w.branch.cfg.Branch {
+		return
+	}
+	if kind == protocol.KindDoorGrant {
+		if g, err := protocol.Decode[protocol.Grant](payload); err == nil && w.branch.book.granted(g) {
+			w.branch.rig.Granted(g.RequestID, g.Doors)
+		}
+	}
+	w.branch.log(false, kind, payload)
+}
+
+// Acked implements line.Tap. An agent is online once the broker has its status.
+func (w *wire) Acked(topic string) {
+	if _, kind, ok := protocol.ParseTopic(topic); !ok || kind != protocol.KindStatus {
+		return
+	}
+	w.mu.Lock()
+	news := w.said && !w.online && !w.down
+	w.online = w.online || news
+	w.mu.Unlock()
+	if news {
+		w.branch.count(+1)
+	}
+}
+
+// Down implements line.Tap.
+func (w *wire) Down() {
+	w.mu.Lock()
+	news := w.online
+	w.online, w.down = false, true
+	w.mu.Unlock()
+	if news {
+		w.branch.count(-1)
+	}
+}
+
+// count adds to the number of connections on which the agent is online.
+func (b *Branch) count(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wires += n
+	b.tell()
+}
+
+// log passes a message on to the panel; heartbeats would drown the rest.
+func (b *Branch) log(fromAgent bool, kind protocol.Kind, payload []byte) {
+	if kind == protocol.KindHeartbeat {
+		return
+	}
+	var m struct {
+		RequestID string   `json:"requestId"`
+		Device    string   `json:"device"`
+		Doors     []string `json:"doors"`
+		Outcome   string   `json:"outcome"`
+	}
+	// What is not JSON is logged without its content.
+	_ = json.Unmarshal(payload, &m)
+	if m.Device != "" {
+		m.Doors = []string{m.Device}
+	}
+	b.cfg.Changed(Change{Message: &Message{
+		FromAgent: fromAgent, Kind: kind, RequestID: m.RequestID, Devices: m.Doors, Outcome: m.Outcome,
+	}})
+}

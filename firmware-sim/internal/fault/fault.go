@@ -1,0 +1,109 @@
+// Package fault names what can be made to go wrong at a simulated branch
+// (contracts.md 5). The list of a branch's faults is plain data; the rig, the
+// line and the power supply each look up the kinds that concern them.
+package fault
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is one way of failing.
+type Kind string
+
+// The kinds at a lock, a sensor or a transmitter, which a device can restrict.
+const (
+	Stuck      Kind = "stuck"       // the line is driven, the lock's sense line never confirms
+	RelayDead  Kind = "relay-dead"  // driving the pin fails
+	Slow       Kind = "slow"        // the lock, and so its sense line, follows the relay DelayMs late
+	SensorDead Kind = "sensor-dead" // the chip does not answer on its bus
+	IRDead     Kind = "ir-dead"     // the transmitter reports an error and emits nothing
+)
+
+// The kinds of the whole branch.
+const (
+	NetworkCut Kind = "network-cut" // packets to and from the broker vanish, nothing is closed
+	NetworkLag Kind = "network-lag" // packets take DelayMs more, each way
+	Duplicate  Kind = "duplicate"   // every message to the agent is delivered twice
+	PowerOff   Kind = "power-off"   // the agent is killed at once and stays off
+)
+
+// MaxDelay bounds DelayMs.
+const MaxDelay = time.Minute
+
+// Kinds lists every kind, in the order of the panel.
+func Kinds() []Kind {
+	return []Kind{Stuck, RelayDead, Slow, SensorDead, IRDead, NetworkCut, NetworkLag, Duplicate, PowerOff}
+}
+
+// delayed reports whether the kind needs a DelayMs.
+func (k Kind) delayed() bool { return k == Slow || k == NetworkLag }
+
+// ofDevice reports whether a device can restrict the kind.
+func (k Kind) ofDevice() bool {
+	switch k {
+	case Stuck, RelayDead, Slow, SensorDead, IRDead:
+		return true
+	}
+	return false
+}
+
+// Fault is one fault that is switched on.
+type Fault struct {
+	// Device restricts the fault: front_1, room_2, front for all front doors, a
+	// sensor's location, an air conditioner's name. Empty: everything.
+	Device  string `json:"device,omitempty"`
+	Kind    Kind   `json:"kind"`
+	DelayMs int    `json:"delayMs,omitempty"`
+}
+
+// Delay is DelayMs as a duration.
+func (f Fault) Delay() time.Duration { return time.Duration(f.DelayMs) * time.Millisecond }
+
+// Validate reports what is wrong with the fault itself. Whether the branch has
+// such a device is for the branch to say.
+func (f Fault) Validate() error {
+	known := false
+	for _, k := range Kinds() {
+		known = known || k == f.Kind
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("unknown kind %q (there are %v)", f.Kind, Kinds())
+	case f.Device != "" && !f.Kind.ofDevice():
+		return fmt.Errorf("%s is a fault of the whole branch, not of device %q", f.Kind, f.Device)
+	case f.Kind.delayed() && (f.DelayMs <= 0 || f.Delay() > MaxDelay):
+		return fmt.Errorf("%s needs a delayMs of 1 to %d", f.Kind, MaxDelay.Milliseconds())
+	case !f.Kind.delayed() && f.DelayMs != 0:
+		return fmt.Errorf("%s has no delayMs", f.Kind)
+	}
+	return nil
+}
+
+// List is the faults of a branch. Lists are never changed in place.
+type List []Fault
+
+// With gives the list with f added, in place of an earlier fault of its kind
+// and device.
+func (l List) With(f Fault) List {
+	out := make(List, 0, len(l)+1)
+	for _, g := range l {
+		if g.Kind != f.Kind || g.Device != f.Device {
+			out = append(out, g)
+		}
+	}
+	return append(out, f)
+}
+
+// At finds the fault of a kind that a device suffers from, "" standing for the
+// whole branch. The latest that fits wins.
+func (l List) At(kind Kind, device string) (Fault, bool) {
+	for i := len(l) - 1; i >= 0; i-- {
+		f := l[i]
+		if f.Kind == kind && (f.Device == "" || f.Device == device || f.Device == "front" && strings.HasPrefix(device, "front_")) {
+			return f, true
+		}
+	}
+	return Fault{}, false
+}

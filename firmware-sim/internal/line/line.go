@@ -1,0 +1,244 @@
+package line
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// Conditions is the state of the network.
+type Conditions struct {
+	Cut       bool          // packets vanish
+	Lag       time.Duration // each way
+	Duplicate bool          // every message to the agent comes twice
+}
+
+// Tap hears what goes over one connection. The calls of one direction come in
+// order, those of the two directions at the same time. They must not block.
+type Tap interface {
+	// FromAgent: the agent has sent a message.
+	FromAgent(topic string, payload []byte)
+	// Acked: the agent is about to hear that the broker has taken over a message
+	// of its own (QoS 1).
+	Acked(topic string)
+	// ToAgent: the agent is about to be given a message.
+	ToAgent(topic string, payload []byte)
+	// Down is called once: the connection is over or, in a cut, worth nothing
+	// any more.
+	Down()
+}
+
+// Line is the way from a branch to the broker. Plug gives a cable into it.
+type Line struct {
+	broker *url.URL
+	newTap func() Tap
+
+	mu         sync.Mutex
+	conditions Conditions
+	lifted     chan struct{} // closed while the line is whole
+	links      map[*link]struct{}
+	running    sync.WaitGroup
+}
+
+// New makes a line in good condition to a broker; mqtt and tcp are plain, with
+// mqtts, ssl and tls the line itself does TLS, so that a tap sees into it.
+// newTap is called for each connection.
+func New(broker *url.URL, newTap func() Tap) (*Line, error) {
+	switch broker.Scheme {
+	case "mqtt", "tcp", "mqtts", "ssl", "tls":
+	default:
+		return nil, fmt.Errorf("line: broker %q is neither mqtt:// nor mqtts://", broker.Redacted())
+	}
+	whole := make(chan struct{})
+	close(whole)
+	return &Line{broker: broker, newTap: newTap, lifted: whole, links: make(map[*link]struct{})}, nil
+}
+
+// Set changes the conditions from now on. Packets that are on their way when
+// the line is cut vanish.
+func (l *Line) Set(c Conditions) {
+	l.mu.Lock()
+	was := l.conditions.Cut
+	l.conditions = c
+	var lost []*link
+	switch {
+	case c.Cut && !was:
+		l.lifted = make(chan struct{})
+		for k := range l.links {
+			lost = append(lost, k)
+		}
+	case !c.Cut && was:
+		close(l.lifted)
+	}
+	l.mu.Unlock()
+	for _, k := range lost {
+		k.die()
+	}
+}
+
+func (l *Line) now() Conditions {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conditions
+}
+
+// whole is closed while packets pass.
+func (l *Line) whole() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lifted
+}
+
+// Close drops what is left of all connections, whether the line is cut or not,
+// and waits until nothing of the line runs any more. Its cables must have been
+// pulled before.
+func (l *Line) Close() {
+	l.mu.Lock()
+	for k := range l.links {
+		k.abandon()
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+}
+
+// Cable is the agent's end of a line for as long as the agent has power.
+type Cable struct {
+	line   *Line
+	mu     sync.Mutex // a link is joined before the pull, or not at all
+	power  context.Context
+	cutOff context.CancelFunc
+}
+
+// Plug puts a cable into the line.
+func (l *Line) Plug() *Cable {
+	power, cutOff := context.WithCancel(context.Background())
+	return &Cable{line: l, power: power, cutOff: cutOff}
+}
+
+// Pull ends every connection as a killed process does: nothing more is sent,
+// no DISCONNECT, and the broker's end is reset; in a cut, the broker hears of
+// it only afterwards. Further dials fail.
+func (c *Cable) Pull() {
+	c.mu.Lock()
+	c.cutOff()
+	c.mu.Unlock()
+
+	var mine []*link
+	c.line.mu.Lock()
+	for k := range c.line.links {
+		if k.cable == c {
+			mine = append(mine, k)
+		}
+	}
+	c.line.mu.Unlock()
+	for _, k := range mine {
+		k.die()
+		k.agent.Close()
+	}
+}
+
+// errPulled is what a dial reports after Pull.
+var errPulled = errors.New("line: no power")
+
+// Dial connects to the broker, for agent.Config.Dial, whatever address it is
+// given. In a cut it hangs until the cut is lifted or ctx ends.
+func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.power, cancel)()
+	for {
+		select {
+		case <-c.line.whole():
+		case <-ctx.Done():
+			return nil, c.reason(ctx)
+		}
+		// The handshake of TCP is a round trip too.
+		if !sleep(ctx.Done(), 2*c.line.now().Lag) {
+			return nil, c.reason(ctx)
+		}
+		broker, err := dial(ctx, c.line.broker)
+		if err != nil {
+			return nil, err
+		}
+		agent, err := c.join(broker)
+		if agent != nil {
+			return packets.NewThreadSafeConn(agent), nil
+		}
+		broker.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Cable) reason(ctx context.Context) error {
+	if c.power.Err() != nil {
+		return errPulled
+	}
+	return ctx.Err()
+}
+
+// join starts a link to a connected broker and gives the agent's end of it;
+// nil when the line has been cut in the meantime.
+func (c *Cable) join(broker net.Conn) (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.power.Err() != nil {
+		return nil, errPulled
+	}
+	c.line.mu.Lock()
+	defer c.line.mu.Unlock()
+	if c.line.conditions.Cut {
+		return nil, nil
+	}
+	agent, far := net.Pipe()
+	k := newLink(c, far, broker)
+	c.line.links[k] = struct{}{}
+	c.line.running.Go(k.run)
+	return agent, nil
+}
+
+func dial(ctx context.Context, broker *url.URL) (net.Conn, error) {
+	host, port := broker.Hostname(), broker.Port()
+	switch broker.Scheme {
+	case "mqtt", "tcp":
+		if port == "" {
+			port = "1883"
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	default:
+		if port == "" {
+			port = "8883"
+		}
+		d := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}
+		return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	}
+}
+
+// sleep waits for d and reports whether it could, before stop was closed.
+func sleep(stop <-chan struct{}, d time.Duration) bool {
+	if d <= 0 {
+		select {
+		case <-stop:
+			return false
+		default:
+			return true
+		}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-stop:
+		return false
+	}
+}

@@ -1,0 +1,170 @@
+package line
+
+import (
+	"bufio"
+	"net"
+	"sync"
+	"time"
+)
+
+// queueLength is how many packets may be under way in one direction; a sender
+// that is further ahead waits, as for a TCP window.
+const queueLength = 256
+
+// link carries one connection.
+//
+//	alive ── cut, power off ──► dead: nothing is delivered, neither end hears of the other
+//	  └───── one end closes ──► the other is told, after what was sent before
+//
+// Either way it runs until both ends have been let go.
+type link struct {
+	cable  *Cable
+	line   *Line
+	tap    Tap
+	agent  net.Conn // our end of the agent's pipe
+	broker net.Conn
+
+	dying     sync.Once
+	dead      chan struct{}
+	letGo     sync.Once
+	abandoned chan struct{} // the line is being closed
+
+	mu      sync.Mutex
+	pending map[uint16]string // packet id → topic of the agent's unacknowledged messages
+}
+
+func newLink(c *Cable, agent, broker net.Conn) *link {
+	return &link{
+		cable: c, line: c.line, tap: c.line.newTap(), agent: agent, broker: broker,
+		dead: make(chan struct{}), abandoned: make(chan struct{}), pending: make(map[uint16]string),
+	}
+}
+
+// run carries packets until both ends are closed.
+func (k *link) run() {
+	var directions sync.WaitGroup
+	directions.Go(func() { k.carry(k.agent, k.hear, k.toBroker, k.closeBroker) })
+	directions.Go(func() { k.carry(k.broker, nil, k.toAgent, k.closeAgent) })
+	directions.Wait()
+
+	k.line.mu.Lock()
+	delete(k.line.links, k)
+	k.line.mu.Unlock()
+	k.die()
+}
+
+func (k *link) die() {
+	k.dying.Do(func() {
+		close(k.dead)
+		k.tap.Down()
+	})
+}
+
+func (k *link) isDead() bool {
+	select {
+	case <-k.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// abandon lets both ends go, whatever the state of the line.
+func (k *link) abandon() {
+	k.letGo.Do(func() { close(k.abandoned) })
+	k.agent.Close()
+	k.broker.Close()
+}
+
+// carry reads packets from one end, has them heard, and delivers each after the
+// lag of the moment it was read, until the end closes; when all has been
+// delivered, the other end is told.
+func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
+	type arrival struct {
+		at     time.Time
+		packet packet
+	}
+	queue := make(chan arrival, queueLength)
+	var delivery sync.WaitGroup
+	delivery.Go(func() {
+		for a := range queue {
+			if sleep(k.dead, time.Until(a.at)) && !k.isDead() {
+				deliver(a.packet)
+			}
+		}
+	})
+	r := bufio.NewReader(from)
+	for {
+		p, err := readPacket(r)
+		if err != nil {
+			break
+		}
+		if hear != nil && !k.isDead() {
+			hear(p)
+		}
+		queue <- arrival{time.Now().Add(k.line.now().Lag), p}
+	}
+	close(queue)
+	delivery.Wait()
+	tell()
+}
+
+// closeBroker tells the broker that the agent is gone, as soon as the news can
+// pass; with a reset when the agent was killed.
+func (k *link) closeBroker() {
+	select {
+	case <-k.line.whole():
+	case <-k.abandoned:
+	}
+	if tcp, ok := k.broker.(*net.TCPConn); ok && k.cable.power.Err() != nil {
+		// Best effort: without it the broker is sent an orderly end instead.
+		_ = tcp.SetLinger(0)
+	}
+	k.broker.Close()
+}
+
+// closeAgent tells the agent that the broker is gone, if the news can pass.
+func (k *link) closeAgent() {
+	if !k.isDead() {
+		k.agent.Close()
+	}
+}
+
+// toBroker and toAgent leave a failed write to the reader of the same
+// connection, which fails too.
+
+func (k *link) toBroker(p packet) { _, _ = k.broker.Write(p) }
+
+func (k *link) toAgent(p packet) {
+	if id, ok := p.acked(); ok {
+		k.mu.Lock()
+		topic, known := k.pending[id]
+		delete(k.pending, id)
+		k.mu.Unlock()
+		if known {
+			k.tap.Acked(topic)
+		}
+	}
+	message, ok := p.publish()
+	if ok {
+		k.tap.ToAgent(message.Topic, message.Payload)
+	}
+	_, _ = k.agent.Write(p)
+	if ok && k.line.now().Duplicate && !k.isDead() {
+		_, _ = k.agent.Write(p.again())
+	}
+}
+
+// hear taps what the agent sends.
+func (k *link) hear(p packet) {
+	message, ok := p.publish()
+	if !ok {
+		return
+	}
+	if message.QoS > 0 {
+		k.mu.Lock()
+		k.pending[message.PacketID] = message.Topic
+		k.mu.Unlock()
+	}
+	k.tap.FromAgent(message.Topic, message.Payload)
+}

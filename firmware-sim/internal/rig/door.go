@@ -1,0 +1,182 @@
+package rig
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"time"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+const (
+	// keypadOpens is how long a lock stays released after the right PIN.
+	keypadOpens = 5 * time.Second
+	// exitPress is how long a finger stays on the exit button.
+	exitPress = 500 * time.Millisecond
+)
+
+// firstPin is the GPIO line of the first relay; the lines from here on idle Low
+// before any software runs (hardware.md 4.1).
+const firstPin = 9
+
+// door is a door with its lock, contact, exit button and keypad. All fields
+// belong to rig.mu.
+type door struct {
+	rig *Rig
+	pin string
+	row Door
+
+	bolt    bool        // the lock follows the relay: it is released
+	keyed   bool        // released by the keypad
+	turning *time.Timer // a slow bolt, or nil
+	keypad  *time.Timer
+	finger  *time.Timer
+
+	granted []grant
+	driving *Actuation // nil while the relay is idle
+	inputs  []*inputPin
+}
+
+func newDoor(r *Rig, i int, p DoorPlan) (*door, error) {
+	kind, _, err := protocol.ParseDevice(p.Device)
+	if err != nil {
+		return nil, fmt.Errorf("rig: %w", err)
+	}
+	return &door{rig: r, pin: p.PIN, row: Door{Device: p.Device, Kind: kind, Locked: true, Pin: firstPin + i}}, nil
+}
+
+// fit makes the lines of the door for one supply.
+func (d *door) fit(power *supply) agent.Lock {
+	l := func(what string, number int) line {
+		return line{rig: d.rig, power: power, name: d.row.Device + " " + what, number: number}
+	}
+	// The inputs sit on an expander, from line 100 on.
+	sense := newInputPin(l("sense", 100+3*d.row.Pin), d.senses)
+	contact := newInputPin(l("contact", 101+3*d.row.Pin), func() bool { return d.row.Open })
+	exit := newInputPin(l("exit", 102+3*d.row.Pin), func() bool { return d.row.Exit })
+	d.inputs = []*inputPin{sense, contact, exit}
+	return agent.Lock{
+		Device: d.row.Device, Kind: d.row.Kind,
+		Relay: &relayPin{line: l("relay", d.row.Pin), door: d},
+		Sense: sense, Contact: contact, Exit: exit,
+	}
+}
+
+// energize drives the relay.
+func (d *door) energize(on bool) {
+	d.record(on)
+	if d.row.Locked != on {
+		return
+	}
+	d.row.Locked = !on
+	d.follow()
+	d.rig.changed(Change{Door: d.copy()})
+}
+
+// follow lets the bolt follow the relay, as far as the faults let it.
+func (d *door) follow() {
+	d.rig.stop(d.turning)
+	d.turning = nil
+	want := !d.row.Locked
+	if _, stuck := d.rig.faults.At(fault.Stuck, d.row.Device); stuck {
+		want = false
+	}
+	if d.bolt == want {
+		return
+	}
+	turn := func() {
+		d.bolt, d.turning = want, nil
+		d.look()
+	}
+	if slow, ok := d.rig.faults.At(fault.Slow, d.row.Device); ok {
+		d.turning = d.rig.after(slow.Delay(), turn)
+		return
+	}
+	turn()
+}
+
+// senses is the level of the sense line.
+func (d *door) senses() bool { return d.bolt || d.keyed }
+
+// look passes on what the inputs see now.
+func (d *door) look() {
+	for _, p := range d.inputs {
+		p.look()
+	}
+	if d.row.Released != d.senses() {
+		d.row.Released = d.senses()
+		d.rig.changed(Change{Door: d.copy()})
+	}
+}
+
+func (d *door) copy() *Door {
+	row := d.row
+	return &row
+}
+
+func (r *Rig) door(device string) (*door, error) {
+	return find(r.doors, func(d *door) bool { return d.row.Device == device })
+}
+
+// OpenLeaf opens or closes the leaf of a door. The simulated visitor is strong:
+// it opens whatever the lock says, so that a forced door can be shown.
+func (r *Rig) OpenLeaf(device string, open bool) (Door, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, err := r.door(device)
+	if err != nil {
+		return Door{}, err
+	}
+	if d.row.Open != open {
+		d.row.Open = open
+		d.look()
+		r.changed(Change{Door: d.copy()})
+	}
+	return d.row, nil
+}
+
+// PressExit presses the exit button of a door for half a second. The button
+// releases the lock in hardware, which no relay of the agent's shows.
+func (r *Rig) PressExit(device string) (Door, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, err := r.door(device)
+	if err != nil {
+		return Door{}, err
+	}
+	r.stop(d.finger)
+	d.setExit(true)
+	d.finger = r.after(exitPress, func() { d.setExit(false) })
+	return d.row, nil
+}
+
+func (d *door) setExit(pressed bool) {
+	d.row.Exit = pressed
+	d.look()
+	d.rig.changed(Change{Door: d.copy()})
+}
+
+// EnterPIN types a PIN at the keypad of a door. opened is true when it is the
+// right one: the lock is released for five seconds, without relay or agent.
+func (r *Rig) EnterPIN(device, pin string) (opened bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, err := r.door(device)
+	if err != nil {
+		return false, err
+	}
+	if d.pin == "" || subtle.ConstantTimeCompare([]byte(d.pin), []byte(pin)) != 1 {
+		return false, nil
+	}
+	r.stop(d.keypad)
+	d.setKeyed(true)
+	d.keypad = r.after(keypadOpens, func() { d.setKeyed(false) })
+	return true, nil
+}
+
+func (d *door) setKeyed(keyed bool) {
+	d.keyed = keyed
+	d.look()
+}
