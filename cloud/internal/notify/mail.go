@@ -145,10 +145,20 @@ func (s *Mail) compose(m Message) (*mail.Msg, error) {
 			return nil, err
 		}
 		msg.SetGenHeader("X-Yeolda-Template", string(m.Template))
-		msg.SetGenHeader("X-Yeolda-Variables", base64.StdEncoding.EncodeToString(variables))
+		msg.SetGenHeader("X-Yeolda-Variables", foldable(base64.StdEncoding.EncodeToString(variables)))
 	}
 	msg.SetBodyString(mail.TypeTextPlain, text.Body+"\n")
 	return msg, nil
+}
+
+// foldable puts spaces into a value too long for one header line (998 bytes, RFC 5322
+// 2.1.1), where the library may break it. Readers drop them.
+func foldable(s string) string {
+	const line = 900
+	if len(s) <= line {
+		return s
+	}
+	return s[:line] + " " + foldable(s[line:])
 }
 
 var errAddress = errors.New("not an e-mail address")

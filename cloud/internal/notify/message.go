@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Sender sends messages. It is the port of this package; [Router], [Solapi] and
@@ -24,6 +25,16 @@ type Message struct {
 	Language  Language // "" is Korean
 	To        Recipient
 	Variables map[string]string
+}
+
+// checkID keeps an ID from becoming more than one header's value.
+func (m Message) checkID() error {
+	if len(m.ID) > 64 || strings.ContainsFunc(m.ID, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}) {
+		return errors.New("a message's ID has at most 64 letters, digits, - and _")
+	}
+	return nil
 }
 
 // Recipient is where a message goes. One of the two is enough.

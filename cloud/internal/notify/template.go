@@ -111,9 +111,12 @@ func (t Template) Variables() []string {
 	return slices.Clone(sources[sourceKey{t, Korean}].variables)
 }
 
-// Render fills in the text. It fails when the template does not exist in the language
-// or a variable is missing or empty. Variables the template does not have are ignored.
+// Render checks the message and fills in the text. It fails when the template does not
+// exist in the language or a variable is missing or empty. Variables the template does not have are ignored.
 func (m Message) Render() (Text, error) {
+	if err := m.checkID(); err != nil {
+		return Text{}, err
+	}
 	key := sourceKey{m.Template, m.language()}
 	src, ok := sources[key]
 	if !ok {

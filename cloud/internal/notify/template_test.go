@@ -1,0 +1,199 @@
+package notify
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+	"unicode/utf8"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// example has a value for every variable of every template.
+var example = map[string]string{
+	"accountHolder": "홍길동",
+	"accountNumber": "X1234567890123",
+	"amount":        "18,000",
+	"bank":          "우리은행",
+	"branch":        "강남점",
+	"code":          "042137",
+	"date":          "2026년 11월 21일(토)",
+	"doorlockKey":   "6f1c2c1e-8a55-4d0e-9a53-6a4b5c1d2e3f",
+	"dueTime":       "15:10",
+	"email":         "hong@example.com",
+	"link":          "https://yeolda.example/k#6f1c2c1e-8a55-4d0e-9a53-6a4b5c1d2e3f",
+	"message":       "문의합니다.\n상담 부탁드립니다.",
+	"minutes":       "3",
+	"mobileNum":     "010-1234-5678",
+	"name":          "홍길동",
+	"phone":         "02-123-4567",
+	"region":        "부산 해운대구",
+	"room":          "2",
+	"time":          "15:00~16:00",
+}
+
+func TestTemplatesRender(t *testing.T) {
+	t.Parallel()
+	for key := range sources {
+		text, err := Message{Template: key.template, Language: key.language, Variables: example}.Render()
+		if err != nil {
+			t.Errorf("%v: %v", key, err)
+			continue
+		}
+		path := filepath.Join("testdata", string(key.language), string(key.template)+".golden")
+		got := text.Subject + "\n\n" + text.Body + "\n"
+		if *update {
+			os.MkdirAll(filepath.Dir(path), 0o755)
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s:\ngot  %s\nwant %s", path, got, want)
+		}
+	}
+}
+
+func TestTemplatesAreWhole(t *testing.T) {
+	t.Parallel()
+	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, RefundFailed,
+		ReservationCanceled, ReservationConfirmed, ReservationMoved, VirtualAccountIssued}
+	if got := Templates(); !slices.Equal(got, all) {
+		t.Errorf("the files hold %v, the constants %v", got, all)
+	}
+	for _, template := range all {
+		ko, en := sources[sourceKey{template, Korean}], sources[sourceKey{template, English}]
+		if len(ko.variables) == 0 || !slices.Equal(ko.variables, en.variables) {
+			t.Errorf("%s: variables differ: %v in Korean, %v in English", template, ko.variables, en.variables)
+		}
+		for _, src := range []source{ko, en} {
+			rest := placeholder.ReplaceAllString(src.subject+src.body, "")
+			if strings.ContainsAny(rest, "#{}") {
+				t.Errorf("%s holds a broken placeholder", template)
+			}
+			if n := utf8.RuneCountInString(src.body); n > 800 { // 1000 with variables is KakaoTalk's limit
+				t.Errorf("%s has %d characters before its variables", template, n)
+			}
+		}
+	}
+	// Those who test from outside read these two.
+	for template, name := range map[Template]string{LoginCode: "code", ReservationConfirmed: "doorlockKey",
+		DepositConfirmed: "doorlockKey", ReservationMoved: "doorlockKey"} {
+		if !slices.Contains(template.Variables(), name) {
+			t.Errorf("%s has no variable %s", template, name)
+		}
+	}
+}
+
+func TestRenderNeedsEveryVariable(t *testing.T) {
+	t.Parallel()
+	for _, template := range Templates() {
+		for _, name := range template.Variables() {
+			for _, value := range []string{"", " \t"} {
+				vars := maps.Clone(example)
+				vars[name] = value
+				if _, err := (Message{Template: template, Variables: vars}).Render(); err == nil {
+					t.Errorf("%s went without %s", template, name)
+				}
+			}
+		}
+	}
+	if _, err := (Message{Template: "no-such", Variables: example}).Render(); err == nil {
+		t.Error("rendered a template that does not exist")
+	}
+	if _, err := (Message{Template: LoginCode, Language: "fr", Variables: example}).Render(); err == nil {
+		t.Error("rendered in French")
+	}
+	for _, id := range []string{"a b", "a\r\nBcc: b@example.com", "<a@b>", strings.Repeat("a", 65)} {
+		if _, err := (Message{ID: id, Template: LoginCode, Variables: example}).Render(); err == nil {
+			t.Errorf("took the ID %q", id)
+		}
+	}
+}
+
+func TestRenderDoesNotExpandValues(t *testing.T) {
+	t.Parallel()
+	vars := maps.Clone(example)
+	vars["name"] = "#{doorlockKey}\u202e\x00\r\n악당"
+	text, err := Message{Template: ReservationCanceled, Variables: vars}.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(text.Body, "#{doorlockKey}\n악당님, ") {
+		t.Errorf("rendered %q", text.Body)
+	}
+}
+
+func TestSubjectIsOneLine(t *testing.T) {
+	t.Parallel()
+	vars := maps.Clone(example)
+	vars["region"] = "부산\r\nBcc: everybody@example.com\n"
+	text, err := Message{Template: FranchiseInquiry, Variables: vars}.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text.Subject, "\r\n") {
+		t.Errorf("subject %q", text.Subject)
+	}
+}
+
+func TestReadSourcesRefusesBrokenFiles(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "subject only", "two\nlines\n\ntext"} {
+		if _, err := readSources(fstest.MapFS{"templates/ko/x.txt": {Data: []byte(text)}}); err == nil {
+			t.Errorf("%q was taken for a template", text)
+		}
+	}
+}
+
+func TestPeriod(t *testing.T) {
+	t.Parallel()
+	seoul := time.FixedZone("KST", 9*60*60)
+	at := func(day, hour, min int) time.Time { return time.Date(2026, 11, day, hour, min, 0, 0, seoul) }
+	for _, tc := range []struct {
+		lang        Language
+		start, end  time.Time
+		date, hours string
+	}{
+		{Korean, at(21, 15, 0), at(21, 16, 0).UTC(), "2026년 11월 21일(토)", "15:00~16:00"},
+		{Korean, at(22, 23, 30), at(23, 1, 0), "2026년 11월 22일(일)", "23:30~다음 날 01:00"},
+		{English, at(21, 15, 0), at(21, 16, 0), "Sat, 21 Nov 2026", "15:00~16:00"},
+		{English, at(22, 23, 30), at(23, 1, 0), "Sun, 22 Nov 2026", "23:30~01:00 (next day)"},
+	} {
+		if date, hours := Period(tc.lang, tc.start, tc.end); date != tc.date || hours != tc.hours {
+			t.Errorf("%s: %q %q, want %q %q", tc.lang, date, hours, tc.date, tc.hours)
+		}
+	}
+}
+
+func TestWon(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[int]string{0: "0", 900: "900", 1000: "1,000", 18000: "18,000", 1234567: "1,234,567", -18000: "-18,000", -900: "-900"} {
+		if got := Won(amount); got != want {
+			t.Errorf("%d: %s, want %s", amount, got, want)
+		}
+	}
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add("홍길동", "문의\r\n합니다")
+	f.Add("#{code}", "\x00\u202e")
+	f.Fuzz(func(t *testing.T, name, message string) {
+		vars := maps.Clone(example)
+		vars["region"], vars["message"] = name, message
+		text, err := Message{Template: FranchiseInquiry, Variables: vars}.Render()
+		if err == nil && (strings.ContainsAny(text.Subject, "\r\n\x00") || strings.ContainsAny(text.Body, "\r\x00")) {
+			t.Errorf("%q %q", text.Subject, text.Body)
+		}
+	})
+}
