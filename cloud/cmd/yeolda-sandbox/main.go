@@ -1,0 +1,164 @@
+// Command yeolda-sandbox is the outside world of a development or test stack: payment provider, message
+// provider, mail server and partner booking channel. It needs no configuration beside a yeolda that has none.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// settings are the program's flags and environment variables.
+type settings struct {
+	Addr     string `env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"HTTP address."`
+	SMTPAddr string `name:"smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"SMTP address."`
+
+	HTTPAddr   string `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"Address of the service, for the two URLs below."`
+	WebhookURL string `env:"YEOLDA_SANDBOX_WEBHOOK_URL" placeholder:"URL" help:"Receives deposit callbacks (default: http://HTTP-ADDR/api/virtualaccount/webhook)."`
+	PartnerURL string `env:"YEOLDA_SANDBOX_PARTNER_URL" placeholder:"URL" help:"Receives bookings of the partner channel (default: http://HTTP-ADDR/partner/v1/events)."`
+
+	WidgetSecretKey string `env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment widget (default: the demo key)."`
+	APISecretKey    string `name:"api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment API (default: the demo key)."`
+	MessageKey      string `env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"Key of the message API (default: the demo key)."`
+	MessageSecret   string `env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"Secret of the message API (default: the demo secret)."`
+
+	StateFile string `env:"YEOLDA_SANDBOX_STATE_FILE" type:"path" placeholder:"FILE" help:"Keep payments, messages and bookings over a restart (default: in memory)."`
+	LogLevel  string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+	ReadyFile string `hidden:"" type:"path" help:"Written with the addresses once both are open."`
+}
+
+func main() {
+	var cfg settings
+	k := kong.Parse(&cfg, kong.Name("yeolda-sandbox"), kong.UsageOnError(),
+		kong.Description("The outside world for development and tests: payments, messages, mail and the partner channel."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	k.FatalIfErrorf(run(ctx, cfg))
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, cfg settings) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		return fmt.Errorf("log level: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	service := "http://" + reachable(cfg.HTTPAddr)
+	if cfg.WebhookURL == "" {
+		cfg.WebhookURL = service + "/api/virtualaccount/webhook"
+	}
+	if cfg.PartnerURL == "" {
+		cfg.PartnerURL = service + "/partner/v1/events"
+	}
+
+	box, err := sandbox.New(sandbox.Options{
+		WidgetSecretKey: cfg.WidgetSecretKey, APISecretKey: cfg.APISecretKey,
+		MessageKey: cfg.MessageKey, MessageSecret: cfg.MessageSecret,
+		WebhookURL: cfg.WebhookURL, PartnerURL: cfg.PartnerURL,
+		StateFile: cfg.StateFile, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+
+	web, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("listen for HTTP: %w", err)
+	}
+	defer web.Close()
+	server := &http.Server{
+		Handler:           logRequests(log, box),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      3 * time.Minute, // longer than any connection is held without an answer
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	fmt.Printf("yeolda-sandbox: http://%s\n", reachable(web.Addr().String()))
+	if err := writeReady(cfg.ReadyFile, web.Addr()); err != nil {
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(web); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		box.Close() // lets go of held connections, so that the shutdown does not wait for them
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return server.Shutdown(ctx)
+	})
+	return group.Wait()
+}
+
+// writeReady tells whoever started the program where it listens.
+func writeReady(path string, web net.Addr) error {
+	if path == "" {
+		return nil
+	}
+	b, err := json.Marshal(map[string]string{"http": web.String()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", b, 0o600); err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// reachable is how a listener on addr is called from this machine.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// logRequests writes one line per request. Nothing of a body or a query is logged: there are codes and keys in
+// them.
+func logRequests(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &statusRecorder{ResponseWriter: w}
+		defer func() {
+			log.Info("request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", time.Since(start))
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// statusRecorder remembers the status; 0 is a connection closed without an answer.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *statusRecorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

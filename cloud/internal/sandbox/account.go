@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// issueAccount is POST /v1/virtual-accounts: an account without a widget (providers.md 1.3). It belongs to
+// the key set that asked for it, which is the API-individual one: a widget key is refused.
+func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
+	var in struct {
+		Amount              int    `json:"amount"`
+		OrderID             string `json:"orderId"`
+		OrderName           string `json:"orderName"`
+		CustomerName        string `json:"customerName"`
+		Bank                string `json:"bank"`
+		ValidHours          *int   `json:"validHours"`
+		DueDate             string `json:"dueDate"`
+		CustomerEmail       string `json:"customerEmail"`
+		CustomerMobilePhone string `json:"customerMobilePhone"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	bank, knownBank := issuingBank(in.Bank)
+	switch {
+	case c.keys != apiKeys:
+		return nil, refuse("INVALID_API_KEY")
+	case in.Amount < 1:
+		return nil, refuseBecause("INVALID_REQUEST", "amount는 1 이상의 정수여야 합니다.")
+	case !validOrderID(in.OrderID) || strings.Contains(in.OrderID, "="):
+		return nil, refuseBecause("INVALID_REQUEST", "orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_'이어야 합니다.")
+	case !within(in.OrderName, 1, 100):
+		return nil, refuseBecause("INVALID_REQUEST", "orderName은 필수이며 100자 이하여야 합니다.")
+	case !within(in.CustomerName, 1, 100):
+		return nil, refuseBecause("INVALID_REQUEST", "customerName은 필수이며 100자 이하여야 합니다.")
+	case !knownBank:
+		return nil, refuse("INVALID_BANK")
+	case in.CustomerEmail != "" && (!strings.Contains(in.CustomerEmail, "@") || !within(in.CustomerEmail, 3, 100)):
+		return nil, refuse("INVALID_EMAIL")
+	case in.Amount < minimumAmount(MethodVirtualAccount):
+		return nil, refuse("BELOW_MINIMUM_AMOUNT")
+	}
+	due, err := dueTime(in.ValidHours, in.DueDate, c.now)
+	if err != nil {
+		return nil, err
+	}
+	s.state.order(in.OrderID, c.now) // moves its payments to now
+	if slices.ContainsFunc(s.state.byOrder[in.OrderID], (*record).processed) {
+		return nil, refuse("DUPLICATED_ORDER_ID")
+	}
+	r := &record{
+		Payment: newPayment(in.OrderID, in.OrderName, c.keys.mID(), in.Amount, c.now),
+		Keys:    c.keys, Method: MethodVirtualAccount, Bank: bank,
+		CustomerName: in.CustomerName, CustomerPhone: in.CustomerMobilePhone,
+		OpenedAt: c.now, AuthenticatedAt: c.now,
+	}
+	r.settle(c.now, due)
+	s.state.addPayment(r)
+	return &r.Payment, nil
+}
+
+// dueTime is when an account stops accepting its deposit: at dueDate, Korean time, or after validHours.
+func dueTime(validHours *int, dueDate string, now time.Time) (time.Time, error) {
+	switch {
+	case validHours != nil && dueDate != "":
+		return time.Time{}, refuseBecause("INVALID_REQUEST", "validHours와 dueDate는 함께 사용할 수 없습니다.")
+	case validHours != nil:
+		if *validHours < 1 || *validHours > 720 {
+			return time.Time{}, refuseBecause("INVALID_REQUEST", "validHours는 1 이상 720 이하여야 합니다.")
+		}
+		return now.Add(time.Duration(*validHours) * time.Hour), nil
+	case dueDate == "":
+		return now.Add(168 * time.Hour), nil
+	}
+	due, err := time.ParseInLocation("2006-01-02T15:04:05", dueDate, kst)
+	if err != nil || !due.After(now) || due.After(now.Add(30*24*time.Hour)) {
+		return time.Time{}, refuseBecause("INVALID_REQUEST", "dueDate는 30일 이내의 미래 시각(yyyy-MM-dd'T'HH:mm:ss)이어야 합니다.")
+	}
+	return due, nil
+}
+
+func within(text string, least, most int) bool {
+	n := utf8.RuneCountInString(text)
+	return n >= least && n <= most
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// Errors of what a bank does.
+var (
+	// ErrNoSuchOrder: the provider knows no virtual account of that order.
+	ErrNoSuchOrder = errors.New("no virtual account of that order")
+	// ErrBounced: the account does not take the money and the bank sends it back to the payer.
+	ErrBounced = errors.New("the deposit bounces")
+)
+
+// Deposit is the payer's transfer to the virtual account of an order. The payment is DONE when it returns;
+// the deposit callback is then on its way and Delivered tells how its first attempt went.
+//
+// The account takes one transfer, before it is due and not after a cancellation; any other is ErrBounced.
+func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	r := s.state.order(orderID, now)
+	if r == nil || r.Payment.VirtualAccount == nil {
+		return nil, ErrNoSuchOrder
+	}
+	if r.Payment.Status != StatusWaitingForDeposit {
+		return nil, fmt.Errorf("%w: the payment is %s", ErrBounced, r.Payment.Status)
+	}
+	p, va := &r.Payment, r.Payment.VirtualAccount
+	p.Status = StatusDone
+	p.ApprovedAt = new(wireTime(now))
+	p.LastTransactionKey = new(newTransactionKey())
+	va.DepositorName = &r.CustomerName
+	va.SettlementStatus = "INCOMPLETED"
+	s.state.Ledger.Charged += p.TotalAmount
+	s.state.book(p, p.TotalAmount, now)
+	d := s.depositCallback(r, now)
+	s.keep()
+	return d, nil
+}
+
+// Reverse is the rare correction of a bank: the deposit of an order was a network error, the money is taken
+// back and the account waits again, until its due time as before.
+func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	r := s.state.order(orderID, now)
+	if r == nil || r.Payment.VirtualAccount == nil {
+		return nil, ErrNoSuchOrder
+	}
+	p := &r.Payment
+	if p.Status != StatusDone {
+		return nil, fmt.Errorf("nothing to reverse: the payment is %s", p.Status)
+	}
+	p.Status = StatusWaitingForDeposit
+	p.ApprovedAt = nil
+	p.LastTransactionKey = new(newTransactionKey())
+	p.VirtualAccount.DepositorName = nil
+	s.state.Ledger.Charged -= p.TotalAmount
+	s.state.book(p, p.TotalAmount, now)
+	d := s.depositCallback(r, now)
+	s.keep()
+	return d, nil
+}
+
+// depositCallback tells the shop that the status of a virtual account has changed. The body is flat, without
+// event type or payment key; the payment's secret is its only proof (providers.md 1.6). s.mu is held.
+func (s *Sandbox) depositCallback(r *record, now time.Time) *Delivery {
+	if s.opts.WebhookURL == "" {
+		return undelivered()
+	}
+	p := &r.Payment
+	return s.deliver(&outgoing{
+		Kind: depositCallbackKind, About: p.OrderID, URL: s.opts.WebhookURL,
+		Body: mustJSON(map[string]any{
+			"createdAt": now.In(kst).Format("2006-01-02T15:04:05.000000"), "secret": p.Secret, "status": p.Status,
+			"transactionKey": p.LastTransactionKey, "orderId": p.OrderID,
+		}),
+	})
+}

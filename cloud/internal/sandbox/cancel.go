@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// cancelPayment is POST /v1/payments/{paymentKey}/cancel (providers.md 1.3, 1.5). A deposit goes back by bank
+// transfer to the account the request names, which takes its time: the payment is cancelled at once,
+// virtualAccount.refundStatus follows later.
+func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
+	var in struct {
+		CancelReason         string `json:"cancelReason"`
+		CancelAmount         *int   `json:"cancelAmount"`
+		TaxFreeAmount        int    `json:"taxFreeAmount"`
+		RefundableAmount     *int   `json:"refundableAmount"`
+		RefundReceiveAccount *struct {
+			Bank          string `json:"bank"`
+			AccountNumber string `json:"accountNumber"`
+			HolderName    string `json:"holderName"`
+		} `json:"refundReceiveAccount"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.CancelReason == "" || utf8.RuneCountInString(in.CancelReason) > 200 {
+		return nil, refuseBecause("INVALID_REQUEST", "cancelReason은 필수이며 200자 이하여야 합니다.")
+	}
+	r := s.state.payment(c.PathValue("paymentKey"), c.now)
+	if r == nil {
+		return nil, refuse("NOT_FOUND_PAYMENT")
+	}
+	p := &r.Payment
+	amount := p.BalanceAmount
+	if in.CancelAmount != nil {
+		amount = *in.CancelAmount
+	}
+	waiting := p.Status == StatusWaitingForDeposit
+	switch {
+	case r.Keys != c.keys:
+		return nil, refuse("INVALID_API_KEY")
+	case p.Status == StatusCanceled:
+		return nil, refuse("ALREADY_CANCELED_PAYMENT")
+	case !waiting && p.Status != StatusDone && p.Status != StatusPartialCanceled:
+		return nil, refuse("NOT_CANCELABLE_PAYMENT")
+	case in.RefundableAmount != nil && *in.RefundableAmount != p.BalanceAmount:
+		return nil, refuse("NOT_MATCHES_REFUNDABLE_AMOUNT")
+	case in.CancelAmount != nil && *in.CancelAmount <= 0:
+		return nil, refuseBecause("INVALID_REQUEST", "cancelAmount는 0보다 커야 합니다.")
+	case p.BalanceAmount == 0 || amount > p.BalanceAmount:
+		return nil, refuse("NOT_CANCELABLE_AMOUNT")
+	case waiting && amount != p.BalanceAmount:
+		return nil, refuse("NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT")
+	case r.Method == MethodMobilePhone && !sameMonth(*p.ApprovedAt, c.now):
+		return nil, refuse("EXCEED_MAX_REFUND_DUE")
+	}
+
+	needsAccount := r.Method == MethodVirtualAccount && !waiting
+	switch account := in.RefundReceiveAccount; {
+	case needsAccount && account == nil:
+		return nil, refuseBecause("INVALID_REQUEST", "입금이 완료된 가상계좌 결제를 취소하려면 refundReceiveAccount가 필요합니다.")
+	case !needsAccount && account != nil:
+		return nil, refuseBecause("INVALID_REQUEST", "refundReceiveAccount는 입금이 완료된 가상계좌 결제에만 사용할 수 있습니다.")
+	case !needsAccount:
+	case !refundableBank(account.Bank):
+		return nil, refuse("INVALID_BANK")
+	case !digits(account.AccountNumber) || len(account.AccountNumber) > 20:
+		return nil, refuse("INVALID_REFUND_ACCOUNT_NUMBER")
+	case account.HolderName == "" || utf8.RuneCountInString(account.HolderName) > 60:
+		return nil, refuse("INVALID_REFUND_ACCOUNT_INFO")
+	default:
+		p.VirtualAccount.RefundReceiveAccount = &RefundAccount{
+			BankCode: account.Bank, AccountNumber: account.AccountNumber, HolderName: account.HolderName,
+		}
+	}
+
+	p.LastTransactionKey = new(newTransactionKey())
+	p.Status = StatusPartialCanceled
+	if amount == p.TotalAmount {
+		p.Status = StatusCanceled
+	}
+	p.BalanceAmount -= amount
+	p.SuppliedAmount = p.BalanceAmount - vat(p.BalanceAmount)
+	p.VAT = vat(p.BalanceAmount)
+	p.Cancels = append(p.Cancels, Cancel{
+		CancelAmount: amount, CancelReason: in.CancelReason, TaxFreeAmount: in.TaxFreeAmount,
+		RefundableAmount: p.BalanceAmount, CanceledAt: wireTime(c.now),
+		TransactionKey: *p.LastTransactionKey, CancelStatus: "DONE",
+	})
+	if !waiting {
+		s.state.Ledger.Refunded += amount
+		s.state.book(p, amount, c.now)
+	}
+	if needsAccount {
+		s.startRefund(r, amount, c.now)
+	}
+	if r.Method == MethodVirtualAccount {
+		s.depositCallback(r, c.now)
+	}
+	return p, nil
+}
+
+// startRefund sends amount back to the buyer's account.
+func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
+	t := &transfer{Amount: amount, At: now.Add(s.opts.RefundDelay)}
+	if r.Refund != nil {
+		t.Amount += r.Refund.Amount // still under way: both arrive together
+	}
+	if f := s.takeFault(TargetRefund); f != nil {
+		switch f.Kind {
+		case FaultError:
+			t.Fails = true
+		case FaultSlow:
+			t.At = now.Add(f.slowTime())
+		case FaultTimeout:
+			t.At = time.Time{}
+		}
+	}
+	r.Refund = t
+	r.Payment.VirtualAccount.RefundStatus = "PENDING"
+}
+
+// sameMonth reports whether both lie in one calendar month in Korea, as a phone bill sees it.
+func sameMonth(a, b time.Time) bool {
+	a, b = a.In(kst), b.In(kst)
+	return a.Year() == b.Year() && a.Month() == b.Month()
+}

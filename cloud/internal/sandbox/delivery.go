@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// callbackTimeout is how long the provider waits for the shop's answer (providers.md 1.6).
+const callbackTimeout = 10 * time.Second
+
+// The kinds of outgoing messages.
+const (
+	depositCallbackKind = "deposit-callback"
+	channelEventKind    = "channel-event"
+)
+
+// outgoing is a message to the service that is sent until the service has taken it.
+type outgoing struct {
+	ID      string          `json:"id"`
+	Kind    string          `json:"kind"`
+	About   string          `json:"about"` // order or booking id
+	URL     string          `json:"url"`
+	Body    json.RawMessage `json:"body"`
+	Created time.Time       `json:"created"`
+	Attempt int             `json:"attempt"` // attempts made
+}
+
+// Reply is what the service answered to a message.
+type Reply struct {
+	Status int // 0: no answer
+	Body   []byte
+}
+
+// Delivery is a message on its way to the service.
+type Delivery struct {
+	first chan struct{} // closed after the first attempt
+	reply Reply         // of the first attempt, once first is closed
+}
+
+// First waits for the outcome of the first attempt to deliver. Later attempts go on by themselves.
+func (d *Delivery) First(ctx context.Context) (Reply, error) {
+	select {
+	case <-d.first:
+		return d.reply, nil
+	case <-ctx.Done():
+		return Reply{}, ctx.Err()
+	}
+}
+
+// undelivered is a delivery that nobody is configured to receive.
+func undelivered() *Delivery {
+	d := &Delivery{first: make(chan struct{})}
+	close(d.first)
+	return d
+}
+
+// deliver sends m until it is taken or given up. s.mu is held.
+func (s *Sandbox) deliver(m *outgoing) *Delivery {
+	if s.ctx.Err() != nil {
+		return undelivered()
+	}
+	m.ID, m.Created = randomHex(16), s.now()
+	s.state.Outgoing = append(s.state.Outgoing, m)
+	return s.startDelivery(m)
+}
+
+func (s *Sandbox) startDelivery(m *outgoing) *Delivery {
+	d := &Delivery{first: make(chan struct{})}
+	s.wg.Go(func() { s.runDelivery(m, d) })
+	return d
+}
+
+// resumeDeliveries goes on with what an earlier run could not deliver.
+func (s *Sandbox) resumeDeliveries() {
+	for _, m := range s.state.Outgoing {
+		s.startDelivery(m)
+	}
+}
+
+func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
+	for attempt := 0; ; attempt++ {
+		reply, err := s.attempt(m)
+		if m.Kind == channelEventKind && taken(m.Kind, reply.Status) {
+			s.decided(m.About, reply)
+		}
+		if attempt == 0 {
+			d.reply = reply
+			close(d.first)
+		}
+		if s.ctx.Err() != nil {
+			return // stays in the state, for the next run
+		}
+		taken := err == nil && taken(m.Kind, reply.Status)
+		s.log.Info("sandbox: delivered", "kind", m.Kind, "about", m.About, "attempt", m.Attempt+1,
+			"status", reply.Status, "taken", taken, "error", err)
+		if taken || attempt == len(s.opts.CallbackRetries) {
+			break
+		}
+		s.mu.Lock()
+		m.Attempt++
+		s.keep()
+		s.mu.Unlock()
+		s.wait(s.opts.CallbackRetries[attempt], nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Outgoing = slices.DeleteFunc(s.state.Outgoing, func(o *outgoing) bool { return o == m })
+	s.keep()
+}
+
+// taken reports whether an answer ends the delivery: a deposit callback takes exactly 200 (providers.md 1.6),
+// a channel event takes any decision, also a refusal (providers.md 4.2).
+func taken(kind string, status int) bool {
+	if kind == channelEventKind {
+		return status >= 200 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+	}
+	return status == http.StatusOK
+}
+
+func (s *Sandbox) attempt(m *outgoing) (Reply, error) {
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
+	if err != nil {
+		return Reply{}, fmt.Errorf("deliver %s: %w", m.Kind, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if m.Kind == depositCallbackKind {
+		req.Header.Set("tosspayments-webhook-transmission-id", m.ID)
+		req.Header.Set("tosspayments-webhook-transmission-time", m.Created.In(kst).Format(time.RFC3339))
+		req.Header.Set("tosspayments-webhook-transmission-retried-count", strconv.Itoa(m.Attempt))
+	} else {
+		s.signPartner(req.Header, m.Body)
+		req.Header.Set("Idempotency-Key", m.ID)
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return Reply{}, fmt.Errorf("deliver %s: %w", m.Kind, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err != nil {
+		return Reply{}, fmt.Errorf("deliver %s: read the answer: %w", m.Kind, err)
+	}
+	return Reply{Status: res.StatusCode, Body: body}, nil
+}
+
+// mustJSON encodes a value of this package, which cannot fail.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The channels a message can come by.
+const (
+	ChannelAlimTalk = "alimtalk"
+	ChannelSMS      = "sms"
+	ChannelMail     = "mail"
+)
+
+// maxMessages bounds the messages that are kept.
+const maxMessages = 20_000
+
+// Message is what arrived at a phone or in a mailbox.
+type Message struct {
+	ID        string            `json:"id"`
+	GroupID   string            `json:"groupId"`
+	At        time.Time         `json:"at"`
+	Channel   string            `json:"channel"`
+	To        string            `json:"to"` // digits or address
+	Template  string            `json:"template"`
+	Variables map[string]string `json:"variables"` // names without #{}
+	Subject   string            `json:"subject"`
+	Text      string            `json:"text"`
+}
+
+// Messages returns what arrived at to, a phone number (any writing) or a mail address, or everything if to is
+// empty; newest last.
+func (s *Sandbox) Messages(to string) []Message {
+	to = recipient(to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := []Message{}
+	for _, m := range s.state.Messages {
+		if to == "" || m.To == to {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// arrive puts a message where it was sent to. s.mu is held.
+func (s *Sandbox) arrive(m Message) {
+	m.At, m.To = s.now().In(kst), recipient(m.To)
+	if m.Variables == nil {
+		m.Variables = map[string]string{}
+	}
+	if len(s.state.Messages) >= maxMessages {
+		s.state.Messages = slices.Delete(s.state.Messages, 0, maxMessages/10)
+	}
+	s.state.Messages = append(s.state.Messages, m)
+}
+
+// recipient is the one form in which recipients are compared: a mail address in lower case, a phone number as
+// digits in its national form.
+func recipient(to string) string {
+	if strings.Contains(to, "@") {
+		return strings.ToLower(strings.TrimSpace(to))
+	}
+	number := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, to)
+	if rest, ok := strings.CutPrefix(number, "82"); ok && len(number) > 10 {
+		return "0" + rest
+	}
+	return number
+}

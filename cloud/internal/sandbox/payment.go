@@ -1,0 +1,312 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// kst is the provider's clock: all its times carry +09:00. Korea has no daylight saving time.
+var kst = time.FixedZone("KST", 9*60*60)
+
+// The methods of payment, as the provider names them.
+const (
+	MethodCard           = "카드"
+	MethodEasyPay        = "간편결제"
+	MethodVirtualAccount = "가상계좌"
+	MethodMobilePhone    = "휴대폰"
+)
+
+// Status is where a payment stands; see the package comment for the moves.
+type Status string
+
+// The statuses of a payment (providers.md 1.2).
+const (
+	StatusReady             Status = "READY"
+	StatusInProgress        Status = "IN_PROGRESS"
+	StatusWaitingForDeposit Status = "WAITING_FOR_DEPOSIT"
+	StatusDone              Status = "DONE"
+	StatusCanceled          Status = "CANCELED"
+	StatusPartialCanceled   Status = "PARTIAL_CANCELED"
+	StatusAborted           Status = "ABORTED"
+	StatusExpired           Status = "EXPIRED"
+)
+
+// Limits of a payment session (providers.md 1.2).
+const (
+	authenticationLife = 30 * time.Minute // READY, until the buyer authenticates
+	confirmationLife   = 10 * time.Minute // IN_PROGRESS, until the shop confirms
+	widgetAccountLife  = 7 * 24 * time.Hour
+)
+
+// Payment is the provider's payment object, field for field (providers.md 1.2). Fields that the provider
+// documents as nullable are pointers.
+type Payment struct {
+	Version             string          `json:"version"`
+	PaymentKey          string          `json:"paymentKey"`
+	Type                string          `json:"type"`
+	OrderID             string          `json:"orderId"`
+	OrderName           string          `json:"orderName"`
+	MID                 string          `json:"mId"`
+	Currency            string          `json:"currency"`
+	Method              *string         `json:"method"`
+	TotalAmount         int             `json:"totalAmount"`
+	BalanceAmount       int             `json:"balanceAmount"`
+	SuppliedAmount      int             `json:"suppliedAmount"`
+	VAT                 int             `json:"vat"`
+	TaxFreeAmount       int             `json:"taxFreeAmount"`
+	TaxExemptionAmount  int             `json:"taxExemptionAmount"`
+	Status              Status          `json:"status"`
+	RequestedAt         time.Time       `json:"requestedAt"`
+	ApprovedAt          *time.Time      `json:"approvedAt"`
+	UseEscrow           bool            `json:"useEscrow"`
+	CultureExpense      bool            `json:"cultureExpense"`
+	LastTransactionKey  *string         `json:"lastTransactionKey"`
+	IsPartialCancelable bool            `json:"isPartialCancelable"`
+	Card                *Card           `json:"card"`
+	EasyPay             *EasyPay        `json:"easyPay"`
+	MobilePhone         *MobilePhone    `json:"mobilePhone"`
+	VirtualAccount      *VirtualAccount `json:"virtualAccount"`
+	Transfer            *struct{}       `json:"transfer"`
+	GiftCertificate     *struct{}       `json:"giftCertificate"`
+	CashReceipt         *struct{}       `json:"cashReceipt"`
+	CashReceipts        []struct{}      `json:"cashReceipts"`
+	Discount            *struct{}       `json:"discount"`
+	Cancels             []Cancel        `json:"cancels"`
+	Secret              *string         `json:"secret"`
+	Failure             *Failure        `json:"failure"`
+	Country             string          `json:"country"`
+	Metadata            *struct{}       `json:"metadata"`
+	Receipt             *Link           `json:"receipt"`
+	Checkout            Link            `json:"checkout"`
+}
+
+// Card tells how a card payment was made.
+type Card struct {
+	Amount                int     `json:"amount"`
+	IssuerCode            string  `json:"issuerCode"`
+	AcquirerCode          *string `json:"acquirerCode"`
+	Number                string  `json:"number"` // masked
+	InstallmentPlanMonths int     `json:"installmentPlanMonths"`
+	ApproveNo             string  `json:"approveNo"`
+	UseCardPoint          bool    `json:"useCardPoint"`
+	CardType              string  `json:"cardType"`
+	OwnerType             string  `json:"ownerType"`
+	AcquireStatus         string  `json:"acquireStatus"`
+	IsInterestFree        bool    `json:"isInterestFree"`
+	InterestPayer         *string `json:"interestPayer"`
+}
+
+// EasyPay tells which wallet paid. A wallet settled by card fills Payment.Card as well.
+type EasyPay struct {
+	Provider       string `json:"provider"`
+	Amount         int    `json:"amount"`
+	DiscountAmount int    `json:"discountAmount"`
+}
+
+// MobilePhone tells which phone bill pays.
+type MobilePhone struct {
+	CustomerMobilePhone string `json:"customerMobilePhone"`
+	SettlementStatus    string `json:"settlementStatus"`
+	ReceiptURL          string `json:"receiptUrl"`
+}
+
+// VirtualAccount is an account that accepts one transfer of the exact amount until it is due.
+type VirtualAccount struct {
+	AccountType          string         `json:"accountType"`
+	AccountNumber        string         `json:"accountNumber"`
+	BankCode             string         `json:"bankCode"`
+	CustomerName         string         `json:"customerName"`
+	DueDate              time.Time      `json:"dueDate"`
+	Expired              bool           `json:"expired"`
+	SettlementStatus     string         `json:"settlementStatus"`
+	RefundStatus         string         `json:"refundStatus"` // NONE, PENDING, COMPLETED, FAILED, PARTIAL_FAILED
+	RefundReceiveAccount *RefundAccount `json:"refundReceiveAccount"`
+	DepositorName        *string        `json:"depositorName"`
+}
+
+// RefundAccount is where the refund of a deposit goes.
+type RefundAccount struct {
+	BankCode      string `json:"bankCode"`
+	AccountNumber string `json:"accountNumber"`
+	HolderName    string `json:"holderName"`
+}
+
+// Cancel is one cancellation of a payment.
+type Cancel struct {
+	CancelAmount           int       `json:"cancelAmount"`
+	CancelReason           string    `json:"cancelReason"`
+	TaxFreeAmount          int       `json:"taxFreeAmount"`
+	TaxExemptionAmount     int       `json:"taxExemptionAmount"`
+	RefundableAmount       int       `json:"refundableAmount"`
+	EasyPayDiscountAmount  int       `json:"easyPayDiscountAmount"`
+	TransferDiscountAmount int       `json:"transferDiscountAmount"`
+	CardDiscountAmount     int       `json:"cardDiscountAmount"`
+	CanceledAt             time.Time `json:"canceledAt"`
+	TransactionKey         string    `json:"transactionKey"`
+	ReceiptKey             *string   `json:"receiptKey"`
+	CancelStatus           string    `json:"cancelStatus"`
+	CancelRequestID        *string   `json:"cancelRequestId"`
+}
+
+// Failure is why a payment was aborted or expired.
+type Failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Link is a page of the provider.
+type Link struct {
+	URL string `json:"url"`
+}
+
+// record is a payment with what the provider knows but does not show.
+type record struct {
+	Payment         Payment   `json:"payment"`
+	Keys            keySet    `json:"keys"`
+	Method          string    `json:"method"` // chosen in the widget; shown as Payment.Method once processed
+	Bank            string    `json:"bank"`
+	CustomerName    string    `json:"customerName"`
+	CustomerPhone   string    `json:"customerPhone"`
+	OpenedAt        time.Time `json:"openedAt"`
+	AuthenticatedAt time.Time `json:"authenticatedAt"`
+	Decline         string    `json:"decline"` // the code confirm will be refused with
+	Refund          *transfer `json:"refund"`  // money on its way back from a virtual account
+}
+
+// transfer is a refund that a bank carries out later.
+type transfer struct {
+	Amount int       `json:"amount"`
+	At     time.Time `json:"at"`    // zero: it stays pending for good
+	Fails  bool      `json:"fails"` // the receiving bank sends it back
+}
+
+// processed reports whether the provider has acted on the payment, after which its order id is used up.
+func (r *record) processed() bool {
+	switch r.Payment.Status {
+	case StatusDone, StatusWaitingForDeposit, StatusCanceled, StatusPartialCanceled:
+		return true
+	case StatusExpired:
+		return r.Payment.VirtualAccount != nil
+	}
+	return false
+}
+
+// paid reports whether money came in and has not been taken back by a bank.
+func (r *record) paid() bool {
+	return r.Payment.ApprovedAt != nil
+}
+
+// advance moves r to where it belongs at now.
+func (r *record) advance(now time.Time, l *Ledger) {
+	p := &r.Payment
+	switch p.Status {
+	case StatusReady:
+		if !now.Before(r.OpenedAt.Add(authenticationLife)) {
+			r.expire()
+		}
+	case StatusInProgress:
+		if !now.Before(r.AuthenticatedAt.Add(confirmationLife)) {
+			r.expire()
+		}
+	case StatusWaitingForDeposit:
+		if !now.Before(p.VirtualAccount.DueDate) {
+			p.Status = StatusExpired
+			p.VirtualAccount.Expired = true
+		}
+	}
+	if t := r.Refund; t != nil && !t.At.IsZero() && !now.Before(t.At) {
+		r.Refund = nil
+		p.VirtualAccount.RefundStatus = "COMPLETED"
+		if t.Fails {
+			p.VirtualAccount.RefundStatus = "FAILED"
+			l.Refunded -= t.Amount
+		}
+	}
+}
+
+func (r *record) expire() {
+	r.Payment.Status = StatusExpired
+	r.Payment.Failure = &Failure{Code: "EXPIRED_PAYMENT", Message: "결제가 만료되었습니다. 다시 시도해주세요."}
+}
+
+// newPayment returns a payment that nothing has happened to yet.
+func newPayment(orderID, orderName, mID string, amount int, now time.Time) Payment {
+	key := mID[:5] + now.In(kst).Format("20060102150405") + randomHex(6)
+	return Payment{
+		Version: "2022-11-16", PaymentKey: key, Type: "NORMAL",
+		OrderID: orderID, OrderName: orderName, MID: mID,
+		Currency: "KRW", Country: "KR",
+		TotalAmount: amount, BalanceAmount: amount,
+		SuppliedAmount: amount - vat(amount), VAT: vat(amount),
+		Status: StatusReady, RequestedAt: wireTime(now), IsPartialCancelable: true,
+		Checkout: Link{URL: "https://api.tosspayments.com/v1/payments/" + key + "/checkout"},
+	}
+}
+
+// settle fills in how the payment was made and marks it paid, or waiting for its deposit.
+func (r *record) settle(now, due time.Time) {
+	p := &r.Payment
+	p.Method = &r.Method
+	p.LastTransactionKey = new(newTransactionKey())
+	p.Secret = new("ps_" + randomHex(12))
+	p.Receipt = &Link{URL: "https://dashboard.tosspayments.com/receipt/" + p.PaymentKey}
+	card := &Card{
+		Amount: p.TotalAmount, IssuerCode: "61", AcquirerCode: new("31"), Number: "12345678****123*",
+		ApproveNo: "00000000", CardType: "신용", OwnerType: "개인", AcquireStatus: "READY",
+	}
+	switch r.Method {
+	case MethodCard:
+		p.Card = card
+	case MethodEasyPay:
+		p.EasyPay = &EasyPay{Provider: "토스페이", Amount: 0}
+		p.Card = card
+	case MethodMobilePhone:
+		p.MobilePhone = &MobilePhone{
+			CustomerMobilePhone: mask(r.CustomerPhone), SettlementStatus: "INCOMPLETED", ReceiptURL: p.Receipt.URL,
+		}
+	case MethodVirtualAccount:
+		p.VirtualAccount = &VirtualAccount{
+			AccountType: "일반", AccountNumber: "X" + randomDigits(13), BankCode: r.Bank,
+			CustomerName: r.CustomerName, DueDate: wireTime(due),
+			SettlementStatus: "INCOMPLETED", RefundStatus: "NONE",
+		}
+		p.Status = StatusWaitingForDeposit
+		return
+	}
+	p.Status = StatusDone
+	p.ApprovedAt = new(wireTime(now))
+}
+
+// vat is the tenth part of the price before tax, rounded to the won.
+func vat(amount int) int { return (amount + 5) / 11 }
+
+// wireTime is t as the provider writes it: Korean time to the second.
+func wireTime(t time.Time) time.Time { return t.In(kst).Truncate(time.Second) }
+
+// newTransactionKey names one movement of money.
+func newTransactionKey() string { return strings.ToUpper(randomHex(16)) }
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
+
+func randomDigits(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails (crypto/rand)
+	for i := range b {
+		b[i] = '0' + b[i]%10
+	}
+	return string(b)
+}
+
+// mask hides the middle of a phone number.
+func mask(phone string) string {
+	if len(phone) < 8 {
+		return "010****1234"
+	}
+	return phone[:3] + "****" + phone[len(phone)-4:]
+}

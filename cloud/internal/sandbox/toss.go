@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of the payment API.
+const (
+	maxBody           = 64 << 10
+	maxIdempotencyKey = 300                 // characters (providers.md 1.1)
+	idempotencyLife   = 15 * 24 * time.Hour // from the first use of a key
+)
+
+// tossCall is one request to the payment API.
+type tossCall struct {
+	*http.Request
+	keys keySet
+	body []byte
+	now  time.Time
+}
+
+// decode reads the body. Unknown fields are ignored, as the provider ignores them.
+func (c *tossCall) decode(v any) error {
+	if err := json.Unmarshal(c.body, v); err != nil {
+		return refuse("INVALID_REQUEST")
+	}
+	return nil
+}
+
+// answer is what goes over the wire.
+type answer struct {
+	Status int             `json:"status"`
+	Body   json.RawMessage `json:"body"`
+	At     time.Time       `json:"at"`
+}
+
+// answerWith turns what a call came to into its answer.
+func answerWith(v any, err error, now time.Time) *answer {
+	status := http.StatusOK
+	if err != nil {
+		var r *Refusal
+		if !errors.As(err, &r) {
+			r = refuse("FAILED_INTERNAL_SYSTEM_PROCESSING")
+		}
+		status, v = r.Status, r
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only values of this package come here
+	}
+	return &answer{Status: status, Body: body, At: now}
+}
+
+// toss serves one endpoint of the payment API; do acts on a call with s.mu held.
+func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		c := &tossCall{Request: r, body: body}
+		var a *answer
+		if err == nil {
+			a = s.answerToss(target, c, do)
+		} else {
+			a = answerWith(nil, refuse("INVALID_REQUEST"), s.now())
+		}
+		s.noteCall(c, a)
+		if a == nil {
+			panic(http.ErrAbortHandler) // closes the connection without an answer
+		}
+		w.Header().Set("Content-Type", "application/json;charset=UTF-8")
+		w.Header().Set("x-tosspayments-trace-id", randomHex(16))
+		w.WriteHeader(a.Status)
+		w.Write(a.Body)
+	}
+}
+
+// answerToss authenticates c and has do act on it, once per idempotency key and the way the next fault
+// orders. It returns nil if there is to be no answer.
+//
+// The identity of a request is key, API key, URL and method; the body is not part of it. Refusals are
+// remembered like successes. Not remembered is a request the provider did not act upon because it was in
+// trouble itself (5xx, 429, an ordered time-out), for which it documents nothing.
+func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall) (any, error)) *answer {
+	keys, err := s.authenticate(c.Header.Get("Authorization"))
+	if err != nil {
+		return answerWith(nil, err, s.now())
+	}
+	c.keys = keys
+	identity := ""
+	if key := c.Header.Get("Idempotency-Key"); key != "" && c.Method == http.MethodPost {
+		if utf8.RuneCountInString(key) > maxIdempotencyKey {
+			return answerWith(nil, refuse("INVALID_IDEMPOTENCY_KEY"), s.now())
+		}
+		identity = strings.Join([]string{string(keys), c.Method, c.URL.Path, key}, " ")
+		if a := s.begin(identity); a != nil {
+			return a
+		}
+		defer s.end(identity)
+	}
+
+	if code := c.Header.Get("TossPayments-Test-Code"); code != "" {
+		return s.conclude(identity, func() *answer { return answerWith(nil, refuse(code), s.now()) })
+	}
+	fault, timedOut := s.meet(target, c.Request)
+	switch {
+	case timedOut:
+		return nil
+	case fault.is(FaultError):
+		return s.conclude(identity, func() *answer { return answerWith(nil, fault.refusal(), s.now()) })
+	}
+	a := s.conclude(identity, func() *answer {
+		c.now = s.now()
+		v, err := do(c)
+		return answerWith(v, err, c.now)
+	})
+	if fault.is(FaultDropAfterCommit) {
+		return nil
+	}
+	return a
+}
+
+// begin returns the answer of an earlier request of that identity, or a refusal while the first is still
+// under way, or nil: then this is the first, and end must follow.
+func (s *Sandbox) begin(identity string) *answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, ok := s.state.Answers[identity]; ok && s.now().Sub(first.At) < idempotencyLife {
+		return first
+	}
+	if _, ok := s.running[identity]; ok {
+		return answerWith(nil, refuse("IDEMPOTENT_REQUEST_PROCESSING"), s.now())
+	}
+	s.running[identity] = struct{}{}
+	return nil
+}
+
+func (s *Sandbox) end(identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, identity)
+}
+
+// conclude acts and remembers the answer under identity in one step.
+func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := act()
+	if identity != "" && a.Status < 500 && a.Status != http.StatusTooManyRequests {
+		s.state.Answers[identity] = a
+	}
+	s.keep()
+	return a
+}
+
+// noteCall writes the call into the ledger, with the order it was about.
+func (s *Sandbox) noteCall(c *tossCall, a *answer) {
+	call := Call{
+		At: s.now(), Method: c.Method, Path: c.URL.Path,
+		IdempotencyKey: c.Header.Get("Idempotency-Key"), OrderID: c.PathValue("orderId"),
+	}
+	if a != nil {
+		call.Status = a.Status
+	}
+	if call.OrderID == "" {
+		var in struct {
+			OrderID string `json:"orderId"`
+		}
+		if json.Unmarshal(c.body, &in) == nil {
+			call.OrderID = in.OrderID
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.state.byKey[c.PathValue("paymentKey")]; r != nil {
+		call.OrderID = r.Payment.OrderID
+	}
+	s.state.Ledger.note(call)
+}
+
+// unknownTossPath answers what is not an endpoint.
+func (s *Sandbox) unknownTossPath(*tossCall) (any, error) { return nil, refuse("NOT_FOUND") }
