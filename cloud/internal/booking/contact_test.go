@@ -22,6 +22,7 @@ func TestNormalizePhone(t *testing.T) {
 		"+82 (0)10-1234-5678": "01012345678",
 		"+82-2-123-4567":      "021234567",
 		"02-123-4567":         "021234567",
+		"0505-678-9999":       "05056789999",
 		"82-10-1234-5678":     "821012345678", // no plus: not a country code
 		"+1 212 555 0100":     "12125550100",
 		"010-1234-567":        "0101234567",
@@ -40,6 +41,7 @@ func TestNormalizeEmail(t *testing.T) {
 	for address, want := range map[string]string{
 		"kim@example.com":      "kim@example.com",
 		" Kim@Example.COM\n":   "kim@example.com",
+		"AZ@[`{}]":             "az@[`{}]",
 		"\u212Aim@example.com": "\u212Aim@example.com", // the Kelvin sign is not a k
 		"김@example.com":        "김@example.com",
 		"":                     "",
