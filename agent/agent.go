@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // Config is what an agent must know besides its board.
@@ -24,6 +26,10 @@ type Config struct {
 
 	TLS  *tls.Config                                             // nil: the system's roots
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+
+	// Event is told what happens at the doors, as it happens and before the line is touched again; telemetry tells the
+	// cloud the same later. It must not block. The simulator learns here which request a relay moved for. nil: nobody.
+	Event func(protocol.Event)
 
 	Version string
 	Logger  *slog.Logger     // nil: slog.Default()

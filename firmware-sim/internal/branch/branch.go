@@ -66,7 +66,6 @@ type Branch struct {
 	cfg  Config
 	rig  *rig.Rig
 	line *line.Line
-	book *book
 
 	editing sync.Mutex // one change of the faults at a time
 
@@ -82,7 +81,7 @@ func New(plan rig.Plan, cfg Config) (*Branch, error) {
 	if !protocol.ValidBranch(cfg.Branch) {
 		return nil, fmt.Errorf("branch: %q is not a branch code", cfg.Branch)
 	}
-	b := &Branch{cfg: cfg, book: newBook(cfg.Branch, cfg.GrantKeys), power: make(chan struct{})}
+	b := &Branch{cfg: cfg, power: make(chan struct{})}
 	close(b.power)
 	var err error
 	if b.rig, err = rig.New(plan, func(c rig.Change) { cfg.Changed(Change{Change: c}) }); err != nil {
@@ -206,7 +205,6 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	cable := b.line.Plug()
-	b.book.forget()
 	board, err := b.rig.PowerOn()
 	if err != nil {
 		return err
@@ -228,6 +226,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
 		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger.With("branch", b.cfg.Branch),
+		Event: b.heard,
 	}, board)
 
 	b.mu.Lock()
@@ -239,6 +238,13 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// heard is told by the agent what happens at its doors.
+func (b *Branch) heard(e protocol.Event) {
+	if e.Kind == protocol.EventEnergized {
+		b.rig.Energized(e.Device, e.RequestID)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {

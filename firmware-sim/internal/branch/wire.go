@@ -36,16 +36,11 @@ func (w *wire) FromAgent(topic string, payload []byte) {
 	if !ok || branch != w.branch.cfg.Branch {
 		return
 	}
-	switch kind {
-	case protocol.KindStatus:
+	if kind == protocol.KindStatus {
 		if s, err := protocol.Decode[protocol.Status](payload); err == nil && s.State == protocol.Online {
 			w.mu.Lock()
 			w.said = true
 			w.mu.Unlock()
-		}
-	case protocol.KindDoorClaim:
-		if c, err := protocol.Decode[protocol.Claim](payload); err == nil {
-			w.branch.book.claimed(c)
 		}
 	}
 	w.branch.log(true, kind, payload)
@@ -56,11 +51,6 @@ func (w *wire) ToAgent(topic string, payload []byte) {
 	branch, kind, ok := protocol.ParseTopic(topic)
 	if !ok || branch != w.branch.cfg.Branch {
 		return
-	}
-	if kind == protocol.KindDoorGrant {
-		if g, err := protocol.Decode[protocol.Grant](payload); err == nil && w.branch.book.granted(g) {
-			w.branch.rig.Granted(g.RequestID, g.Doors)
-		}
 	}
 	w.branch.log(false, kind, payload)
 }

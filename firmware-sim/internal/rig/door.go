@@ -34,8 +34,8 @@ type door struct {
 	keypad  *time.Timer
 	finger  *time.Timer
 
-	granted []grant
 	driving *Actuation // nil while the relay is idle
+	latest  *Actuation // nil before the first
 	inputs  []*inputPin
 }
 

@@ -64,7 +64,9 @@ func (p *relayPin) Read() gpio.Level {
 	return gpio.Level(p.rig.on(p.power) && !p.door.row.Locked)
 }
 
-func (p *relayPin) In(gpio.Pull, gpio.Edge) error { return fmt.Errorf("%s: in: %w", p.name, errWrongWay) }
+func (p *relayPin) In(gpio.Pull, gpio.Edge) error {
+	return fmt.Errorf("%s: in: %w", p.name, errWrongWay)
+}
 func (p *relayPin) WaitForEdge(time.Duration) bool { return false }
 func (p *relayPin) PWM(gpio.Duty, physic.Frequency) error {
 	return fmt.Errorf("%s: pwm: %w", p.name, errWrongWay)

@@ -36,8 +36,8 @@ type Door struct {
 type Actuation struct {
 	At     time.Time `json:"at"`
 	Device string    `json:"device"`
-	// RequestID is the request whose grant the agent was given; empty when the
-	// agent has driven the relay without one, which it must never do.
+	// RequestID is the request that the agent drove the relay for; empty when it
+	// named none, which it must never do.
 	RequestID   string `json:"requestId"`
 	EnergizedMs int64  `json:"energizedMs"` // so far, while Energized
 	Energized   bool   `json:"energized"`
