@@ -80,6 +80,11 @@ func run(ctx context.Context, cfg settings) error {
 		return fmt.Errorf("listen for HTTP: %w", err)
 	}
 	defer web.Close()
+	mail, err := net.Listen("tcp", cfg.SMTPAddr)
+	if err != nil {
+		return fmt.Errorf("listen for SMTP: %w", err)
+	}
+	defer mail.Close()
 	server := &http.Server{
 		Handler:           logRequests(log, box),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -88,8 +93,8 @@ func run(ctx context.Context, cfg settings) error {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	fmt.Printf("yeolda-sandbox: http://%s\n", reachable(web.Addr().String()))
-	if err := writeReady(cfg.ReadyFile, web.Addr()); err != nil {
+	fmt.Printf("yeolda-sandbox: http://%s, mail at %s\n", reachable(web.Addr().String()), mail.Addr())
+	if err := writeReady(cfg.ReadyFile, web.Addr(), mail.Addr()); err != nil {
 		return err
 	}
 
@@ -100,6 +105,7 @@ func run(ctx context.Context, cfg settings) error {
 		}
 		return nil
 	})
+	group.Go(func() error { return box.ServeSMTP(ctx, mail) })
 	group.Go(func() error {
 		<-ctx.Done()
 		box.Close() // lets go of held connections, so that the shutdown does not wait for them
@@ -111,11 +117,11 @@ func run(ctx context.Context, cfg settings) error {
 }
 
 // writeReady tells whoever started the program where it listens.
-func writeReady(path string, web net.Addr) error {
+func writeReady(path string, web, mail net.Addr) error {
 	if path == "" {
 		return nil
 	}
-	b, err := json.Marshal(map[string]string{"http": web.String()})
+	b, err := json.Marshal(map[string]string{"http": web.String(), "smtp": mail.String()})
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (s *Sandbox) receiveBlock(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"status": "UNAUTHORIZED", "message": err.Error()})
 		return
 	}
-	fault, timedOut := s.meet(TargetChannel, r)
+	fault, timedOut := s.meet(TargetChannel, r.Context())
 	if timedOut {
 		panic(http.ErrAbortHandler)
 	}

@@ -132,7 +132,9 @@ func (s *Sandbox) postDecline(r *http.Request) (any, error) {
 	return struct{}{}, s.Decline(r.PathValue("paymentKey"), in.Code)
 }
 
-func (s *Sandbox) postDeposit(r *http.Request) (any, error) { return moveDeposit(r, s.Deposit, StatusDone) }
+func (s *Sandbox) postDeposit(r *http.Request) (any, error) {
+	return moveDeposit(r, s.Deposit, StatusDone)
+}
 
 func (s *Sandbox) postReversal(r *http.Request) (any, error) {
 	return moveDeposit(r, s.Reverse, StatusWaitingForDeposit)

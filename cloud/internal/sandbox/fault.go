@@ -2,9 +2,9 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -124,13 +124,13 @@ func (f *Fault) is(kind FaultKind) bool { return f != nil && f.Kind == kind }
 
 // meet takes the next fault of target, or nil, and lets the time pass that it orders. A request that has timed
 // out is to end without an answer.
-func (s *Sandbox) meet(target FaultTarget, r *http.Request) (f *Fault, timedOut bool) {
+func (s *Sandbox) meet(target FaultTarget, caller context.Context) (f *Fault, timedOut bool) {
 	s.mu.Lock()
 	f = s.takeFault(target)
 	s.mu.Unlock()
 	switch {
 	case f.is(FaultTimeout):
-		s.wait(f.holdTime(), r.Context().Done())
+		s.wait(f.holdTime(), caller.Done())
 	case f.is(FaultSlow):
 		s.wait(f.slowTime(), nil)
 	}

@@ -80,7 +80,7 @@ func (s *Sandbox) solapi(do func(*http.Request, []byte, *Fault) (any, *messageEr
 		var fault *Fault
 		if r.Method == http.MethodPost {
 			var timedOut bool
-			if fault, timedOut = s.meet(TargetMessages, r); timedOut {
+			if fault, timedOut = s.meet(TargetMessages, r.Context()); timedOut {
 				panic(http.ErrAbortHandler)
 			}
 		}

@@ -106,7 +106,7 @@ func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall)
 	if code := c.Header.Get("TossPayments-Test-Code"); code != "" {
 		return s.conclude(identity, func() *answer { return answerWith(nil, refuse(code), s.now()) })
 	}
-	fault, timedOut := s.meet(target, c.Request)
+	fault, timedOut := s.meet(target, c.Context())
 	switch {
 	case timedOut:
 		return nil
