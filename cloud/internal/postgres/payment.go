@@ -135,15 +135,15 @@ func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, k
 }
 
 // Unsettled returns reservations whose outcome at the provider is open and due to be asked about: under
-// confirmation, waiting for a deposit past their deadline, or being cancelled.
+// confirmation, waiting for a deposit past their deadline, or with a refund under way.
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from reservation r left join payment p on p.reservation_id = r.id
 		where (r.state = 'CONFIRMING' and p.check_at <= $1)
 		   or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1 and coalesce(p.check_at, $1) <= $1)
-		   or (r.state = 'CANCELING' and exists (
-		           select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING') and f.next_at <= $1))
-		order by r.updated_at limit $2`, now, limit)
+		union
+		select reservation_id from refund where state in ('REQUESTED', 'PENDING') and next_at <= $1
+		limit $2`, now, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -204,4 +204,18 @@ func UnappliedOrders(ctx context.Context, q Querier, limit int) ([]string, error
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// SetAccountDue stores until when a virtual account waits: the earlier of the provider's deadline and ours.
+func SetAccountDue(ctx context.Context, q Querier, id booking.ReservationID, due time.Time) error {
+	_, err := q.Exec(ctx, `update payment set account_due_at = $2 where reservation_id = $1`, id, due)
+	return err
+}
+
+// ReportDifference lists a difference between the provider's books and ours for the head quarters, once per kind.
+func ReportDifference(ctx context.Context, q Querier, orderID, kind, detail string) error {
+	_, err := q.Exec(ctx, `
+		insert into reconciliation_difference (order_id, kind, detail) values ($1, $2, $3)
+		on conflict (order_id, kind) do update set detail = excluded.detail`, orderID, kind, detail)
+	return err
 }

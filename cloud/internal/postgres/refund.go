@@ -100,3 +100,11 @@ func RestoreKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key st
 	_, err := tx.Exec(ctx, `update reservation set state = 'DONE', doorlock_key = $2 where id = $1`, id, key)
 	return err
 }
+
+// ReopenRefund sends a failed refund on its way again, with another account if there is one.
+func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key string, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
+		       next_at = $4, error_code = null, error_message = null, updated_at = $4 where id = $1`, id, account, key, now)
+	return err
+}

@@ -167,6 +167,16 @@ func ObstacleTo(ctx context.Context, q Querier, room booking.RoomID, i booking.I
 	return o, err
 }
 
+// RoomFree reports whether a room is on and nothing but except occupies it. The caller holds the room's lock.
+func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID) (bool, error) {
+	var free bool
+	err := tx.QueryRow(ctx, `
+		select enabled and not exists (
+			select from reservation where room_id = $1 and id <> $4 and occupied && tstzrange($2, $3) and `+liveStates+`)
+		from room where id = $1`, room, i.Start, i.Occupied().End, except).Scan(&free)
+	return free, err
+}
+
 // ExpireHolds ends the holds of a room that have run out and stand in the way of an interval. The caller holds
 // the room's lock.
 func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID, now time.Time) error {
@@ -323,7 +333,7 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 		select id, room_id, state, source, start_at, end_at from reservation
 		where branch_id = $1 and start_at < $3 and start_at > $2 and end_at >= $4 and `+liveStates+`
 		  and (state <> 'HOLD' or expires_at > $5)`,
-		branch.ID, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin+time.Second), window.Start, now,
+		branch.ID, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), window.Start, now,
 	).Query(func(rows pgx.Rows) error {
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occupancy, err error) {
 			err = row.Scan(&o.ID, &o.Room, &o.State, &o.Source, &o.Start, &o.End)

@@ -1,0 +1,107 @@
+package reserve
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// OccupiedSlot is a slot and the reservation that takes it.
+type OccupiedSlot struct {
+	booking.Slot
+	ID booking.ReservationID
+}
+
+// Availability is what cannot be had in a window. Each list is sorted by room number, then time.
+type Availability struct {
+	Branch                    booking.Branch
+	Booking, Paid             []OccupiedSlot // holds and those waiting for a deposit; everything confirmed
+	BookingMargin, PaidMargin []booking.Slot
+	BreakTime, ClosedTime     []booking.Slot
+}
+
+// Availability looks at hours hours of a branch from the start of a day's hour. start is read in the branch's zone.
+func (s *Service) Availability(ctx context.Context, code string, start func(zone *time.Location) (time.Time, error), hours int) (Availability, error) {
+	branch, window, taken, err := s.DB.Occupancies(ctx, code, func(b booking.Branch) (booking.Interval, error) {
+		from, err := start(b.Zone)
+		return booking.Interval{Start: from, End: from.Add(time.Duration(hours) * time.Hour)}, err
+	}, s.now())
+	if err != nil {
+		return Availability{}, err
+	}
+	view := Availability{Branch: branch}
+	view.occupy(taken, window)
+	view.close(window)
+	return view, nil
+}
+
+func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interval) {
+	number := make(map[booking.RoomID]int, len(v.Branch.Rooms))
+	for _, room := range v.Branch.Rooms {
+		number[room.ID] = room.No
+	}
+	for _, o := range taken {
+		slots, margin := &v.Paid, &v.PaidMargin
+		switch o.State {
+		case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
+			slots, margin = &v.Booking, &v.BookingMargin
+		}
+		no := number[o.Room]
+		for _, start := range o.Slots() {
+			if window.Contains(start) {
+				*slots = append(*slots, OccupiedSlot{booking.Slot{Room: no, Start: start}, o.ID})
+			}
+		}
+		for _, start := range o.Margins() {
+			if window.Contains(start) {
+				*margin = append(*margin, booking.Slot{Room: no, Start: start})
+			}
+		}
+	}
+	sortOccupied(v.Booking)
+	sortOccupied(v.Paid)
+	v.BookingMargin = booking.SortSlots(v.BookingMargin)
+	v.PaidMargin = booking.SortSlots(v.PaidMargin)
+}
+
+func (v *Availability) close(window booking.Interval) {
+	breaks := v.Branch.Schedule.BreakSlots(window, v.Branch.Zone)
+	closed := v.Branch.Schedule.ClosedSlots(window, v.Branch.Zone)
+	for _, room := range v.Branch.Rooms {
+		for _, start := range breaks {
+			v.BreakTime = append(v.BreakTime, booking.Slot{Room: room.No, Start: start})
+		}
+		for _, start := range closed {
+			v.ClosedTime = append(v.ClosedTime, booking.Slot{Room: room.No, Start: start})
+		}
+	}
+}
+
+// Calendar returns the status of each day of a month.
+func (s *Service) Calendar(ctx context.Context, code string, year int, month time.Month) ([]CalendarDay, error) {
+	branch, err := s.DB.Branch(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	var days []CalendarDay
+	for d := (booking.Date{Year: year, Month: month, Day: 1}); d.Month == month; d = d.AddDays(1) {
+		days = append(days, CalendarDay{d, branch.Schedule.Day(d)})
+	}
+	return days, nil
+}
+
+// CalendarDay is a day of the calendar.
+type CalendarDay struct {
+	booking.Date
+	booking.DayStatus
+}
+
+func sortOccupied(slots []OccupiedSlot) {
+	slices.SortFunc(slots, func(a, b OccupiedSlot) int {
+		return cmp.Or(cmp.Compare(a.Room, b.Room), a.Start.Compare(b.Start))
+	})
+}

@@ -1,0 +1,104 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// tell enqueues a message to the guest, in the transaction of what it tells.
+func (s *Service) tell(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template, more map[string]string) error {
+	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	if err != nil {
+		return err
+	}
+	return s.Queue.Message(ctx, tx, queue.Message{
+		Reservation: r.ID, Branch: r.Branch, Template: string(template), Language: r.Language,
+		Mobile: r.Mobile, Email: r.Email, Variables: s.variables(branch, r, more),
+	})
+}
+
+func (s *Service) variables(branch booking.Branch, r booking.Reservation, more map[string]string) map[string]string {
+	language := notify.Language(r.Language)
+	date, hours := notify.Period(language, r.Start.In(branch.Zone), r.End)
+	name := branch.NameKo
+	if language == notify.English {
+		name = branch.NameEn
+	}
+	variables := map[string]string{
+		"name": r.Name, "branch": name, "room": strconv.Itoa(r.RoomNo), "date": date, "time": hours,
+		"amount": notify.Won(r.Amount), "phone": branch.Phone,
+	}
+	if r.DoorlockKey != "" {
+		variables["doorlockKey"] = r.DoorlockKey
+		variables["link"] = s.KeyLink(r.DoorlockKey)
+	}
+	for key, value := range more {
+		variables[key] = value
+	}
+	return variables
+}
+
+// KeyLink is the address of the page that opens doors with a key.
+func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key }
+
+func (s *Service) tellAccount(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due time.Time) error {
+	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	if err != nil {
+		return err
+	}
+	v := p.VirtualAccount
+	if v == nil {
+		return errors.New("reserve: a payment that waits for a deposit has no account")
+	}
+	return s.tell(ctx, tx, r, notify.VirtualAccountIssued, map[string]string{
+		"bank": bankName(v.Bank), "accountNumber": v.Number, "accountHolder": v.CustomerName,
+		"dueTime": due.In(branch.Zone).Format("15:04"),
+	})
+}
+
+func (s *Service) tellCanceled(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
+	r.DoorlockKey = ""
+	return s.tell(ctx, tx, r, notify.ReservationCanceled, nil)
+}
+
+// bankName is the bank's name, or its code if the provider knows a bank we do not.
+func bankName(code string) string {
+	if bank, ok := booking.BankByCode(code); ok {
+		return bank.Name
+	}
+	return code
+}
+
+// block has the reservation's time blocked at partner channels.
+func (s *Service) block(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
+	if r.State == booking.WaitingForDeposit {
+		return nil // blocked when the account was issued
+	}
+	blocks, err := postgres.WantBlocks(ctx, tx, r)
+	return errors.Join(err, s.sync(ctx, tx, blocks))
+}
+
+// unblock has it offered again.
+func (s *Service) unblock(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
+	blocks, err := postgres.UnwantBlocks(ctx, tx, r.ID)
+	return errors.Join(err, s.sync(ctx, tx, blocks))
+}
+
+func (s *Service) sync(ctx context.Context, tx pgx.Tx, blocks []int64) error {
+	for _, block := range blocks {
+		if err := s.Queue.SyncChannel(ctx, tx, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}

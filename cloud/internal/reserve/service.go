@@ -1,0 +1,98 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Payments is the payment provider. *toss.Client is it; tests put the sandbox's faults behind a real one.
+type Payments interface {
+	Confirm(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.ConfirmRequest) (toss.Payment, error)
+	PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error)
+	Cancel(ctx context.Context, keys toss.KeySet, idempotencyKey, paymentKey string, r toss.CancelRequest) (toss.Payment, error)
+	IssueVirtualAccount(ctx context.Context, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
+	Transactions(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Transaction, error)
+}
+
+// Service carries out the verbs. Every field is required.
+type Service struct {
+	DB       *postgres.DB
+	Payments Payments
+	Queue    *queue.Queue
+	Keys     *seal.Keyring
+	Log      *slog.Logger
+
+	HoldTTL      time.Duration // of a customer's hold (decisions.md 5)
+	AdminHoldTTL time.Duration
+	DepositDue   time.Duration // from the issue of a virtual account to its deadline
+	PublicURL    string        // in links of messages, without a slash at the end
+
+	calls  singleflight.Group // one question to the provider per order at a time
+	asking sync.WaitGroup     // questions that outlive the request that asked them
+}
+
+// patience is how long a request waits for the provider before it is told that the outcome is pending. The provider
+// may take 60 seconds; the question goes on without the request.
+const patience = 10 * time.Second
+
+// Wait returns when no question to the provider is under way.
+func (s *Service) Wait() { s.asking.Wait() }
+
+func (s *Service) now() time.Time { return s.DB.Now() }
+
+// What can be wrong with a request.
+var (
+	ErrNoRoom          = errors.New("reserve: no such room")
+	ErrNotForSale      = errors.New("reserve: the room's prices do not make up that length")
+	ErrRoomDisabled    = errors.New("reserve: the room is switched off")
+	ErrTaken           = errors.New("reserve: the time is reserved")
+	ErrHeld            = errors.New("reserve: the time is being reserved by someone else")
+	ErrHoldExpired     = errors.New("reserve: the hold has expired")
+	ErrAmountMismatch  = errors.New("reserve: the amount is not the price")
+	ErrUnknownOrder    = errors.New("reserve: no such order")
+	ErrNotFound        = errors.New("reserve: no such reservation")
+	ErrPaymentPending  = errors.New("reserve: the provider's answer is not known yet")
+	ErrNotPayer        = errors.New("reserve: not the payer")
+	ErrStatusMismatch  = errors.New("reserve: the reservation is not in the state the caller believes")
+	ErrAccountRequired = errors.New("reserve: a deposited payment needs a refund account")
+	ErrWrongSecret     = errors.New("reserve: the callback's secret is wrong")
+	ErrNotMovable      = errors.New("reserve: only a confirmed reservation can be moved")
+	ErrUnknownBank     = errors.New("reserve: no such bank")
+)
+
+// PaymentRefused is the provider's definitive no: nothing was charged, or nothing was paid back.
+type PaymentRefused struct {
+	Code    string // the provider's
+	Message string // the provider's, in Korean
+}
+
+func (e *PaymentRefused) Error() string { return "reserve: the provider refused: " + e.Code }
+
+// RoomBusy says which reservations stand in the way of switching a room off.
+type RoomBusy struct{ Conflicts []booking.Reservation }
+
+func (e *RoomBusy) Error() string { return "reserve: the room has reservations" }
+
+// room finds a room of a branch by its number.
+func (s *Service) room(ctx context.Context, code string, no int) (booking.Branch, booking.Room, error) {
+	branch, err := s.DB.Branch(ctx, code)
+	if err != nil {
+		return branch, booking.Room{}, err
+	}
+	room, ok := branch.Room(no)
+	if !ok {
+		return branch, room, ErrNoRoom
+	}
+	return branch, room, nil
+}
