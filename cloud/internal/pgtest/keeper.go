@@ -1,0 +1,133 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+)
+
+// The server of a test process is kept by another one, its keeper: the test
+// binary again, told by this variable to be one. Nothing is called when a test
+// process ends, and it may be killed, so the keeper waits for the end of a pipe
+// that the test process holds. Then it stops the server and removes its data.
+// The test process itself has no goroutine of the server that a leak check could
+// find.
+const keeperEnv = "YEOLDA_PGTEST_KEEPER"
+
+// An init function, so that packages need no TestMain for this.
+func init() {
+	if os.Getenv(keeperEnv) == "" {
+		return
+	}
+	if err := keep(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// lifeline is the pipe's end that the test process holds, kept from the garbage
+// collector, which would close it.
+var lifeline *os.File
+
+// startKeeper starts the keeper and returns the URL of its server. The keeper
+// shares stderr, so `go test` returns after it has cleaned up.
+func startKeeper() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	stdin, hold, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer stdin.Close()
+	answer, stdout, err := os.Pipe()
+	if err != nil {
+		hold.Close()
+		return "", err
+	}
+	defer answer.Close()
+	lifeline = hold
+
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), keeperEnv+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
+	err = cmd.Start()
+	stdout.Close()
+	if err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(answer).ReadString('\n')
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "postgres:") {
+		return "", fmt.Errorf("start a private server: %s", errors.Join(errors.New(line), err))
+	}
+	return line, nil
+}
+
+// keep is the whole life of a keeper.
+func keep() error {
+	// A Ctrl-C reaches the test process too, and its end ends this one.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+
+	base := baseDir()
+	removeAbandoned(base)
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("yeolda-pgtest-%d-*", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // for the server's user, when root tests
+		return err
+	}
+	server, err := pgserver.Start(context.Background(), pgserver.Options{
+		DataDir:  dir,
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Volatile: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	fmt.Println(server.URL())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// baseDir is memory where there is enough of it: copying a template takes 15 ms
+// there and 200 ms on a disk. Containers often have only 64 MB.
+func baseDir() string {
+	const memory, enough = "/dev/shm", 1 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > enough {
+		return memory
+	}
+	return os.TempDir()
+}
+
+// removeAbandoned removes the data of keepers that were killed themselves. What
+// cannot be removed, another user's for instance, is left to others.
+func removeAbandoned(base string) {
+	dirs, _ := filepath.Glob(filepath.Join(base, "yeolda-pgtest-*")) // fails for a bad pattern only
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(strings.Split(filepath.Base(dir), "-")[2])
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
