@@ -41,7 +41,6 @@ type Rule struct {
 type Limiter struct {
 	DB  *postgres.DB
 	Off bool // nothing is counted (YEOLDA_RATE_LIMITS=off)
-	Now func() time.Time
 }
 
 // Take counts one try of subject under a rule. It returns an [ExceededError] when there were too many.
@@ -49,7 +48,7 @@ func (l *Limiter) Take(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
 	}
-	ok, retryAfter, err := postgres.Allow(ctx, l.DB.Pool, rule.key(subject), rule.Max, rule.Window, l.Now())
+	ok, retryAfter, err := postgres.Allow(ctx, l.DB.Pool, rule.key(subject), rule.Max, rule.Window, l.DB.Now())
 	if err != nil {
 		return fmt.Errorf("limit %s: %w", rule.Name, err)
 	}

@@ -69,7 +69,7 @@ func Administrators(ctx context.Context, q Querier) ([]Administrator, error) {
 func InsertAdministrator(ctx context.Context, tx pgx.Tx, a Administrator) error {
 	_, err := tx.Exec(ctx, `insert into administrator (login_id, password_hash, role, demo) values ($1, $2, $3, $4)`,
 		a.LoginID, a.PasswordHash, a.Role, a.Demo)
-	if conflict := new(pgconn.PgError); errors.As(err, &conflict) && conflict.Code == "23505" { // unique_violation
+	if IsUniqueViolation(err, "administrator_login_id_key") {
 		return ErrAdministratorExists
 	}
 	if err != nil {

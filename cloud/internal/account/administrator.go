@@ -1,0 +1,181 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Limits on wrong passwords (decisions.md 7).
+var (
+	failuresPerID      = limit.Rule{Name: "admin-login-id", Max: 10, Window: 10 * time.Minute}
+	failuresPerAddress = limit.Rule{Name: "admin-login-address", Max: 10, Window: 10 * time.Minute}
+)
+
+// LoginAdministrator checks a password. It returns the administrator, ErrWrongPassword or a
+// [limit.ExceededError]. An unknown id, a disabled one and a wrong password cannot be told apart, by the
+// time they take neither.
+func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, client string) (Principal, error) {
+	// A try counts before the password is looked at and is given back if it was right; otherwise guesses
+	// made at the same moment would all be let through.
+	if err := s.Limits.Take(ctx, failuresPerAddress, client); err != nil {
+		return Principal{}, err
+	}
+	if err := s.Limits.Take(ctx, failuresPerID, loginID); err != nil {
+		return Principal{}, err
+	}
+	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
+	hash := a.PasswordHash
+	if errors.Is(err, postgres.ErrNoAdministrator) {
+		hash = strangerHash
+	} else if err != nil {
+		return Principal{}, fmt.Errorf("administrator login: %w", err)
+	}
+	ok, outdated, err := verifyPassword(ctx, password, hash)
+	if err != nil {
+		return Principal{}, fmt.Errorf("administrator login: %w", err)
+	}
+	if !ok || a.LoginID == "" || !a.DisabledAt.IsZero() {
+		return Principal{}, ErrWrongPassword
+	}
+	err = errors.Join(
+		s.Limits.Return(ctx, failuresPerAddress, client),
+		s.Limits.Return(ctx, failuresPerID, loginID),
+	)
+	if err == nil && outdated {
+		err = postgres.SetPasswordHash(ctx, s.DB.Pool, loginID, HashPassword(password), a.Demo)
+	}
+	if err != nil {
+		return Principal{}, fmt.Errorf("administrator login: %w", err)
+	}
+	return principal(a), nil
+}
+
+// Administrator returns who an administrator is and what he may reach at this moment. It returns
+// [postgres.ErrNoAdministrator] for one that is gone or disabled.
+func (s *Service) Administrator(ctx context.Context, loginID string) (Principal, error) {
+	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !a.DisabledAt.IsZero() {
+		return Principal{}, postgres.ErrNoAdministrator
+	}
+	return principal(a), nil
+}
+
+func principal(a postgres.Administrator) Principal {
+	return Principal{LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches}
+}
+
+// Errors of an administrator to be added.
+var (
+	ErrLoginID     = errors.New("account: a login id has 1 to 40 characters: a-z, 0-9, dot, hyphen, underscore")
+	ErrRole        = errors.New("account: a role is hq, manager or viewer")
+	ErrNeedsBranch = errors.New("account: a manager or viewer needs a branch, hq has all of them")
+)
+
+var loginIDForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
+
+// NewAdministrator is an administrator to be added.
+type NewAdministrator struct {
+	LoginID  string
+	Password string
+	Role     Role
+	Branches []string // codes; none for hq
+}
+
+// Check returns what is wrong with it, if anything.
+func (n NewAdministrator) Check() error {
+	switch {
+	case !loginIDForm.MatchString(n.LoginID):
+		return ErrLoginID
+	case !n.Role.Valid():
+		return ErrRole
+	case (n.Role == HQ) != (len(n.Branches) == 0):
+		return ErrNeedsBranch
+	}
+	return nil
+}
+
+// AddAdministrator adds an administrator. by is who does it, for the audit log. Besides what Check finds it
+// returns ErrWeakPassword, [postgres.ErrAdministratorExists] or [postgres.ErrNoBranch].
+func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by string) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
+	if err := checkPassword(n.Password); err != nil {
+		return err
+	}
+	slices.Sort(n.Branches)
+	n.Branches = slices.Compact(n.Branches)
+	hash := HashPassword(n.Password)
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		err := postgres.InsertAdministrator(ctx, tx, postgres.Administrator{
+			LoginID: n.LoginID, PasswordHash: hash, Role: string(n.Role), Branches: n.Branches,
+		})
+		if err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+			Actor: by, Action: "administrator.add", Target: n.LoginID,
+			Detail: map[string]any{"role": n.Role, "branches": n.Branches},
+		})
+	})
+}
+
+// SetPassword changes an administrator's password and ends his sessions.
+func (s *Service) SetPassword(ctx context.Context, loginID, password, by string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	hash := HashPassword(password)
+	return s.changeAdministrator(ctx, loginID, "administrator.password", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.SetPasswordHash(ctx, tx, loginID, hash, false)
+	})
+}
+
+// DisableAdministrator keeps an administrator out and ends his sessions.
+func (s *Service) DisableAdministrator(ctx context.Context, loginID, by string) error {
+	return s.changeAdministrator(ctx, loginID, "administrator.disable", by, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		return postgres.SetDisabled(ctx, tx, loginID, now)
+	})
+}
+
+// EnableAdministrator lets a disabled administrator in again.
+func (s *Service) EnableAdministrator(ctx context.Context, loginID, by string) error {
+	return s.changeAdministrator(ctx, loginID, "administrator.enable", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.SetDisabled(ctx, tx, loginID, time.Time{})
+	})
+}
+
+// RemoveAdministrator deletes an administrator and ends his sessions. What he did stays in the audit log.
+func (s *Service) RemoveAdministrator(ctx context.Context, loginID, by string) error {
+	return s.changeAdministrator(ctx, loginID, "administrator.remove", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.DeleteAdministrator(ctx, tx, loginID)
+	})
+}
+
+// changeAdministrator makes a change, ends the administrator's sessions and writes it down, all or nothing.
+func (s *Service) changeAdministrator(ctx context.Context, loginID, action, by string, change func(context.Context, pgx.Tx, time.Time) error) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		if err := change(ctx, tx, now); err != nil {
+			return err
+		}
+		ended, err := postgres.EndAdministratorSessions(ctx, tx, loginID)
+		if err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+			Actor: by, Action: action, Target: loginID, Detail: map[string]any{"sessionsEnded": ended},
+		})
+	})
+}

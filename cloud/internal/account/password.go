@@ -1,0 +1,110 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// argon2id with OWASP's parameters (password storage cheat sheet): 19 MiB, two passes, one lane.
+const (
+	argonMemory = 19 << 10 // KiB
+	argonTime   = 2
+	argonLanes  = 1
+	saltSize    = 16
+	hashSize    = 32
+)
+
+// Bounds of a password. The upper one is far above any a person or a generator makes.
+const (
+	MinPassword = 12
+	MaxPassword = 256
+)
+
+// ErrWeakPassword says that a password is too short or too long.
+var ErrWeakPassword = fmt.Errorf("account: a password has %d to %d characters", MinPassword, MaxPassword)
+
+// hashing bounds how many passwords are hashed at once, and with it the memory strangers can make us use.
+var hashing = make(chan struct{}, 4)
+
+// HashPassword returns the PHC string of a password: $argon2id$v=19$m=…,t=…,p=…$salt$hash.
+func HashPassword(password string) string {
+	salt := make([]byte, saltSize)
+	rand.Read(salt) // never fails
+	hash := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, hashSize)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
+}
+
+// strangerHash is compared with when there is no such administrator, so that this takes as long as a
+// wrong password.
+var strangerHash = HashPassword("nobody has this password")
+
+// verifyPassword reports whether a password is the one of a PHC string, and whether its hash has other
+// parameters than new ones get.
+func verifyPassword(ctx context.Context, password, phc string) (ok, outdated bool, err error) {
+	h, err := parsePHC(phc)
+	if err != nil {
+		return false, false, err
+	}
+	select {
+	case hashing <- struct{}{}:
+		defer func() { <-hashing }()
+	case <-ctx.Done():
+		return false, false, ctx.Err()
+	}
+	given := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.lanes, uint32(len(h.hash)))
+	outdated = h.memory != argonMemory || h.time != argonTime || h.lanes != argonLanes || len(h.hash) != hashSize
+	return subtle.ConstantTimeCompare(given, h.hash) == 1, outdated, nil
+}
+
+type phc struct {
+	memory, time uint32
+	lanes        uint8
+	salt, hash   []byte
+}
+
+var errPHC = errors.New("account: stored password hash is not argon2id")
+
+// parsePHC reads a stored hash. Its parameters are bounded: a wrong row must not take all memory.
+func parsePHC(text string) (phc, error) {
+	var (
+		h       phc
+		version int
+	)
+	parts := strings.Split(text, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
+		return h, errPHC
+	}
+	if n, err := fmt.Sscanf(parts[2], "v=%d", &version); n != 1 || err != nil || version != argon2.Version {
+		return h, errPHC
+	}
+	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.lanes); n != 3 || err != nil {
+		return h, errPHC
+	}
+	if h.memory < 8 || h.memory > 1<<20 || h.time < 1 || h.time > 100 || h.lanes < 1 {
+		return h, errPHC
+	}
+	var err error
+	if h.salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(h.salt) < 8 {
+		return h, errPHC
+	}
+	if h.hash, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(h.hash) < 16 || len(h.hash) > 128 {
+		return h, errPHC
+	}
+	return h, nil
+}
+
+// checkPassword returns ErrWeakPassword for one that may not be set.
+func checkPassword(password string) error {
+	if n := len([]rune(password)); n < MinPassword || n > MaxPassword {
+		return ErrWeakPassword
+	}
+	return nil
+}
