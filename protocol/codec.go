@@ -174,3 +174,22 @@ func checkRequestID(id string) error {
 	}
 	return nil
 }
+
+// Clip makes a text from outside, an error of a driver for instance, fit for a detail: no control characters, not too
+// long, valid UTF-8.
+func Clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) <= maxDetail {
+		return s
+	}
+	for cut := maxDetail; ; cut-- {
+		if utf8.RuneStart(s[cut]) {
+			return s[:cut]
+		}
+	}
+}

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.json from the samples")
@@ -258,4 +261,21 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestClip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := string(rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "text"))
+		clipped := Clip(s)
+		if err := checkText("detail", clipped, maxDetail, false); err != nil || !utf8.ValidString(clipped) {
+			t.Fatalf("Clip(%q) = %q: %v", s, clipped, err)
+		}
+		if checkText("detail", s, maxDetail, false) == nil && utf8.ValidString(s) && clipped != s {
+			t.Fatalf("Clip(%q) = %q", s, clipped)
+		}
+	})
+	if got := Clip(strings.Repeat("가", 100)); got != strings.Repeat("가", 80) {
+		t.Errorf("Clip cuts a letter: %q", got)
+	}
 }

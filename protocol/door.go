@@ -137,8 +137,8 @@ const (
 )
 
 // Result is the one and only outcome of a request at a door. It is sent as soon as it is known, while an opened door's
-// pulse still runs: EnergizedMs is how long the line had been driven at that moment (0: it never was). The length of
-// the whole pulse follows as the telemetry event released.
+// pulse still runs: EnergizedMs is how long the line had been driven at that moment, all in all if it failed. The length
+// of an opened door's whole pulse follows as the telemetry event released.
 type Result struct {
 	RequestID   string  `json:"requestId"`
 	Device      string  `json:"device"`

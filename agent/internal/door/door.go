@@ -1,0 +1,292 @@
+// Package door drives the locks of a branch, and decides when it may.
+//
+// Two things are kept apart. The desk knows requests: it hands out nonces, judges grants and remembers results, and
+// touches no hardware. A door knows one line: it drives it, confirms it and makes it idle again, and knows nothing of
+// MQTT.
+//
+//	request at the desk:  (unknown) ──ask──► claimed ──grant──► judged ──60 s──► (forgotten)
+//	                                            └─────deny────►   ▲
+//	                      (unknown) ──grant, nonce not known──────┘
+//
+//	line of a door:       idle ──drive──► driven ──timer──► idle
+//	                                        └──drive: the end moves, nothing stacks
+//
+// A line that does not become idle is tried again until it does. The timer that ends a pulse is armed before the line
+// is driven and runs on its own: it waits for nobody who reports, confirms or hangs.
+package door
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"periph.io/x/conn/v3/gpio"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+const (
+	pollInterval = 5 * time.Millisecond   // between looks at the line and the sense line while a drive is confirmed
+	idleRetry    = 100 * time.Millisecond // between attempts to make a line idle
+	turnLimit    = 400 * time.Millisecond // how long the end of a pulse waits for a drive that confirms; longer than it may take
+	hangLimit    = 2 * time.Second        // a turn this long is a driver that hangs
+)
+
+// Lock is the hardware of one door; see agent.Lock.
+type Lock struct {
+	Device  string
+	Kind    protocol.DoorKind
+	Relay   gpio.PinIO
+	Sense   gpio.PinIn
+	Contact gpio.PinIn
+	Exit    gpio.PinIn
+}
+
+// door owns the line of one lock.
+type door struct {
+	lock  Lock
+	event func(protocol.Event)
+	log   *slog.Logger
+	turn  chan struct{} // holds one token: of the request that drives, or of the end of a pulse
+
+	mu      sync.Mutex // guards what follows; never held while the hardware is called
+	since   time.Time  // when the line was driven; zero: idle
+	until   time.Time  // when the pulse ends
+	request string     // the last that drives
+	failing bool       // the line did not become idle
+	closed  bool
+	turnAt  time.Time // when the turn was taken; zero: free
+	timer   *time.Timer
+}
+
+func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
+	d := &door{lock: lock, event: event, log: log.With("device", lock.Device), turn: make(chan struct{}, 1)}
+	d.timer = time.AfterFunc(time.Hour, d.expire)
+	d.timer.Stop()
+	return d
+}
+
+// drive unlocks the door for a pulse unless it is later than notAfter, and reports as soon as that is confirmed.
+// It is called from many goroutines; they take turns.
+func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) protocol.Result {
+	r := protocol.Result{RequestID: request, Device: d.lock.Device, Outcome: protocol.Dropped}
+	if !d.takeTurn(time.Until(notAfter)) {
+		r.Detail = "the door was busy until the grant was too old"
+		return r
+	}
+	defer d.giveTurn()
+	start := time.Now()
+	if start.After(notAfter) {
+		r.Detail = "the grant was too old"
+		return r
+	}
+
+	if !d.begin(request, start, start.Add(pulse)) {
+		r.Detail = "the agent stops"
+		return r
+	}
+	if err := guard(func() error { return d.lock.Relay.Out(gpio.High) }); err != nil {
+		d.abort(false)
+		r.Outcome, r.Detail = protocol.Failed, protocol.Clip("the relay could not be driven: "+err.Error())
+		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: r.Detail})
+		return r
+	}
+	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
+	if err := d.confirm(start.Add(protocol.ConfirmLimit)); err != nil {
+		d.abort(true)
+		r.Outcome, r.Detail, r.EnergizedMs = protocol.Failed, protocol.Clip(err.Error()), milliseconds(time.Since(start))
+		return r
+	}
+	r.Outcome, r.EnergizedMs = protocol.Opened, milliseconds(time.Since(start))
+	return r
+}
+
+// begin notes the pulse and arms its end. A pulse that already runs is made longer, never shorter.
+func (d *door) begin(request string, start, until time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	if d.since.IsZero() {
+		d.since = start
+	}
+	if until.After(d.until) {
+		d.until = until
+	}
+	d.request = request
+	d.timer.Reset(time.Until(d.until))
+	return true
+}
+
+// confirm looks at the line, and at the sense line, until both say driven. It gives up at the limit, and also when the
+// hardware took so long to answer that the limit has passed: the pulse might have ended before it began.
+func (d *door) confirm(limit time.Time) error {
+	for {
+		line, err := read(d.lock.Relay)
+		if err != nil {
+			return fmt.Errorf("the line could not be read back: %w", err)
+		}
+		sense := gpio.High
+		if d.lock.Sense != nil {
+			if sense, err = read(d.lock.Sense); err != nil {
+				return fmt.Errorf("the sense line could not be read: %w", err)
+			}
+		}
+		now := time.Now()
+		switch {
+		case now.After(limit) && line == gpio.High && sense == gpio.High:
+			return fmt.Errorf("the relay took longer than %v", protocol.ConfirmLimit)
+		case now.After(limit) && line == gpio.High:
+			return fmt.Errorf("the lock's sense line did not confirm within %v", protocol.ConfirmLimit)
+		case now.After(limit):
+			return fmt.Errorf("the line did not read back as driven within %v", protocol.ConfirmLimit)
+		case line == gpio.High && sense == gpio.High:
+			return nil
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// abort ends the pulse of a drive that failed. driven says whether the line may have moved.
+func (d *door) abort(driven bool) {
+	d.mu.Lock()
+	d.until = time.Now()
+	if !driven {
+		d.since = time.Time{}
+	}
+	d.mu.Unlock()
+	d.idle()
+}
+
+// expire is the end of a pulse. It runs in the timer's own goroutine.
+func (d *door) expire() {
+	if d.takeTurn(turnLimit) {
+		defer d.giveTurn()
+	} // else whoever drives hangs, and the pulse ends nevertheless
+	d.mu.Lock()
+	left := time.Until(d.until)
+	if left > 0 {
+		d.timer.Reset(left) // a later drive has moved the end
+	}
+	d.mu.Unlock()
+	if left <= 0 {
+		d.idle()
+	}
+}
+
+// idle makes the line idle; if that fails the timer tries again.
+func (d *door) idle() error {
+	err := d.lower()
+	var happened protocol.Event
+	d.mu.Lock()
+	switch {
+	case err != nil:
+		d.timer.Reset(idleRetry)
+		if !d.failing {
+			d.failing = true
+			happened = protocol.Event{Kind: protocol.EventRelayError, RequestID: d.request, Detail: protocol.Clip(err.Error())}
+		}
+	case !d.since.IsZero():
+		happened = protocol.Event{Kind: protocol.EventReleased, RequestID: d.request, EnergizedMs: milliseconds(time.Since(d.since))}
+		fallthrough
+	default:
+		d.timer.Stop()
+		d.since, d.until, d.request, d.failing = time.Time{}, time.Time{}, "", false
+	}
+	d.mu.Unlock()
+	if happened.Kind != "" {
+		happened.Device = d.lock.Device
+		d.event(happened)
+	}
+	if err != nil {
+		d.log.Error("relay is not idle", "error", err)
+	}
+	return err
+}
+
+// lower drives the line idle. What counts is what it reads back as: a relay that can be driven neither way is idle too.
+func (d *door) lower() error {
+	outErr := guard(func() error { return d.lock.Relay.Out(gpio.Low) })
+	level, readErr := read(d.lock.Relay)
+	switch {
+	case readErr == nil && level == gpio.Low:
+		return nil
+	case outErr != nil:
+		return fmt.Errorf("the relay could not be released: %w", outErr)
+	case readErr != nil:
+		return fmt.Errorf("the line could not be read back: %w", readErr)
+	default:
+		return errors.New("the relay was released but reads back as driven")
+	}
+}
+
+// relock is the first thing done to a lock. It reports what the cloud should know about it.
+func (d *door) relock() protocol.SelfTest {
+	test := protocol.SelfTest{Name: "relay " + d.lock.Device, OK: true}
+	level, err := read(d.lock.Relay)
+	if err == nil && level == gpio.High {
+		test.OK, test.Detail = false, "was energised at start"
+		d.event(protocol.Event{Kind: protocol.EventWasEnergized, Device: d.lock.Device})
+	}
+	if err := d.idle(); err != nil {
+		test.OK, test.Detail = false, protocol.Clip(err.Error())
+	}
+	return test
+}
+
+// close lets no further drive begin.
+func (d *door) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+}
+
+func (d *door) takeTurn(wait time.Duration) bool {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	select {
+	case d.turn <- struct{}{}:
+		d.mu.Lock()
+		d.turnAt = time.Now()
+		d.mu.Unlock()
+		return true
+	case <-timeout.C:
+		return false
+	}
+}
+
+func (d *door) giveTurn() {
+	d.mu.Lock()
+	d.turnAt = time.Time{}
+	d.mu.Unlock()
+	<-d.turn
+}
+
+// hangs reports whether the hardware has kept somebody's turn for longer than any drive may take.
+func (d *door) hangs() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangLimit
+}
+
+// read is Read of a pin that may panic, as a driver may whose device went away.
+func read(pin gpio.PinIn) (level gpio.Level, err error) {
+	err = guard(func() error { level = pin.Read(); return nil })
+	return level, err
+}
+
+// guard turns a panic of a driver into an error: a fault of one line must not take the agent, and with it the end of
+// another line's pulse, away.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("driver panicked: %v", p)
+		}
+	}()
+	return call()
+}
+
+func milliseconds(d time.Duration) uint32 { return uint32(max(d, 0) / time.Millisecond) }
