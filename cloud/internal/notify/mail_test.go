@@ -195,7 +195,7 @@ func TestMailSandboxHeaders(t *testing.T) {
 	box := &mailbox{}
 	sender := mailTo(t, box, true)
 	long := maps.Clone(example)
-	long["message"] = strings.Repeat("문의합니다. ", 280)
+	long["message"] = strings.Repeat("문의합니다.", 280)
 	for template, vars := range map[Template]map[string]string{LoginCode: example, ReservationConfirmed: example, FranchiseInquiry: long} {
 		if _, err := sender.Send(context.Background(), Message{Template: template, To: Recipient{Email: "a@example.com"}, Variables: vars}); err != nil {
 			t.Fatal(err)

@@ -123,17 +123,27 @@ func (m Message) Render() (Text, error) {
 		return Text{}, fmt.Errorf("no template %q in language %q", key.template, key.language)
 	}
 	for _, name := range src.variables {
-		if strings.TrimSpace(m.Variables[name]) == "" {
+		if m.value(name) == "" {
 			return Text{}, fmt.Errorf("template %q: variable %q is missing", m.Template, name)
 		}
 	}
 	// One pass: a value that looks like a placeholder stays what it is.
-	fill := func(text string, clean func(string) string) string {
+	fill := func(text string) string {
 		return placeholder.ReplaceAllStringFunc(text, func(found string) string {
-			return clean(m.Variables[found[2:len(found)-1]])
+			return m.value(found[2 : len(found)-1])
 		})
 	}
-	return Text{fill(src.subject, oneLine), fill(src.body, printable)}, nil
+	return Text{oneLine(fill(src.subject)), fill(src.body)}, nil
+}
+
+// value is a variable as people see it. A guest whom staff registered without a name
+// is addressed as a guest.
+func (m Message) value(name string) string {
+	v := strings.TrimSpace(printable(m.Variables[name]))
+	if v == "" && name == "name" {
+		return map[Language]string{Korean: "고객", English: "Dear guest"}[m.language()]
+	}
+	return v
 }
 
 func (m Message) language() Language {
@@ -143,11 +153,11 @@ func (m Message) language() Language {
 	return m.Language
 }
 
-// used returns the cleaned values of exactly the template's variables.
+// used returns the values of exactly the template's variables.
 func (m Message) used() map[string]string {
 	vars := map[string]string{}
 	for _, name := range sources[sourceKey{m.Template, m.language()}].variables {
-		vars[name] = printable(m.Variables[name])
+		vars[name] = m.value(name)
 	}
 	return vars
 }

@@ -102,7 +102,12 @@ func TestRenderNeedsEveryVariable(t *testing.T) {
 			for _, value := range []string{"", " \t"} {
 				vars := maps.Clone(example)
 				vars[name] = value
-				if _, err := (Message{Template: template, Variables: vars}).Render(); err == nil {
+				text, err := Message{Template: template, Variables: vars}.Render()
+				if name == "name" {
+					if err != nil || !strings.Contains(text.Body, "고객") {
+						t.Errorf("%s to a guest without a name: %q, %v", template, text.Body, err)
+					}
+				} else if err == nil {
 					t.Errorf("%s went without %s", template, name)
 				}
 			}
