@@ -1,6 +1,10 @@
 package sandbox
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // issuing are the banks that issue virtual accounts, by the code, the short Korean and the English name the
 // provider takes for each (providers.md 1.8).
@@ -28,4 +32,17 @@ func issuingBank(text string) (code string, ok bool) {
 
 func refundableBank(code string) bool {
 	return len(code) == 2 && strings.Contains(refundable, " "+code+" ")
+}
+
+// bankChoice is one line of the widget's list of banks.
+type bankChoice struct{ Code, Name string }
+
+// issuingBanks lists the banks of the widget by name.
+func issuingBanks() []bankChoice {
+	var banks []bankChoice
+	for code, names := range issuing {
+		banks = append(banks, bankChoice{code, strings.Fields(names)[1]})
+	}
+	slices.SortFunc(banks, func(a, b bankChoice) int { return cmp.Compare(a.Name, b.Name) })
+	return banks
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Checkout is what a buyer brings to the payment widget and chooses in it.
@@ -99,6 +100,17 @@ func (s *Sandbox) Payments(orderID string) []Payment {
 	return payments
 }
 
+// Payment returns the payment of that key.
+func (s *Sandbox) Payment(paymentKey string) (Payment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.state.payment(paymentKey, s.now())
+	if r == nil {
+		return Payment{}, ErrNoSuchPayment
+	}
+	return clone(r.Payment), nil
+}
+
 func (c Checkout) check() error {
 	switch {
 	case !validOrderID(c.OrderID):
@@ -122,8 +134,8 @@ func (s *Sandbox) newRecord(c Checkout) *record {
 }
 
 func (s *Sandbox) authenticatePayment(r *record, method, bank string) error {
-	if !slices.Contains([]string{MethodCard, MethodEasyPay, MethodVirtualAccount, MethodMobilePhone}, method) {
-		return fmt.Errorf("method must be %s, %s, %s or %s", MethodCard, MethodEasyPay, MethodVirtualAccount, MethodMobilePhone)
+	if !slices.Contains(methods, method) {
+		return fmt.Errorf("method must be one of %s", strings.Join(methods, ", "))
 	}
 	code, ok := issuingBank(cmp.Or(bank, "20"))
 	if !ok {

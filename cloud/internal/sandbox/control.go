@@ -54,6 +54,8 @@ func (s *Sandbox) routes() http.Handler {
 	mux.Handle("PUT /sandbox/channel/bookings/{id}", control(s.putBooking))
 	mux.Handle("DELETE /sandbox/channel/bookings/{id}", control(s.deleteBooking))
 
+	s.pageRoutes(mux)
+
 	// Other pages open in the same browser must not move money here.
 	return http.NewCrossOriginProtection().Handler(mux)
 }
@@ -108,7 +110,7 @@ func (s *Sandbox) postPayment(r *http.Request) (any, error) {
 }
 
 func (s *Sandbox) getPayments(r *http.Request) (any, error) {
-	return map[string]any{"payments": s.Payments(r.URL.Query().Get("orderId"))}, nil
+	return map[string]any{"payments": newest(s.Payments(r.URL.Query().Get("orderId")), r)}, nil
 }
 
 func (s *Sandbox) postAuthenticate(r *http.Request) (any, error) {
@@ -171,7 +173,20 @@ func firstReply(ctx context.Context, d *Delivery) Reply {
 	return reply
 }
 
-func (s *Sandbox) getLedger(*http.Request) (any, error) { return s.Ledger(), nil }
+func (s *Sandbox) getLedger(r *http.Request) (any, error) {
+	l := s.Ledger()
+	l.Calls = newest(l.Calls, r)
+	return l, nil
+}
+
+// newest is the end of a list: as many as the parameter limit says, all without it.
+func newest[T any](list []T, r *http.Request) []T {
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil || limit < 0 || limit >= len(list) {
+		return list
+	}
+	return list[len(list)-limit:]
+}
 
 // faultJSON is a fault as it comes over HTTP, with its delay in milliseconds.
 type faultJSON struct {
@@ -201,13 +216,8 @@ func (s *Sandbox) deleteFaults(*http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-// getMessages takes to and, for the page, limit: only the newest so many.
 func (s *Sandbox) getMessages(r *http.Request) (any, error) {
-	messages := s.Messages(r.URL.Query().Get("to"))
-	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit >= 0 && limit < len(messages) {
-		messages = messages[len(messages)-limit:]
-	}
-	return map[string]any{"messages": messages}, nil
+	return map[string]any{"messages": newest(s.Messages(r.URL.Query().Get("to")), r)}, nil
 }
 
 func (s *Sandbox) getBlocks(*http.Request) (any, error) {

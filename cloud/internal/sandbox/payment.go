@@ -18,6 +18,9 @@ const (
 	MethodMobilePhone    = "휴대폰"
 )
 
+// methods are the methods of payment in the order in which the widget offers them.
+var methods = []string{MethodCard, MethodEasyPay, MethodVirtualAccount, MethodMobilePhone}
+
 // Status is where a payment stands; see the package comment for the moves.
 type Status string
 
