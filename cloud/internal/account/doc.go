@@ -44,6 +44,5 @@ type Service struct {
 
 	CodeKey      []byte        // under which login codes are hashed
 	CodeTTL      time.Duration // life of a login code, 3 minutes in the interface
-	SessionTTL   time.Duration // life of a customer's session, 24 hours (decisions.md 7)
 	HideAccounts bool          // asking for a code never tells whether there is a reservation
 }

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// customerBody names a customer as both login endpoints do.
+type customerBody struct {
+	Type *string `json:"type"`
+	ID   *string `json:"id"`
+}
+
+func (b customerBody) customer() (account.Customer, error) {
+	loginType, err := text("type", b.Type, 20)
+	if err != nil {
+		return account.Customer{}, err
+	}
+	switch booking.LoginType(loginType) {
+	case booking.LoginMobile:
+		id, err := mobile("id", b.ID, true)
+		return account.NewCustomer(booking.LoginMobile, id), err
+	case booking.LoginEmail:
+		id, err := email("id", b.ID)
+		if err == nil && id == "" {
+			err = missing("id")
+		}
+		return account.NewCustomer(booking.LoginEmail, id), err
+	}
+	return account.Customer{}, unknownValue("type")
+}
+
+// sendLoginCode is POST /account/code.
+func (a *API) sendLoginCode(w http.ResponseWriter, r *http.Request) error {
+	var body customerBody
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	customer, err := body.customer()
+	if err != nil {
+		return err
+	}
+	if err := a.Account.SendCode(r.Context(), customer, a.client(r), language(r)); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// loginCustomer is POST /account/login. It answers with the customer's payments.
+func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		customerBody
+		Code *string `json:"code"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	customer, err := body.customer()
+	if err != nil {
+		return err
+	}
+	code, err := text("code", body.Code, 20)
+	if err != nil {
+		return err
+	}
+	if err := a.Account.CheckCode(r.Context(), customer, code); err != nil {
+		return err
+	}
+	// The list comes first: a failure must not leave somebody logged in who was told otherwise.
+	payments, err := a.paymentRecords(r.Context(), customer.Type, customer.ID)
+	if err != nil {
+		return err
+	}
+	principal := account.Principal{LoginType: customer.Type, LoginID: customer.ID}
+	if err := a.startSession(w, r, principal, a.CustomerTTL); err != nil {
+		return err
+	}
+	return writeData(w, payments)
+}
+
+// logout is POST /account/logout and POST /admin/logout. Without a session there is nothing to end.
+func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := a.endSession(w, r); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// whoAmI is GET /v2/me, an addition: what pages need to know about the session they have.
+func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
+	p := who(r)
+	return writeData(w, struct {
+		LoginType    string   `json:"loginType"`
+		LoginID      *string  `json:"loginId"`
+		AdminLoginID *string  `json:"adminLoginId"`
+		Role         *string  `json:"role"`
+		BranchList   []string `json:"branchList"`
+	}{string(p.LoginType), nullable(p.LoginID), nullable(p.AdminLoginID), nullable(string(p.Role)), p.Branches})
+}
+
+// language is the one messages to the sender of a request are written in: Korean unless the first language he
+// prefers is English.
+func language(r *http.Request) string {
+	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.Header.Get("Accept-Language"))), "en") {
+		return "en"
+	}
+	return "ko"
+}

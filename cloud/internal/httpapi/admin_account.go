@@ -1,0 +1,41 @@
+package httpapi
+
+import "net/http"
+
+// Longest credentials that are looked at.
+const (
+	maxLoginID  = 100
+	maxPassword = 256
+)
+
+// loginAdmin is POST /admin/login.
+func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		ID       *string `json:"id"`
+		Password *string `json:"password"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	id, err := text("id", body.ID, maxLoginID)
+	if err != nil {
+		return err
+	}
+	if body.Password == nil || *body.Password == "" {
+		return missing("password")
+	}
+	if len([]rune(*body.Password)) > maxPassword {
+		return tooLong("password", maxPassword)
+	}
+	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
+	if err != nil {
+		return err
+	}
+	if err := a.startSession(w, r, principal, adminSessionTTL); err != nil {
+		return err
+	}
+	return writeData(w, struct {
+		AdminLoginID string   `json:"adminLoginId"`
+		BranchList   []string `json:"branchList"`
+	}{principal.AdminLoginID, principal.Branches})
+}

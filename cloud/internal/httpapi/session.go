@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Attributes of a session (interface.md, Session). What an administrator may reach is not among them: it is
+// read from the database at every request.
+const (
+	attrLoginType    = "loginType"
+	attrLoginID      = "loginId"
+	attrAdminLoginID = "adminLoginId"
+	attrDeadline     = "deadline"
+)
+
+// adminSessionTTL is the absolute life of an administrator's session (interface.md, Authentication 7).
+const adminSessionTTL = 24 * time.Hour
+
+// NewSessions returns the manager of sessions in the database. Tokens (256 random bits) are stored hashed.
+func NewSessions(db *postgres.DB, secure bool) *scs.SessionManager {
+	sessions := scs.New()
+	sessions.Store = postgres.Sessions{DB: db}
+	sessions.HashTokenInStore = true
+	sessions.Codec = sessionCodec{}
+	sessions.Cookie.Name = "JSESSIONID"
+	sessions.Cookie.Secure = secure // and HttpOnly, SameSite=Lax, Path=/, which are the manager's defaults
+	return sessions
+}
+
+// sessionCodec stores a session as one flat JSON object, so that the database can find those of an administrator.
+type sessionCodec struct{}
+
+func (sessionCodec) Encode(deadline time.Time, values map[string]any) ([]byte, error) {
+	flat := maps.Clone(values)
+	flat[attrDeadline] = deadline.UTC()
+	return json.Marshal(flat)
+}
+
+func (sessionCodec) Decode(data []byte) (deadline time.Time, values map[string]any, err error) {
+	if err := json.Unmarshal(data, &values); err != nil {
+		return time.Time{}, nil, fmt.Errorf("session: %w", err)
+	}
+	text, _ := values[attrDeadline].(string)
+	if deadline, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return time.Time{}, nil, fmt.Errorf("session: %w", err)
+	}
+	delete(values, attrDeadline)
+	return deadline, values, nil
+}
+
+// loadSession returns a context with the session of a request, an empty one if it has none. The manager's own
+// middleware is not used: only login and logout change a session, and they write their cookie themselves.
+func (a *API) loadSession(r *http.Request) (context.Context, error) {
+	token := ""
+	if cookie, err := r.Cookie(a.Sessions.Cookie.Name); err == nil {
+		token = cookie.Value
+	}
+	return a.Sessions.Load(r.Context(), token)
+}
+
+// startSession logs somebody in: under a new session id, so that one planted before is worth nothing.
+func (a *API) startSession(w http.ResponseWriter, r *http.Request, p account.Principal, ttl time.Duration) error {
+	ctx, err := a.loadSession(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Sessions.Clear(ctx); err != nil {
+		return err
+	}
+	if err := a.Sessions.RenewToken(ctx); err != nil {
+		return err
+	}
+	a.Sessions.SetDeadline(ctx, a.Now().Add(ttl))
+	a.Sessions.Put(ctx, attrLoginType, string(p.LoginType))
+	if p.Administrator() {
+		a.Sessions.Put(ctx, attrAdminLoginID, p.AdminLoginID)
+	} else {
+		a.Sessions.Put(ctx, attrLoginID, p.LoginID)
+	}
+	token, expiry, err := a.Sessions.Commit(ctx)
+	if err != nil {
+		return err
+	}
+	a.Sessions.WriteSessionCookie(ctx, w, token, expiry)
+	return nil
+}
+
+// endSession ends the session of a request, if it has one, and takes the cookie back.
+func (a *API) endSession(w http.ResponseWriter, r *http.Request) error {
+	ctx, err := a.loadSession(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Sessions.Destroy(ctx); err != nil {
+		return err
+	}
+	a.Sessions.WriteSessionCookie(ctx, w, "", time.Time{})
+	return nil
+}
+
+// identify returns who makes a request: nobody without a session, and nobody either if the administrator of the
+// session is gone or disabled.
+func (a *API) identify(r *http.Request) (account.Principal, error) {
+	if _, err := r.Cookie(a.Sessions.Cookie.Name); err != nil {
+		return account.Principal{}, nil
+	}
+	ctx, err := a.loadSession(r)
+	if err != nil {
+		return account.Principal{}, err
+	}
+	loginType := booking.LoginType(a.Sessions.GetString(ctx, attrLoginType))
+	if loginType != account.LoginAdmin {
+		return account.Principal{LoginType: loginType, LoginID: a.Sessions.GetString(ctx, attrLoginID)}, nil
+	}
+	p, err := a.Account.Administrator(ctx, a.Sessions.GetString(ctx, attrAdminLoginID))
+	if errors.Is(err, postgres.ErrNoAdministrator) {
+		return account.Principal{}, nil
+	}
+	return p, err
+}
+
+// session finds out who makes a request, for the layers behind it.
+func (a *API) session(next http.Handler) http.Handler {
+	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
+		p, err := a.identify(r)
+		if err != nil {
+			return err
+		}
+		if p.Anybody() {
+			r = r.WithContext(context.WithValue(r.Context(), principalKey, p))
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
