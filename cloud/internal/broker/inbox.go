@@ -29,8 +29,9 @@ type Devices interface {
 }
 
 const (
-	// Someone stands at the door: many workers, each of which waits for the database most of the time.
-	urgentWorkers = 32
+	// Someone stands at the door: many workers, each of which waits for the database most of the time, but not so many
+	// that they take every connection of the pool.
+	urgentWorkers = 12
 	urgentQueue   = 4096
 	// The rest keeps its order by branch.
 	steadyLanes = 4

@@ -131,4 +131,3 @@ func (b *Broker) dropRevoked(ctx context.Context) error {
 	}
 	return nil
 }
-

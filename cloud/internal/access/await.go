@@ -1,0 +1,197 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Status is how a request ended (interface.md, Door result status).
+type Status string
+
+// The statuses.
+const (
+	Success  Status = "SUCCESS"
+	Failed   Status = "FAILED"
+	TimedOut Status = "TIMEOUT" // it ended without a report, before this subscriber came
+)
+
+// Outcome is the result of a request.
+type Outcome struct {
+	Status Status
+	Device string // front, room_<n>
+	PIN    string // of the door's keypad; empty with Success, and when there is none to give
+}
+
+// pollEvery is how often a waiter looks at the row by itself, should every notification be lost.
+const pollEvery = time.Second
+
+// Await waits for the result of a request that was made with this key. A result that exists is returned at once, as often
+// as asked for. It returns ErrInvalidKey for an unknown request or another key, and ErrNoResult after the result timeout.
+func (s *Service) Await(ctx context.Context, requestID, doorlockKey string) (Outcome, error) {
+	_, hash, err := parseKey(doorlockKey)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := s.await(ctx, requestID, hash, "")
+	if errors.Is(err, ErrUnknownRequest) {
+		return Outcome{}, ErrInvalidKey
+	}
+	return outcome, err
+}
+
+// AwaitAs is Await for staff. It returns ErrUnknownRequest; whether the actor may use the branch is for the caller to
+// find out first, with BranchOf.
+func (s *Service) AwaitAs(ctx context.Context, actor Actor, requestID string) (Outcome, error) {
+	return s.await(ctx, requestID, nil, actor.Name)
+}
+
+// await registers first, reads second and waits third: the other order loses a result that comes in between.
+func (s *Service) await(ctx context.Context, requestID string, keyHash []byte, actor string) (Outcome, error) {
+	timeout := time.NewTimer(s.resultTimeout())
+	defer timeout.Stop()
+	id, err := uuid.Parse(requestID)
+	if err != nil {
+		return Outcome{}, ErrUnknownRequest
+	}
+	news, leave := s.waiters.join(id)
+	defer leave()
+	r, err := s.find(ctx, id, keyHash)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if r.State == postgres.DoorUnknown {
+		return s.outcome(ctx, r, TimedOut, actor)
+	}
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		switch r.State {
+		case postgres.DoorSuccess:
+			return Outcome{Status: Success, Device: r.Device}, nil
+		case postgres.DoorFailed:
+			return s.outcome(ctx, r, Failed, actor)
+		}
+		select {
+		case <-ctx.Done():
+			return Outcome{}, ctx.Err()
+		case <-timeout.C:
+			return Outcome{}, ErrNoResult
+		case r.State = <-news:
+			if r.State != "" {
+				continue
+			}
+		case <-poll.C:
+		}
+		if r, err = s.find(ctx, id, keyHash); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// find reads a request: for a guest only the one made with their key, for staff (no hash) any.
+func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r postgres.DoorRequest, err error) {
+	if keyHash == nil {
+		r, err = postgres.DoorRequestByID(ctx, s.DB.Pool, id)
+	} else {
+		r, err = postgres.DoorRequestByKey(ctx, s.DB.Pool, id, keyHash)
+	}
+	if errors.Is(err, postgres.ErrNoDoorRequest) {
+		return r, ErrUnknownRequest
+	}
+	if err != nil {
+		return r, fmt.Errorf("access: request %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// outcome reveals the PIN of a door that did not open, and writes down that it did (decisions.md 8).
+func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status Status, actor string) (Outcome, error) {
+	if actor == "" && r.Reservation != nil {
+		actor = fmt.Sprintf("customer:%d", *r.Reservation)
+	}
+	outcome := Outcome{Status: status, Device: r.Device}
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, s.now())
+		if err != nil || sealed == nil {
+			return err
+		}
+		pin, err := s.Keys.Open(PINPurpose, sealed)
+		if err != nil {
+			return fmt.Errorf("PIN of %s: %w", r.Device, err)
+		}
+		outcome.PIN = string(pin)
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+			Actor: actor, BranchID: &r.BranchID, Action: "pin.reveal", Target: r.Device,
+			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)},
+		})
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("access: request %s: %w", r.ID, err)
+	}
+	if outcome.PIN == "" {
+		s.Log.Warn("access: no PIN to give", "branch", r.Branch, "device", r.Device, "request", r.ID)
+	}
+	return outcome, nil
+}
+
+// waiters are the subscribers at this replica.
+type waiters struct {
+	mu   sync.Mutex
+	byID map[uuid.UUID]map[chan postgres.DoorState]struct{}
+}
+
+// join registers a subscriber. The state that comes is empty when the row must be read.
+func (w *waiters) join(id uuid.UUID) (news <-chan postgres.DoorState, leave func()) {
+	c := make(chan postgres.DoorState, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byID == nil {
+		w.byID = make(map[uuid.UUID]map[chan postgres.DoorState]struct{})
+	}
+	if w.byID[id] == nil {
+		w.byID[id] = make(map[chan postgres.DoorState]struct{})
+	}
+	w.byID[id][c] = struct{}{}
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.byID[id], c)
+		if len(w.byID[id]) == 0 {
+			delete(w.byID, id)
+		}
+	}
+}
+
+func (w *waiters) wake(id uuid.UUID, state postgres.DoorState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.byID[id] {
+		tell(c, state)
+	}
+}
+
+func (w *waiters) wakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, of := range w.byID {
+		for c := range of {
+			tell(c, "")
+		}
+	}
+}
+
+// tell never blocks: one piece of news that waits is enough, the row has the rest.
+func tell(c chan postgres.DoorState, state postgres.DoorState) {
+	select {
+	case c <- state:
+	default:
+	}
+}

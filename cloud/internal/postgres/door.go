@@ -1,0 +1,346 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// ErrNoDoorRequest says that no request has that id, or that the key is not the one it was made with.
+var ErrNoDoorRequest = errors.New("postgres: no such door request")
+
+// DoorState is where a door request stands.
+type DoorState string
+
+// The states; migration 00004 draws the ways. Success, Failed and Unknown are final.
+const (
+	DoorPending DoorState = "PENDING"
+	DoorGranted DoorState = "GRANTED"
+	DoorSuccess DoorState = "SUCCESS"
+	DoorFailed  DoorState = "FAILED"
+	DoorUnknown DoorState = "UNKNOWN" // granted, and nobody ever said what became of it
+)
+
+// Final reports whether the state will not change any more.
+func (s DoorState) Final() bool { return s == DoorSuccess || s == DoorFailed || s == DoorUnknown }
+
+// DoorRequest is one press of an unlock button.
+type DoorRequest struct {
+	ID          uuid.UUID
+	BranchID    booking.BranchID
+	Branch      string                 // code
+	Reservation *booking.ReservationID // nil: not a customer's
+	RequestedBy string
+	Kind        string   // front, room
+	Device      string   // of the result: front, room_<n>
+	Devices     []string // the locks to drive
+	State       DoorState
+	CreatedAt   time.Time
+	Detail      string
+}
+
+// relaxed lets the statement it stands in return before its commit is on disk. It must be joined, or it is not run.
+//
+// Only the grant has to survive a crash of the database: were it forgotten, the row would be PENDING again and become
+// FAILED with a PIN, or be granted twice, although a lock was driven. A forgotten request row is denied when its claim
+// comes. A forgotten result leaves GRANTED, which ends as UNKNOWN: no lock moves by that. And the grant's own commit
+// takes everything written before it to the disk.
+const relaxed = `relaxed as (select set_config('synchronous_commit', 'off', true))`
+
+// holdsNow is true of a reservation r in room m that still carries the key of door request d, for its door. The
+// caller adds the time.
+const holdsNow = `r.state = 'DONE' and r.branch_id = d.branch_id
+	and sha256(convert_to(r.doorlock_key::text, 'UTF8')) = d.key_hash
+	and (d.kind = 'front' or d.device = 'room_' || m.no)`
+
+// KeyedDoor is what a customer's request found.
+type KeyedDoor struct {
+	Reservation booking.Reservation // ID, State, Interval and RoomNo; ID 0: the key opens nothing in this branch
+	Devices     []string
+	Made        bool // the request was written
+}
+
+// RequestDoorByKey looks up a doorlockKey in a branch and, if its unlock window contains now, writes the request, all in
+// one round trip. offline writes it as FAILED at once. It returns ErrNoBranch for an unknown code.
+//
+// The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
+func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind string, key uuid.UUID, keyHash []byte, offline bool, now time.Time) (KeyedDoor, error) {
+	var (
+		found       KeyedDoor
+		reservation *booking.ReservationID
+		start, end  *time.Time
+		room        *int
+	)
+	err := q.QueryRow(ctx, `
+		with `+relaxed+`, found as (
+			select b.id as branch_id, r.id, r.start_at, r.end_at, m.no,
+			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device,
+			       case $3::text when 'front' then b.front_doors else array['room_' || m.no] end as devices
+			from branch b
+			left join (reservation r join room m on m.id = r.room_id)
+			       on r.branch_id = b.id and r.doorlock_key = $2 and r.state = 'DONE'
+			where b.code = $1
+		), made as (
+			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
+			                          created_at, state, finished_at, detail)
+			select $4, branch_id, id, $5, 'customer', $3, device, devices, clock_timestamp(),
+			       case when $6 then 'FAILED' else 'PENDING' end,
+			       case when $6 then clock_timestamp() end,
+			       case when $6 then 'branch offline' end
+			from found, relaxed
+			where start_at <= $7 and $7 < end_at
+			returning 1
+		)
+		select id, start_at, end_at, no, devices, exists (select from made) from found`,
+		branch, key, kind, id, keyHash, offline, now.Add(booking.UnlockLead),
+	).Scan(&reservation, &start, &end, &room, &found.Devices, &found.Made)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return found, ErrNoBranch
+	}
+	if err != nil || reservation == nil {
+		return found, err
+	}
+	found.Reservation = booking.Reservation{ID: *reservation, State: booking.Done, RoomNo: value(room),
+		Interval: booking.Interval{Start: value(start), End: value(end)}}
+	return found, nil
+}
+
+// InsertDoorRequest writes the request of somebody who needs no key.
+func InsertDoorRequest(ctx context.Context, q Querier, r DoorRequest) error {
+	_, err := q.Exec(ctx, `
+		insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at, state, finished_at, detail)
+		values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, case when $7 = 'FAILED' then clock_timestamp() end, nullif($8, ''))`,
+		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, r.State, r.Detail)
+	return err
+}
+
+// GrantDoor answers a claim: it returns the doors that may be driven, or none. A request is granted while it is pending
+// and younger than claimLimit, to one nonce; that nonce gets the same answer again, as long as the request is younger
+// than driveLimit. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
+//
+// Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
+// cancellation that is under way and then sees it.
+func GrantDoor(ctx context.Context, q Querier, id uuid.UUID, branch, nonce string, claimLimit, driveLimit time.Duration, now time.Time) (doors []string, err error) {
+	err = q.QueryRow(ctx, `
+		with held as (
+			select r.id
+			from door_request d join reservation r on r.id = d.reservation_id join room m on m.id = r.room_id
+			where d.id = $1 and `+holdsNow+` and r.start_at <= $4 and $4 < r.end_at
+			for share of r
+		)
+		update door_request d
+		set state = 'GRANTED', nonce = $3, granted_at = coalesce(d.granted_at, clock_timestamp())
+		from branch b
+		where d.id = $1 and b.id = d.branch_id and b.code = $2
+		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $5::interval
+		    or d.state = 'GRANTED' and d.nonce = $3 and d.created_at > clock_timestamp() - $6::interval)
+		  and (d.reservation_id is null or d.reservation_id in (select id from held))
+		returning d.devices`,
+		id, branch, nonce, now.Add(booking.UnlockLead), claimLimit, driveLimit,
+	).Scan(&doors)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return doors, err
+}
+
+// DoorOutcome is what an agent reported of one door.
+type DoorOutcome struct {
+	Outcome     string `json:"outcome"`
+	Detail      string `json:"detail,omitempty"`
+	EnergizedMs uint32 `json:"energizedMs"`
+}
+
+// ReportDoor writes the first report of a door. When it is the last door of a granted request it decides it: SUCCESS if
+// all doors opened, else FAILED. Later reports are kept with the row and change nothing. decided is empty unless this
+// report decided. It returns ErrNoDoorRequest for a request that is not of this branch, does not have this door, was
+// never granted, or has the report already.
+func ReportDoor(ctx context.Context, q Querier, id uuid.UUID, branch, device string, outcome DoorOutcome) (decided DoorState, err error) {
+	report, err := json.Marshal(map[string]DoorOutcome{device: outcome})
+	if err != nil {
+		return "", err
+	}
+	err = q.QueryRow(ctx, `
+		with `+relaxed+`, old as (
+			select d.id, d.state, d.devices, d.outcomes || $4::jsonb as outcomes
+			from door_request d join branch b on b.id = d.branch_id
+			where d.id = $1 and b.code = $2 and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
+			for update of d
+		), new as (
+			select old.id, old.outcomes, case
+				when old.state <> 'GRANTED' or not old.outcomes ?& old.devices then null
+				when (select bool_and(o.value ->> 'outcome' = 'opened') from jsonb_each(old.outcomes) o) then 'SUCCESS'
+				else 'FAILED' end as decided
+			from old
+		)
+		update door_request d
+		set outcomes = new.outcomes, state = coalesce(new.decided, d.state),
+		    finished_at = case when new.decided is null then d.finished_at else clock_timestamp() end
+		from new, relaxed
+		where d.id = new.id
+		returning coalesce(new.decided, '')`,
+		id, branch, device, report,
+	).Scan(&decided)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrNoDoorRequest
+	}
+	return decided, err
+}
+
+// FailDoor ends a request that nobody was granted. It reports false when the request was granted or has ended: granted
+// and FAILED without a grant are two exits of one row.
+func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail string) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = $3
+		from branch b
+		where d.id = $1 and b.id = d.branch_id and b.code = $2 and d.state = 'PENDING'`, id, branch, detail)
+	return tag.RowsAffected() == 1, err
+}
+
+// abandoned is the state in which a granted request without a report ends. The second in a row for one key and door
+// is FAILED, so that nobody stands outside for ever; by then no lock can be driven for it any more.
+const abandoned = `case when d.key_hash is not null and (
+		select p.state from door_request p
+		where p.reservation_id = d.reservation_id and p.device = d.device and p.key_hash = d.key_hash and p.created_at < d.created_at
+		order by p.created_at desc limit 1) = 'UNKNOWN' then 'FAILED' else 'UNKNOWN' end`
+
+// AbandonDoor ends a granted request of which nothing was heard. state is empty when it has ended already.
+func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state DoorState, err error) {
+	err = q.QueryRow(ctx, `
+		update door_request d set state = `+abandoned+`, finished_at = clock_timestamp(), detail = 'no report'
+		where d.id = $1 and d.state = 'GRANTED'
+		returning d.state`, id).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return state, err
+}
+
+// EndedDoor is a request that was ended for its age.
+type EndedDoor struct {
+	ID    uuid.UUID
+	State DoorState
+}
+
+// EndOverdueDoors ends what a replica that died has left open: pending for longer than claimLimit, granted and without a
+// report for longer than reportLimit.
+func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration) ([]EndedDoor, error) {
+	rows, err := q.Query(ctx, `
+		with overdue as (
+			select id from door_request
+			where state = 'PENDING' and created_at < clock_timestamp() - $1::interval
+			   or state = 'GRANTED' and created_at < clock_timestamp() - $2::interval
+			order by created_at limit 500
+			for update skip locked
+		)
+		update door_request d
+		set state = case d.state when 'PENDING' then 'FAILED' else `+abandoned+` end,
+		    detail = case d.state when 'PENDING' then 'no claim' else 'no report' end,
+		    finished_at = clock_timestamp()
+		from overdue where d.id = overdue.id
+		returning d.id, d.state`, claimLimit, reportLimit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[EndedDoor])
+}
+
+const selectDoorRequest = `
+	select d.id, d.branch_id, b.code, d.reservation_id, d.requested_by, d.kind, d.device, d.devices, d.state,
+	       d.created_at, coalesce(d.detail, '')
+	from door_request d join branch b on b.id = d.branch_id `
+
+func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (DoorRequest, error) {
+	rows, err := q.Query(ctx, selectDoorRequest+where, args...)
+	if err != nil {
+		return DoorRequest{}, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[DoorRequest])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, ErrNoDoorRequest
+	}
+	return r, err
+}
+
+// DoorRequestByID returns a request, or ErrNoDoorRequest.
+func DoorRequestByID(ctx context.Context, q Querier, id uuid.UUID) (DoorRequest, error) {
+	return oneDoorRequest(ctx, q, `where d.id = $1`, id)
+}
+
+// DoorRequestByKey returns a request that was made with the key of that hash, or ErrNoDoorRequest.
+func DoorRequestByKey(ctx context.Context, q Querier, id uuid.UUID, keyHash []byte) (DoorRequest, error) {
+	return oneDoorRequest(ctx, q, `where d.id = $1 and d.key_hash = $2`, id, keyHash)
+}
+
+// RevealDoorPIN returns the sealed PIN of a request's door and notes that it was seen. It is nil when there is none, or
+// when the customer has no right to it any more: the reservation was cancelled or moved, or is over.
+func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, now time.Time) (pin []byte, err error) {
+	err = q.QueryRow(ctx, `
+		update door_pin p set revealed_at = $2
+		from door_request d
+		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device
+		  and (d.reservation_id is null or exists (
+			select from reservation r join room m on m.id = r.room_id
+			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
+		returning p.pin`, id, now, now.Add(booking.UnlockLead)).Scan(&pin)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return pin, err
+}
+
+// doorChannel carries the ids of ended requests between replicas.
+const doorChannel = "door_ended"
+
+// maxNotified keeps a notification below PostgreSQL's 8000 bytes.
+const maxNotified = 200
+
+// NotifyDoors tells every replica that requests have ended. It is a statement of its own: inside the transaction that
+// ends a request, NOTIFY's lock would serialise all commits of the database.
+func NotifyDoors(ctx context.Context, q Querier, ids []uuid.UUID) error {
+	for len(ids) > 0 {
+		n := min(len(ids), maxNotified)
+		texts := make([]string, n)
+		for i, id := range ids[:n] {
+			texts[i] = id.String()
+		}
+		_, err := q.Exec(ctx, `with `+relaxed+` select pg_notify($1, $2) from relaxed`, doorChannel, strings.Join(texts, ","))
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// ListenDoors calls listening once it hears notifications, and ended for each id, until the connection fails or ctx ends.
+func ListenDoors(ctx context.Context, db *DB, listening func(), ended func(uuid.UUID)) error {
+	pooled, err := db.Pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	conn := pooled.Hijack() // a connection that listens must not serve anybody else
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `listen `+doorChannel); err != nil {
+		return err
+	}
+	listening()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		for text := range strings.SplitSeq(n.Payload, ",") {
+			if id, err := uuid.Parse(text); err == nil {
+				ended(id)
+			}
+		}
+	}
+}
