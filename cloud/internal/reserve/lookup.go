@@ -1,0 +1,80 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// historyLimit bounds a customer's list; historySpan keeps a recycled phone number from showing a stranger's past.
+const (
+	historyLimit = 100
+	historySpan  = 366 * 24 * time.Hour
+)
+
+// History returns a customer's payments, newest first.
+func (s *Service) History(ctx context.Context, loginType booking.LoginType, loginID string) ([]Receipt, error) {
+	list, err := postgres.PaidBy(ctx, s.DB.Pool, loginType, loginID, s.now().Add(-historySpan), historyLimit)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]booking.ReservationID, len(list))
+	for i, r := range list {
+		ids[i] = r.ID
+	}
+	payments, err := postgres.PaymentsOf(ctx, s.DB.Pool, ids)
+	if err != nil {
+		return nil, err
+	}
+	receipts := make([]Receipt, len(list))
+	for i, r := range list {
+		branch, err := s.DB.BranchByID(ctx, r.Branch)
+		if err != nil {
+			return nil, err
+		}
+		receipts[i] = Receipt{branch, r, payments[r.ID]}
+	}
+	return receipts, nil
+}
+
+// Detail returns a live reservation with its payment and branch, or ErrNotFound.
+func (s *Service) Detail(ctx context.Context, id booking.ReservationID) (Receipt, error) {
+	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
+	if errors.Is(err, postgres.ErrNoReservation) || err == nil && !r.Occupies(s.now()) {
+		return Receipt{}, ErrNotFound
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	return s.withPayment(ctx, r)
+}
+
+// ByToken returns what the hold cookie has led to, whatever its state, or ErrHoldExpired.
+func (s *Service) ByToken(ctx context.Context, token Token) (Receipt, error) {
+	if token == "" {
+		return Receipt{}, ErrHoldExpired
+	}
+	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
+	if errors.Is(err, postgres.ErrNoReservation) {
+		return Receipt{}, ErrHoldExpired
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	return s.withPayment(ctx, r)
+}
+
+// BranchOf returns the branch of a reservation, or ErrNotFound.
+func (s *Service) BranchOf(ctx context.Context, id booking.ReservationID) (booking.Branch, error) {
+	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
+	if errors.Is(err, postgres.ErrNoReservation) {
+		return booking.Branch{}, ErrNotFound
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	return s.DB.BranchByID(ctx, r.Branch)
+}

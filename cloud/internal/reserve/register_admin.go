@@ -1,0 +1,138 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Registration is a reservation without payment (decisions.md 11).
+type Registration struct {
+	postgres.Contact
+	Note   string
+	Notify bool // send the key to the contact
+}
+
+// RegisterWithoutPayment turns an administrator's hold into a confirmed reservation. ErrHoldExpired: the hold is gone.
+func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
+	var id booking.ReservationID
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := lockAdminHold(ctx, tx, token, now)
+		if err != nil {
+			return err
+		}
+		id = r.ID
+		key := uuid.New()
+		err = postgres.RegisterAdmin(ctx, tx, r.ID, reg.Contact, reg.Note, postgres.Confirmation{Method: booking.ByAdmin, Key: key, PaidAt: now})
+		if err != nil {
+			return err
+		}
+		r.Name, r.Mobile, r.Email, r.Language = reg.Name, reg.Mobile, reg.Email, reg.Language
+		r.DoorlockKey = key.String()
+		var told error
+		if reg.Notify {
+			told = s.tell(ctx, tx, r, notify.ReservationConfirmed, nil)
+		}
+		return errors.Join(told, s.block(ctx, tx, r))
+	})
+	return id, err
+}
+
+func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (booking.Reservation, error) {
+	if token == "" {
+		return booking.Reservation{}, ErrHoldExpired
+	}
+	r, err := postgres.LockToken(ctx, tx, token.hash())
+	if errors.Is(err, postgres.ErrNoReservation) {
+		return r, ErrHoldExpired
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.State != booking.Hold || r.Source != booking.Admin || !r.Occupies(now) {
+		return r, ErrHoldExpired
+	}
+	return r, nil
+}
+
+// AdminHolder returns who made an administrator's hold, and where. ErrHoldExpired: it is gone.
+func (s *Service) AdminHolder(ctx context.Context, token Token) (booking.Reservation, error) {
+	r, err := s.liveHold(ctx, s.DB.Pool, token, s.now())
+	if err == nil && r.Source != booking.Admin {
+		return r, ErrHoldExpired
+	}
+	return r, err
+}
+
+// AccountRequest asks for a virtual account for an administrator's hold.
+type AccountRequest struct {
+	postgres.Contact
+	Amount    int
+	OrderName string
+	Bank      string
+}
+
+// IssueAccount issues a virtual account whose deposit confirms the reservation. From here on the slot is kept until the
+// deposit is due.
+//
+// Errors: ErrHoldExpired, ErrUnknownBank, *PaymentRefused (the hold is kept), ErrPaymentPending.
+func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequest) (booking.ReservationID, error) {
+	if bank, ok := booking.BankByCode(req.Bank); !ok || !bank.Issues {
+		return 0, ErrUnknownBank
+	}
+	var (
+		r   booking.Reservation
+		due time.Time
+		key string
+	)
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
+		if r, err = lockAdminHold(ctx, tx, token, now); err != nil {
+			return err
+		}
+		r.OrderID, r.Amount, due = newOrderID(), req.Amount, now.Add(s.DepositDue)
+		key = "issue-" + r.OrderID
+		ok, err := postgres.RegisterOrder(ctx, tx, r.ID, req.Contact, r.OrderID, req.Amount, now)
+		if err != nil || !ok {
+			return errors.Join(err, errIf(!ok, ErrHoldExpired))
+		}
+		if _, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Confirming); err != nil {
+			return err
+		}
+		return errors.Join(
+			postgres.StartAttempt(ctx, tx, postgres.Payment{
+				Reservation: r.ID, KeySet: string(toss.API), ConfirmKey: key, AttemptedAt: now,
+			}, now.Add(watchdogDelay)),
+			s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
+			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{Reservation: r.ID, OrderID: r.OrderID, Kind: "account.requested", Amount: req.Amount}),
+		)
+	})
+	if err != nil {
+		return 0, err
+	}
+	request := toss.VirtualAccountRequest{
+		Amount: req.Amount, OrderID: r.OrderID, OrderName: req.OrderName, CustomerName: req.Name, Email: req.Email,
+		Mobile: booking.NormalizePhone(req.Mobile), Bank: req.Bank, DueDate: due,
+	}
+	return r.ID, s.ask(ctx, r.OrderID, func(ctx context.Context) error {
+		asked := s.now()
+		payment, err := s.Payments.IssueVirtualAccount(ctx, key, request)
+		if err == nil {
+			return s.apply(ctx, r.ID, answer{payment: payment, asked: asked})
+		}
+		switch toss.ClassOf(err) {
+		case toss.Unknown, toss.AlreadyProcessed:
+			return s.Settle(ctx, r.ID)
+		case toss.Misconfigured:
+			s.Log.ErrorContext(ctx, "virtual account: the provider does not accept our request", "order_id", r.OrderID, "error", err)
+		}
+		return s.apply(ctx, r.ID, answer{refused: refusal(err), asked: asked})
+	})
+}
