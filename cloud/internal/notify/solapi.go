@@ -36,14 +36,6 @@ const (
 	subjectBytes = 40
 )
 
-// ApprovedTemplate is a template as KakaoTalk has approved it.
-type ApprovedTemplate struct {
-	Template   Template
-	Language   Language
-	TemplateID string
-	PfID       string // the KakaoTalk channel; "" is [SolapiConfig.PfID]
-}
-
 // SolapiConfig is what a [Solapi] needs to know.
 type SolapiConfig struct {
 	BaseURL   string // "" is [DefaultSolapiURL]; plain http for loopback only
