@@ -182,15 +182,10 @@ func (h home) running() bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// initialize makes the cluster beside its final place and moves it there
-// complete, so that a half-made one is never taken for a database.
+// initialize makes the cluster beside its final place, under a name nobody has
+// used before, and moves it there complete, so that a half-made one is never
+// taken for a database.
 func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
-	// What an owner that was killed left behind. Its initdb may still be cleaning
-	// up too, so errors mean nothing, and the name is always a new one.
-	abandoned, _ := filepath.Glob(filepath.Join(h.dir, "unfinished-*"))
-	for _, dir := range abandoned {
-		_ = os.RemoveAll(dir)
-	}
 	unfinished, err := os.MkdirTemp(h.dir, "unfinished-*")
 	if err != nil {
 		return err
@@ -211,6 +206,12 @@ func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	}
 	if err := os.Rename(unfinished, h.cluster()); err != nil {
 		return err
+	}
+	// What an owner that was killed left behind. Not before now: its initdb may
+	// have been at work still. An error leaves rubbish, nothing worse.
+	abandoned, _ := filepath.Glob(filepath.Join(h.dir, "unfinished-*"))
+	for _, dir := range abandoned {
+		_ = os.RemoveAll(dir)
 	}
 	dir, err := os.Open(h.dir)
 	if err != nil {
