@@ -156,8 +156,7 @@ func (k *Desk) Deny(m protocol.Deny) {
 	}
 }
 
-// Close makes every line idle and takes no further requests. It returns when the drives under way have ended, or after
-// a second if one of them hangs.
+// Close takes no further requests, lets the drives under way be confirmed, and makes every line idle.
 func (k *Desk) Close() {
 	k.mu.Lock()
 	k.closed = true
@@ -165,14 +164,21 @@ func (k *Desk) Close() {
 	for _, d := range k.order {
 		d.close()
 	}
-	ended := make(chan struct{})
-	go func() { k.driving.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-	}
+	within(time.Second, k.driving.Wait)
+	var finishing sync.WaitGroup
 	for _, d := range k.order {
-		d.idle()
+		finishing.Go(d.finish)
+	}
+	within(time.Second, finishing.Wait)
+}
+
+// within waits, but no longer than the limit: a driver that hangs must not keep the agent from stopping.
+func within(limit time.Duration, wait func()) {
+	done := make(chan struct{})
+	go func() { wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
 	}
 }
 

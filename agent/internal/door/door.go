@@ -31,7 +31,8 @@ const (
 	pollInterval = 5 * time.Millisecond   // between looks at the line and the sense line while a drive is confirmed
 	idleRetry    = 100 * time.Millisecond // between attempts to make a line idle
 	turnLimit    = 400 * time.Millisecond // how long the end of a pulse waits for a drive that confirms; longer than it may take
-	hangLimit    = 2 * time.Second        // a turn this long is a driver that hangs
+	finishTries  = 5
+	hangLimit    = 2 * time.Second // a turn this long is a driver that hangs
 )
 
 // Lock is the hardware of one door; see agent.Lock.
@@ -78,7 +79,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 	}
 	defer d.giveTurn()
 	start := time.Now()
-	if start.After(notAfter) {
+	if start.After(notAfter) { // the process may have been stopped for any time since
 		r.Detail = "the grant was too old"
 		return r
 	}
@@ -88,14 +89,15 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		return r
 	}
 	if err := guard(func() error { return d.lock.Relay.Out(gpio.High) }); err != nil {
-		d.abort(false)
+		d.undo(start)
+		d.abort()
 		r.Outcome, r.Detail = protocol.Failed, protocol.Clip("the relay could not be driven: "+err.Error())
 		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: r.Detail})
 		return r
 	}
 	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
 	if err := d.confirm(start.Add(protocol.ConfirmLimit)); err != nil {
-		d.abort(true)
+		d.abort()
 		r.Outcome, r.Detail, r.EnergizedMs = protocol.Failed, protocol.Clip(err.Error()), milliseconds(time.Since(start))
 		return r
 	}
@@ -150,13 +152,19 @@ func (d *door) confirm(limit time.Time) error {
 	}
 }
 
-// abort ends the pulse of a drive that failed. driven says whether the line may have moved.
-func (d *door) abort(driven bool) {
+// undo forgets a pulse that began at start because its line was never driven. One that ran before goes on to be released.
+func (d *door) undo(start time.Time) {
 	d.mu.Lock()
-	d.until = time.Now()
-	if !driven {
+	defer d.mu.Unlock()
+	if d.since.Equal(start) {
 		d.since = time.Time{}
 	}
+}
+
+// abort ends the pulse of a drive that failed.
+func (d *door) abort() {
+	d.mu.Lock()
+	d.until = time.Now()
 	d.mu.Unlock()
 	d.idle()
 }
@@ -167,24 +175,23 @@ func (d *door) expire() {
 		defer d.giveTurn()
 	} // else whoever drives hangs, and the pulse ends nevertheless
 	d.mu.Lock()
-	left := time.Until(d.until)
-	if left > 0 {
-		d.timer.Reset(left) // a later drive has moved the end
-	}
+	over := !time.Now().Before(d.until) // else a later drive has moved the end, and the timer with it
 	d.mu.Unlock()
-	if left <= 0 {
+	if over {
 		d.idle()
 	}
 }
 
-// idle makes the line idle; if that fails the timer tries again.
+// idle makes the line idle; if that fails the timer tries again, unless the door is closed.
 func (d *door) idle() error {
 	err := d.lower()
 	var happened protocol.Event
 	d.mu.Lock()
 	switch {
 	case err != nil:
-		d.timer.Reset(idleRetry)
+		if !d.closed {
+			d.timer.Reset(idleRetry)
+		}
 		if !d.failing {
 			d.failing = true
 			happened = protocol.Event{Kind: protocol.EventRelayError, RequestID: d.request, Detail: protocol.Clip(err.Error())}
@@ -242,6 +249,18 @@ func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
+}
+
+// finish makes the line of a closed door idle, or gives up after a while: what cannot be released now is for the
+// hardware to release when the process is gone.
+func (d *door) finish() {
+	for range finishTries {
+		if d.idle() == nil {
+			return
+		}
+		time.Sleep(idleRetry)
+	}
+	d.timer.Stop()
 }
 
 func (d *door) takeTurn(wait time.Duration) bool {

@@ -1,0 +1,528 @@
+package door
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/yeolda/yeolda/agent/internal/boardtest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var cloudKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+
+// branch is a desk with two doors, room_1 (lock, contact, exit) and front_1 (lock2), and what it sent.
+type branch struct {
+	t             testing.TB
+	desk          *Desk
+	lock, lock2   *boardtest.Lock
+	contact, exit *boardtest.Contact
+	sent          chan protocol.Message
+
+	mu       sync.Mutex
+	events   []protocol.Event
+	requests int
+}
+
+func newBranch(t testing.TB) *branch {
+	b := &branch{t: t, lock: new(boardtest.Lock), lock2: new(boardtest.Lock), contact: boardtest.NewContact(), exit: boardtest.NewContact(),
+		sent: make(chan protocol.Message, 1000)}
+	b.desk = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
+	return b
+}
+
+// start makes a desk over the same locks, as a restarted agent does.
+func (b *branch) start(send func(protocol.Message, time.Duration)) *Desk {
+	desk := NewDesk(Config{
+		Branch: "gangnam",
+		Keys:   []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
+		Send:   send,
+		Event: func(e protocol.Event) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.events = append(b.events, e)
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	}, []Lock{
+		{Device: "room_1", Kind: protocol.DoorRoom, Relay: b.lock.Relay(), Sense: b.lock.Sense(), Contact: b.contact, Exit: b.exit},
+		{Device: "front_1", Kind: protocol.DoorFront, Relay: b.lock2.Relay()},
+	})
+	b.t.Cleanup(desk.Close)
+	return desk
+}
+
+func (b *branch) newRequest() string {
+	b.requests++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", b.requests)
+}
+
+func (b *branch) claim(request string) protocol.Claim {
+	b.t.Helper()
+	b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+	claim, ok := (<-b.sent).(protocol.Claim)
+	if !ok || claim.RequestID != request {
+		b.t.Fatalf("ask was answered with %+v", claim)
+	}
+	return claim
+}
+
+func grant(c protocol.Claim, pulse time.Duration, doors ...string) protocol.Grant {
+	return protocol.Grant{Branch: "gangnam", RequestID: c.RequestID, Nonce: c.Nonce, Doors: doors, PulseMs: milliseconds(pulse)}.Sign(cloudKey)
+}
+
+// unlock goes through ask, claim and grant for room_1, at once.
+func (b *branch) unlock(pulse time.Duration) {
+	b.t.Helper()
+	b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+	var claim protocol.Claim
+	var others []protocol.Message
+	for claim.Nonce == "" {
+		switch m := (<-b.sent).(type) {
+		case protocol.Claim:
+			claim = m
+		default:
+			others = append(others, m)
+		}
+	}
+	for _, m := range others {
+		b.sent <- m
+	}
+	b.desk.Grant(grant(claim, pulse, "room_1"))
+}
+
+func (b *branch) wantResult(want protocol.Outcome) protocol.Result {
+	b.t.Helper()
+	r, ok := (<-b.sent).(protocol.Result)
+	if !ok || r.Outcome != want {
+		b.t.Fatalf("got %+v, want a result %s", r, want)
+	}
+	if err := r.Validate(); err != nil {
+		b.t.Error(err)
+	}
+	return r
+}
+
+func (b *branch) wantSilence() {
+	b.t.Helper()
+	synctest.Wait()
+	select {
+	case m := <-b.sent:
+		b.t.Errorf("unexpected %+v", m)
+	default:
+	}
+}
+
+func (b *branch) wantPulses(want ...time.Duration) {
+	b.t.Helper()
+	var got []time.Duration
+	for _, p := range b.lock.Pulses() {
+		got = append(got, p.For)
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("pulses %v, want %v", got, want)
+	}
+}
+
+func (b *branch) wantEvents(want ...protocol.EventKind) {
+	b.t.Helper()
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var got []protocol.EventKind
+	for _, e := range b.events {
+		if _, err := protocol.Encode(protocol.Telemetry{Events: []protocol.Event{e}}); err != nil {
+			b.t.Error(err)
+		}
+		got = append(got, e.Kind)
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("events %v, want %v", got, want)
+	}
+}
+
+// drivenTwice is a request that has driven a door twice, or "".
+func (b *branch) drivenTwice() string {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	driven := make(map[string]bool)
+	for _, e := range b.events {
+		if e.Kind == protocol.EventEnergized {
+			if driven[e.RequestID] {
+				return e.RequestID
+			}
+			driven[e.RequestID] = true
+		}
+	}
+	return ""
+}
+
+func TestLateGrantNeverDrives(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]protocol.Outcome{
+		protocol.GrantAge - time.Millisecond:     protocol.Opened,
+		protocol.GrantAge + time.Nanosecond:      protocol.Dropped,
+		protocol.GrantAge + 20*time.Second:       protocol.Dropped,
+		protocol.ResultLife - time.Nanosecond:    protocol.Dropped,
+		protocol.ResultLife + 2*time.Millisecond: protocol.Dropped,
+	} {
+		t.Run(age.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBranch(t)
+				g := grant(b.claim(b.newRequest()), time.Second, "room_1")
+				time.Sleep(age)
+				b.desk.Grant(g)
+				b.wantResult(want)
+				time.Sleep(time.Minute)
+				if want == protocol.Opened {
+					b.wantPulses(time.Second)
+				} else {
+					b.wantPulses()
+				}
+			})
+		})
+	}
+}
+
+// TestGrantAgesWhileItWaits: the door is busy confirming another request until the grant is too old.
+func TestGrantAgesWhileItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		second := grant(b.claim(b.newRequest()), time.Second, "room_1")
+		time.Sleep(1300 * time.Millisecond)
+		b.lock.Break(boardtest.Faults{Stuck: true})
+		b.unlock(time.Second)
+		synctest.Wait()
+		b.desk.Grant(second)
+		b.wantResult(protocol.Dropped)
+		b.wantResult(protocol.Failed)
+		time.Sleep(time.Minute)
+		if n := len(b.lock.Pulses()); n != 1 {
+			t.Errorf("%d pulses, want the stuck one only", n)
+		}
+	})
+}
+
+func TestDuplicatesGiveOnePulse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		request := b.newRequest()
+		claim := b.claim(request)
+		for range 3 {
+			if again := b.claim(request); again != claim {
+				t.Errorf("claim %+v, then %+v", claim, again)
+			}
+		}
+		g := grant(claim, time.Second, "room_1")
+		b.lock.Break(boardtest.Faults{Slow: 50 * time.Millisecond})
+		b.desk.Grant(g)
+		b.desk.Grant(g)
+		first := b.wantResult(protocol.Opened)
+		b.wantSilence() // the second grant came before there was a result to repeat
+		for range 5 {
+			time.Sleep(5 * time.Second)
+			b.desk.Grant(g)
+			if again := b.wantResult(protocol.Opened); again != first {
+				t.Errorf("result %+v, then %+v", first, again)
+			}
+			b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+			if again := b.wantResult(protocol.Opened); again != first {
+				t.Errorf("result %+v, then %+v", first, again)
+			}
+			b.wantSilence()
+		}
+		b.wantPulses(time.Second)
+	})
+}
+
+// TestLostClaimIsReplaced: the first claim never reached the cloud, so a later ask may claim anew. The old nonce is dead.
+func TestLostClaimIsReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		request := b.newRequest()
+		lost := b.claim(request)
+		time.Sleep(protocol.GrantAge + time.Millisecond)
+		fresh := b.claim(request)
+		if fresh.Nonce == lost.Nonce {
+			t.Fatal("the nonce is claimed again after it has aged")
+		}
+		b.desk.Grant(grant(fresh, time.Second, "room_1"))
+		b.wantResult(protocol.Opened)
+		b.desk.Grant(grant(lost, time.Second, "room_1"))
+		b.wantResult(protocol.Opened) // the result of the request, again
+		time.Sleep(time.Minute)
+		b.wantPulses(time.Second)
+	})
+}
+
+func TestGrantThatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	stranger := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	for name, forge := range map[string]func(protocol.Grant) protocol.Grant{
+		"bad signature": func(g protocol.Grant) protocol.Grant {
+			g.Signature = strings.Repeat("A", len(g.Signature))
+			return g
+		},
+		"another's signature":  func(g protocol.Grant) protocol.Grant { return g.Sign(stranger) },
+		"no signature":         func(g protocol.Grant) protocol.Grant { g.Signature = ""; return g },
+		"door added":           func(g protocol.Grant) protocol.Grant { g.Doors = []string{"room_1", "front_1"}; return g },
+		"longer pulse":         func(g protocol.Grant) protocol.Grant { g.PulseMs = 9000; return g },
+		"another branch":       func(g protocol.Grant) protocol.Grant { g.Branch = "hongdae"; return g.Sign(cloudKey) },
+		"branch changed after": func(g protocol.Grant) protocol.Grant { g.Branch = "hongdae"; return g.Sign(cloudKey) },
+		"branch changed before": func(g protocol.Grant) protocol.Grant {
+			g.Branch = "hongdae"
+			g = g.Sign(cloudKey)
+			g.Branch = "gangnam"
+			return g
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBranch(t)
+				genuine := grant(b.claim(b.newRequest()), time.Second, "room_1")
+				b.desk.Grant(forge(genuine))
+				b.wantSilence()
+				b.wantPulses()
+				b.desk.Grant(genuine) // the forgery has not spent the nonce
+				b.wantResult(protocol.Opened)
+			})
+		})
+	}
+}
+
+func TestGrantWithAnotherNonceIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		claim := b.claim(b.newRequest())
+		other := claim
+		other.Nonce = protocol.NewNonce()
+		b.desk.Grant(grant(other, time.Second, "room_1", "front_1"))
+		b.wantResult(protocol.Dropped)
+		b.wantResult(protocol.Dropped)
+		b.desk.Grant(grant(claim, time.Second, "room_1")) // dropped was final
+		b.wantResult(protocol.Dropped)
+		b.wantResult(protocol.Dropped)
+		time.Sleep(time.Minute)
+		b.wantPulses()
+	})
+}
+
+func TestRestartForgetsNonces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		g := grant(b.claim(b.newRequest()), time.Second, "room_1")
+		b.desk.Close()
+		b.desk = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
+		b.desk.Grant(g)
+		b.wantResult(protocol.Dropped)
+		b.wantPulses()
+	})
+}
+
+func TestDenySpendsTheNonce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		request := b.newRequest()
+		claim := b.claim(request)
+		b.desk.Deny(protocol.Deny{RequestID: request, Nonce: protocol.NewNonce()}) // of another claim: no effect
+		b.claim(request)
+		b.desk.Deny(protocol.Deny{RequestID: request, Nonce: claim.Nonce, Reason: "cancelled"})
+		b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+		b.desk.Grant(grant(claim, time.Second, "room_1"))
+		b.wantSilence()
+		b.wantPulses()
+	})
+}
+
+// TestPulseEndsThoughTheReporterBlocks: the line to the cloud takes nothing more, ever.
+func TestPulseEndsThoughTheReporterBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		claims := make(chan protocol.Claim, 1)
+		blocked := make(chan struct{})
+		b.desk = b.start(func(m protocol.Message, _ time.Duration) {
+			if claim, ok := m.(protocol.Claim); ok {
+				claims <- claim
+				return
+			}
+			<-blocked
+		})
+		b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+		b.desk.Grant(grant(<-claims, 2*time.Second, "room_1"))
+		time.Sleep(time.Minute)
+		b.wantPulses(2 * time.Second)
+		close(blocked)
+	})
+}
+
+func TestTwoDoorsInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.lock.Break(boardtest.Faults{Slow: 200 * time.Millisecond})
+		b.lock2.Break(boardtest.Faults{Slow: 200 * time.Millisecond})
+		began := time.Now()
+		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
+		b.wantResult(protocol.Opened)
+		b.wantResult(protocol.Opened)
+		if took := time.Since(began); took != 200*time.Millisecond {
+			t.Errorf("two doors took %v, one takes 200ms", took)
+		}
+		// One door that hangs does not hold the other up.
+		hang := make(chan struct{})
+		b.lock.Break(boardtest.Faults{Hang: hang})
+		b.lock2.Break(boardtest.Faults{})
+		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
+		if r := b.wantResult(protocol.Opened); r.Device != "front_1" {
+			t.Errorf("%s opened", r.Device)
+		}
+		close(hang)
+		b.wantResult(protocol.Opened)
+	})
+}
+
+func TestUnknownDoorFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_9"))
+		b.wantResult(protocol.Failed)
+	})
+}
+
+func TestCloseEndsPulses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.unlock(10 * time.Second)
+		b.wantResult(protocol.Opened)
+		next := b.claim(b.newRequest())
+		time.Sleep(time.Second)
+		b.desk.Close()
+		b.wantPulses(time.Second)
+		b.desk.Grant(grant(next, time.Second, "room_1"))
+		b.wantSilence()
+		b.wantPulses(time.Second)
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		for range maxRequests {
+			b.claim(b.newRequest())
+		}
+		b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+		b.wantSilence()
+		time.Sleep(protocol.ResultLife + time.Millisecond)
+		b.claim(b.newRequest())
+		if n := len(b.desk.requests); n != 1 {
+			t.Errorf("%d requests remembered", n)
+		}
+	})
+}
+
+// TestWhateverArrives sends asks, grants and denies of a few requests in any order, any number of times, with any delay,
+// against faulty locks and restarts, and holds the two things that must never fail: no request drives a door twice, and
+// none later than GrantAge after a claim for it.
+func TestWhateverArrives(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		actions := rapid.SliceOfN(rapid.IntRange(0, 6), 1, 40).Draw(rt, "actions")
+		picks := rapid.SliceOfN(rapid.IntRange(0, 1000), len(actions), len(actions)).Draw(rt, "picks")
+		delays := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 100 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 70 * time.Second}), len(actions), len(actions)).Draw(rt, "delays")
+		var violations []string
+		synctest.Test(t, func(t *testing.T) {
+			b := newBranch(t)
+			claimed := make(map[string][]time.Time)
+			var claims []protocol.Claim
+			granted := make(map[string]string)
+			dead := false
+			send := func(m protocol.Message, _ time.Duration) {
+				switch m := m.(type) {
+				case protocol.Claim:
+					claims = append(claims, m)
+					claimed[m.RequestID] = append(claimed[m.RequestID], time.Now())
+				}
+			}
+			b.desk = b.start(send)
+			requests := []string{b.newRequest(), b.newRequest(), b.newRequest()}
+			for i, action := range actions {
+				switch request := requests[picks[i]%3]; action {
+				case 0, 1:
+					b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+				case 2, 3:
+					if len(claims) == 0 {
+						break
+					}
+					c := claims[picks[i]%len(claims)]
+					if granted[c.RequestID] == "" {
+						granted[c.RequestID] = c.Nonce // the cloud grants one claim of a request
+					}
+					if granted[c.RequestID] == c.Nonce {
+						b.desk.Grant(grant(c, time.Second, "room_1"))
+					}
+				case 4:
+					if len(claims) > 0 {
+						c := claims[picks[i]%len(claims)]
+						b.desk.Deny(protocol.Deny{RequestID: c.RequestID, Nonce: c.Nonce})
+					}
+				case 5:
+					f := []boardtest.Faults{{}, {Stuck: true}, {Dead: true}, {Slow: 50 * time.Millisecond}}[picks[i]%4]
+					dead = dead || f.Dead
+					b.lock.Break(f)
+				case 6:
+					b.desk.Close()
+					b.desk = b.start(send)
+					b.desk.Relock()
+				}
+				time.Sleep(delays[i])
+			}
+			b.lock.Break(boardtest.Faults{})
+			time.Sleep(time.Minute)
+			if request := b.drivenTwice(); request != "" {
+				violations = append(violations, request+" drove the door twice")
+			}
+			if !b.lock.Locked() {
+				violations = append(violations, "the lock stays unlocked")
+			}
+			for _, p := range b.lock.Pulses() {
+				// A pulse that was extended twice, and a dead relay can not be released before it is mended.
+				if p.For > 4*time.Second && !dead {
+					violations = append(violations, fmt.Sprintf("a pulse of %v", p.For))
+				}
+				young := slices.ContainsFunc(requests, func(request string) bool {
+					return slices.ContainsFunc(claimed[request], func(at time.Time) bool {
+						return !p.At.Before(at) && p.At.Sub(at) <= protocol.GrantAge+50*time.Millisecond
+					})
+				})
+				if !young {
+					violations = append(violations, fmt.Sprintf("a pulse at %v without a young claim", p.At))
+				}
+			}
+		})
+		if violations != nil {
+			rt.Fatal(violations)
+		}
+	})
+}
