@@ -12,7 +12,7 @@ import (
 // SwitchRoom turns a room on or off. Off needs a room without reservations: *RoomBusy lists what stands in the way.
 // The room's lock makes a hold taken at the same moment wait, so a room that is off never has one.
 func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled bool) error {
-	_, room, err := s.room(ctx, code, no)
+	branch, room, err := s.room(ctx, code, no)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled b
 				return err
 			}
 			if len(conflicts) > 0 {
-				return &RoomBusy{conflicts}
+				return &RoomBusy{branch.Zone, conflicts}
 			}
 		}
 		return postgres.SetRoomEnabled(ctx, tx, room.ID, enabled)

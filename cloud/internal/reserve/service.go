@@ -80,7 +80,10 @@ type PaymentRefused struct {
 func (e *PaymentRefused) Error() string { return "reserve: the provider refused: " + e.Code }
 
 // RoomBusy says which reservations stand in the way of switching a room off.
-type RoomBusy struct{ Conflicts []booking.Reservation }
+type RoomBusy struct {
+	Zone      *time.Location // of the branch
+	Conflicts []booking.Reservation
+}
 
 func (e *RoomBusy) Error() string { return "reserve: the room has reservations" }
 

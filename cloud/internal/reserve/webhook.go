@@ -2,29 +2,25 @@ package reserve
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Callback is what the provider's webhook says. It is a hint that something happened: nothing in it changes a state.
-type Callback struct {
-	TransmissionID string
-	OrderID        string
-	Status         string
-	Secret         string // of a deposit callback; the enveloped kind carries none
-	Signed         bool   // the callback is of the kind that carries a secret
-}
-
-// ReceiveCallback checks a callback and stores it, then asks the provider what is true. It returns nil as soon as it
-// is stored: what cannot be applied now is applied by the sweep.
+// ReceiveCallback checks a callback of the provider and stores it, then asks the provider what is true: the callback
+// is a hint, nothing in it changes a state. It returns nil as soon as it is stored: what cannot be applied now is
+// applied by the sweep. transmission, which may be empty, tells repetitions.
 //
 // Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (our own record is not that far yet: send it again).
-func (s *Service) ReceiveCallback(ctx context.Context, c Callback) error {
+func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, transmission string) error {
+	if c.Kind == toss.OtherEvent {
+		s.Log.InfoContext(ctx, "callback of no use to us", "event", c)
+		return nil
+	}
 	r, err := postgres.ReservationByOrder(ctx, s.DB.Pool, c.OrderID)
 	if errors.Is(err, postgres.ErrNoReservation) {
 		return ErrUnknownOrder
@@ -32,8 +28,9 @@ func (s *Service) ReceiveCallback(ctx context.Context, c Callback) error {
 	if err != nil {
 		return err
 	}
+	signed := c.Kind == toss.DepositCallback
 	p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
-	if errors.Is(err, postgres.ErrNoPayment) || err == nil && c.Signed && len(p.Secret) == 0 {
+	if errors.Is(err, postgres.ErrNoPayment) || err == nil && signed && len(p.Secret) == 0 {
 		if r.State == booking.Confirming {
 			return ErrPaymentPending // it overtook the answer that carries the secret
 		}
@@ -42,17 +39,17 @@ func (s *Service) ReceiveCallback(ctx context.Context, c Callback) error {
 	if err != nil {
 		return err
 	}
-	if c.Signed {
+	if signed {
 		secret, err := s.Keys.Open(secretPurpose, p.Secret)
 		if err != nil {
 			return fmt.Errorf("reserve: secret of reservation %d: %w", r.ID, err)
 		}
-		if subtle.ConstantTimeCompare(secret, []byte(c.Secret)) != 1 {
+		if !c.SecretMatches(string(secret)) {
 			s.Log.WarnContext(ctx, "callback with a wrong secret", "reservation", r.ID)
 			return ErrWrongSecret
 		}
 	}
-	fresh, err := postgres.SaveWebhook(ctx, s.DB.Pool, postgres.Webhook{TransmissionID: c.TransmissionID, OrderID: c.OrderID, Status: c.Status})
+	fresh, err := postgres.SaveWebhook(ctx, s.DB.Pool, postgres.Webhook{TransmissionID: transmission, OrderID: c.OrderID, Status: c.Status})
 	if err != nil || !fresh {
 		return err
 	}

@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// API is the HTTP interface over the verbs. Every field is required but those that say otherwise.
+type API struct {
+	DB        *postgres.DB
+	Reserve   *reserve.Service
+	Access    *access.Service
+	Climate   *climate.Service
+	Account   *account.Service
+	Franchise *franchise.Service
+	Limits    *limit.Limiter
+	Sessions  *scs.SessionManager
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	CookieSecure      bool           // of the hold cookies
+	TrustedProxies    []netip.Prefix // whose X-Forwarded-For is believed; may be empty
+	CustomerTTL       time.Duration  // life of a customer's session
+	DoorResultTimeout time.Duration  // how long a subscriber waits for a result
+	Discord           http.Handler   // the chat bot; nil: off
+	Partner           http.Handler   // the partner channel's gateway; nil: off
+	Site              Site           // what the pages need to know
+}
+
+// Site is what the pages show and use that is a setting.
+type Site struct {
+	PublicURL     string
+	TossClientKey string
+	TossScript    string // address of the widget's script
+	Legal         []LegalLine
+}
+
+// LegalLine is one fact about the company that the law wants shown.
+type LegalLine struct{ Label, Text string }

@@ -1,0 +1,26 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// done writes the audit entry of an administrator's deed and answers 200 with data, or null.
+func (a *API) done(w http.ResponseWriter, r *http.Request, action, target string, detail any, data ...any) error {
+	if err := a.audit(r, action, target, detail); err != nil {
+		return err
+	}
+	if len(data) > 0 {
+		return writeData(w, data[0])
+	}
+	return writeData(w, nil)
+}
+
+// audit notes who did what, from where.
+func (a *API) audit(r *http.Request, action, target string, detail any) error {
+	return postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
+		Actor: who(r).Actor(), Action: action, Target: target, Detail: detail,
+		Address: a.client(r), RequestID: requestID(r.Context()),
+	})
+}

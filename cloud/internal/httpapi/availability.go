@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// hoursV1 is the span of the look-ups without a parameter for it (decisions.md 2).
+const hoursV1 = 4
+
+// slotsV1 is GET /reservations.
+func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
+	view, err := a.availabilityV1(r)
+	if err != nil {
+		return err
+	}
+	zone := view.Branch.Zone
+	return writeData(w, struct {
+		Booking       []string `json:"booking"`
+		Paid          []string `json:"paid"`
+		BookingMargin []string `json:"bookingMargin"`
+		PaidMargin    []string `json:"paidMargin"`
+		DisabledRooms []string `json:"disabledRooms"`
+	}{
+		wireOccupied(view.Booking, zone), wireOccupied(view.Paid, zone),
+		wireSlots(view.BookingMargin, zone), wireSlots(view.PaidMargin, zone), disabledRooms(view.Branch),
+	})
+}
+
+// adminSlots is GET /admin/reservations.
+func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
+	code, err := query(r, "branch")
+	if err != nil {
+		return err
+	}
+	if err := a.scope(r, code); err != nil {
+		return err
+	}
+	view, err := a.availabilityV1(r)
+	if err != nil {
+		return err
+	}
+	zone := view.Branch.Zone
+	return writeData(w, struct {
+		Booking       []idTime `json:"booking"`
+		Paid          []idTime `json:"paid"`
+		BookingMargin []string `json:"bookingMargin"`
+		PaidMargin    []string `json:"paidMargin"`
+		DisabledRooms []string `json:"disabledRooms"`
+	}{
+		wireIDTimes(view.Booking, zone), wireIDTimes(view.Paid, zone),
+		wireSlots(view.BookingMargin, zone), wireSlots(view.PaidMargin, zone), disabledRooms(view.Branch),
+	})
+}
+
+// idTime is a slot with the id for the detail look-up.
+type idTime struct {
+	ID   string `json:"id"`
+	Time string `json:"time"`
+}
+
+func (a *API) availabilityV1(r *http.Request) (reserve.Availability, error) {
+	code, err := query(r, "branch")
+	if err != nil {
+		return reserve.Availability{}, err
+	}
+	date, err := query(r, "base_date")
+	if err != nil {
+		return reserve.Availability{}, err
+	}
+	hour, err := queryInt(r, "base_hour", 0, 23)
+	if err != nil {
+		return reserve.Availability{}, err
+	}
+	return a.Reserve.Availability(r.Context(), code, startOf("base_date", layoutBaseDate, date, hour), hoursV1)
+}
+
+// startOf reads a date and an hour in the zone that is only known with the branch.
+func startOf(field, layout, date string, hour int) func(*time.Location) (time.Time, error) {
+	return func(zone *time.Location) (time.Time, error) {
+		day, ok := parseExact(layout, date, time.UTC)
+		if !ok {
+			return time.Time{}, malformed(field)
+		}
+		return booking.DateOf(day, time.UTC).At(hour*60, zone), nil
+	}
+}
+
+// slotsV2 is GET /v2/branches/{branch}/reservations.
+func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
+	date, err := query(r, "date")
+	if err != nil {
+		return err
+	}
+	hour, err := queryInt(r, "baseHour", 0, 23)
+	if err != nil {
+		return err
+	}
+	hours := hoursV1
+	if r.URL.Query().Has("hours") {
+		if hours, err = queryInt(r, "hours", 1, 24); err != nil {
+			return err
+		}
+	}
+	view, err := a.Reserve.Availability(r.Context(), chi.URLParam(r, "branch"), startOf("date", time.DateOnly, date, hour), hours)
+	if err != nil {
+		return err
+	}
+	zone := view.Branch.Zone
+	var body struct {
+		Rooms            []wireRoom `json:"rooms"`
+		UnavailableSlots struct {
+			Paid          []string `json:"paid"`
+			Booking       []string `json:"booking"`
+			PaidMargin    []string `json:"paidMargin"`
+			BookingMargin []string `json:"bookingMargin"`
+			BreakTime     []string `json:"breakTime"`
+			ClosedTime    []string `json:"closedTime"`
+		} `json:"unavailableSlots"`
+	}
+	body.Rooms = wireRooms(view.Branch)
+	slots := &body.UnavailableSlots
+	slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wireSlots(view.PaidMargin, zone)
+	slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wireSlots(view.BookingMargin, zone)
+	slots.BreakTime, slots.ClosedTime = wireSlots(view.BreakTime, zone), wireSlots(view.ClosedTime, zone)
+	return writeData(w, body)
+}
+
+// wireRoom is a room of the V2 look-up.
+type wireRoom struct {
+	RoomNo  string    `json:"roomNo"`
+	Machine string    `json:"machine"`
+	Grade   *string   `json:"grade"`
+	Enabled bool      `json:"enabled"`
+	Pricing wirePrice `json:"pricing"`
+}
+
+type wirePrice struct {
+	Min10 *int `json:"min10"`
+	Min30 *int `json:"min30"`
+	Min60 *int `json:"min60"`
+}
+
+func wireRooms(branch booking.Branch) []wireRoom {
+	sorted := append([]booking.Room(nil), branch.Rooms...)
+	booking.SortRooms(sorted)
+	rooms := make([]wireRoom, 0, len(sorted))
+	for _, room := range sorted {
+		rooms = append(rooms, wireRoom{
+			strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled, wirePrice(room.Price),
+		})
+	}
+	return rooms
+}
+
+func wireOccupied(slots []reserve.OccupiedSlot, zone *time.Location) []string {
+	list := make([]string, 0, len(slots))
+	for _, slot := range slots {
+		list = append(list, slot.String(zone))
+	}
+	return list
+}
+
+func wireIDTimes(slots []reserve.OccupiedSlot, zone *time.Location) []idTime {
+	list := make([]idTime, 0, len(slots))
+	for _, slot := range slots {
+		list = append(list, idTime{wireID(slot.ID), slot.String(zone)})
+	}
+	return list
+}
+
+func disabledRooms(branch booking.Branch) []string {
+	rooms := []string{}
+	for _, room := range branch.Rooms {
+		if !room.Enabled {
+			rooms = append(rooms, strconv.Itoa(room.No))
+		}
+	}
+	return rooms
+}
+
+// calendar is GET /v2/branches/{branch}/calendar.
+func (a *API) calendar(w http.ResponseWriter, r *http.Request) error {
+	const layout = "2006-01"
+	month, err := query(r, "yearMonth")
+	if err != nil {
+		return err
+	}
+	first, ok := parseExact(layout, month, time.UTC)
+	if !ok {
+		return malformed("yearMonth")
+	}
+	days, err := a.Reserve.Calendar(r.Context(), chi.URLParam(r, "branch"), first.Year(), first.Month())
+	if err != nil {
+		return err
+	}
+	type date struct {
+		Date   string  `json:"date"`
+		Status string  `json:"status"`
+		Reason *string `json:"reason"`
+	}
+	dates := make([]date, 0, len(days))
+	for _, day := range days {
+		dates = append(dates, date{day.Date.String(), string(day.Status), nullable(day.Reason)})
+	}
+	return writeData(w, struct {
+		YearMonth string `json:"yearMonth"`
+		Dates     []date `json:"dates"`
+	}{month, dates})
+}

@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// The interface's error types, odd spellings included.
+const (
+	typeAuthentication = "AuthenticationError"
+	typeAuthorization  = "AuthorizationError"
+	typeScope          = "AuthorizationException"
+	typeIllegal        = "IllegalArguemntError"
+	typeNotFound       = "ResourceNotFoundException"
+	typeNotExist       = "ResourceNotExistException"
+	typeAlreadyExist   = "ResourceAlreadyExistException"
+	typeTimeOut        = "ResourceTimeOutException"
+	typeWindow         = "ResourceValidTimePassedException"
+	typeConflict       = "SettingConflictException"
+	typeAsync          = "AsyncRequestTimeoutException"
+	typeAmount         = "PaymentAmountMismatchException"
+	typePaymentFailed  = "PaymentFailedException"
+	typePaymentPending = "PaymentPendingException"
+	typeDevice         = "DeviceUnavailableException"
+	typeEnded          = "ApiVersionEndedException"
+	typeMethod         = "MethodNotAllowedError"
+	typeTooLarge       = "PayloadTooLargeError"
+	typeTooMany        = "TooManyRequestsError"
+	typeInternal       = "InternalServerError"
+)
+
+// Errors that arise in this package.
+var (
+	errNoSession        = errors.New("httpapi: no session")
+	errNotAdministrator = errors.New("httpapi: not an administrator")
+	errNotCustomer      = errors.New("httpapi: not a customer")
+	errBranchForbidden  = errors.New("httpapi: branch out of scope")
+	errNoPath           = errors.New("httpapi: no such path")
+	errMethod           = errors.New("httpapi: method not allowed")
+	errEnded            = errors.New("httpapi: this version has ended")
+	errBodyTooLarge     = errors.New("httpapi: body too large")
+	errResultTimeout    = errors.New("httpapi: no door result in time")
+)
+
+// row is one line of the error table.
+type row struct {
+	err       error
+	status    int
+	errorType string
+	message   string
+}
+
+// table maps what happened to what the interface says about it (interface.md, Errors; decisions.md 2 to 10).
+var table = []row{
+	{errNoSession, 401, typeAuthentication, "인증되지 않은 사용자입니다."},
+	{account.ErrWrongCode, 401, typeAuthentication, "인증번호가 올바르지 않거나 만료되었습니다."},
+	{account.ErrWrongPassword, 401, typeAuthentication, "아이디 또는 비밀번호가 올바르지 않습니다."},
+	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
+	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
+	{errBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
+	{reserve.ErrNotPayer, 403, typeScope, "해당 예약에 대한 권한이 없습니다."},
+	{reserve.ErrWrongSecret, 403, typeScope, "웹훅 인증에 실패했습니다."},
+
+	{errNoPath, 404, typeNotFound, "요청하신 경로를 찾을 수 없습니다."},
+	{postgres.ErrNoBranch, 404, typeNotFound, "해당 지점을 찾을 수 없습니다."},
+	{reserve.ErrNoRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
+	{reserve.ErrNotFound, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
+	{postgres.ErrNoReservation, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
+	{postgres.ErrNoMessage, 404, typeNotFound, "해당 메시지를 찾을 수 없습니다."},
+	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
+	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
+	{postgres.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
+	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},
+
+	{reserve.ErrTaken, 409, typeAlreadyExist, "해당 시간대에 이미 예약이 존재합니다."},
+	{reserve.ErrHeld, 409, typeAlreadyExist, "이미 예약 진행 중인 시간대입니다."},
+	{reserve.ErrRoomDisabled, 409, typeConflict, "현재 예약할 수 없는 룸입니다."},
+	{errEnded, 410, typeEnded, "종료된 API입니다. V2 API를 사용해 주세요."},
+	{errBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
+	{errResultTimeout, 503, typeAsync, "요청 시간이 초과되었습니다."},
+
+	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
+	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
+	{reserve.ErrPaymentPending, 503, typePaymentPending, "결제 결과를 확인하고 있습니다."},
+	{reserve.ErrStatusMismatch, 400, typeIllegal, "bookingStatus 값이 올바르지 않습니다."},
+	{reserve.ErrAccountRequired, 400, typeIllegal, "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다."},
+	{reserve.ErrUnknownBank, 400, typeIllegal, "은행 코드 값이 올바르지 않습니다."},
+	{reserve.ErrNotForSale, 400, typeIllegal, "해당 룸에서 예약할 수 없는 이용 시간입니다. 종료 시각(endDateTime)을 확인해 주세요."},
+	{reserve.ErrNotMovable, 400, typeIllegal, "변경할 수 없는 예약입니다."},
+
+	{booking.ErrTooLong, 400, typeIllegal, "최대 예약 시간은 5시간입니다."},
+	{booking.ErrOffGrid, 400, typeIllegal, "시작 시각(startDateTime)과 종료 시각(endDateTime)은 10분 단위여야 합니다."},
+	{booking.ErrEndBeforeStart, 400, typeIllegal, "종료 시각(endDateTime)은 시작 시각(startDateTime)보다 늦어야 합니다."},
+	{booking.ErrPast, 400, typeIllegal, "시작 시각(startDateTime)이 이미 지났습니다."},
+	{booking.ErrBeyondHorizon, 400, typeIllegal, "시작 시각(startDateTime)이 예약 가능 기간을 벗어났습니다."},
+	{booking.ErrClosed, 400, typeIllegal, "휴무일에는 예약할 수 없습니다. 시작 시각(startDateTime)을 확인해 주세요."},
+	{booking.ErrBreak, 400, typeIllegal, "휴게 시간에는 예약할 수 없습니다. 시작 시각(startDateTime)과 종료 시각(endDateTime)을 확인해 주세요."},
+	{booking.ErrAfterHours, 400, typeIllegal, "운영 시간 외에는 예약할 수 없습니다. 시작 시각(startDateTime)과 종료 시각(endDateTime)을 확인해 주세요."},
+	{booking.ErrTooLateToCancel, 400, typeIllegal, "예약 시작 30분 전까지만 취소할 수 있습니다."},
+
+	{access.ErrInvalidKey, 400, typeNotExist, "유효하지 않은 도어락 키입니다."},
+	{access.ErrOutsideWindow, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
+	{access.ErrUnknownRequest, 400, typeNotExist, "유효하지 않은 요청 번호입니다."},
+	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
+	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
+	{climate.ErrDeviceUnavailable, 503, typeDevice, "지점 장치가 응답하지 않습니다."},
+}
+
+// answer is what an error becomes.
+type answer struct {
+	status     int
+	errorType  string
+	errorCode  *string
+	message    string
+	data       any
+	retryAfter time.Duration
+}
+
+func (a answer) retryAfterSeconds() string {
+	return strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds())))
+}
+
+// answerTo finds the answer to an error; false means that nobody foresaw it.
+func answerTo(err error) (answer, bool) {
+	var (
+		field    *FieldError
+		refused  *reserve.PaymentRefused
+		busy     *reserve.RoomBusy
+		exceeded *limit.ExceededError
+	)
+	switch {
+	case errors.As(err, &field):
+		return answer{status: http.StatusBadRequest, errorType: typeIllegal, message: field.Error()}, true
+	case errors.As(err, &refused):
+		return answer{status: http.StatusBadRequest, errorType: typePaymentFailed, errorCode: &refused.Code, message: refused.Message}, true
+	case errors.As(err, &busy):
+		return answer{status: http.StatusConflict, errorType: typeConflict,
+			message: "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.", data: wireConflicts(busy)}, true
+	case errors.As(err, &exceeded):
+		return answer{status: http.StatusTooManyRequests, errorType: typeTooMany,
+			message: "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요.", retryAfter: exceeded.RetryAfter}, true
+	}
+	for _, row := range table {
+		if errors.Is(err, row.err) {
+			return answer{status: row.status, errorType: row.errorType, message: row.message}, true
+		}
+	}
+	return answer{status: http.StatusInternalServerError, errorType: typeInternal, message: "일시적인 오류가 발생했습니다."}, false
+}
+
+func stack() string { return string(debug.Stack()) }

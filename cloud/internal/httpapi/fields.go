@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// maxBody is the largest request body that is read (decisions.md 10: over it 413).
+const maxBody = 64 << 10
+
+// FieldError says which part of a request is wrong and how; its text is what the client is shown.
+type FieldError struct {
+	Field   string // as the interface spells it; empty when the body as a whole is meant
+	Problem string // in Korean
+}
+
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return e.Problem
+	}
+	return fieldName(e.Field) + " " + e.Problem
+}
+
+func missing(field string) error   { return &FieldError{field, "값은 필수입니다."} }
+func malformed(field string) error { return &FieldError{field, "값의 형식이 올바르지 않습니다."} }
+func unknownValue(field string) error {
+	return &FieldError{field, "값이 올바르지 않습니다."}
+}
+func tooLong(field string, max int) error {
+	return &FieldError{field, fmt.Sprintf("값은 최대 %d자까지 입력할 수 있습니다.", max)}
+}
+func outOfRange(field string, low, high int) error {
+	return &FieldError{field, fmt.Sprintf("값은 %d에서 %d 사이여야 합니다.", low, high)}
+}
+
+// fieldNames are the Korean names of the interface's fields; the interface's own spelling follows in brackets.
+var fieldNames = map[string]string{
+	"amount": "결제 금액", "bankCode": "은행 코드", "base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각",
+	"bookingStatus": "예약 상태", "branch": "지점", "cancelReason": "취소 사유", "code": "인증번호", "date": "날짜",
+	"doorType": "문 종류", "doorlockType": "문 종류", "email": "이메일", "enabled": "활성 여부", "endDateTime": "종료 시각",
+	"hours": "조회 시간", "id": "아이디", "key": "도어락 키", "message": "내용", "mobileNum": "휴대폰 번호", "name": "이름",
+	"orderId": "주문 번호", "orderName": "주문명", "password": "비밀번호", "paymentKey": "결제 키", "privacyConsent": "개인정보 수집 동의",
+	"reason": "사유", "refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
+	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "requestId": "요청 번호", "room": "룸 번호", "roomNo": "룸 번호",
+	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부",
+}
+
+func fieldName(field string) string {
+	if name, ok := fieldNames[field]; ok {
+		return name + "(" + field + ")"
+	}
+	return field
+}
+
+// decode reads one JSON object of at most maxBody bytes into body. Fields that body does not have are ignored,
+// so that clients may send more than this version knows.
+func decode(r *http.Request, body any) error {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			return errBodyTooLarge
+		}
+		return &FieldError{Problem: "요청 본문을 읽을 수 없습니다."}
+	}
+	if !utf8.Valid(raw) || bytes.Contains(raw, []byte(`\u0000`)) || !isObject(raw) {
+		return errMalformedBody
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(body); err != nil {
+		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
+			return malformed(wrongType.Field)
+		}
+		return errMalformedBody
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errMalformedBody
+	}
+	return nil
+}
+
+// decodeOptional is decode for endpoints whose body may be absent.
+func decodeOptional(r *http.Request, body any) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return decode(r, body)
+}
+
+var errMalformedBody = &FieldError{Problem: "요청 본문이 올바른 JSON 형식이 아닙니다."}
+
+func isObject(raw []byte) bool {
+	trimmed := bytes.TrimLeft(raw, " \t\r\n")
+	return len(trimmed) > 0 && trimmed[0] == '{'
+}
+
+// text checks a required string of at most max characters (not bytes).
+func text(field string, value *string, max int) (string, error) {
+	if value == nil || strings.TrimSpace(*value) == "" {
+		return "", missing(field)
+	}
+	return optionalText(field, value, max)
+}
+
+// optionalText checks a string that may be absent or empty.
+func optionalText(field string, value *string, max int) (string, error) {
+	if value == nil {
+		return "", nil
+	}
+	if utf8.RuneCountInString(*value) > max {
+		return "", tooLong(field, max)
+	}
+	if strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }) {
+		return "", malformed(field)
+	}
+	return strings.TrimSpace(*value), nil
+}
+
+// whole checks a required integer within [low, high].
+func whole(field string, value *int, low, high int) (int, error) {
+	if value == nil {
+		return 0, missing(field)
+	}
+	if *value < low || *value > high {
+		return 0, outOfRange(field, low, high)
+	}
+	return *value, nil
+}
+
+// mobile checks a phone number: at most 20 characters, digits with the usual separators.
+func mobile(field string, value *string, required bool) (string, error) {
+	number, err := optionalText(field, value, 20)
+	if err != nil {
+		return "", err
+	}
+	if number == "" {
+		if required {
+			return "", missing(field)
+		}
+		return "", nil
+	}
+	digits := booking.NormalizePhone(number)
+	if len(digits) < 8 || len(digits) > 15 || strings.Trim(number, "0123456789+-(). ") != "" {
+		return "", malformed(field)
+	}
+	return number, nil
+}
+
+// maxEmail is the longest address taken (interface.md, Limits: email 100).
+const maxEmail = 100
+
+// email checks an address that may be absent.
+func email(field string, value *string) (string, error) {
+	address, err := optionalText(field, value, maxEmail)
+	if err != nil || address == "" {
+		return "", err
+	}
+	local, domain, ok := strings.Cut(address, "@")
+	if !ok || local == "" || !strings.Contains(domain, ".") || strings.ContainsAny(address, " \t\r\n<>,;\"") || strings.Contains(domain, "@") {
+		return "", malformed(field)
+	}
+	return address, nil
+}
+
+// interval reads startDateTime and endDateTime (the real end) of a request.
+func interval(start, end *string, zone *time.Location) (booking.Interval, error) {
+	from, err := wireTime("startDateTime", start, zone)
+	if err != nil {
+		return booking.Interval{}, err
+	}
+	to, err := wireTime("endDateTime", end, zone)
+	if err != nil {
+		return booking.Interval{}, err
+	}
+	return booking.NewInterval(from, to, zone)
+}
+
+// query returns a required query parameter.
+func query(r *http.Request, field string) (string, error) {
+	value := r.URL.Query().Get(field)
+	if value == "" {
+		return "", missing(field)
+	}
+	return value, nil
+}
+
+// queryInt returns a required integer of the query within [low, high].
+func queryInt(r *http.Request, field string, low, high int) (int, error) {
+	value, err := query(r, field)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return 0, malformed(field)
+	}
+	return whole(field, &n, low, high)
+}

@@ -1,0 +1,284 @@
+package httpapi
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// registerPayment is POST /payment.
+func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Amount    *int    `json:"amount"`
+		Name      *string `json:"name"`
+		MobileNum *string `json:"mobileNum"`
+		Email     *string `json:"email"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	amount, err := whole("amount", body.Amount, 0, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	contact, err := readContact(r, body.Name, 50, true, body.MobileNum, true, body.Email)
+	if err != nil {
+		return err
+	}
+	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount)
+	if err != nil {
+		return err
+	}
+	return writeData(w, struct {
+		OrderID string `json:"orderId"`
+	}{orderID})
+}
+
+// readContact checks who reserves.
+func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (postgres.Contact, error) {
+	contact := postgres.Contact{Language: language(r)}
+	read := optionalText
+	if nameRequired {
+		read = text
+	}
+	var err error
+	if contact.Name, err = read("name", name, maxName); err != nil {
+		return contact, err
+	}
+	if contact.Mobile, err = mobile("mobileNum", number, numberRequired); err != nil {
+		return contact, err
+	}
+	contact.Email, err = email("email", address)
+	return contact, err
+}
+
+// The longest paymentKey and orderId of the provider.
+const (
+	maxPaymentKey = 200
+	maxOrderID    = 64
+)
+
+// receiptCookieTTL keeps the purchase's cookie alive for the browser that paid, so that its receipt can be shown while
+// a deposit is awaited and after it.
+const receiptCookieTTL = 24 * time.Hour
+
+// confirmPayment is POST /payment/confirm.
+func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		PaymentKey *string `json:"paymentKey"`
+		OrderID    *string `json:"orderId"`
+		Amount     *int    `json:"amount"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	var (
+		request reserve.ConfirmRequest
+		err     error
+	)
+	if request.PaymentKey, err = text("paymentKey", body.PaymentKey, maxPaymentKey); err != nil {
+		return err
+	}
+	if request.OrderID, err = text("orderId", body.OrderID, maxOrderID); err != nil {
+		return err
+	}
+	if request.Amount, err = whole("amount", body.Amount, 0, math.MaxInt32); err != nil {
+		return err
+	}
+	receipt, err := a.Reserve.Confirm(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	if token := holdToken(r, customerHoldCookie); token != "" {
+		a.setHoldCookie(w, customerHoldCookie, token, receiptCookieTTL)
+	}
+	return writeData(w, wireConfirmed(receipt))
+}
+
+// confirmed is the answer of POST /payment/confirm.
+type confirmed struct {
+	Branch             string  `json:"branch"`
+	RoomNo             string  `json:"roomNo"`
+	StartDateTime      string  `json:"startDateTime"`
+	EndDateTime        string  `json:"endDateTime"`
+	RefundableDateTime string  `json:"refundableDateTime"`
+	MobileNum          string  `json:"mobileNum"`
+	Email              *string `json:"email"`
+	PaymentMethod      string  `json:"paymentMethod"`
+	AccountNumber      *string `json:"virtualaccountAccountNumber"`
+	BankName           *string `json:"virtualaccountBankName"`
+	Amount             *int    `json:"virtualaccountAmount"`
+	CustomerName       *string `json:"virtualaccountCustomerName"`
+	DueDate            *string `json:"virtualaccountDueDate"`
+}
+
+func wireConfirmed(receipt reserve.Receipt) confirmed {
+	zone := receipt.Branch.Zone
+	c := confirmed{
+		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
+		StartDateTime: wireMinute(receipt.Start, zone), EndDateTime: wireStoredEnd(receipt.Interval, zone),
+		RefundableDateTime: wireMinute(receipt.RefundDeadline(), zone),
+		MobileNum:          receipt.Mobile, Email: nullable(receipt.Email), PaymentMethod: string(receipt.Method),
+	}
+	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
+		c.AccountNumber, c.BankName = nullable(account.Number), nullable(bankName(account.Bank))
+		c.Amount, c.CustomerName, c.DueDate = &receipt.Amount, nullable(account.Holder), wireDue(account, zone)
+	}
+	return c
+}
+
+func bankName(code string) string {
+	if bank, ok := booking.BankByCode(code); ok {
+		return bank.Name
+	}
+	return code
+}
+
+func wireDue(account postgres.Account, zone *time.Location) *string {
+	if account.DueAt.IsZero() {
+		return nil
+	}
+	return nullable(account.DueAt.In(zone).Format(layoutLocalISO))
+}
+
+// refundBody is where the money of a virtual account goes back to.
+type refundBody struct {
+	Bank   *string `json:"refundReceiveAccountBank"`
+	Number *string `json:"refundReceiveAccountNumber"`
+	Holder *string `json:"refundReceiveAccountHolderName"`
+}
+
+// account reads the refund account; nil when none is given. Whether one is needed depends on the payment.
+func (b refundBody) account() (*toss.RefundAccount, error) {
+	if b.Bank == nil && b.Number == nil && b.Holder == nil {
+		return nil, nil
+	}
+	bank, err := text("refundReceiveAccountBank", b.Bank, 10)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := booking.BankByCode(bank); !ok {
+		return nil, unknownValue("refundReceiveAccountBank")
+	}
+	number, err := text("refundReceiveAccountNumber", b.Number, 20)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range number {
+		if (r < '0' || r > '9') && r != '-' && r != ' ' {
+			return nil, malformed("refundReceiveAccountNumber")
+		}
+	}
+	holder, err := text("refundReceiveAccountHolderName", b.Holder, 60)
+	if err != nil {
+		return nil, err
+	}
+	return &toss.RefundAccount{Bank: bank, Number: number, Holder: holder}, nil
+}
+
+// cancelPayment is POST /payment/cancel.
+func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		ID           *int64  `json:"id"`
+		CancelReason *string `json:"cancelReason"`
+		refundBody
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	if body.ID == nil {
+		return missing("id")
+	}
+	reason, err := text("cancelReason", body.CancelReason, 200)
+	if err != nil {
+		return err
+	}
+	account, err := body.account()
+	if err != nil {
+		return err
+	}
+	err = a.Reserve.Cancel(r.Context(), reserve.CancelRequest{
+		ID: booking.ReservationID(*body.ID), LoginType: who(r).LoginType, LoginID: who(r).LoginID, Reason: reason, Account: account,
+	})
+	if err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// myReservations is GET /my-reservations.
+func (a *API) myReservations(w http.ResponseWriter, r *http.Request) error {
+	records, err := a.paymentRecords(r.Context(), who(r).LoginType, who(r).LoginID)
+	if err != nil {
+		return err
+	}
+	return writeData(w, records)
+}
+
+// paymentRecord is a payment as its payer sees it.
+type paymentRecord struct {
+	ID                  int64   `json:"id"`
+	Status              string  `json:"status"`
+	Method              string  `json:"method"`
+	Branch              string  `json:"branch"`
+	RoomNo              string  `json:"roomNo"`
+	StartDateTime       string  `json:"startDateTime"`
+	EndDateTime         string  `json:"endDateTime"`
+	Amount              int     `json:"amount"`
+	PaymentDoneDateTime string  `json:"paymentDoneDateTime"`
+	BankName            *string `json:"virtualaccountBankName"`
+	AccountNumber       *string `json:"virtualaccountAccountNumber"`
+	DueDate             *string `json:"virtualaccountDueDate"`
+}
+
+// paymentRecords lists the payments of a customer, newest first.
+func (a *API) paymentRecords(ctx context.Context, loginType booking.LoginType, loginID string) ([]paymentRecord, error) {
+	receipts, err := a.Reserve.History(ctx, loginType, loginID)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]paymentRecord, 0, len(receipts))
+	for _, receipt := range receipts {
+		records = append(records, wirePaymentRecord(receipt))
+	}
+	return records, nil
+}
+
+func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
+	zone := receipt.Branch.Zone
+	done := receipt.PaidAt
+	if done.IsZero() {
+		done = receipt.Payment.AttemptedAt // the interface has no null here: when the account was issued
+	}
+	if done.IsZero() {
+		done = receipt.CreatedAt
+	}
+	record := paymentRecord{
+		ID: int64(receipt.ID), Status: wireStatus(receipt.State), Method: string(receipt.Method),
+		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
+		StartDateTime: wireMinute(receipt.Start, zone), EndDateTime: wireStoredEnd(receipt.Interval, zone),
+		Amount: receipt.Amount, PaymentDoneDateTime: wireMinute(done, zone),
+	}
+	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
+		record.BankName, record.AccountNumber = nullable(bankName(account.Bank)), nullable(account.Number)
+		record.DueDate = wireDue(account, zone)
+	}
+	return record
+}
+
+// wireStatus maps our states to the three the interface has. What is being cancelled is cancelled for the customer: no
+// door opens with it any more.
+func wireStatus(state booking.State) string {
+	switch state {
+	case booking.Done, booking.WaitingForDeposit:
+		return string(state)
+	}
+	return string(booking.Canceled)
+}

@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Routes returns the handler for everything below /api: every route of the interface on one screen. The wrapper around
+// a handler says who may call it: handle (anybody), user (layer 1), customer, look and admin (layer 2).
+func (a *API) Routes() http.Handler {
+	mux := chi.NewRouter()
+	mux.Use(a.logRequests, a.limits, a.recoverPanics, a.session)
+	mux.NotFound(a.handle(a.noPath))
+	mux.MethodNotAllowed(a.handle(a.noMethod))
+
+	// Availability and calendar
+	mux.Get("/reservations", a.handle(a.slotsV1))
+	mux.Get("/v2/branches/{branch}/calendar", a.handle(a.calendar))
+	mux.Get("/v2/branches/{branch}/reservations", a.handle(a.slotsV2))
+
+	// Reservation and payment
+	mux.Post("/reservation", a.handle(a.hold))
+	mux.Delete("/reservation", a.handle(a.release))
+	mux.Post("/payment", a.handle(a.registerPayment))
+	mux.Post("/payment/confirm", a.handle(a.confirmPayment))
+	mux.Post("/payment/cancel", a.customer(a.cancelPayment))
+	mux.Get("/my-reservations", a.customer(a.myReservations))
+	mux.Post("/virtualaccount/webhook", a.handle(a.providerCallback))
+
+	// Customer login
+	mux.Post("/account/code", a.handle(a.sendLoginCode))
+	mux.Post("/account/login", a.handle(a.loginCustomer))
+	mux.Post("/account/logout", a.handle(a.logout))
+
+	// Doors
+	mux.Post("/door/v2/unlock", a.handle(a.unlockDoor))
+	mux.Get("/door/v2/unlock/subscribe", a.handle(a.awaitDoor))
+	mux.Post("/door/unlock", a.handle(a.ended))
+
+	// Administrators: account
+	mux.Post("/admin/login", a.handle(a.loginAdmin))
+	mux.Post("/admin/logout", a.look(a.logout))
+
+	// Administrators: reservations
+	mux.Get("/admin/reservations", a.look(a.adminSlots))
+	mux.Get("/admin/reservation/{id}", a.look(a.reservationDetail))
+	mux.Delete("/admin/reservation/{id}", a.admin(a.adminCancel))
+	mux.Put("/admin/reservation/{id}", a.admin(a.moveReservation))
+	mux.Post("/admin/reservation", a.admin(a.adminHold))
+	mux.Post("/admin/payment", a.admin(a.registerWithoutPayment))
+	mux.Post("/admin/v2/virtual-accounts", a.admin(a.issueAccount))
+	mux.Patch("/admin/machines/{branch}/{room}", a.admin(a.switchRoom))
+
+	// Administrators: devices
+	mux.Post("/admin/door/v2/unlock/{branch}/{doorType}", a.admin(a.adminUnlockDoor))
+	mux.Post("/admin/door/v2/unlock/{branch}/{doorType}/{roomNo}", a.admin(a.adminUnlockDoor))
+	mux.Get("/admin/door/v2/unlock/subscribe", a.look(a.adminAwaitDoor))
+	mux.Post("/admin/door/unlock/{branch}/{doorType}", a.look(a.ended))
+	mux.Post("/admin/door/unlock/{branch}/{doorType}/{roomNo}", a.look(a.ended))
+	mux.Get("/admin/airconditioner/{branch}", a.look(a.airConditionerOptions))
+	mux.Post("/admin/airconditioner/{airconditioner_id}", a.admin(a.commandAirConditioner))
+	mux.Post("/admin/thermo-hygrometer/{branch}", a.look(a.readSensors))
+
+	// Others
+	mux.Post("/franchise/inquiries", a.handle(a.inquireFranchise))
+	if a.Discord != nil {
+		mux.Post("/discord/interactions", a.Discord.ServeHTTP)
+	}
+
+	// Additions, documented in openapi.yaml
+	mux.Get("/v2/me", a.user(a.whoAmI))
+	return mux
+}
+
+// noPath answers what matches no route: layer 1 comes before the question whether a path exists (decisions.md 1).
+func (a *API) noPath(_ http.ResponseWriter, r *http.Request) error {
+	if err := layers(r); err != nil {
+		return err
+	}
+	return errNoPath
+}
+
+// noMethod answers a known path with a method it does not have.
+func (a *API) noMethod(_ http.ResponseWriter, r *http.Request) error {
+	if err := layers(r); err != nil {
+		return err
+	}
+	return errMethod
+}
+
+// layers applies layers 1 and 2 to a request without a route. The exempt list names a few paths for every method.
+func layers(r *http.Request) error {
+	path := r.URL.Path
+	if ctx := chi.RouteContext(r.Context()); ctx != nil && ctx.RoutePath != "" {
+		path = ctx.RoutePath
+	}
+	p := who(r)
+	switch {
+	case path == "/discord/interactions", path == "/door/v2/unlock", strings.HasPrefix(path, "/door/v2/unlock/"),
+		r.Method == http.MethodPost && strings.HasPrefix(path, "/franchise/"):
+		return nil
+	case !p.Anybody():
+		return errNoSession
+	case strings.HasPrefix(path, "/admin/") && !p.Administrator():
+		return errNotAdministrator
+	}
+	return nil
+}
+
+// ended answers the V1 door endpoints, which ended on 2026-01-31 and never drive a lock.
+func (a *API) ended(http.ResponseWriter, *http.Request) error { return errEnded }
