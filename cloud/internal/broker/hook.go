@@ -35,7 +35,7 @@ func (*hook) ID() string { return "yeolda" }
 
 func (*hook) Provides(b byte) bool {
 	switch b {
-	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablished,
+	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablish,
 		mqtt.OnPublish, mqtt.OnWill, mqtt.OnPublishDropped:
 		return true
 	}
@@ -105,8 +105,9 @@ func (h *hook) authenticate(username string, pk packets.Packet) (branch string, 
 	return branch, nil
 }
 
-// OnSessionEstablished runs once the agent has its CONNACK.
-func (h *hook) OnSessionEstablished(cl *mqtt.Client, _ packets.Packet) {
+// OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the branch is online
+// throughout, and the earlier session knows that it was replaced.
+func (h *hook) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
 	if s := sessionOf(cl.Net.Conn); s != nil {
 		h.sessions.begin(s)
 		h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
@@ -143,8 +144,8 @@ func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, er
 }
 
 // OnWill silences the will of a connection that was taken over: its agent is not gone. Without a topic it reaches nobody.
-func (*hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
-	if cl.IsTakenOver() {
+func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
+	if h.sessions.replaced(sessionOf(cl.Net.Conn)) {
 		return mqtt.Will{}, nil
 	}
 	return will, nil

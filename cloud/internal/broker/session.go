@@ -37,10 +37,12 @@ type sessions struct {
 
 	mu       sync.RWMutex
 	byBranch map[string]map[*session]struct{}
+	latest   map[string]*session // by user name
 }
 
 func newSessions(now func() time.Time, changed func(branch string)) *sessions {
-	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string]map[*session]struct{})}
+	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string]map[*session]struct{}),
+		latest: make(map[string]*session)}
 }
 
 // clock is monotonic, so that setting the host's clock takes no branch off line.
@@ -52,7 +54,7 @@ func (r *sessions) admit(client *mqtt.Client, branch, username string) *session 
 	return s
 }
 
-// begin makes a session count for its branch: the agent has its CONNACK.
+// begin makes a session count for its branch: the agent is about to get its CONNACK.
 func (r *sessions) begin(s *session) {
 	s.hear()
 	r.mu.Lock()
@@ -67,6 +69,7 @@ func (r *sessions) begin(s *session) {
 		r.byBranch[s.branch] = of
 	}
 	of[s] = struct{}{}
+	r.latest[s.username] = s
 	r.mu.Unlock()
 	if first {
 		r.changed(s.branch)
@@ -79,6 +82,9 @@ func (r *sessions) end(s *session) {
 	of := r.byBranch[s.branch]
 	_, here := of[s]
 	delete(of, s)
+	if r.latest[s.username] == s {
+		delete(r.latest, s.username)
+	}
 	last := here && len(of) == 0
 	if last {
 		delete(r.byBranch, s.branch)
@@ -87,6 +93,17 @@ func (r *sessions) end(s *session) {
 	if last {
 		r.changed(s.branch)
 	}
+}
+
+// replaced reports whether a newer session of the same agent has begun.
+func (r *sessions) replaced(s *session) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s == nil {
+		return false
+	}
+	newer, ok := r.latest[s.username]
+	return ok && newer != s
 }
 
 // online reports whether some agent of the branch was heard within protocol.OfflineAfter.

@@ -1,0 +1,194 @@
+package agenttest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// note changes the record of what happened and wakes Until.
+func (a *Agent) note(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
+	branch, kind, ok := protocol.ParseTopic(p.Topic)
+	if !ok || branch != a.cfg.Branch {
+		return
+	}
+	switch kind {
+	case protocol.KindDoorAsk:
+		if m, err := protocol.Decode[protocol.Ask](p.Payload); err == nil {
+			a.ask(ctx, m)
+		}
+	case protocol.KindDoorGrant:
+		if m, err := protocol.Decode[protocol.Grant](p.Payload); err == nil {
+			a.grant(m)
+		}
+	case protocol.KindDoorDeny:
+		if m, err := protocol.Decode[protocol.Deny](p.Payload); err == nil {
+			a.note(func() {
+				a.denied = append(a.denied, m)
+				if c := a.claims[m.RequestID]; c.nonce == m.Nonce {
+					c.used = true
+					a.claims[m.RequestID] = c
+				}
+			})
+		}
+	case protocol.KindClimateCommand:
+		if m, err := protocol.Decode[protocol.ClimateCommand](p.Payload); err == nil {
+			a.command(p, m)
+		}
+	case protocol.KindSensorsRead:
+		if m, err := protocol.Decode[protocol.SensorsRead](p.Payload); err == nil {
+			a.read(p, m)
+		}
+	}
+}
+
+func (a *Agent) ask(ctx context.Context, m protocol.Ask) {
+	a.mu.Lock()
+	faults := a.faults
+	results := a.results[m.RequestID]
+	c, known := a.claims[m.RequestID]
+	if !known {
+		c = claim{nonce: protocol.NewNonce()}
+	}
+	a.mu.Unlock()
+	a.note(func() { a.asked[m.RequestID]++ })
+	if len(results) > 0 {
+		a.report(results, faults)
+		return
+	}
+	if faults.IgnoreAsks || c.used {
+		return
+	}
+	if faults.ClaimDelay > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(faults.ClaimDelay):
+		}
+	}
+	a.mu.Lock()
+	if earlier, known := a.claims[m.RequestID]; known {
+		c = earlier
+	} else {
+		c.at = time.Now()
+		a.claims[m.RequestID] = c
+	}
+	a.mu.Unlock()
+	for range 1 + faults.RepeatClaims {
+		_ = a.Publish(protocol.Claim{RequestID: m.RequestID, Nonce: c.nonce})
+	}
+	if faults.ClaimTwice {
+		_ = a.Publish(protocol.Claim{RequestID: m.RequestID, Nonce: protocol.NewNonce()})
+	}
+}
+
+func (a *Agent) grant(m protocol.Grant) {
+	if m.Branch != a.cfg.Branch || m.Verify(a.cfg.Keys...) != nil {
+		return
+	}
+	a.mu.Lock()
+	if a.faults.LoseGrants > 0 {
+		a.faults.LoseGrants--
+		a.mu.Unlock()
+		return
+	}
+	faults := a.faults
+	c, known := a.claims[m.RequestID]
+	if !known || c.used || c.nonce != m.Nonce {
+		a.mu.Unlock()
+		return
+	}
+	c.used = true
+	a.claims[m.RequestID] = c
+	a.mu.Unlock()
+
+	outcome := faults.Outcome
+	if time.Since(c.at) > protocol.GrantAge {
+		outcome = protocol.Dropped
+	} else if outcome == "" {
+		outcome = protocol.Opened
+	}
+	var results []protocol.Result
+	a.note(func() {
+		for _, device := range m.Doors {
+			if outcome == protocol.Opened {
+				a.driven = append(a.driven, Drive{At: time.Now(), RequestID: m.RequestID, Device: device})
+			}
+			results = append(results, protocol.Result{RequestID: m.RequestID, Device: device, Outcome: outcome, EnergizedMs: 1})
+		}
+		a.results[m.RequestID] = results
+	})
+	a.report(results, faults)
+}
+
+func (a *Agent) report(results []protocol.Result, faults Faults) {
+	if faults.Silent {
+		return
+	}
+	for _, r := range results {
+		a.mu.Lock()
+		lost := a.faults.LoseResults > 0
+		if lost {
+			a.faults.LoseResults--
+		}
+		a.mu.Unlock()
+		if lost {
+			continue
+		}
+		for range 1 + faults.SendResults {
+			_ = a.Publish(r)
+		}
+	}
+}
+
+func (a *Agent) command(p *paho.Publish, m protocol.ClimateCommand) {
+	var faults Faults
+	a.note(func() {
+		a.commands = append(a.commands, m.AirConditionerID)
+		faults = a.faults
+	})
+	outcome := protocol.ClimateSent
+	if faults.Outcome == protocol.Failed {
+		outcome = protocol.ClimateFailed
+	}
+	if !faults.NoAnswer {
+		a.answer(p, protocol.ClimateResult{RequestID: m.RequestID, AirConditionerID: m.AirConditionerID, Outcome: outcome})
+	}
+}
+
+func (a *Agent) read(p *paho.Publish, m protocol.SensorsRead) {
+	a.mu.Lock()
+	faults := a.faults
+	a.mu.Unlock()
+	readings := make([]protocol.Reading, 0, len(a.cfg.Readings))
+	for _, r := range a.cfg.Readings {
+		if !slices.Contains(faults.DeadSensors, r.Location) {
+			readings = append(readings, r)
+		}
+	}
+	if !faults.NoAnswer {
+		a.answer(p, protocol.SensorsReadings{RequestID: m.RequestID, Readings: readings})
+	}
+}
+
+// answer publishes to the Response Topic with the Correlation Data.
+func (a *Agent) answer(p *paho.Publish, m protocol.Message) {
+	payload, err := protocol.Encode(m)
+	if err != nil || p.Properties == nil {
+		return
+	}
+	_ = a.send(&paho.Publish{Topic: p.Properties.ResponseTopic, QoS: m.Kind().QoS(), Payload: payload,
+		Properties: &paho.PublishProperties{CorrelationData: p.Properties.CorrelationData}})
+}

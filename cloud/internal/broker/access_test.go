@@ -1,0 +1,283 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+const foreignClaim = `{"requestId":"11111111-2222-4333-8444-555555555555","nonce":"AAAAAAAAAAAAAAAAAAAAAA"}`
+
+func TestForeignTopicsAreOutOfReach(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	a := b.agent(t, "gangnam")
+	receive(t, b.devices) // its status
+	ctx := t.Context()
+	for _, topic := range []string{
+		"yeolda/v1/hongdae/door/claim", "yeolda/v1/hongdae/status", "yeolda/v1/gangnam/door/grant",
+		"yeolda/v1/gangnam/unknown", "yeolda/v2/gangnam/door/claim", "anything",
+	} {
+		response, err := a.Client().Publish(ctx, &paho.Publish{Topic: topic, QoS: 1, Payload: []byte(foreignClaim)})
+		if err == nil || response == nil || response.ReasonCode != 0x87 {
+			t.Errorf("publish to %s: %+v, %v; want not authorized", topic, response, err)
+		}
+		if _, err := a.Client().Publish(ctx, &paho.Publish{Topic: topic, Payload: []byte(foreignClaim)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// mochi drops this one without an answer.
+	if _, err := a.Client().Publish(ctx, &paho.Publish{Topic: "$SYS/broker/version", Payload: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, filter := range []string{
+		"yeolda/v1/hongdae/door/ask", "yeolda/v1/+/door/ask", "yeolda/v1/gangnam/#", "yeolda/v1/gangnam/door/+", "#", "+/#",
+		"$SYS/#", "$share/g/yeolda/v1/gangnam/door/ask", "yeolda/v1/gangnam/door/claim", "yeolda/v1/gangnam/status",
+	} {
+		_, err := a.Client().Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: filter, QoS: 1}}})
+		if err == nil {
+			t.Errorf("subscribed to %s", filter)
+		}
+	}
+	// What was published before this reached nobody.
+	if err := a.Publish(protocol.Telemetry{At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if h := receive(t, b.devices); h.message.Kind() != protocol.KindTelemetry {
+		t.Errorf("got %+v", h)
+	}
+	select {
+	case h := <-b.doors:
+		t.Errorf("got %+v", h)
+	default:
+	}
+}
+
+func TestOnlyTheStatusIsRetained(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	a := b.agent(t, "gangnam")
+	receive(t, b.devices) // its status
+	topic := protocol.Topic("gangnam", protocol.KindTelemetry)
+	payload := []byte(`{"at":"2026-11-21T00:00:00Z"}`)
+	if response, err := a.Client().Publish(t.Context(), &paho.Publish{Topic: topic, QoS: 1, Retain: true, Payload: payload}); err == nil || response.ReasonCode != 0x87 {
+		t.Errorf("retained telemetry at QoS 1: %+v, %v", response, err)
+	}
+	// mochi publishes what a hook refuses at QoS 0, unless told in another way.
+	if _, err := a.Client().Publish(t.Context(), &paho.Publish{Topic: topic, Retain: true, Payload: payload}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Publish(protocol.Status{State: protocol.Online, BootID: "second", Inventory: &protocol.Inventory{}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := receive(t, b.devices); h.message.Kind() != protocol.KindStatus {
+		t.Errorf("got %+v", h)
+	}
+	for _, m := range b.server.Topics.Retained.GetAll() {
+		if m.TopicName != protocol.Topic("gangnam", protocol.KindStatus) && m.Origin != "" {
+			t.Errorf("retained: %s", m.TopicName)
+		}
+	}
+}
+
+func TestQoS2AndTopicAliasesAreNotOffered(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	conn, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := paho.NewClient(paho.ClientConfig{ClientID: "agent-gangnam", Conn: conn})
+	ack, err := client.Connect(t.Context(), &paho.Connect{ClientID: "agent-gangnam", Username: "agent-gangnam",
+		UsernameFlag: true, Password: []byte("agent-gangnam-demo"), PasswordFlag: true, KeepAlive: 0, CleanStart: false,
+		Properties: &paho.ConnectProperties{SessionExpiryInterval: ptr(uint32(3600)), ReceiveMaximum: ptr(uint16(20))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(&paho.Disconnect{}) }()
+	p := ack.Properties
+	if p.MaximumQoS == nil || *p.MaximumQoS != 1 {
+		t.Errorf("maximum QoS %v, want 1", p.MaximumQoS)
+	}
+	if p.TopicAliasMaximum != nil && *p.TopicAliasMaximum != 0 {
+		t.Errorf("topic alias maximum %d, want none", *p.TopicAliasMaximum)
+	}
+	if p.SessionExpiryInterval == nil || *p.SessionExpiryInterval != 0 {
+		t.Errorf("session expiry %v, want 0", p.SessionExpiryInterval)
+	}
+	if p.ServerKeepAlive == nil || *p.ServerKeepAlive != maxKeepAlive {
+		t.Errorf("server keep-alive %v, want %d", p.ServerKeepAlive, maxKeepAlive)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestMQTT3IsRefused(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	conn, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(connectPacket("agent-gangnam", "agent-gangnam", "agent-gangnam-demo", 4, 10)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := conn.Read(answer); err != nil || answer[0] != 0x20 || answer[3] == 0 {
+		t.Errorf("answer % x, %v; want a CONNACK that refuses", answer, err)
+	}
+}
+
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	first := b.agent(t, "gangnam")
+	receive(t, b.devices)
+	second := b.agent(t, "gangnam")
+	select {
+	case <-first.Gone():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the first is still connected")
+	}
+	if reason := first.Reason(); reason != 0x8e {
+		t.Errorf("reason %#x, want session taken over", reason)
+	}
+	if h := receive(t, b.devices); h.message.(protocol.Status).State != protocol.Online {
+		t.Error("the will of the first came through")
+	}
+	id := b.ask(t, "gangnam")
+	second.Until(t, "the ask", func() bool { return second.Asked(id) > 0 })
+	if !b.Online("gangnam") {
+		t.Error("offline after a takeover")
+	}
+	if h := receive(t, b.comings); !h.online {
+		t.Errorf("presence %+v", h)
+	}
+	select {
+	case h := <-b.comings:
+		t.Errorf("a takeover is no change of presence: %+v", h)
+	case h := <-b.devices:
+		t.Errorf("got %+v", h)
+	default:
+	}
+}
+
+func TestTwoAgentsOfOneBranch(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	first := b.agent(t, "gangnam")
+	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", ClientID: "agent-gangnam-2", Dial: agenttest.TCP(b.addr)})
+	first.Close()
+	wait(t, "the first to leave", func() bool { return b.Stats().Sessions == 1 })
+	if !b.Online("gangnam") {
+		t.Error("offline though the second agent is there")
+	}
+	b.ask(t, "gangnam")
+	if h := receive(t, b.doors); h.branch != "gangnam" {
+		t.Errorf("got %+v", h)
+	}
+}
+
+func TestWillOfALostAgent(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	var line net.Conn
+	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: func() (c net.Conn, err error) {
+		line, err = net.Dial("tcp", b.addr)
+		return line, err
+	}})
+	receive(t, b.devices)
+	_ = line.(*net.TCPConn).SetLinger(0) // a reset, no goodbye
+	_ = line.Close()
+	if h := receive(t, b.devices); h.message.(protocol.Status).State != protocol.Offline {
+		t.Errorf("got %+v", h)
+	}
+	wait(t, "offline", func() bool { return !b.Online("gangnam") })
+}
+
+func TestSilenceIsOffline(t *testing.T) {
+	t.Parallel()
+	var clock fakeClock
+	clock.set(time.Now())
+	b := start(t, func(_ *running, cfg *Config) { cfg.Now = clock.now })
+	a := b.agent(t, "gangnam")
+	receive(t, b.devices)
+	receive(t, b.comings)
+	began := clock.now()
+	clock.set(began.Add(protocol.OfflineAfter - time.Millisecond))
+	if !b.Online("gangnam") {
+		t.Error("offline too early")
+	}
+	clock.set(began.Add(protocol.OfflineAfter + time.Second))
+	if b.Online("gangnam") {
+		t.Error("online after silence")
+	}
+	if h := receive(t, b.comings); h.online {
+		t.Errorf("presence %+v", h)
+	}
+	if err := a.Publish(protocol.Heartbeat{BootID: "boot", Connection: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if h := receive(t, b.comings); !h.online {
+		t.Errorf("presence %+v", h)
+	}
+}
+
+func TestDeafAgentConnectsAgain(t *testing.T) {
+	t.Parallel()
+	for name, deafen := range map[string]func(*Broker){
+		"client entry lost":  func(b *Broker) { b.server.Clients.Delete("agent-gangnam") },
+		"subscriptions lost": func(b *Broker) { b.server.Topics.Unsubscribe("yeolda/v1/gangnam/door/ask", "agent-gangnam") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var clock fakeClock
+			clock.set(time.Now())
+			b := start(t, func(_ *running, cfg *Config) { cfg.Now = clock.now })
+			a := b.agent(t, "gangnam")
+			clock.set(clock.now().Add(deafEvery))
+			b.wakeDeaf()
+			select {
+			case <-a.Gone():
+				t.Fatal("an agent that hears was disconnected")
+			default:
+			}
+			deafen(b.Broker)
+			b.wakeDeaf()
+			select {
+			case <-a.Gone():
+			case <-time.After(5 * time.Second):
+				t.Fatal("still connected")
+			}
+		})
+	}
+}
+
+func TestSlowVerbDelaysNoPuback(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	b := start(t, func(r *running, _ *Config) { r.hold = hold })
+	a := b.agent(t, "gangnam")
+	defer close(hold)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for range urgentWorkers + 10 {
+		_, err := a.Client().Publish(ctx, &paho.Publish{Topic: protocol.Topic("gangnam", protocol.KindDoorClaim), QoS: 1,
+			Payload: []byte(foreignClaim)})
+		if err != nil {
+			t.Fatalf("PUBACK waits for the verb: %v", err)
+		}
+	}
+}
+
+func receiveMaximum20(c *paho.Connect) {
+	c.Properties = &paho.ConnectProperties{ReceiveMaximum: ptr(uint16(20))}
+}

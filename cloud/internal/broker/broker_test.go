@@ -1,0 +1,320 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// heard is something a verb was called with.
+type heard struct {
+	branch  string
+	online  bool // of a presence
+	message protocol.Message
+}
+
+// verbs writes down what it is handed.
+type verbs struct {
+	doors   chan heard
+	devices chan heard
+	comings chan heard
+	hold    chan struct{} // when set, claims wait until it is closed
+}
+
+func newVerbs() *verbs {
+	return &verbs{doors: make(chan heard, 1000), devices: make(chan heard, 1000), comings: make(chan heard, 1000)}
+}
+
+func (v *verbs) Claim(ctx context.Context, branch string, m protocol.Claim) error {
+	if v.hold != nil {
+		select {
+		case <-v.hold:
+		case <-ctx.Done():
+		}
+	}
+	v.doors <- heard{branch: branch, message: m}
+	return nil
+}
+
+func (v *verbs) Result(_ context.Context, branch string, m protocol.Result) error {
+	v.doors <- heard{branch: branch, message: m}
+	return nil
+}
+
+func (v *verbs) Presence(_ context.Context, branch string, online bool) error {
+	v.comings <- heard{branch: branch, online: online}
+	return nil
+}
+
+func (v *verbs) Status(_ context.Context, branch string, m protocol.Status) error {
+	v.devices <- heard{branch: branch, message: m}
+	return nil
+}
+
+func (v *verbs) Telemetry(_ context.Context, branch string, m protocol.Telemetry) error {
+	v.devices <- heard{branch: branch, message: m}
+	return nil
+}
+
+func (v *verbs) Commanded(_ context.Context, branch string, m protocol.ClimateResult) error {
+	v.devices <- heard{branch: branch, message: m}
+	return nil
+}
+
+func (v *verbs) Measured(_ context.Context, branch string, m protocol.SensorsReadings) error {
+	v.devices <- heard{branch: branch, message: m}
+	return nil
+}
+
+func receive(t *testing.T, from chan heard) heard {
+	t.Helper()
+	select {
+	case h := <-from:
+		return h
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was handed over")
+		return heard{}
+	}
+}
+
+// running is a broker under test, with agents of any branch whose secret is their user name and "-demo".
+type running struct {
+	*Broker
+	*verbs
+	addr string
+
+	mu      sync.Mutex
+	revoked map[string]bool
+	broken  bool // credentials cannot be looked up
+	now     func() time.Time
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+func start(t *testing.T, change ...func(*running, *Config)) *running {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{verbs: newVerbs(), addr: l.Addr().String(), revoked: make(map[string]bool), stopped: make(chan error, 1)}
+	cfg := Config{Listener: l, Credential: r.credential, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	for _, f := range change {
+		f(r, &cfg)
+	}
+	if r.Broker, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	go func() { r.stopped <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-r.stopped:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("broker does not stop")
+		}
+	})
+	return r
+}
+
+func (r *running) credential(_ context.Context, username string) (string, []byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken {
+		return "", nil, errors.New("database is away")
+	}
+	branch, ok := map[string]string{"agent-gangnam": "gangnam", "agent-gangnam-2": "gangnam", "agent-hongdae": "hongdae"}[username]
+	if !ok || r.revoked[username] {
+		return "", nil, nil
+	}
+	hash := sha256.Sum256([]byte(username + "-demo"))
+	return branch, hash[:], nil
+}
+
+func (r *running) revokedOf(_ context.Context, usernames []string) (revoked []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range usernames {
+		if r.revoked[name] {
+			revoked = append(revoked, name)
+		}
+	}
+	return revoked, nil
+}
+
+func (r *running) agent(t *testing.T, branch string) *agenttest.Agent {
+	t.Helper()
+	return agenttest.Connect(t, agenttest.Config{Branch: branch, Dial: agenttest.TCP(r.addr)})
+}
+
+func (r *running) ask(t *testing.T, branch string) string {
+	t.Helper()
+	const id = "11111111-2222-4333-8444-555555555555"
+	if err := r.Send(branch, protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// wait looks again until ok reports true, for what no event tells.
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	if b.Online("gangnam") {
+		t.Fatal("online before anybody connected")
+	}
+	a := b.agent(t, "gangnam")
+	if h := receive(t, b.comings); h.branch != "gangnam" || !h.online {
+		t.Errorf("presence %+v", h)
+	}
+	if status, ok := receive(t, b.devices).message.(protocol.Status); !ok || status.State != protocol.Online {
+		t.Errorf("status %+v", status)
+	}
+	if !b.Online("gangnam") || b.Online("hongdae") {
+		t.Error("presence of the wrong branch")
+	}
+	id := b.ask(t, "gangnam")
+	h := receive(t, b.doors)
+	claim, ok := h.message.(protocol.Claim)
+	if !ok || h.branch != "gangnam" || claim.RequestID != id {
+		t.Errorf("got %+v", h)
+	}
+	a.Close()
+	if h := receive(t, b.comings); h.branch != "gangnam" || h.online {
+		t.Errorf("presence %+v", h)
+	}
+	if b.Online("gangnam") {
+		t.Error("online after the agent left")
+	}
+}
+
+func TestCommandsSayWhereTheirAnswerBelongs(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	const id = "11111111-2222-4333-8444-555555555555"
+	option := protocol.LeafID("gangnam", "main", "off")
+	b.agent(t, "gangnam")
+	receive(t, b.devices) // status
+	if err := b.Send("gangnam", protocol.ClimateCommand{RequestID: id, AirConditionerID: option}); err != nil {
+		t.Fatal(err)
+	}
+	// The agent answers to the Response Topic only.
+	h := receive(t, b.devices)
+	if m, ok := h.message.(protocol.ClimateResult); !ok || m.RequestID != id || m.AirConditionerID != option {
+		t.Errorf("got %+v", h)
+	}
+	p := properties("gangnam", protocol.SensorsRead{RequestID: id})
+	if p.ResponseTopic != "yeolda/v1/gangnam/sensors/readings" || string(p.CorrelationData) != id || p.MessageExpiryInterval != 7 {
+		t.Errorf("properties of a read: %+v", p)
+	}
+	if p := properties("gangnam", protocol.Ask{}); p.MessageExpiryInterval != 3 || p.ResponseTopic != "" {
+		t.Errorf("properties of an ask: %+v", p)
+	}
+}
+
+func TestRefusedConnections(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	status := func(branch string) *paho.WillMessage {
+		return &paho.WillMessage{Topic: protocol.Topic(branch, protocol.KindStatus), Payload: []byte("{}"), Retain: true}
+	}
+	for name, cfg := range map[string]agenttest.Config{
+		"wrong secret":          {Branch: "gangnam", Secret: "agent-hongdae-demo"},
+		"empty secret":          {Branch: "gangnam", Secret: "\x00"},
+		"unknown agent":         {Branch: "jamsil"},
+		"another's client id":   {Branch: "hongdae", ClientID: "agent-gangnam", Username: "agent-hongdae", Secret: "agent-hongdae-demo"},
+		"own client id of none": {Branch: "gangnam", ClientID: "somebody", Username: "agent-gangnam", Secret: "agent-gangnam-demo"},
+		"no user name": {Branch: "gangnam", Connect: func(c *paho.Connect) {
+			c.UsernameFlag, c.Username = false, ""
+		}},
+		"will of another branch": {Branch: "gangnam", Connect: func(c *paho.Connect) { c.WillMessage = status("hongdae") }},
+		"will that is a result": {Branch: "gangnam", Connect: func(c *paho.Connect) {
+			c.WillMessage.Topic = protocol.Topic("gangnam", protocol.KindDoorResult)
+		}},
+		"will for everyone": {Branch: "gangnam", Connect: func(c *paho.Connect) { c.WillMessage.Topic = "$SYS/broker/version" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Dial = agenttest.TCP(b.addr)
+			if _, err := agenttest.Try(t, cfg); err == nil {
+				t.Error("connected")
+			}
+			if b.Online(cfg.Branch) {
+				t.Error("counts as online")
+			}
+		})
+	}
+}
+
+func TestDatabaseAwayIsNotAWrongPassword(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	b.mu.Lock()
+	b.broken = true
+	b.mu.Unlock()
+	conn, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(connectPacket("agent-gangnam", "agent-gangnam", "agent-gangnam-demo", 5, 10)); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := conn.Read(make([]byte, 64)); n > 0 || err == nil {
+		t.Errorf("got %d bytes, want the connection closed without a CONNACK", n)
+	}
+}
+
+func TestRevokedAgentIsDisconnected(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	gangnam, hongdae := b.agent(t, "gangnam"), b.agent(t, "hongdae")
+	b.mu.Lock()
+	b.revoked["agent-gangnam"] = true
+	b.mu.Unlock()
+	if err := b.dropRevoked(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gangnam.Gone():
+	case <-time.After(5 * time.Second):
+		t.Fatal("still connected")
+	}
+	if reason := gangnam.Reason(); reason != 0x87 {
+		t.Errorf("reason %#x, want not authorized", reason)
+	}
+	if _, err := agenttest.Try(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(b.addr)}); err == nil {
+		t.Error("connected again")
+	}
+	id := b.ask(t, "hongdae")
+	hongdae.Until(t, "the ask", func() bool { return hongdae.Asked(id) > 0 })
+}
