@@ -1,0 +1,185 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Names of the commands and their options, as staff type them.
+const (
+	commandReservations = "예약"
+	commandRooms        = "룸상태"
+	commandUnlock       = "문열기"
+	commandReadings     = "온도"
+
+	optionBranch = "지점"
+	optionRoom   = "룸"
+)
+
+// Command is a command as Discord registers it.
+type Command struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Type        int             `json:"type"`
+	Options     []CommandOption `json:"options,omitempty"`
+	// Permissions "0" shows the command to administrators of the server until they open
+	// it to others. The real check is [Users].
+	Permissions string `json:"default_member_permissions"`
+	Contexts    []int  `json:"contexts"`
+}
+
+// CommandOption is an option of a command.
+type CommandOption struct {
+	Name         string `json:"name"`
+	Description  string `json:"description"`
+	Type         int    `json:"type"`
+	Required     bool   `json:"required"`
+	Autocomplete bool   `json:"autocomplete,omitempty"`
+	MinValue     *int   `json:"min_value,omitempty"`
+	MaxValue     *int   `json:"max_value,omitempty"`
+}
+
+const (
+	chatInput     = 1
+	stringOption  = 3
+	integerOption = 4
+	inGuild       = 0
+	maxRoom       = 9999
+)
+
+// Commands lists the commands of the bot, for [Client.Register].
+func Commands() []Command {
+	branch := CommandOption{Name: optionBranch, Description: "지점 코드", Type: stringOption, Required: true, Autocomplete: true}
+	first, last := 1, maxRoom
+	room := CommandOption{Name: optionRoom, Description: "룸 번호 (비우면 현관)", Type: integerOption, MinValue: &first, MaxValue: &last}
+	command := func(name, description string, options ...CommandOption) Command {
+		return Command{Name: name, Description: description, Type: chatInput, Options: options, Permissions: "0", Contexts: []int{inGuild}}
+	}
+	return []Command{
+		command(commandReservations, "오늘의 예약을 봅니다", branch),
+		command(commandRooms, "룸이 지금 비어 있는지 봅니다", branch),
+		command(commandUnlock, "현관 또는 룸의 문을 엽니다", branch, room),
+		command(commandReadings, "온도와 습도를 봅니다", branch),
+	}
+}
+
+// run carries out a command of a user who may give it in the branch, and returns the
+// answer's text.
+func (h *Handler) run(ctx context.Context, i interaction, branch string) (string, error) {
+	switch i.Data.Name {
+	case commandReservations:
+		list, err := h.Desk.Reservations(ctx, branch)
+		return reservationsText(branch, list), err
+	case commandRooms:
+		list, err := h.Desk.Rooms(ctx, branch)
+		return roomsText(branch, list), err
+	case commandReadings:
+		list, err := h.Desk.Readings(ctx, branch)
+		return readingsText(branch, list), err
+	case commandUnlock:
+		room, err := i.room()
+		if err != nil {
+			return "", err
+		}
+		opened, err := h.Desk.Unlock(ctx, UnlockRequest{
+			InteractionID: i.ID, By: "discord:" + i.userID(), Branch: branch, Room: room,
+		})
+		return unlockText(branch, room, opened), err
+	}
+	return "", Refusal("알 수 없는 명령입니다.")
+}
+
+// room is the room option, 0 if it is absent.
+func (i interaction) room() (int, error) {
+	for _, o := range i.Data.Options {
+		if o.Name != optionRoom {
+			continue
+		}
+		var n int
+		if err := json.Unmarshal(o.Value, &n); err != nil || n < 1 || n > maxRoom {
+			return 0, Refusal("룸 번호가 올바르지 않습니다.")
+		}
+		return n, nil
+	}
+	return 0, nil
+}
+
+func reservationsText(branch string, list []Reservation) string {
+	if len(list) == 0 {
+		return fmt.Sprintf("**%s** 오늘 예약이 없습니다.", branch)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** 오늘 예약 %d건", branch, len(list))
+	for _, r := range list {
+		fmt.Fprintf(&b, "\n`%s~%s` %d번 %s (%s)", r.Start.Format("15:04"), r.End.Format("15:04"), r.Room, plain(r.Name), r.Status)
+	}
+	return b.String()
+}
+
+func roomsText(branch string, list []Room) string {
+	if len(list) == 0 {
+		return fmt.Sprintf("**%s** 룸이 없습니다.", branch)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** 룸 상태", branch)
+	for _, r := range list {
+		state := "비어 있음"
+		switch {
+		case r.InUse:
+			state = "이용 중, " + r.Until.Format("15:04") + "까지"
+		case !r.Enabled:
+			state = "사용 안 함"
+		case !r.Until.IsZero():
+			state += ", 다음 예약 " + r.Until.Format("15:04")
+		}
+		fmt.Fprintf(&b, "\n%d번: %s", r.No, state)
+	}
+	return b.String()
+}
+
+func readingsText(branch string, list []Reading) string {
+	if len(list) == 0 {
+		return fmt.Sprintf("**%s** 측정값이 없습니다.", branch)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** 온도와 습도", branch)
+	for _, r := range list {
+		fmt.Fprintf(&b, "\n%s: %.1f°C, %.0f%%", plain(r.Location), r.Temperature, r.Humidity)
+	}
+	return b.String()
+}
+
+// unlockText never holds the failover PIN: what is written to Discord stays there.
+func unlockText(branch string, room int, opened bool) string {
+	door := "현관"
+	if room > 0 {
+		door = fmt.Sprintf("%d번 룸", room)
+	}
+	if opened {
+		return fmt.Sprintf("**%s** %s 문을 열었습니다.", branch, door)
+	}
+	return fmt.Sprintf("**%s** %s 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요.", branch, door)
+}
+
+// plain takes Discord's markup out of what a guest typed.
+func plain(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("`*_~|<>@#[]()\\", r)
+	}), " ")
+}
+
+// failureText is what the person who asked reads about an error.
+func failureText(err error) string {
+	var refusal Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return string(refusal)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "시간이 초과되었습니다. 결과를 확인할 수 없습니다."
+	}
+	return "일시적인 오류가 발생했습니다."
+}

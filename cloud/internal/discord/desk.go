@@ -1,0 +1,61 @@
+package discord
+
+import (
+	"context"
+	"time"
+)
+
+// Desk does what staff ask for. Users and branches have been checked against the
+// settings before it is called. An error is shown as a [Refusal] if it is one, else as a
+// failure without details.
+type Desk interface {
+	// Branches lists all branches.
+	Branches(ctx context.Context) ([]Branch, error)
+	// Reservations lists the branch's reservations of today.
+	Reservations(ctx context.Context, branch string) ([]Reservation, error)
+	// Rooms tells the state of each room now.
+	Rooms(ctx context.Context, branch string) ([]Room, error)
+	// Unlock opens a door and waits for the result, at most 7 seconds.
+	Unlock(ctx context.Context, r UnlockRequest) (opened bool, err error)
+	// Readings tells what the sensors measure.
+	Readings(ctx context.Context, branch string) ([]Reading, error)
+}
+
+// Refusal is an error whose text is for the person who asked, in Korean.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+// Branch is a branch by code and Korean name.
+type Branch struct{ Code, Name string }
+
+// Reservation is a line of today's list.
+type Reservation struct {
+	Room       int
+	Start, End time.Time // in the branch's zone, the real end
+	Name       string
+	Status     string // Korean
+}
+
+// Room is a room's state.
+type Room struct {
+	No      int
+	Enabled bool
+	InUse   bool
+	Until   time.Time // when in use, or the next start when free; zero if there is none
+}
+
+// UnlockRequest names a door.
+type UnlockRequest struct {
+	InteractionID string // the same for a repeated request
+	By            string // "discord:" and the user's id, for the audit log
+	Branch        string
+	Room          int // 0: the front doors
+}
+
+// Reading is one sensor.
+type Reading struct {
+	Location    string
+	Temperature float64 // degrees Celsius
+	Humidity    float64 // percent
+}

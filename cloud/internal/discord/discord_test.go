@@ -1,0 +1,528 @@
+package discord
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	seed = func() ed25519.PrivateKey {
+		b := make([]byte, ed25519.SeedSize)
+		for i := range b {
+			b[i] = byte(i)
+		}
+		return ed25519.NewKeyFromSeed(b)
+	}()
+	published = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
+	signedAt  = time.Unix(1700000000, 0)
+)
+
+// desk is a Desk with two branches that does what it is told.
+type desk struct {
+	delay  time.Duration
+	err    error
+	closed bool // doors do not open
+
+	mu      sync.Mutex
+	unlocks []UnlockRequest
+	called  int
+}
+
+func (d *desk) act(ctx context.Context) error {
+	d.mu.Lock()
+	d.called++
+	d.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d.delay):
+		return d.err
+	}
+}
+
+func (d *desk) Branches(ctx context.Context) ([]Branch, error) {
+	return []Branch{{"gangnam", "강남점"}, {"hongdae", "홍대점"}, {"jamsil", "잠실점"}}, d.act(ctx)
+}
+
+func (d *desk) Reservations(ctx context.Context, branch string) ([]Reservation, error) {
+	at := time.Date(2026, 11, 21, 15, 0, 0, 0, time.FixedZone("KST", 9*60*60))
+	if branch == "hongdae" {
+		return nil, d.act(ctx)
+	}
+	return []Reservation{
+		{2, at, at.Add(time.Hour), "홍길동", "결제 완료"},
+		{3, at.Add(time.Hour), at.Add(2 * time.Hour), "@everyone **<@1>**", "입금 대기"},
+	}, d.act(ctx)
+}
+
+func (d *desk) Rooms(ctx context.Context, _ string) ([]Room, error) {
+	at := time.Date(2026, 11, 21, 16, 0, 0, 0, time.FixedZone("KST", 9*60*60))
+	return []Room{{1, true, true, at}, {2, true, false, at}, {3, true, false, time.Time{}}, {4, false, false, at}}, d.act(ctx)
+}
+
+func (d *desk) Unlock(ctx context.Context, r UnlockRequest) (bool, error) {
+	d.mu.Lock()
+	d.unlocks = append(d.unlocks, r)
+	d.mu.Unlock()
+	return !d.closed, d.act(ctx)
+}
+
+func (d *desk) Readings(ctx context.Context, _ string) ([]Reading, error) {
+	return []Reading{{"로비", 23.46, 41.2}, {"1번 룸", -0.5, 100}}, d.act(ctx)
+}
+
+// platform is Discord's side: it records what is sent to it.
+type platform struct {
+	mu      sync.Mutex
+	calls   []string
+	answers []func() *http.Response
+}
+
+func (p *platform) RoundTrip(r *http.Request) (*http.Response, error) {
+	b, _ := io.ReadAll(r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, r.Method+" "+r.URL.String()+" "+r.Header.Get("Authorization")+" "+string(b))
+	if len(p.answers) > 0 {
+		next := p.answers[0]
+		p.answers = p.answers[1:]
+		return next(), nil
+	}
+	return reply(200, `{}`)(), nil
+}
+
+func reply(status int, body string) func() *http.Response {
+	return func() *http.Response {
+		return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}
+	}
+}
+
+func newHandler(d *desk, p *platform) *Handler {
+	return &Handler{
+		PublicKey: seed.Public().(ed25519.PublicKey),
+		Users:     Users{"1": {"*"}, "2": {"gangnam"}},
+		Desk:      d,
+		Client:    &Client{HTTP: &http.Client{Transport: p}},
+		Log:       slog.New(slog.DiscardHandler),
+		Now:       func() time.Time { return signedAt },
+	}
+}
+
+func signed(body string, at time.Time) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/discord/interactions", strings.NewReader(body))
+	timestamp := fmt.Sprint(at.Unix())
+	r.Header.Set("X-Signature-Timestamp", timestamp)
+	r.Header.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(seed, []byte(timestamp+body))))
+	return r
+}
+
+func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// content asks a command and returns the answer's kind and text.
+func content(t *testing.T, h *Handler, body string) (kind int, text string) {
+	t.Helper()
+	w := do(h, signed(body, signedAt))
+	if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s: %s", w.Code, w.Header().Get("Content-Type"), w.Body)
+	}
+	var answer struct {
+		Type int
+		Data struct {
+			Content         string
+			Flags           int
+			AllowedMentions struct{ Parse []string } `json:"allowed_mentions"`
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Data.Flags != ephemeral || answer.Data.AllowedMentions.Parse == nil || len(answer.Data.AllowedMentions.Parse) != 0 {
+		t.Errorf("everybody sees or is pinged by %s", w.Body)
+	}
+	return answer.Type, answer.Data.Content
+}
+
+func ask(user, command, branch, more string) string {
+	return fmt.Sprintf(`{"id":"i-%s-%s-%s","application_id":"app","token":"tok","type":2,"guild_id":"g","member":{"user":{"id":%q}},
+		"data":{"name":%q,"options":[{"name":"지점","type":3,"value":%q}%s]}}`, user, command, branch, user, command, branch, more)
+}
+
+func TestVector(t *testing.T) {
+	t.Parallel()
+	key, err := ParsePublicKey(published)
+	if err != nil || !key.Equal(seed.Public()) {
+		t.Fatalf("%x, %v", key, err)
+	}
+	h := http.Header{}
+	h.Set("X-Signature-Timestamp", "1700000000")
+	h.Set("X-Signature-Ed25519", "c1098e97d711377f30225d53d94b89d43537f92e5b3afaddc590781b1f9f9d4b2eeab335d370be3b9a090bc61a85b86448bc140dcd195f1569c2bff181257607")
+	if err := verify(key, h, []byte(`{"type":1}`), signedAt); err != nil {
+		t.Error(err)
+	}
+	if err := verify(key, h, []byte(`{"type":2}`), signedAt); err == nil {
+		t.Error("another body passed")
+	}
+	for _, s := range []string{"", "03a1", published + "00", strings.Repeat("zz", 32)} {
+		if _, err := ParsePublicKey(s); err == nil {
+			t.Errorf("%q was taken for a key", s)
+		}
+	}
+}
+
+func TestWrongSignaturesAreRefused(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	h := newHandler(d, &platform{})
+	body := ask("1", commandUnlock, "gangnam", "")
+	for name, change := range map[string]func(*http.Request){
+		"no signature":    func(r *http.Request) { r.Header.Del("X-Signature-Ed25519") },
+		"no timestamp":    func(r *http.Request) { r.Header.Del("X-Signature-Timestamp") },
+		"not hexadecimal": func(r *http.Request) { r.Header.Set("X-Signature-Ed25519", strings.Repeat("z", 128)) },
+		"short":           func(r *http.Request) { r.Header.Set("X-Signature-Ed25519", "c109") },
+		"long":            func(r *http.Request) { r.Header.Set("X-Signature-Ed25519", strings.Repeat("00", 65)) },
+		"zero":            func(r *http.Request) { r.Header.Set("X-Signature-Ed25519", strings.Repeat("00", 64)) },
+		"other timestamp": func(r *http.Request) { r.Header.Set("X-Signature-Timestamp", "1700000001") },
+		"other body":      func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(body + " ")) },
+		"other signer": func(r *http.Request) {
+			_, private, _ := ed25519.GenerateKey(nil)
+			r.Header.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(private, []byte("1700000000"+body))))
+		},
+		"too old":       func(r *http.Request) { *r = *signed(body, signedAt.Add(-maxAge-time.Second)) },
+		"of the future": func(r *http.Request) { *r = *signed(body, signedAt.Add(maxAge+time.Second)) },
+		"timestamp is text": func(r *http.Request) {
+			r.Header.Set("X-Signature-Timestamp", "now")
+			r.Header.Set("X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(seed, []byte("now"+body))))
+		},
+	} {
+		r := signed(body, signedAt)
+		change(r)
+		if w := do(h, r); w.Code != http.StatusUnauthorized || strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	for _, age := range []time.Duration{-maxAge, maxAge} {
+		if w := do(h, signed(`{"type":1}`, signedAt.Add(age))); w.Code != 200 {
+			t.Errorf("%v: %d", age, w.Code)
+		}
+	}
+	h.PublicKey = h.PublicKey[:31]
+	if w := do(h, signed(`{"type":1}`, signedAt)); w.Code != http.StatusUnauthorized {
+		t.Errorf("with half a key: %d", w.Code)
+	}
+	if d.called != 0 {
+		t.Errorf("the desk was asked %d times", d.called)
+	}
+}
+
+func TestPing(t *testing.T) {
+	t.Parallel()
+	w := do(newHandler(&desk{}, &platform{}), signed(`{"type":1}`, signedAt))
+	if w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"type":1}` || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	t.Parallel()
+	h := newHandler(&desk{}, &platform{})
+	for body, want := range map[string]int{
+		`{"type":3,"data":{"custom_id":"x"}}`: 400, `{"type":99}`: 400, `{}`: 400, `[]`: 400, `{"type":"1"}`: 400, ``: 400,
+		strings.Repeat(" ", maxBody+1): 413,
+	} {
+		if w := do(h, signed(body, signedAt)); w.Code != want {
+			t.Errorf("%.40q: %d, want %d", body, w.Code, want)
+		}
+	}
+	if w := do(h, httptest.NewRequest(http.MethodGet, "/discord/interactions", nil)); w.Code != 405 || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: %d", w.Code)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, body string
+		desk       *desk
+		want       string
+	}{
+		{"reservations", ask("2", commandReservations, "gangnam", ""), &desk{},
+			"**gangnam** 오늘 예약 2건\n`15:00~16:00` 2번 홍길동 (결제 완료)\n`16:00~17:00` 3번 everyone 1 (입금 대기)"},
+		{"no reservations", ask("1", commandReservations, "hongdae", ""), &desk{}, "**hongdae** 오늘 예약이 없습니다."},
+		{"rooms", ask("2", commandRooms, "gangnam", ""), &desk{},
+			"**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
+		{"readings", ask("2", commandReadings, "gangnam", ""), &desk{}, "**gangnam** 온도와 습도\n로비: 23.5°C, 41%\n1번 룸: -0.5°C, 100%"},
+		{"front doors", ask("2", commandUnlock, "gangnam", ""), &desk{}, "**gangnam** 현관 문을 열었습니다."},
+		{"room", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`), &desk{}, "**gangnam** 3번 룸 문을 열었습니다."},
+		{"stuck", ask("2", commandUnlock, "gangnam", ""), &desk{closed: true}, "**gangnam** 현관 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요."},
+		{"room that is no number", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":"x"}`), &desk{}, "룸 번호가 올바르지 않습니다."},
+		{"room 0", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":0}`), &desk{}, "룸 번호가 올바르지 않습니다."},
+		{"unknown command", ask("2", "폭파", "gangnam", ""), &desk{}, "알 수 없는 명령입니다."},
+		{"refused", ask("2", commandUnlock, "gangnam", ""), &desk{err: fmt.Errorf("unlock: %w", Refusal("룸을 찾을 수 없습니다."))}, "룸을 찾을 수 없습니다."},
+		{"broken", ask("2", commandUnlock, "gangnam", ""), &desk{err: errors.New("pq: password of yeolda")}, "일시적인 오류가 발생했습니다."},
+		{"direct message", strings.Replace(ask("2", commandRooms, "gangnam", ""), `"member":{"user":{"id":"2"}}`, `"user":{"id":"2"}`, 1), &desk{}, "**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHandler(tc.desk, &platform{})
+			if kind, text := content(t, h, tc.body); kind != channelMessage || text != tc.want {
+				t.Errorf("%d %q, want %q", kind, text, tc.want)
+			}
+			h.Wait()
+		})
+	}
+}
+
+func TestUnlockSaysWhoAsked(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	h := newHandler(d, &platform{})
+	content(t, h, ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`))
+	if want := (UnlockRequest{"i-2-문열기-gangnam", "discord:2", "gangnam", 3}); len(d.unlocks) != 1 || d.unlocks[0] != want {
+		t.Errorf("unlocked %+v", d.unlocks)
+	}
+	// Discord does not repeat interactions, so a repetition within the signature's life
+	// is somebody else's.
+	if _, text := content(t, h, ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`)); text != "이미 처리한 요청입니다." {
+		t.Errorf("again: %q", text)
+	}
+	if len(d.unlocks) != 1 {
+		t.Errorf("unlocked %d times", len(d.unlocks))
+	}
+	h.Wait()
+}
+
+func TestOnlyListedUsersInTheirBranches(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{commandReservations, commandRooms, commandUnlock, commandReadings} {
+		for _, body := range []string{
+			ask("2", command, "hongdae", ""), ask("2", command, "", ""), ask("2", command, "*", ""),
+			ask("3", command, "gangnam", ""), ask("", command, "gangnam", ""),
+			strings.Replace(ask("2", command, "gangnam", ""), `"member":{"user":{"id":"2"}},`, "", 1),
+			// a guild member counts, whatever user stands beside
+			strings.Replace(ask("3", command, "gangnam", ""), `"guild_id"`, `"user":{"id":"2"},"guild_id"`, 1),
+		} {
+			d := &desk{}
+			h := newHandler(d, &platform{})
+			if _, text := content(t, h, body); text != "이 명령을 사용할 권한이 없습니다." {
+				t.Errorf("%s: %q", body, text)
+			}
+			h.Wait()
+			if d.called != 0 {
+				t.Errorf("%s: the desk was asked", body)
+			}
+		}
+	}
+}
+
+func TestAutocomplete(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		user, typed string
+		want        []string
+	}{
+		{"1", "", []string{"gangnam", "hongdae", "jamsil"}}, {"1", "홍대", []string{"hongdae"}}, {"1", "GANG", []string{"gangnam"}},
+		{"2", "", []string{"gangnam"}}, {"2", "hong", nil}, {"3", "", nil},
+	} {
+		body := strings.Replace(ask(tc.user, commandRooms, tc.typed, ""), `"type":2`, `"type":4`, 1)
+		w := do(newHandler(&desk{}, &platform{}), signed(body, signedAt))
+		var answer struct {
+			Type int
+			Data struct{ Choices []choice }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range answer.Data.Choices {
+			got = append(got, c.Value)
+		}
+		if answer.Type != autocompleteResult || answer.Data.Choices == nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s %q: %s", tc.user, tc.typed, w.Body)
+		}
+	}
+}
+
+// What takes longer than Discord waits is answered by a follow-up.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		delay  time.Duration
+		kind   int
+		answer string
+	}{
+		{patience - time.Millisecond, channelMessage, ""},
+		{7 * time.Second, deferredMessage, "**gangnam** 현관 문을 열었습니다."},
+		{time.Minute, deferredMessage, "시간이 초과되었습니다. 결과를 확인할 수 없습니다."},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &platform{}
+			h := newHandler(&desk{delay: tc.delay}, p)
+			start := time.Now()
+			kind, _ := content(t, h, ask("2", commandUnlock, "gangnam", ""))
+			if took := time.Since(start); kind != tc.kind || took > patience {
+				t.Errorf("%v: kind %d after %v", tc.delay, kind, took)
+			}
+			h.Wait()
+			if tc.answer == "" {
+				if len(p.calls) != 0 {
+					t.Errorf("%v: followed up %q", tc.delay, p.calls)
+				}
+				return
+			}
+			want := `PATCH https://discord.com/api/v10/webhooks/app/tok/messages/@original  {"content":"` + tc.answer + `","allowed_mentions":{"parse":[]}}`
+			if len(p.calls) != 1 || p.calls[0] != want {
+				t.Errorf("%v: followed up %q\nwant %q", tc.delay, p.calls, want)
+			}
+		})
+	}
+}
+
+func TestClientRateLimit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		answers []func() *http.Response
+		calls   int
+		ok      bool
+	}{
+		{[]func() *http.Response{reply(429, `{"retry_after":1.5}`)}, 2, true},
+		{[]func() *http.Response{reply(429, `{"retry_after":1.5}`), reply(429, `{"retry_after":1.5}`)}, 2, false},
+		{[]func() *http.Response{reply(429, `{"retry_after":3600}`)}, 1, false},
+		{[]func() *http.Response{reply(429, `{"retry_after":1e300}`)}, 1, false},
+		{[]func() *http.Response{reply(429, `<html>`)}, 1, false},
+		{[]func() *http.Response{reply(404, `{"code":10015,"message":"Unknown Webhook"}`)}, 1, false},
+		{[]func() *http.Response{reply(500, ``)}, 1, false},
+		{[]func() *http.Response{reply(204, ``)}, 1, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &platform{answers: tc.answers}
+			start := time.Now()
+			err := (&Client{HTTP: &http.Client{Transport: p}}).Alert(context.Background(), "https://discord.com/api/webhooks/1/secret-token", "지점 오프라인")
+			if (err == nil) != tc.ok || len(p.calls) != tc.calls {
+				t.Errorf("%v after %d calls", err, len(p.calls))
+			}
+			if tc.calls == 2 && time.Since(start) < 1500*time.Millisecond {
+				t.Errorf("waited only %v", time.Since(start))
+			}
+			if err != nil && strings.Contains(err.Error(), "secret-token") {
+				t.Errorf("the error holds the token: %v", err)
+			}
+		})
+	}
+}
+
+func TestClientKeepsTokensOutOfErrors(t *testing.T) {
+	t.Parallel()
+	c := &Client{BaseURL: "http://127.0.0.1:1/"}
+	if err := c.EditOriginal(context.Background(), "app", "secret-token", "x"); err == nil || strings.Contains(err.Error(), "secret-token") {
+		t.Errorf("%v", err)
+	}
+	if err := c.Alert(context.Background(), "://secret-token", "x"); err == nil || strings.Contains(err.Error(), "secret-token") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	p := &platform{}
+	c := &Client{HTTP: &http.Client{Transport: p}}
+	if err := c.Register(context.Background(), "app", "guild", "bot-token", Commands()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(context.Background(), "app", "", "bot-token", Commands()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(p.calls[0], "PUT https://discord.com/api/v10/applications/app/guilds/guild/commands Bot bot-token [") ||
+		!strings.HasPrefix(p.calls[1], "PUT https://discord.com/api/v10/applications/app/commands Bot bot-token [") {
+		t.Errorf("sent %q", p.calls)
+	}
+	for _, command := range Commands() {
+		if n := len([]rune(command.Name)); n < 1 || n > 32 || len([]rune(command.Description)) > 100 || command.Permissions != "0" {
+			t.Errorf("Discord would refuse %+v", command)
+		}
+		for i, o := range command.Options {
+			if i > 0 && o.Required && !command.Options[i-1].Required {
+				t.Errorf("%s: required options come first", command.Name)
+			}
+		}
+	}
+}
+
+func TestParseUsers(t *testing.T) {
+	t.Parallel()
+	u, err := ParseUsers(map[string]string{"100": "*", "200": "gangnam, hongdae"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		id, branch string
+		want       bool
+	}{{"100", "jamsil", true}, {"200", "gangnam", true}, {"200", "hongdae", true}, {"200", "jamsil", false}, {"300", "gangnam", false}, {"", "gangnam", false}, {"100", "", false}} {
+		if u.allows(tc.id, tc.branch) != tc.want {
+			t.Errorf("%s in %s: %v", tc.id, tc.branch, !tc.want)
+		}
+	}
+	for _, setting := range []map[string]string{{"": "*"}, {"hong": "*"}, {"100": ""}, {"100": "gangnam,"}} {
+		if _, err := ParseUsers(setting); err == nil {
+			t.Errorf("took %v", setting)
+		}
+	}
+}
+
+func TestLongAnswersAreCut(t *testing.T) {
+	t.Parallel()
+	if m := say(strings.Repeat("가", 3000)); len([]rune(m.Content)) != maxContent || !strings.HasSuffix(m.Content, "…") {
+		t.Errorf("%d characters", len([]rune(m.Content)))
+	}
+}
+
+func TestLogsHoldNoToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := &platform{answers: []func() *http.Response{reply(404, `{}`)}}
+		h := newHandler(&desk{delay: 5 * time.Second}, p)
+		h.Log = slog.New(slog.NewTextHandler(&log, nil))
+		content(t, h, strings.Replace(ask("2", commandUnlock, "gangnam", ""), `"tok"`, `"secret-token"`, 1))
+		h.Wait()
+		if !strings.Contains(log.String(), "late answer") || strings.Contains(log.String(), "secret-token") {
+			t.Errorf("logged %s", log.String())
+		}
+	})
+}
+
+func FuzzInteraction(f *testing.F) {
+	for _, body := range []string{`{"type":1}`, ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`),
+		strings.Replace(ask("1", commandRooms, "h", ""), `"type":2`, `"type":4`, 1), `{"type":2,"data":{"options":[{"name":"지점","value":{}}]}}`} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		h := newHandler(&desk{}, &platform{})
+		if w := do(h, signed(body, signedAt)); w.Code != 200 && w.Code != 400 && w.Code != 413 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		h.Wait()
+	})
+}

@@ -1,0 +1,34 @@
+package discord
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Users says who may give commands in which branches: Discord user ids, each with
+// branch codes. The branch "*" is every branch. Nobody else may do anything.
+type Users map[string][]string
+
+// ParseUsers reads the setting: user id to branch codes with commas between them.
+func ParseUsers(setting map[string]string) (Users, error) {
+	users := Users{}
+	for id, list := range setting {
+		if id == "" || strings.ContainsFunc(id, func(r rune) bool { return r < '0' || r > '9' }) {
+			return nil, fmt.Errorf("discord: user id %q is not a number", id)
+		}
+		for branch := range strings.SplitSeq(list, ",") {
+			if branch = strings.TrimSpace(branch); branch == "" {
+				return nil, fmt.Errorf("discord: user %s has an empty branch", id)
+			}
+			users[id] = append(users[id], branch)
+		}
+	}
+	return users, nil
+}
+
+func (u Users) known(id string) bool { return id != "" && len(u[id]) > 0 }
+
+func (u Users) allows(id, branch string) bool {
+	return branch != "" && u.known(id) && (slices.Contains(u[id], branch) || slices.Contains(u[id], "*"))
+}
