@@ -102,12 +102,13 @@ func (b *Branch) Rig() *rig.Rig { return b.rig }
 // State is everything there is to see.
 func (b *Branch) State() rig.State {
 	s := b.rig.State()
-	p := b.presence()
+	p := b.Presence()
 	s.Branch, s.Online, s.Powered, s.Faults = b.cfg.Branch, p.Online, p.Powered, p.Faults
 	return s
 }
 
-func (b *Branch) presence() Presence {
+// Presence is what concerns the branch as a whole.
+func (b *Branch) Presence() Presence {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.presenceLocked()
@@ -133,6 +134,11 @@ func (b *Branch) SetFault(f fault.Fault) error {
 
 // ClearFaults switches all faults off and the power on.
 func (b *Branch) ClearFaults() { b.change(func(fault.List) fault.List { return nil }) }
+
+// ClearFault switches one fault off; one that is not on is none.
+func (b *Branch) ClearFault(kind fault.Kind, device string) {
+	b.change(func(l fault.List) fault.List { return l.Without(kind, device) })
+}
 
 func (b *Branch) change(edit func(fault.List) fault.List) {
 	b.editing.Lock()

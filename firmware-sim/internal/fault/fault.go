@@ -86,14 +86,17 @@ type List []Fault
 
 // With gives the list with f added, in place of an earlier fault of its kind
 // and device.
-func (l List) With(f Fault) List {
+func (l List) With(f Fault) List { return append(l.Without(f.Kind, f.Device), f) }
+
+// Without gives the list without the fault of exactly this kind and device.
+func (l List) Without(kind Kind, device string) List {
 	out := make(List, 0, len(l)+1)
-	for _, g := range l {
-		if g.Kind != f.Kind || g.Device != f.Device {
-			out = append(out, g)
+	for _, f := range l {
+		if f.Kind != kind || f.Device != device {
+			out = append(out, f)
 		}
 	}
-	return append(out, f)
+	return out
 }
 
 // At finds the fault of a kind that a device suffers from, "" standing for the

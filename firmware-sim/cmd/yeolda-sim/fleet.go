@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+)
+
+type fleetCommand struct {
+	connection
+	Agents        int           `default:"100" help:"How many branches, 1 to 9999."`
+	StartEvery    time.Duration `default:"5ms" help:"Time between the first connections of two agents."`
+	WriteBranches string        `placeholder:"FILE" help:"Write the file for 'yeolda branch apply -f' and end; - is standard output."`
+}
+
+// Run runs the fleet, or writes its branch file.
+func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
+	if c.WriteBranches != "" {
+		return c.write()
+	}
+	sites, err := site.Fleet(c.Agents)
+	if err != nil {
+		return err
+	}
+	p := program{
+		connection: c.connection, sites: sites, startEvery: c.StartEvery, log: log,
+		// A line from each of a thousand agents tells nothing.
+		agentLog: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+	return p.run(ctx)
+}
+
+func (c *fleetCommand) write() error {
+	text, err := site.BranchFile(c.Agents)
+	if err != nil {
+		return err
+	}
+	if c.WriteBranches == "-" {
+		_, err = os.Stdout.Write(text)
+	} else {
+		err = os.WriteFile(c.WriteBranches, text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("branch file: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// Command yeolda-sim brings simulated branches to life: the real agent on
+// simulated hardware, with a panel to watch it and to break things.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line.
+type cli struct {
+	Run     runCommand     `cmd:"" default:"withargs" help:"Run the demo branches, or those of a site file (default)."`
+	Fleet   fleetCommand   `cmd:"" help:"Run many small branches load-0001... for load tests."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	parsed := kong.Parse(&c, kong.Name("yeolda-sim"), kong.UsageOnError(),
+		kong.Description("Simulated branches running the real agent."), kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Vars{"grantKey": demoGrantKey()})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	slog.SetDefault(log)
+	parsed.FatalIfErrorf(parsed.Run(log))
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run() error {
+	fmt.Println("yeolda-sim", version())
+	return nil
+}
+
+// version is that of the module, or of the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return "devel"
+}

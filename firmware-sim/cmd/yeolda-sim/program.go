@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
+	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
+	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+)
+
+// connection is the settings that all commands share.
+type connection struct {
+	Addr      string   `env:"YEOLDA_SIM_ADDR" default:"127.0.0.1:8070" help:"Address of the panel."`
+	MQTTAddr  string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker."`
+	BrokerURL *url.URL `env:"YEOLDA_BROKER_URL" help:"External broker (mqtt:// or mqtts://), used in place of the embedded one."`
+	GrantKey  string   `env:"YEOLDA_GRANT_PUBLIC_KEY" default:"${grantKey}" help:"Public key that signs grants (Ed25519, base64)."`
+	ReadyFile string   `hidden:"" help:"Written with the panel's address once it listens."`
+}
+
+// Timeouts of the panel's server. There is no write limit: the WebSocket has
+// its own.
+const (
+	headerLimit   = 5 * time.Second
+	idleLimit     = time.Minute
+	shutdownLimit = 3 * time.Second
+)
+
+// demoGrantKey is the public half of the demo data's signing key. The service
+// derives the private half from the same phrase, and refuses it in production.
+func demoGrantKey() string {
+	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
+	public := ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)
+	return base64.StdEncoding.EncodeToString(public)
+}
+
+func (c *connection) grantKey() (ed25519.PublicKey, error) {
+	key, err := base64.StdEncoding.DecodeString(c.GrantKey)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("grant key is not an Ed25519 public key in base64")
+	}
+	return key, nil
+}
+
+// broker is where the agents connect.
+func (c *connection) broker() (*url.URL, error) {
+	if c.BrokerURL != nil && *c.BrokerURL != (url.URL{}) {
+		return c.BrokerURL, nil
+	}
+	host, port, err := net.SplitHostPort(c.MQTTAddr)
+	if err != nil {
+		return nil, fmt.Errorf("broker address: %w", err)
+	}
+	// What listens everywhere is reached at home.
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return &url.URL{Scheme: "mqtt", Host: net.JoinHostPort(host, port)}, nil
+}
+
+// program is a simulator that runs.
+type program struct {
+	connection
+	sites []site.Branch
+	// startEvery spreads the agents' first connections.
+	startEvery time.Duration
+	log        *slog.Logger
+	agentLog   *slog.Logger
+}
+
+// run serves the panel and runs the branches until ctx ends.
+func (p *program) run(ctx context.Context) error {
+	key, err := p.grantKey()
+	if err != nil {
+		return err
+	}
+	broker, err := p.broker()
+	if err != nil {
+		return err
+	}
+	feed := panel.NewFeed()
+	branches := make([]*branch.Branch, 0, len(p.sites))
+	for _, s := range p.sites {
+		b, err := branch.New(s.Plan, branch.Config{
+			Branch: s.Branch, Broker: broker, Password: s.Password, GrantKeys: []ed25519.PublicKey{key},
+			Version: "sim-" + version(), Logger: p.agentLog,
+			Changed: func(c branch.Change) { feed.Publish(s.Branch, c) },
+		})
+		if err != nil {
+			return err
+		}
+		branches = append(branches, b)
+	}
+	listener, err := net.Listen("tcp", p.Addr)
+	if err != nil {
+		return fmt.Errorf("panel: %w", err)
+	}
+	server := &http.Server{
+		Handler: panel.New(branches, feed).Handler(), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	address := listener.Addr().String()
+	if err := p.ready(address); err != nil {
+		listener.Close()
+		return err
+	}
+	p.log.Info("simulator runs", "panel", "http://"+address, "broker", broker.Redacted(), "branches", len(branches))
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("panel: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		feed.Close() // ends the WebSockets, which Shutdown does not know
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+		defer cancel()
+		if err := server.Shutdown(limit); err != nil {
+			return fmt.Errorf("panel: %w", err)
+		}
+		return nil
+	})
+	for i, b := range branches {
+		g.Go(func() error {
+			select {
+			case <-time.After(time.Duration(i) * p.startEvery):
+			case <-ctx.Done():
+				return nil
+			}
+			return b.Run(ctx)
+		})
+	}
+	err = g.Wait()
+	p.log.Info("simulator has stopped")
+	return err
+}
+
+// ready tells whoever started the program where the panel is. The file appears
+// whole or not at all.
+func (p *program) ready(address string) error {
+	if p.ReadyFile == "" {
+		return nil
+	}
+	text, err := json.Marshal(map[string]string{"http": address})
+	if err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	part := filepath.Join(filepath.Dir(p.ReadyFile), "."+filepath.Base(p.ReadyFile)+".part")
+	if err := os.WriteFile(part, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	if err := os.Rename(part, p.ReadyFile); err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package panel
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
+	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+)
+
+const (
+	// backlog is how many changes a slow reader may be behind before it is cut
+	// off; it then connects again and starts from a snapshot.
+	backlog = 1024
+	// A page that does not answer pings is gone.
+	pingInterval = 20 * time.Second
+	pongLimit    = 50 * time.Second
+	writeLimit   = 10 * time.Second
+	// shownActuations is how many past actuations a snapshot holds per branch.
+	shownActuations = 50
+)
+
+// Feed numbers the changes of all branches and hands them to the readers.
+type Feed struct {
+	mu      sync.Mutex
+	seq     uint64
+	readers map[*reader]struct{}
+	closed  bool
+}
+
+type reader struct {
+	branch string // empty: all
+	lines  chan []byte
+}
+
+// NewFeed makes a feed without readers.
+func NewFeed() *Feed { return &Feed{readers: make(map[*reader]struct{})} }
+
+// delta is one change on the wire; type names the field that is set.
+type delta struct {
+	Seq    uint64    `json:"seq"`
+	Type   string    `json:"type"`
+	At     time.Time `json:"at"`
+	Branch string    `json:"branch"`
+	branch.Change
+}
+
+// Publish hands a change on. It never blocks: a reader that is too far behind
+// is cut off.
+func (f *Feed) Publish(name string, c branch.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq++
+	var line []byte
+	for r := range f.readers {
+		if r.branch != "" && r.branch != name {
+			continue
+		}
+		if line == nil {
+			d := delta{Seq: f.seq, Type: typeOf(c), At: time.Now(), Branch: name, Change: c}
+			var err error
+			if line, err = json.Marshal(d); err != nil {
+				panic("panel: a change cannot be written: " + err.Error()) // plain structs always can
+			}
+		}
+		select {
+		case r.lines <- line:
+		default:
+			f.drop(r)
+		}
+	}
+}
+
+func typeOf(c branch.Change) string {
+	switch {
+	case c.Door != nil:
+		return "door"
+	case c.Actuation != nil:
+		return "actuation"
+	case c.AirConditioner != nil:
+		return "airConditioner"
+	case c.Sensor != nil:
+		return "sensor"
+	case c.Presence != nil:
+		return "presence"
+	}
+	return "message"
+}
+
+// subscribe starts a reader and gives the number of the last change it will
+// not hear of.
+func (f *Feed) subscribe(name string) (*reader, uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &reader{branch: name, lines: make(chan []byte, backlog)}
+	f.readers[r] = struct{}{}
+	if f.closed {
+		f.drop(r)
+	}
+	return r, f.seq
+}
+
+// drop cuts a reader off. mu is held.
+func (f *Feed) drop(r *reader) {
+	if _, reading := f.readers[r]; reading {
+		delete(f.readers, r)
+		close(r.lines)
+	}
+}
+
+func (f *Feed) unsubscribe(r *reader) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop(r)
+}
+
+// Close cuts every reader off, now and from now on.
+func (f *Feed) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for r := range f.readers {
+		f.drop(r)
+	}
+}
+
+// snapshot is the first message of a stream. Changes that follow may already be
+// in it: they carry whole rows, so that taking one twice does no harm.
+type snapshot struct {
+	Seq      uint64          `json:"seq"`
+	Type     string          `json:"type"`
+	At       time.Time       `json:"at"`
+	Branches []branchHistory `json:"branches"`
+}
+
+type branchHistory struct {
+	rig.State
+	Actuations []rig.Actuation `json:"actuations"` // the latest, oldest first
+}
+
+// upgrader refuses pages of other origins, which is gorilla's default.
+var upgrader = websocket.Upgrader{HandshakeTimeout: writeLimit}
+
+// stream sends a snapshot and then every change, of all branches or of the one
+// in ?branch=, until the reader goes or falls behind.
+func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("branch")
+	branches := p.branches
+	if name != "" {
+		b := p.byName[name]
+		if b == nil {
+			handle(func(http.ResponseWriter, *http.Request) (any, error) { return nil, errNoBranch })(w, r)
+			return
+		}
+		branches = []*branch.Branch{b}
+	}
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered
+	}
+	defer conn.Close()
+	reader, seq := p.feed.subscribe(name)
+	defer p.feed.unsubscribe(reader)
+
+	first := snapshot{Seq: seq, Type: "snapshot", At: time.Now()}
+	for _, b := range branches {
+		past := b.Rig().Actuations()
+		first.Branches = append(first.Branches, branchHistory{b.State(), past[max(0, len(past)-shownActuations):]})
+	}
+	conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	if err := conn.WriteJSON(first); err != nil {
+		return
+	}
+	go listen(conn)
+	send(conn, reader)
+}
+
+// listen takes pongs and closes; nothing else is expected of a page.
+func listen(conn *websocket.Conn) {
+	conn.SetReadLimit(512)
+	conn.SetReadDeadline(time.Now().Add(pongLimit))
+	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
+	for {
+		if _, _, err := conn.NextReader(); err != nil {
+			conn.Close() // ends send too
+			return
+		}
+	}
+}
+
+func send(conn *websocket.Conn, r *reader) {
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	for {
+		var err error
+		select {
+		case line, reading := <-r.lines:
+			conn.SetWriteDeadline(time.Now().Add(writeLimit))
+			if !reading {
+				_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "start again"))
+				return
+			}
+			err = conn.WriteMessage(websocket.TextMessage, line)
+		case <-ping.C:
+			conn.SetWriteDeadline(time.Now().Add(writeLimit))
+			err = conn.WriteMessage(websocket.PingMessage, nil)
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Every text of the page, in Korean and in English.
+
+const ko = {
+  simulator: "시뮬레이터", plan: "지점 도면", faults: "고장 스위치", clearAll: "모두 해제", add: "추가",
+  relays: "릴레이 파형", lastMinute: "최근 60초", log: "이벤트 기록", filterLog: "기록에서 찾기",
+  airConditioners: "에어컨 (적외선 수신)", sensors: "온습도 센서 (I²C)", connecting: "시뮬레이터에 연결하고 있어요…",
+  live: "실시간", reconnecting: "다시 연결하는 중", language: "English", close: "닫기",
+  online: "온라인", offline: "오프라인", poweredOff: "전원 꺼짐",
+  front: "현관", room: "룸", locked: "잠김", unlocked: "열림 신호", released: "걸쇠 풀림", stuckOpen: "문 열림",
+  openLeaf: "문 밀기", closeLeaf: "문 닫기", exit: "퇴실 버튼", keypad: "키패드", times: "회",
+  keypadRight: "맞는 번호예요. 5초 동안 열려요.", keypadWrong: "맞지 않는 번호예요.",
+  everyDevice: "모든 장치", frontDoors: "현관 전체",
+  stuck: "걸쇠 걸림", "relay-dead": "릴레이 고장", slow: "느린 걸쇠", "sensor-dead": "센서 무응답", "ir-dead": "적외선 고장",
+  "network-cut": "네트워크 단절", "network-lag": "네트워크 지연", duplicate: "중복 전달", "power-off": "전원 차단",
+  powerOn: "운전 중", powerOffUnit: "꺼짐", never: "아직 받은 신호 없음", noise: "해독할 수 없는 신호", raw: "코드표 일치",
+  cool: "냉방", heat: "난방", dry: "제습", fan: "송풍", auto: "자동",
+  lowest: "최약", low: "약풍", mid: "중풍", high: "강풍", max: "최강", wind: "바람", swing: "회전", still: "고정",
+  frames: "받은 신호", temperature: "온도", humidity: "습도", held: "값 고정", drifting: "자연 변화",
+  energized: "릴레이 켜짐", energizedFor: "릴레이 꺼짐", noRequest: "요청 없음", leafOpened: "문이 열림", leafClosed: "문이 닫힘",
+  exitPressed: "퇴실 버튼 눌림", heard: "적외선 수신", faultsNow: "고장", noFaults: "고장 없음", failed: "실패",
+};
+
+const en = {
+  simulator: "Simulator", plan: "Floor plan", faults: "Fault switches", clearAll: "Clear all", add: "Add",
+  relays: "Relay lines", lastMinute: "last 60 s", log: "Event log", filterLog: "Find in the log",
+  airConditioners: "Air conditioners (infrared)", sensors: "Thermo-hygrometers (I²C)", connecting: "Connecting to the simulator…",
+  live: "Live", reconnecting: "Reconnecting", language: "한국어", close: "Close",
+  online: "online", offline: "offline", poweredOff: "no power",
+  front: "Front", room: "Room", locked: "Locked", unlocked: "Unlocking", released: "Bolt back", stuckOpen: "Door open",
+  openLeaf: "Push door", closeLeaf: "Close door", exit: "Exit button", keypad: "Keypad", times: "×",
+  keypadRight: "Right number. Open for 5 seconds.", keypadWrong: "Wrong number.",
+  everyDevice: "every device", frontDoors: "all front doors",
+  stuck: "stuck bolt", "relay-dead": "dead relay", slow: "slow bolt", "sensor-dead": "dead sensor", "ir-dead": "dead infrared",
+  "network-cut": "Network cut", "network-lag": "Network lag", duplicate: "Duplicates", "power-off": "Power off",
+  powerOn: "Running", powerOffUnit: "Off", never: "No signal yet", noise: "Noise", raw: "matched code set",
+  cool: "Cool", heat: "Heat", dry: "Dry", fan: "Fan", auto: "Auto",
+  lowest: "lowest", low: "low", mid: "mid", high: "high", max: "max", wind: "fan", swing: "swing", still: "still",
+  frames: "signals", temperature: "Temperature", humidity: "Humidity", held: "held", drifting: "drifting",
+  energized: "relay on", energizedFor: "relay off", noRequest: "no request", leafOpened: "door opened", leafClosed: "door closed",
+  exitPressed: "exit pressed", heard: "infrared", faultsNow: "faults", noFaults: "no faults", failed: "failed",
+};
+
+const stored = (() => { try { return localStorage.getItem("language"); } catch { return null; } })();
+let language = stored === "en" || stored === "ko" ? stored : (navigator.language.startsWith("ko") ? "ko" : "en");
+
+/** The text of a key; the key itself where there is none, as for a protocol's name. */
+export const word = key => (language === "ko" ? ko : en)[key] ?? key;
+
+/** room_3 as people call it. */
+export function deviceName(device) {
+  const [kind, number] = device.split("_");
+  if (kind !== "front" && kind !== "room" || number === undefined) return device;
+  if (language === "en") return `${word(kind)} ${number}`;
+  return kind === "front" ? `현관 ${number}` : `${number}번 룸`;
+}
+
+/** Changes the language and writes it into everything that has a data-word. */
+export function toggleLanguage() {
+  language = language === "ko" ? "en" : "ko";
+  try { localStorage.setItem("language", language); } catch { /* private mode */ }
+  applyWords();
+}
+
+export function applyWords() {
+  document.documentElement.lang = language;
+  for (const el of document.querySelectorAll("[data-word]")) el.textContent = word(el.dataset.word);
+}

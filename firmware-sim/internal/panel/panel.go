@@ -1,0 +1,270 @@
+// Package panel is what a person, or a test, has in hand of the simulated
+// branches: the JSON of contracts.md 5, a WebSocket with every change, and a
+// page that draws it.
+//
+//	GET                 /sim/branches
+//	GET                 /sim/branches/{branch}
+//	GET                 /sim/branches/{branch}/actuations
+//	GET PUT DELETE      /sim/branches/{branch}/faults    DELETE: all, or the one of ?kind=&device=
+//	POST                /sim/branches/{branch}/doors/{device}/contact  {open}
+//	POST                /sim/branches/{branch}/doors/{device}/exit
+//	POST                /sim/branches/{branch}/doors/{device}/keypad   {pin}
+//	POST                /sim/branches/{branch}/sensors/{location}      {thermometer?, hygrometer?, held?}
+//	GET                 /sim/ws[?branch=...]
+//
+// Errors are JSON {"error": "..."}.
+package panel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+)
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 4 << 10
+
+// Panel serves the branches it was made with.
+type Panel struct {
+	branches []*branch.Branch
+	byName   map[string]*branch.Branch
+	feed     *Feed
+}
+
+// New makes a panel. feed must be what the branches tell their changes to.
+func New(branches []*branch.Branch, feed *Feed) *Panel {
+	p := &Panel{branches: branches, byName: make(map[string]*branch.Branch), feed: feed}
+	for _, b := range branches {
+		p.byName[b.Name()] = b
+	}
+	return p
+}
+
+// Handler serves everything there is.
+func (p *Panel) Handler() http.Handler {
+	r := chi.NewRouter()
+	r.NotFound(handle(func(http.ResponseWriter, *http.Request) (any, error) { return nil, errNotFound }))
+	r.MethodNotAllowed(handle(func(http.ResponseWriter, *http.Request) (any, error) { return nil, errMethod }))
+	page(r)
+	r.Get("/sim/ws", p.stream)
+	r.Get("/sim/branches", handle(p.list))
+	r.Route("/sim/branches/{branch}", func(r chi.Router) {
+		r.Get("/", handle(p.state))
+		r.Get("/actuations", handle(p.actuations))
+		r.Get("/faults", handle(p.faults))
+		r.Put("/faults", handle(p.setFault))
+		r.Delete("/faults", handle(p.clearFaults))
+		r.Post("/doors/{device}/contact", handle(p.contact))
+		r.Post("/doors/{device}/exit", handle(p.exit))
+		r.Post("/doors/{device}/keypad", handle(p.keypad))
+		r.Post("/sensors/{location}", handle(p.air))
+	})
+	// Another site's page must not open doors, not even simulated ones.
+	return http.NewCrossOriginProtection().Handler(r)
+}
+
+// The errors of the panel itself.
+var (
+	errNotFound = errors.New("no such path")
+	errNoBranch = errors.New("no such branch")
+	errMethod   = errors.New("method not allowed here")
+	errBody     = errors.New("bad body")
+)
+
+// handle answers with the value as JSON, or with the error.
+func handle(f func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(w, r)
+		status := http.StatusOK
+		if err != nil {
+			status, v = statusOf(err), map[string]string{"error": err.Error()}
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		// A client that has gone away is no news.
+		_ = json.NewEncoder(w).Encode(v)
+	}
+}
+
+func statusOf(err error) int {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errNotFound), errors.Is(err, errNoBranch), errors.Is(err, rig.ErrNoDevice):
+		return http.StatusNotFound
+	case errors.Is(err, errMethod):
+		return http.StatusMethodNotAllowed
+	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, rig.ErrValue):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// read decodes a body that holds one JSON object without fields unknown here.
+func read(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", errBody, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: more than one value", errBody)
+	}
+	return nil
+}
+
+func (p *Panel) branch(r *http.Request) (*branch.Branch, error) {
+	name := param(r, "branch")
+	if b := p.byName[name]; b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("%w: %q", errNoBranch, name)
+}
+
+// param is a segment of the path, decoded: locations are Korean.
+func param(r *http.Request, name string) string {
+	value := chi.URLParam(r, name)
+	if decoded, err := url.PathUnescape(value); err == nil {
+		return decoded
+	}
+	return value
+}
+
+func (p *Panel) list(http.ResponseWriter, *http.Request) (any, error) {
+	type row struct {
+		Branch  string     `json:"branch"`
+		Online  bool       `json:"online"`
+		Powered bool       `json:"powered"`
+		Faults  fault.List `json:"faults"`
+	}
+	rows := make([]row, 0, len(p.branches))
+	for _, b := range p.branches {
+		presence := b.Presence()
+		rows = append(rows, row{b.Name(), presence.Online, presence.Powered, presence.Faults})
+	}
+	return map[string]any{"branches": rows}, nil
+}
+
+func (p *Panel) state(_ http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.State(), nil
+}
+
+func (p *Panel) actuations(_ http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"actuations": b.Rig().Actuations()}, nil
+}
+
+func (p *Panel) faults(_ http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"faults": b.Presence().Faults}, nil
+}
+
+func (p *Panel) setFault(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	var f fault.Fault
+	if err := read(w, r, &f); err != nil {
+		return nil, err
+	}
+	if err := b.SetFault(f); err != nil {
+		return nil, err
+	}
+	return p.faults(w, r)
+}
+
+func (p *Panel) clearFaults(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	query := r.URL.Query()
+	if kind := query.Get("kind"); kind != "" {
+		b.ClearFault(fault.Kind(kind), query.Get("device"))
+	} else {
+		b.ClearFaults()
+	}
+	return p.faults(w, r)
+}
+
+func (p *Panel) contact(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Open *bool `json:"open"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return nil, err
+	}
+	if body.Open == nil {
+		return nil, fmt.Errorf("%w: open is missing", errBody)
+	}
+	return b.Rig().OpenLeaf(param(r, "device"), *body.Open)
+}
+
+func (p *Panel) exit(_ http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.Rig().PressExit(param(r, "device"))
+}
+
+func (p *Panel) keypad(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		PIN string `json:"pin"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return nil, err
+	}
+	opened, err := b.Rig().EnterPIN(param(r, "device"), body.PIN)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]bool{"opened": opened}, nil
+}
+
+func (p *Panel) air(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Thermometer *float64 `json:"thermometer"`
+		Hygrometer  *float64 `json:"hygrometer"`
+		Held        *bool    `json:"held"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return nil, err
+	}
+	hold := body.Held == nil || *body.Held
+	return b.Rig().SetAir(param(r, "location"), body.Thermometer, body.Hygrometer, hold)
+}

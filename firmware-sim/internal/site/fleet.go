@@ -1,0 +1,31 @@
+package site
+
+import (
+	"fmt"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+)
+
+// MaxFleet is how many branches the names of a fleet have room for.
+const MaxFleet = 9999
+
+// FleetRooms is how many rooms a branch of a fleet has.
+const FleetRooms = 2
+
+// Fleet makes n branches load-0001 to load-<n>, each with one front door and
+// two rooms.
+func Fleet(n int) ([]Branch, error) {
+	if n < 1 || n > MaxFleet {
+		return nil, fmt.Errorf("fleet: %d branches, want 1 to %d", n, MaxFleet)
+	}
+	branches := make([]Branch, n)
+	for i := range branches {
+		name := fmt.Sprintf("load-%04d", i+1)
+		doors := []rig.DoorPlan{{Device: "front_1"}}
+		for room := range FleetRooms {
+			doors = append(doors, rig.DoorPlan{Device: fmt.Sprintf("room_%d", room+1)})
+		}
+		branches[i] = Branch{Branch: name, Password: DemoPassword(name), Plan: rig.Plan{Doors: doors}}
+	}
+	return branches, nil
+}

@@ -1,0 +1,107 @@
+package site_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+)
+
+// TestDemoIsTheDeployedFile holds the built-in copy against the file people
+// edit.
+func TestDemoIsTheDeployedFile(t *testing.T) {
+	t.Parallel()
+	deployed, err := os.ReadFile("../../../deploy/demo/sim.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(deployed) != string(site.Demo) {
+		t.Error("firmware-sim/internal/site/demo.yaml is not deploy/demo/sim.yaml; copy it over")
+	}
+}
+
+func TestDemoBranches(t *testing.T) {
+	t.Parallel()
+	branches, err := site.Parse(site.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range branches {
+		line := b.Branch + " " + b.Password
+		for _, d := range b.Plan.Doors {
+			line += " " + d.Device
+		}
+		for _, s := range b.Plan.Sensors {
+			line += " " + s.Location
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"gangnam agent-gangnam-demo front_1 front_2 room_1 room_2 room_3 room_4 room_5 room_6 로비 1번 룸 2번 룸 3번 룸 4번 룸",
+		"hongdae agent-hongdae-demo front_1 room_1 room_2 room_3 로비",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("demo branches:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"nothing":        ``,
+		"no branches":    `branches: []`,
+		"bad code":       `branches: [{branch: "Gang/nam"}]`,
+		"twice":          `branches: [{branch: a}, {branch: a}]`,
+		"unknown field":  `branches: [{branch: a, dores: [front_1]}]`,
+		"unknown remote": `branches: [{branch: a, airConditioners: [{name: x, remote: winia}]}]`,
+		"PIN of no door": `branches: [{branch: a, doors: [front_1], pins: {front_2: "1234"}}]`,
+	} {
+		if _, err := site.Parse([]byte(text)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestLGCodes(t *testing.T) {
+	t.Parallel()
+	set, err := site.LGCodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := 0
+	for path, code := range set.Leaves() {
+		leaves++
+		for _, signal := range code {
+			var total uint32
+			for _, d := range signal.Durations {
+				total += d
+			}
+			// What a kernel transmitter takes in one write (hardware.md 2.1).
+			if len(signal.Durations)%2 == 0 || total > 500_000 {
+				t.Errorf("%v: %d durations of %d µs cannot be sent", path, len(signal.Durations), total)
+			}
+		}
+	}
+	if want := 1 + (3*13+2)*4*2; leaves != want {
+		t.Errorf("%d leaves, want %d", leaves, want)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	fleet, err := site.Fleet(12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, last := fleet[0].Branch, fleet[11].Branch; first != "load-0001" || last != "load-0012" {
+		t.Errorf("fleet from %s to %s", first, last)
+	}
+	for _, n := range []int{0, site.MaxFleet + 1} {
+		if _, err := site.Fleet(n); err == nil {
+			t.Errorf("a fleet of %d was made", n)
+		}
+	}
+}
