@@ -46,6 +46,12 @@ func HashPassword(password string) string {
 // wrong password.
 var strangerHash = HashPassword("nobody has this password")
 
+// VerifyPassword reports whether a password is the one of a stored hash.
+func VerifyPassword(ctx context.Context, password, phc string) (bool, error) {
+	ok, _, err := verifyPassword(ctx, password, phc)
+	return ok, err
+}
+
 // verifyPassword reports whether a password is the one of a PHC string, and whether its hash has other
 // parameters than new ones get.
 func verifyPassword(ctx context.Context, password, phc string) (ok, outdated bool, err error) {

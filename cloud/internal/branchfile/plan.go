@@ -1,0 +1,385 @@
+package branchfile
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// pinPurpose is what PINs are sealed for.
+const pinPurpose = "door-pin"
+
+// Plan is the difference between the database and a file.
+type Plan struct{ Changes []Change }
+
+// A Change is one line of a plan.
+type Change struct {
+	Sign string // "+" is made, "~" is changed, "-" is switched off
+	Text string // what; never a secret
+
+	do func(*postgres.BranchBatch) error
+}
+
+// String writes the plan, a line for each change.
+func (p Plan) String() string {
+	if len(p.Changes) == 0 {
+		return "no changes\n"
+	}
+	var b strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&b, "%s %s\n", c.Sign, c.Text)
+	}
+	return b.String()
+}
+
+// planner compares a file with the database.
+type planner struct {
+	name string // of the file, for problems
+	file File
+	keys *seal.Keyring
+
+	branches       map[string]postgres.BranchState
+	agents         map[string]postgres.AgentState
+	administrators map[string]postgres.Administrator
+	upcoming       map[booking.RoomID]int
+
+	changes  []Change
+	problems Problems
+}
+
+// MakePlan returns what has to change to bring the database in line with a file. name is the file's, for
+// [Problems]: rooms that cannot be left out because they have reservations to come.
+func MakePlan(ctx context.Context, q postgres.Querier, keys *seal.Keyring, name string, file File, now time.Time) (Plan, error) {
+	p := &planner{name: name, file: file, keys: keys}
+	if err := p.read(ctx, q, now); err != nil {
+		return Plan{}, fmt.Errorf("read branches: %w", err)
+	}
+	for _, b := range file.Branches {
+		if err := p.branch(b); err != nil {
+			return Plan{}, err
+		}
+	}
+	for _, a := range file.Administrators {
+		if err := p.administrator(ctx, a); err != nil {
+			return Plan{}, err
+		}
+	}
+	if len(p.problems) > 0 {
+		return Plan{}, p.problems
+	}
+	return Plan{p.changes}, nil
+}
+
+func (p *planner) read(ctx context.Context, q postgres.Querier, now time.Time) (err error) {
+	var codes, usernames []string
+	for _, b := range p.file.Branches {
+		codes = append(codes, b.Code)
+		for _, a := range b.Agents {
+			usernames = append(usernames, a.Username)
+		}
+	}
+	if p.branches, err = postgres.BranchStates(ctx, q, codes); err != nil {
+		return err
+	}
+	if p.agents, err = postgres.AgentStates(ctx, q, usernames); err != nil {
+		return err
+	}
+	all, err := postgres.Administrators(ctx, q)
+	if err != nil {
+		return err
+	}
+	p.administrators = map[string]postgres.Administrator{}
+	for _, a := range all {
+		p.administrators[a.LoginID] = a
+	}
+	p.upcoming, err = postgres.UpcomingReservations(ctx, q, p.leftOut(), now)
+	return err
+}
+
+// leftOut returns the rooms in the database that the file does not name though it names their branch.
+func (p *planner) leftOut() []booking.RoomID {
+	var rooms []booking.RoomID
+	for _, b := range p.file.Branches {
+		for _, room := range p.branches[b.Code].Rooms {
+			if !b.hasRoom(room.No) {
+				rooms = append(rooms, room.ID)
+			}
+		}
+	}
+	return rooms
+}
+
+func (b Branch) hasRoom(no int) bool {
+	return slices.ContainsFunc(b.Rooms, func(r Room) bool { return r.No == no })
+}
+
+func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, format string, args ...any) {
+	p.changes = append(p.changes, Change{sign, fmt.Sprintf(format, args...), do})
+}
+
+func (p *planner) branch(b Branch) error {
+	old, exists := p.branches[b.Code]
+	put := func(batch *postgres.BranchBatch) error { return batch.PutBranch(b.Branch, p.file.Demo) }
+	if exists {
+		for _, difference := range differences(branchFacts(old.Branch, old.Demo), branchFacts(b.Branch, p.file.Demo)) {
+			p.change("~", put, "branch %s: %s", b.Code, difference)
+		}
+	} else {
+		p.change("+", put, "branch %s: %s", b.Code, describe(branchFacts(b.Branch, p.file.Demo)))
+	}
+	for _, room := range b.Rooms {
+		p.room(b, old.Branch, room)
+	}
+	for _, room := range old.Rooms {
+		if !b.hasRoom(room.No) {
+			p.leaveOut(b, room)
+		}
+	}
+	for _, device := range b.devices() {
+		if err := p.pin(b, old, device); err != nil {
+			return err
+		}
+	}
+	for _, a := range b.Agents {
+		p.agent(b, a)
+	}
+	return nil
+}
+
+func (p *planner) room(b Branch, branch booking.Branch, room Room) {
+	old, exists := branch.Room(room.No)
+	if exists && !room.SaysEnabled {
+		room.Enabled = old.Enabled
+	}
+	put := func(batch *postgres.BranchBatch) error {
+		batch.PutRoom(b.Code, room.Room)
+		return nil
+	}
+	if !exists {
+		p.change("+", put, "room %s/%d: %s", b.Code, room.No, describe(roomFacts(room.Room)))
+		return
+	}
+	for _, difference := range differences(roomFacts(old), roomFacts(room.Room)) {
+		p.change("~", put, "room %s/%d: %s", b.Code, room.No, difference)
+	}
+}
+
+// leaveOut switches off a room that the file does not name any more. It is not deleted: past reservations
+// refer to it.
+func (p *planner) leaveOut(b Branch, room booking.Room) {
+	if n := p.upcoming[room.ID]; n > 0 {
+		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
+			"branch %s leaves room %d out, which has %d reservations to come; expected it to stay until they are over, moved or cancelled",
+			b.Code, room.No, n)})
+		return
+	}
+	if room.Enabled {
+		p.change("-", func(batch *postgres.BranchBatch) error {
+			batch.DisableRoom(room.ID)
+			return nil
+		}, "room %s/%d: disabled, not in the file", b.Code, room.No)
+	}
+}
+
+// devices returns what has a PIN: all front doors together, and each room.
+func (b Branch) devices() []string {
+	devices := []string{string(protocol.DoorFront)}
+	for _, room := range b.Rooms {
+		devices = append(devices, protocol.DoorRoom.Device(fmt.Sprint(room.No)))
+	}
+	return devices
+}
+
+func (p *planner) pin(b Branch, old postgres.BranchState, device string) error {
+	pin, given := b.PINs[device]
+	sealed, exists := old.PINs[device]
+	put := func(batch *postgres.BranchBatch) error {
+		if !given {
+			var err error
+			if pin, err = newPIN(); err != nil {
+				return err
+			}
+		}
+		batch.PutPIN(b.Code, device, p.keys.Seal(pinPurpose, []byte(pin)))
+		return nil
+	}
+	switch {
+	case !exists && given:
+		p.change("+", put, "pin %s/%s: from the file", b.Code, device)
+	case !exists:
+		p.change("+", put, "pin %s/%s: made up", b.Code, device)
+	case given:
+		// One that does not open is of a lost key, and the file cures it.
+		plain, err := p.keys.Open(pinPurpose, sealed)
+		if err != nil || subtle.ConstantTimeCompare(plain, []byte(pin)) != 1 {
+			p.change("~", put, "pin %s/%s: from the file", b.Code, device)
+		}
+	}
+	return nil
+}
+
+// newPIN returns six random digits.
+func newPIN() (string, error) {
+	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%06d", n), nil
+}
+
+// agent plans the credential of a demo agent. One that has got a secret of its own, or was revoked, is left alone.
+func (p *planner) agent(b Branch, a Agent) {
+	hash := sha256.Sum256([]byte(a.Secret))
+	put := func(batch *postgres.BranchBatch) error {
+		batch.PutDemoAgent(b.Code, a.Username, hash[:])
+		return nil
+	}
+	old, exists := p.agents[a.Username]
+	switch {
+	case !exists:
+		p.change("+", put, "agent %s: demo secret", a.Username)
+	case old.Demo && !old.Revoked && subtle.ConstantTimeCompare(old.SecretHash, hash[:]) != 1:
+		p.change("~", put, "agent %s: demo secret", a.Username)
+	}
+}
+
+// administrator plans a demo administrator. One that has got a password of its own, or was disabled, is left alone.
+func (p *planner) administrator(ctx context.Context, a Administrator) error {
+	put := func(batch *postgres.BranchBatch) error {
+		batch.PutDemoAdministrator(postgres.Administrator{
+			LoginID: a.LoginID, PasswordHash: account.HashPassword(a.Password), Role: string(a.Role), Branches: notNil(a.Branches),
+		})
+		return nil
+	}
+	rights := func(role string, branches []string) string {
+		if account.Role(role) == account.HQ {
+			return "hq, every branch"
+		}
+		return role + " of " + strings.Join(slices.Sorted(slices.Values(branches)), ", ")
+	}
+	old, exists := p.administrators[a.LoginID]
+	if !exists {
+		p.change("+", put, "administrator %s: %s, demo password", a.LoginID, rights(string(a.Role), a.Branches))
+		return nil
+	}
+	if !old.Demo || !old.DisabledAt.IsZero() {
+		return nil
+	}
+	if was, shall := rights(old.Role, old.Branches), rights(string(a.Role), a.Branches); was != shall {
+		p.change("~", put, "administrator %s: %s → %s", a.LoginID, was, shall)
+	}
+	same, err := account.VerifyPassword(ctx, a.Password, old.PasswordHash)
+	if err != nil {
+		return fmt.Errorf("administrator %s: %w", a.LoginID, err)
+	}
+	if !same {
+		p.change("~", put, "administrator %s: demo password", a.LoginID)
+	}
+	return nil
+}
+
+func notNil(list []string) []string { return append([]string{}, list...) }
+
+// A fact is one property of a branch or room as a person reads it. Equal texts mean equal values.
+type fact struct{ name, text string }
+
+func branchFacts(b booking.Branch, demo bool) []fact {
+	facts := []fact{
+		{"name", fmt.Sprintf("%q", b.NameKo)},
+		{"English name", fmt.Sprintf("%q", b.NameEn)},
+		{"address", fmt.Sprintf("%q", b.Address)},
+		{"phone", fmt.Sprintf("%q", b.Phone)},
+		{"time zone", b.Zone.String()},
+		{"horizon", fmt.Sprintf("%d days", b.Horizon/(24*time.Hour))},
+		{"front doors", strings.Join(b.FrontDoors, " ")},
+		{"hours", formatWeek(b.Schedule.Week, formatOpen)},
+		{"breaks", formatWeek(b.Schedule.Week, formatBreaks)},
+		{"closures", formatClosures(b.Schedule.Closures)},
+		{"holidays", formatHolidays(b.Schedule)},
+	}
+	if demo {
+		return append(facts, fact{"demo", "yes"})
+	}
+	return append(facts, fact{"demo", "no"})
+}
+
+func roomFacts(r booking.Room) []fact {
+	tier := func(won *int) string {
+		if won == nil {
+			return "-"
+		}
+		return fmt.Sprint(*won)
+	}
+	facts := []fact{
+		{"machine", fmt.Sprintf("%q", r.Machine)},
+		{"grade", cmp.Or(string(r.Grade), "none")},
+		{"price", tier(r.Price.Min10) + "/" + tier(r.Price.Min30) + "/" + tier(r.Price.Min60)},
+	}
+	if r.Enabled {
+		return append(facts, fact{"state", "enabled"})
+	}
+	return append(facts, fact{"state", "disabled"})
+}
+
+func differences(old, shall []fact) []string {
+	var list []string
+	for i, f := range shall {
+		if old[i].text != f.text {
+			list = append(list, fmt.Sprintf("%s %s → %s", f.name, old[i].text, f.text))
+		}
+	}
+	return list
+}
+
+func describe(facts []fact) string {
+	texts := make([]string, len(facts))
+	for i, f := range facts {
+		texts[i] = f.name + " " + f.text
+	}
+	return strings.Join(texts, ", ")
+}
+
+func formatClosures(closures []booking.Closure) string {
+	if len(closures) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(closures))
+	for i, c := range closures {
+		texts[i] = fmt.Sprintf("%s to %s %q", c.From, c.To, c.Reason)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func formatHolidays(s booking.Schedule) string {
+	text := "open"
+	if s.ClosedOnHolidays {
+		text = closed
+	}
+	dates := func(name string, list []booking.Date) {
+		for _, d := range list {
+			text += fmt.Sprintf("; %s %s", name, d)
+		}
+	}
+	dates("open on", s.OpenHolidays)
+	for _, d := range slices.SortedFunc(maps.Keys(s.ExtraHolidays), func(a, b booking.Date) int {
+		return cmp.Compare(a.String(), b.String())
+	}) {
+		text += fmt.Sprintf("; also %s %q", d, s.ExtraHolidays[d])
+	}
+	dates("not", s.RemovedHolidays)
+	return text
+}
