@@ -31,8 +31,10 @@ func (e *FieldError) Error() string {
 	return fieldName(e.Field) + " " + e.Problem
 }
 
-func missing(field string) error   { return &FieldError{field, "값은 필수입니다."} }
-func malformed(field string) error { return &FieldError{field, "값의 형식이 올바르지 않습니다."} }
+func missing(field string) error { return &FieldError{field, "값은 필수입니다."} }
+func malformed(field string) error {
+	return &FieldError{field, "값의 형식이 올바르지 않습니다."}
+}
 func unknownValue(field string) error {
 	return &FieldError{field, "값이 올바르지 않습니다."}
 }

@@ -17,6 +17,9 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return errMalformedBody
 	}
+	if event.Kind == toss.OtherEvent && event.Type == "" {
+		return missing("orderId")
+	}
 	if err := a.Reserve.ReceiveCallback(r.Context(), event, r.Header.Get("tosspayments-webhook-transmission-id")); err != nil {
 		return err
 	}

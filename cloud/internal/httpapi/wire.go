@@ -57,4 +57,3 @@ func nullable(s string) *string {
 	}
 	return &s
 }
-

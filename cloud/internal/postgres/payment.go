@@ -219,3 +219,33 @@ func ReportDifference(ctx context.Context, q Querier, orderID, kind, detail stri
 		on conflict (order_id, kind) do update set detail = excluded.detail`, orderID, kind, detail)
 	return err
 }
+
+// Holding is what a reservation says the provider holds for it.
+type Holding struct {
+	Reservation booking.ReservationID
+	Won         int
+}
+
+// Holdings returns, by order id, the payments begun in a span of time and what we believe the provider holds of each.
+func Holdings(ctx context.Context, q Querier, from, to time.Time) (map[string]Holding, error) {
+	rows, err := q.Query(ctx, `
+		select r.order_id, r.id, case when r.state in ('DONE', 'CANCELING') and r.paid_at is not null then r.amount else 0 end
+		from reservation r join payment p on p.reservation_id = r.id
+		where p.attempted_at between $1 and $2 and r.order_id is not null`, from, to)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := map[string]Holding{}
+	for rows.Next() {
+		var (
+			order string
+			h     Holding
+		)
+		if err := rows.Scan(&order, &h.Reservation, &h.Won); err != nil {
+			return nil, err
+		}
+		held[order] = h
+	}
+	return held, rows.Err()
+}

@@ -76,8 +76,8 @@ func ParseEvent(body []byte) (Event, error) {
 			e.Kind = PaymentStatusChanged
 			fields = data
 		}
-	case e.Type == "" && text(fields["orderId"]) != "" && text(fields["secret"]) != "":
-		e.Kind = DepositCallback
+	case e.Type == "" && text(fields["orderId"]) != "":
+		e.Kind = DepositCallback // without a secret too: it proves nothing then
 	}
 	if e.Kind != OtherEvent {
 		e.OrderID = text(fields["orderId"])

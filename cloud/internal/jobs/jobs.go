@@ -1,0 +1,134 @@
+// Package jobs does the work that no request waits for: messages, the provider's unclear answers, deposits that are
+// overdue, partner channels, reconciliation.
+//
+// It is River's working half; package queue is the inserting one. Beside River runs a sweep that looks at the rows
+// themselves, so that a job that was lost, discarded or badly deployed strands neither money nor a message:
+//
+//	verb ──commit──▶ row + job ──River──▶ worker ──▶ verb
+//	                  row ───────sweep───▶ verb
+//
+// Every step is safe to run twice at the same time: the verbs decide under the row's lock.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// River's defaults let the job of a killed worker rest for an hour. Money does not wait that long.
+const (
+	jobTimeout  = 30 * time.Second
+	rescueAfter = 90 * time.Second
+)
+
+// Service runs the background work. Every field is required.
+type Service struct {
+	DB      *postgres.DB
+	Reserve *reserve.Service
+	Queue   *queue.Queue
+	Sender  notify.Sender
+	Log     *slog.Logger
+
+	SweepEvery     time.Duration // how often the rows are looked at
+	ReconcileEvery time.Duration // how often the provider's books are compared with ours
+}
+
+// Run works until ctx is done and returns when the work in hand is finished.
+func (s *Service) Run(ctx context.Context) error {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SendMessage]) error {
+		return s.send(ctx, job.Args.MessageID)
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.Settle]) error {
+		return s.settle(ctx, booking.ReservationID(job.Args.ReservationID))
+	}))
+	client, err := river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
+		Workers:              workers,
+		Logger:               s.Log,
+		JobTimeout:           jobTimeout,
+		RescueStuckJobsAfter: rescueAfter,
+	})
+	if err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
+	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
+	err = group.Wait()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
+	defer cancel()
+	if stopErr := client.Stop(stopping); stopErr != nil {
+		err = errors.Join(err, client.StopAndCancel(context.WithoutCancel(ctx)))
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// every calls do at once and then again and again until ctx is done.
+func every(ctx context.Context, interval time.Duration, do func(ctx context.Context)) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		do(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// settle asks the provider about a reservation. An answer that is still open is no failure of the job: the verb has
+// put the next question into the queue.
+func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
+	err := s.Reserve.Settle(ctx, id)
+	var refused *reserve.PaymentRefused
+	switch {
+	case errors.Is(err, reserve.ErrPaymentPending), errors.As(err, &refused), errors.Is(err, reserve.ErrAccountRequired):
+		return nil
+	}
+	return err
+}
+
+// sweepLimit bounds how many rows one sweep takes up.
+const sweepLimit = 200
+
+// lead runs do on one replica at a time. The lock belongs to a connection, not to a transaction: do asks the provider,
+// and no transaction is open while it does.
+func (s *Service) lead(ctx context.Context, key int64, do func(ctx context.Context) error) {
+	err := s.DB.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		var mine bool
+		if err := conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, key).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		defer func() {
+			if _, err := conn.Exec(context.WithoutCancel(ctx), `select pg_advisory_unlock($1)`, key); err != nil {
+				_ = conn.Conn().Close(context.WithoutCancel(ctx)) // the lock goes with the connection
+			}
+		}()
+		return do(ctx)
+	})
+	if err != nil && ctx.Err() == nil {
+		s.Log.WarnContext(ctx, "background work failed, to be tried again", "error", err)
+	}
+}
