@@ -213,6 +213,9 @@ func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	for _, dir := range abandoned {
 		_ = os.RemoveAll(dir)
 	}
+	if volatile {
+		return nil
+	}
 	dir, err := os.Open(h.dir)
 	if err != nil {
 		return err

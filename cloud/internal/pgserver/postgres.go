@@ -122,8 +122,8 @@ func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 		switch severity {
 		case "LOG":
 			level = slog.LevelDebug
-		case "FATAL": // of one session, also at every shutdown
-			level, complaint = slog.LevelInfo, strings.TrimSpace(text)
+		case "FATAL": // ends one session, which is told; or the start, which reports it
+			level, complaint = slog.LevelDebug, strings.TrimSpace(text)
 		case "PANIC":
 			level, complaint = slog.LevelError, strings.TrimSpace(text)
 		case "DETAIL", "HINT", "CONTEXT", "STATEMENT":

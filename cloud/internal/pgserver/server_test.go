@@ -37,7 +37,34 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	removeBinary, err := copyBinary()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeBinary()
+		os.Exit(code)
+	}))
+}
+
+// testBinary is a copy of the running test binary where every user can execute it.
+var testBinary string
+
+// copyBinary makes it before the first fork, which could inherit the file while
+// it is open for writing, and then nobody could execute it.
+func copyBinary() (remove func(), err error) {
+	content, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgs")
+	if err != nil {
+		return nil, err
+	}
+	testBinary = filepath.Join(dir, "pgserver.test")
+	remove = func() { os.RemoveAll(dir) }
+	return remove, errors.Join(os.Chmod(dir, 0o755), os.WriteFile(testBinary, content, 0o755))
 }
 
 func ownServer(dataDir string) error {
@@ -70,7 +97,7 @@ func startProcess(t *testing.T, dataDir string, uid uint32) *process {
 }
 
 func tryProcess(t *testing.T, dataDir string, uid uint32) (*process, error) {
-	p := &process{Cmd: exec.Command(testBinary(t))}
+	p := &process{Cmd: exec.Command(testBinary)}
 	p.Env = append(os.Environ(), ownerEnv+"="+dataDir)
 	p.Stderr = t.Output()
 	if uid != 0 {
@@ -108,25 +135,16 @@ func (p *process) kill(t *testing.T) {
 	_ = p.Wait() // "signal: killed"
 }
 
-// testBinary copies the running test binary to where every user can execute it.
-func testBinary(t *testing.T) string {
-	t.Helper()
-	content, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(publicDir(t), "pgserver.test")
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // publicDir is a short temporary directory any user can pass through, unlike
-// t.TempDir.
+// t.TempDir, and in memory where there is enough: making clusters is most of the
+// work of these tests.
 func publicDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pgs")
+	base, memory := "", syscall.Statfs_t{}
+	if err := syscall.Statfs("/dev/shm", &memory); err == nil && memory.Bavail*uint64(memory.Bsize) > 2<<30 {
+		base = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(base, "pgs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,9 +344,13 @@ func TestEverythingKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer busy.Close(context.Background())
 	busyPID := int(busy.PgConn().PID())
-	go busy.Exec(t.Context(), "SELECT count(*) FROM generate_series(1, 1e12::bigint)")
+	lost := make(chan error)
+	go func() {
+		_, err := busy.Exec(context.Background(), "SELECT count(*) FROM generate_series(1, 1e12::bigint)")
+		lost <- err
+	}()
+	defer func() { <-lost }()
 
 	if err := owner.Process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot start another
 		t.Fatal(err)
@@ -485,7 +507,7 @@ func TestKilledDuringFirstStart(t *testing.T) {
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
 			dataDir := publicDir(t)
-			cmd := exec.Command(testBinary(t))
+			cmd := exec.Command(testBinary)
 			cmd.Env = append(os.Environ(), ownerEnv+"="+dataDir)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
