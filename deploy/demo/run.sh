@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Starts the whole system with demo data: sandbox (payments, messages), service, simulated branches.
+# `make run` calls it. It honours every YEOLDA_ variable, so that two stacks run side by side on other
+# ports and data directories, and leaves no process behind when it ends.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+export YEOLDA_HTTP_ADDR=${YEOLDA_HTTP_ADDR:-127.0.0.1:8080}
+export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
+export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}
+export YEOLDA_SIM_ADDR=${YEOLDA_SIM_ADDR:-127.0.0.1:8070}
+export YEOLDA_DATA_DIR=${YEOLDA_DATA_DIR:-./data}
+mkdir -p "$YEOLDA_DATA_DIR"
+
+deploy/demo/install.sh
+
+ready=$(mktemp -d)
+pids=()
+stop() {
+	trap - EXIT INT TERM HUP
+	# The simulator first, the service last: agents say good-bye to a broker that still listens.
+	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do kill -TERM "${pids[i]}" 2>/dev/null || true; done
+	wait || true
+	rm -rf "$ready"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# start NAME COMMAND...: runs a program in the background and waits until it says that it is ready.
+start() {
+	local name=$1
+	shift
+	"$@" --ready-file "$ready/$name" &
+	pids+=($!)
+	until [ -s "$ready/$name" ]; do
+		if ! kill -0 "${pids[-1]}" 2>/dev/null; then
+			echo "yeolda: $name did not start; what it said stands above" >&2
+			exit 1
+		fi
+		sleep 0.05
+	done
+}
+
+# Mail goes to a port of the sandbox's choice unless one is set.
+YEOLDA_SANDBOX_SMTP_ADDR=${YEOLDA_SANDBOX_SMTP_ADDR:-127.0.0.1:0} start sandbox bin/yeolda-sandbox
+if [ -z "${YEOLDA_SANDBOX_SMTP_ADDR:-}" ]; then
+	YEOLDA_SANDBOX_SMTP_ADDR=$(sed -n 's/.*"smtp" *: *"\([^"]*\)".*/\1/p' "$ready/sandbox")
+	export YEOLDA_SANDBOX_SMTP_ADDR
+fi
+bin/yeolda branch apply -f deploy/demo/branches.yaml
+start service bin/yeolda serve
+start simulator bin/yeolda-sim
+
+cat <<END
+
+  Yeolda is running.
+
+  API         http://$YEOLDA_HTTP_ADDR/api      (pages at http://$YEOLDA_HTTP_ADDR/)
+  Sandbox     http://$YEOLDA_SANDBOX_ADDR/      (payments, messages, partner channel)
+  Simulator   http://$YEOLDA_SIM_ADDR/      (doors, air conditioners, sensors, faults)
+  Accounts    hq / hq-demo (all branches), gangnam-manager / gangnam-demo
+
+  Ctrl-C stops everything.
+
+END
+wait -n "${pids[@]}" || true
+echo "yeolda: one of the programs has ended, stopping the others" >&2
+exit 1
