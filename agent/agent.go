@@ -1,37 +1,163 @@
 // Package agent is the program that stands in a branch: it takes its orders from the cloud over MQTT and carries them
-// out on the branch's Board.
+// out on the branch's Board. Package protocol says what the orders are.
+//
+//	cloud ◄──MQTT──► internal/link ──► internal/door ────► relays, sense lines
+//	                      ▲     │
+//	     results, events, │     └────► internal/climate ──► infrared, sensors
+//	     readings ────────┘
 package agent
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/tls"
+	"crypto/rand"
 	"log/slog"
-	"net"
-	"net/url"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/agent/internal/climate"
+	"github.com/yeolda/yeolda/agent/internal/door"
+	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Config is what an agent must know besides its board.
-type Config struct {
-	Branch    string // branch code
-	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt
-	ClientID  string // empty: protocol.AgentID(Branch)
-	Username  string // empty: protocol.AgentID(Branch)
-	Password  string
+const (
+	eventLife     = 10 * time.Minute // of door events in the outbox: staff wants to know what happened while the line was down
+	aliveInterval = 2 * time.Second
+)
 
-	GrantKeys []ed25519.PublicKey // any of them may sign grants
+// Run is the agent. Its first act is to make every lock idle; it then serves the cloud until the context is done, makes
+// every lock idle again and says goodbye. The only errors are of a config or board that can not be used; a network or
+// hardware that fails is reported to the cloud and outlived.
+func Run(ctx context.Context, config Config, board Board) error {
+	url, err := config.validate()
+	if err != nil {
+		return err
+	}
+	if err := board.validate(); err != nil {
+		return err
+	}
+	config = config.withDefaults()
+	log := config.Logger.With("branch", config.Branch)
+	a := &agent{config: config, log: log}
+	a.link = link.New(link.Config{
+		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
+		TLS: config.TLS, Dial: config.Dial, Receive: a.receive, Logger: log,
+	})
+	a.doors = door.NewDesk(door.Config{
+		Branch: config.Branch, Keys: config.GrantKeys, Event: a.event, Logger: log,
+		Send: func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) },
+	}, board.locks())
+	a.climate = climate.New(ctx, config.Branch, board.units(), board.places(), log)
 
-	TLS  *tls.Config                                             // nil: the system's roots
-	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+	self := link.Self{
+		BootID: rand.Text(), Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
+		SelfTest: a.doors.Relock(), Inventory: board.inventory(),
+	}
+	return a.run(ctx, self)
+}
 
-	// Event is told what happens at the doors, as it happens and before the line is touched again; telemetry tells the
-	// cloud the same later. It must not block. The simulator learns here which request a relay moved for. nil: nobody.
-	Event func(protocol.Event)
+type agent struct {
+	config  Config
+	log     *slog.Logger
+	link    *link.Link
+	doors   *door.Desk
+	climate *climate.Climate
+}
 
-	Version string
-	Logger  *slog.Logger     // nil: slog.Default()
-	Now     func() time.Time // the wall clock, for time stamps only: no decision about a door depends on it; nil: time.Now
+func (a *agent) run(ctx context.Context, self link.Self) error {
+	// The line to the cloud stays up until the doors have reported their last.
+	online, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.link.Run(online, self) })
+	g.Go(func() error { a.doors.Watch(ctx); return nil })
+	g.Go(func() error { a.measure(ctx); return nil })
+	g.Go(func() error { a.showAlive(ctx); return nil })
+	<-ctx.Done()
+	a.doors.Close()
+	hangUp()
+	err := g.Wait()
+	a.climate.Close()
+	return err
+}
+
+// receive hands a message of the cloud on. It runs in the link's reader and must not block.
+func (a *agent) receive(m link.Message) {
+	var err error
+	switch m.Kind {
+	case protocol.KindDoorAsk:
+		err = hand(m, a.doors.Ask)
+	case protocol.KindDoorGrant:
+		err = hand(m, a.doors.Grant)
+	case protocol.KindDoorDeny:
+		err = hand(m, a.doors.Deny)
+	case protocol.KindClimateCommand:
+		err = hand(m, func(command protocol.ClimateCommand) {
+			a.climate.Command(command, func(r protocol.ClimateResult) { a.answer(m, r) })
+		})
+	case protocol.KindSensorsRead:
+		err = hand(m, func(read protocol.SensorsRead) {
+			a.climate.Read(read, func(r protocol.SensorsReadings) { a.answer(m, r) })
+		})
+	}
+	if err != nil {
+		a.log.Warn("message ignored", "error", err)
+	}
+}
+
+func hand[M protocol.Message](m link.Message, to func(M)) error {
+	message, err := protocol.Decode[M](m.Payload)
+	if err == nil {
+		to(message)
+	}
+	return err
+}
+
+// answer replies to a command. The topic is always the branch's own: a Response Topic that names another is a mistake
+// of the asker, and the broker would refuse it.
+func (a *agent) answer(to link.Message, m protocol.Message) {
+	if own := protocol.Topic(a.config.Branch, m.Kind()); to.ResponseTopic != "" && to.ResponseTopic != own {
+		a.log.Warn("answer asked for on another topic", "kind", to.Kind)
+	}
+	a.link.Send(m, to.CorrelationData, protocol.CommandLife)
+}
+
+// event tells what happened at a door.
+func (a *agent) event(e protocol.Event) {
+	a.log.Info("event", "kind", e.Kind, "device", e.Device, "request", e.RequestID, "energized_ms", e.EnergizedMs, "detail", e.Detail)
+	a.config.Observe(e)
+	a.link.Send(protocol.Telemetry{At: a.config.Now(), Events: []protocol.Event{e}}, nil, eventLife)
+}
+
+// measure reports the sensors now and every TelemetryInterval.
+func (a *agent) measure(ctx context.Context) {
+	tick := time.NewTicker(protocol.TelemetryInterval)
+	defer tick.Stop()
+	for {
+		if readings := a.climate.Readings(); len(readings) > 0 {
+			a.link.Send(protocol.Telemetry{At: a.config.Now(), Readings: readings}, nil, protocol.TelemetryInterval)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// showAlive feeds the watchdog, but not while a line hangs.
+func (a *agent) showAlive(ctx context.Context) {
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for {
+		if a.doors.Alive() {
+			a.config.Alive()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"periph.io/x/conn/v3/gpio"
 
+	"github.com/yeolda/yeolda/agent/internal/climate"
+	"github.com/yeolda/yeolda/agent/internal/door"
 	"github.com/yeolda/yeolda/agent/ir"
 	"github.com/yeolda/yeolda/agent/sensor"
 	"github.com/yeolda/yeolda/protocol"
@@ -86,4 +88,28 @@ func (b Board) validate() error {
 		}
 	}
 	return err
+}
+
+func (b Board) locks() []door.Lock {
+	locks := make([]door.Lock, len(b.Locks))
+	for i, l := range b.Locks {
+		locks[i] = door.Lock(l)
+	}
+	return locks
+}
+
+func (b Board) units() []climate.Unit {
+	units := make([]climate.Unit, len(b.AirConditioners))
+	for i, a := range b.AirConditioners {
+		units[i] = climate.Unit(a)
+	}
+	return units
+}
+
+func (b Board) places() []climate.Place {
+	places := make([]climate.Place, len(b.Sensors))
+	for i, s := range b.Sensors {
+		places[i] = climate.Place(s)
+	}
+	return places
 }

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Config is what an agent must know besides its board.
+type Config struct {
+	Branch    string // branch code
+	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt
+	ClientID  string // empty: protocol.AgentID(Branch)
+	Username  string // empty: protocol.AgentID(Branch)
+	Password  string
+
+	GrantKeys []ed25519.PublicKey // of the cloud; any of them may sign grants
+
+	TLS  *tls.Config                                             // nil: the system's roots
+	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+
+	Version string
+	Logger  *slog.Logger         // nil: slog.Default()
+	Now     func() time.Time     // the wall clock, for time stamps only: nothing about a door depends on it; nil: time.Now
+	Observe func(protocol.Event) // is told of door events as they happen, must not block; nil: nobody
+	Alive   func()               // called every two seconds while every lock's line answers, for a watchdog; nil: nobody
+}
+
+func (c Config) validate() (*url.URL, error) {
+	if !protocol.ValidBranch(c.Branch) {
+		return nil, fmt.Errorf("%q is not a branch code", c.Branch)
+	}
+	if len(c.GrantKeys) == 0 {
+		return nil, errors.New("no key to verify grants with: no door could be opened")
+	}
+	for _, key := range c.GrantKeys {
+		if len(key) != ed25519.PublicKeySize {
+			return nil, fmt.Errorf("grant key of %d bytes, want %d", len(key), ed25519.PublicKeySize)
+		}
+	}
+	return link.ParseURL(c.BrokerURL)
+}
+
+func (c Config) withDefaults() Config {
+	if c.ClientID == "" {
+		c.ClientID = protocol.AgentID(c.Branch)
+	}
+	if c.Username == "" {
+		c.Username = protocol.AgentID(c.Branch)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Observe == nil {
+		c.Observe = func(protocol.Event) {}
+	}
+	if c.Alive == nil {
+		c.Alive = func() {}
+	}
+	return c
+}

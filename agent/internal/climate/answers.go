@@ -1,0 +1,60 @@
+package climate
+
+import (
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// maxAnswers bounds the requests that are remembered at a time.
+const maxAnswers = 256
+
+// answers remembers what was answered to a request for as long as a repetition may come.
+type answers[T any] struct {
+	mu      sync.Mutex
+	entries map[string]*entry[T]
+}
+
+type entry[T any] struct {
+	answer T
+	done   bool
+	forget time.Time
+}
+
+// once does the work of a request the first time it is asked for and answers; later it answers the same again, and
+// while the work goes on it does nothing.
+func (a *answers[T]) once(id string, answer func(T), work func() T) {
+	now := time.Now()
+	a.mu.Lock()
+	if e := a.entries[id]; e != nil && now.Before(e.forget) {
+		known, done := e.answer, e.done
+		a.mu.Unlock()
+		if done {
+			answer(known)
+		}
+		return
+	}
+	for other, e := range a.entries {
+		if !now.Before(e.forget) {
+			delete(a.entries, other)
+		}
+	}
+	if len(a.entries) >= maxAnswers {
+		a.mu.Unlock()
+		return // the cloud repeats itself, or gives up
+	}
+	if a.entries == nil {
+		a.entries = make(map[string]*entry[T])
+	}
+	e := &entry[T]{forget: now.Add(protocol.ResultLife)}
+	a.entries[id] = e
+	a.mu.Unlock()
+
+	result := work()
+
+	a.mu.Lock()
+	e.answer, e.done = result, true
+	a.mu.Unlock()
+	answer(result)
+}

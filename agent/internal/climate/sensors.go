@@ -1,0 +1,78 @@
+package climate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/sensor"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// readLimit bounds the reading of all sensors, which goes on side by side. The slowest of the trade needs a second.
+const readLimit = 3 * time.Second
+
+// probe reads one sensor, of which the driver may hang for ever: then no second reading is begun.
+type probe struct {
+	place Place
+	idle  chan struct{} // holds a token while a reading is under way
+}
+
+// Readings reads all sensors now, in the order of the board. What cannot be read in time or at all is left out.
+func (c *Climate) Readings() []protocol.Reading {
+	ctx, cancel := context.WithTimeout(c.ctx, readLimit)
+	defer cancel()
+	all := make([]*protocol.Reading, len(c.sensors))
+	var reading sync.WaitGroup
+	for i, s := range c.sensors {
+		reading.Go(func() {
+			r, err := s.read(ctx)
+			if err == nil {
+				err = r.Validate()
+			}
+			if err != nil {
+				c.log.Warn("sensor left out", "location", s.place.Location, "error", err)
+				return
+			}
+			all[i] = &r
+		})
+	}
+	reading.Wait()
+	readings := []protocol.Reading{} // [] on the wire, not null
+	for _, r := range all {
+		if r != nil {
+			readings = append(readings, *r)
+		}
+	}
+	return readings
+}
+
+func (p *probe) read(ctx context.Context) (protocol.Reading, error) {
+	select {
+	case p.idle <- struct{}{}:
+	case <-ctx.Done():
+		return protocol.Reading{}, fmt.Errorf("an earlier reading hangs: %w", ctx.Err())
+	}
+	type outcome struct {
+		reading sensor.Reading
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() { <-p.idle }()
+		defer func() {
+			if r := recover(); r != nil {
+				done <- outcome{err: fmt.Errorf("driver panicked: %v", r)}
+			}
+		}()
+		r, err := p.place.Reader.Read(ctx)
+		done <- outcome{r, err}
+	}()
+	select {
+	case o := <-done:
+		return protocol.Reading{Location: p.place.Location, Celsius: o.reading.Celsius, RelativeHumidity: o.reading.RelativeHumidity}, o.err
+	case <-ctx.Done():
+		return protocol.Reading{}, ctx.Err()
+	}
+}

@@ -1,0 +1,164 @@
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// ports are the schemes of broker addresses, with the port each has when none is given.
+var ports = map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
+
+// ParseURL reads a broker address: mqtt://host, mqtts://host (TLS), ws://host/mqtt or wss://host/mqtt.
+func ParseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, fmt.Errorf("broker address: %w", err)
+	}
+	port, known := ports[u.Scheme]
+	if !known {
+		return nil, fmt.Errorf("broker address: scheme %q is none of mqtt, mqtts, ws, wss", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return nil, errors.New("broker address has no host")
+	}
+	if u.User != nil {
+		return nil, errors.New("broker address holds a password; it belongs to the credentials")
+	}
+	if u.Port() == "" {
+		u.Host = net.JoinHostPort(u.Hostname(), port)
+	}
+	return u, nil
+}
+
+// dial opens the connection that MQTT packets go over.
+func dial(ctx context.Context, config Config) (net.Conn, error) {
+	open := func(ctx context.Context) (net.Conn, error) {
+		if config.Dial != nil {
+			return config.Dial(ctx, config.URL)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", config.URL.Host)
+	}
+	switch config.URL.Scheme {
+	case "ws", "wss":
+		return dialWebSocket(ctx, config, open)
+	}
+	conn, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if config.URL.Scheme == "mqtts" {
+		if conn, err = handshake(ctx, conn, config); err != nil {
+			return nil, err
+		}
+	}
+	return &packetConn{Conn: conn}, nil
+}
+
+func handshake(ctx context.Context, conn net.Conn, config Config) (net.Conn, error) {
+	settings := &tls.Config{}
+	if config.TLS != nil {
+		settings = config.TLS.Clone()
+	}
+	if settings.ServerName == "" {
+		settings.ServerName = config.URL.Hostname()
+	}
+	secure := tls.Client(conn, settings)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
+}
+
+func dialWebSocket(ctx context.Context, config Config, open func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	dialer := websocket.Dialer{
+		NetDialContext:  func(ctx context.Context, _, _ string) (net.Conn, error) { return open(ctx) },
+		TLSClientConfig: config.TLS,
+		Subprotocols:    []string{"mqtt"}, // MQTT 5, 6.0
+	}
+	ws, _, err := dialer.DialContext(ctx, config.URL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	ws.SetReadLimit(protocol.MaxPacket)
+	return &packetConn{Conn: &wsConn{Conn: ws}}, nil
+}
+
+// packetConn turns each MQTT packet, which paho writes in five pieces between Lock and Unlock, into one write: one
+// segment, one TLS record, one WebSocket frame. The write has a time-out, which paho's has not.
+type packetConn struct {
+	net.Conn
+	mu     sync.Mutex
+	packet []byte
+}
+
+// Lock implements sync.Locker for paho's packets.WriteTo, which holds it while it writes a packet.
+func (c *packetConn) Lock() { c.mu.Lock() }
+
+// Write collects a piece of a packet.
+func (c *packetConn) Write(piece []byte) (int, error) {
+	c.packet = append(c.packet, piece...)
+	return len(piece), nil
+}
+
+// Unlock writes the packet. An error closes the connection, and so reaches paho by way of its reader.
+func (c *packetConn) Unlock() {
+	defer c.mu.Unlock()
+	err := c.Conn.SetWriteDeadline(time.Now().Add(packetTimeout))
+	if err == nil {
+		_, err = c.Conn.Write(c.packet)
+	}
+	if err != nil {
+		c.Conn.Close()
+	}
+	c.packet = c.packet[:0]
+}
+
+// wsConn is a WebSocket as a stream: MQTT packets and frames need not begin together (MQTT 5, 6.0).
+type wsConn struct {
+	*websocket.Conn
+	frame io.Reader
+}
+
+func (c *wsConn) Read(b []byte) (int, error) {
+	for {
+		if c.frame == nil {
+			kind, frame, err := c.NextReader()
+			if err != nil {
+				return 0, err
+			}
+			if kind != websocket.BinaryMessage {
+				return 0, errors.New("text frame in an MQTT stream")
+			}
+			c.frame = frame
+		}
+		n, err := c.frame.Read(b)
+		if err == io.EOF {
+			c.frame, err = nil, nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+func (c *wsConn) Write(b []byte) (int, error) {
+	if err := c.WriteMessage(websocket.BinaryMessage, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (c *wsConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
