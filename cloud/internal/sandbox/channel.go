@@ -180,7 +180,8 @@ func (s *Sandbox) receiveBlock(w http.ResponseWriter, r *http.Request) {
 	}
 	fault, timedOut := s.meet(TargetChannel, r.Context())
 	if timedOut {
-		panic(http.ErrAbortHandler)
+		hangUp(w)
+		return
 	}
 	if fault.is(FaultError) {
 		e := fault.messageError()
@@ -204,7 +205,7 @@ func (s *Sandbox) receiveBlock(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case fault.is(FaultDropAfterCommit):
-		panic(http.ErrAbortHandler)
+		hangUp(w)
 	case status != http.StatusOK:
 		writeJSON(w, status, map[string]string{"status": "REJECTED", "message": reason})
 	default:

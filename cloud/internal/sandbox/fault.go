@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -169,4 +170,16 @@ func (s *Sandbox) wait(d time.Duration, done <-chan struct{}) {
 	case <-done:
 	case <-s.ctx.Done():
 	}
+}
+
+// hangUp closes the connection without an answer, in the middle of the status line. At its beginning, on a
+// connection that was used before, Go's transport would take the request for one that came too late and send
+// it again by itself if it has an Idempotency-Key: the fault would go unnoticed.
+func hangUp(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	conn.Write([]byte("HTTP/1.1 "))
+	conn.Close()
 }

@@ -81,7 +81,8 @@ func (s *Sandbox) solapi(do func(*http.Request, []byte, *Fault) (any, *messageEr
 		if r.Method == http.MethodPost {
 			var timedOut bool
 			if fault, timedOut = s.meet(TargetMessages, r.Context()); timedOut {
-				panic(http.ErrAbortHandler)
+				hangUp(w)
+				return
 			}
 		}
 		if fault.is(FaultError) && !statusCode.MatchString(fault.Code) {
@@ -95,7 +96,7 @@ func (s *Sandbox) solapi(do func(*http.Request, []byte, *Fault) (any, *messageEr
 		s.mu.Unlock()
 		switch {
 		case fault.is(FaultDropAfterCommit):
-			panic(http.ErrAbortHandler)
+			hangUp(w)
 		case e != nil:
 			writeJSON(w, e.status, e)
 		default:

@@ -70,7 +70,8 @@ func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http
 		}
 		s.noteCall(c, a)
 		if a == nil {
-			panic(http.ErrAbortHandler) // closes the connection without an answer
+			hangUp(w)
+			return
 		}
 		w.Header().Set("Content-Type", "application/json;charset=UTF-8")
 		w.Header().Set("x-tosspayments-trace-id", randomHex(16))

@@ -1,0 +1,188 @@
+package sandbox_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+func (w *world) fault(fields map[string]any) {
+	w.t.Helper()
+	w.must("POST", "/sandbox/faults", encode(fields))
+}
+
+func TestFaultError(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault   map[string]any
+		status  int
+		code    string
+		message string
+	}{
+		"code":         {map[string]any{"code": "REJECT_CARD_PAYMENT"}, 403, "REJECT_CARD_PAYMENT", "한도초과 혹은 잔액부족으로 결제에 실패했습니다."},
+		"nothing said": {map[string]any{}, 500, "FAILED_INTERNAL_SYSTEM_PROCESSING", ""},
+		"status only":  {map[string]any{"status": 503}, 503, "FAILED_INTERNAL_SYSTEM_PROCESSING", ""},
+		"all said":     {map[string]any{"status": 418, "code": "TEAPOT", "message": "차"}, 418, "TEAPOT", "차"},
+		"unknown code": {map[string]any{"code": "NEW_CODE"}, 500, "NEW_CODE", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t, sandbox.Options{})
+			key := w.authenticated(sandbox.MethodCard)
+			test.fault["target"], test.fault["kind"], test.fault["times"] = "confirm", "error", 2
+			w.fault(test.fault)
+			for range 2 {
+				r := w.confirm(key)
+				wantStatus(t, r, test.status, test.code)
+				if test.message != "" && r.text("message") != test.message {
+					t.Errorf("message %q", r.text("message"))
+				}
+			}
+			w.wantSums(0, 0)
+			if r := w.confirm(key); r.status != 200 {
+				t.Errorf("afterwards: %d %s", r.status, r.raw)
+			}
+		})
+	}
+}
+
+// The provider books the money and the answer is lost: asking again shows it, with the same key or by a look-up.
+func TestFaultDropAfterCommit(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.authenticated(sandbox.MethodCard)
+	w.fault(map[string]any{"target": "confirm", "kind": "drop-after-commit", "times": 1})
+	body := encode(map[string]any{"paymentKey": key, "orderId": order, "amount": 18000})
+	header := []string{"Authorization", widgetAuth, "Idempotency-Key", "k1"}
+	if r, err := w.try("POST", "/v1/payments/confirm", body, header...); err == nil {
+		t.Fatalf("answered: %d %s", r.status, r.raw)
+	}
+	w.wantSums(18000, 0)
+	if got := w.get(key).text("status"); got != "DONE" {
+		t.Errorf("status %s", got)
+	}
+	if r := w.do("POST", "/v1/payments/confirm", body, header...); r.status != 200 || r.text("status") != "DONE" {
+		t.Errorf("same key again: %d %s", r.status, r.raw)
+	}
+	w.wantSums(18000, 0)
+	if calls := w.Ledger().Calls; calls[0].Status != 0 || calls[0].OrderID != order {
+		t.Errorf("the dropped call in the ledger: %+v", calls[0])
+	}
+}
+
+func TestFaultTimeout(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.authenticated(sandbox.MethodCard)
+	w.fault(map[string]any{"target": "confirm", "kind": "timeout", "times": 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/payments/confirm",
+		strings.NewReader(encode(map[string]any{"paymentKey": key, "orderId": order, "amount": 18000})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", widgetAuth)
+	req.Header.Set("Idempotency-Key", "k1")
+	if _, err := http.DefaultClient.Do(req); ctx.Err() == nil {
+		t.Fatalf("the call ended before the client gave up: %v", err)
+	}
+	w.wantSums(0, 0)
+	// The provider has forgotten the request once it has noticed that the client is gone.
+	for range 2000 {
+		r := w.confirm(key, "Idempotency-Key", "k1")
+		if r.status == 200 {
+			w.wantSums(18000, 0)
+			return
+		}
+		wantStatus(t, r, 409, "IDEMPOTENT_REQUEST_PROCESSING")
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the timed-out request is never forgotten")
+}
+
+// A slow provider books the money although the client has gone.
+func TestFaultSlowBooksLate(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.authenticated(sandbox.MethodCard)
+	w.fault(map[string]any{"target": "confirm", "kind": "slow", "times": 1, "delayMs": 200})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/payments/confirm",
+		strings.NewReader(encode(map[string]any{"paymentKey": key, "orderId": order, "amount": 18000})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", widgetAuth)
+	http.DefaultClient.Do(req)
+	if got := w.get(key).text("status"); got != "IN_PROGRESS" {
+		t.Fatalf("status %s right after the client has gone", got)
+	}
+	for range 5000 {
+		if w.get(key).text("status") == "DONE" {
+			w.wantSums(18000, 0)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the money was never booked")
+}
+
+func TestFaultTargets(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.paid(sandbox.MethodCard)
+	calls := map[string]func() reply{
+		"confirm":          func() reply { return w.confirm(key) },
+		"get":              func() reply { return w.get(key) },
+		"cancel":           func() reply { return w.cancel(key, reason()) },
+		"virtual-accounts": func() reply { return w.do("POST", "/v1/virtual-accounts", "{}", "Authorization", apiAuth) },
+	}
+	for target := range calls {
+		w.fault(map[string]any{"target": target, "kind": "error", "code": "PROVIDER_ERROR"})
+		for name, call := range calls {
+			if got := call().text("code") == "PROVIDER_ERROR"; got != (name == target) {
+				t.Errorf("fault of %s met by %s: %v", target, name, got)
+			}
+		}
+		w.must("DELETE", "/sandbox/faults", "")
+	}
+}
+
+func TestFaultTimes(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	w.fault(map[string]any{"target": "get", "kind": "error", "times": -1, "code": "COMMON_ERROR"})
+	for range 5 {
+		wantStatus(t, w.get("x"), 500, "COMMON_ERROR")
+	}
+	w.must("DELETE", "/sandbox/faults", "")
+	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
+	w.fault(map[string]any{"target": "get", "kind": "error", "code": "COMMON_ERROR"}) // times left out: once
+	wantStatus(t, w.get("x"), 500, "COMMON_ERROR")
+	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
+}
+
+func TestFaultIsChecked(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	for name, fault := range map[string]map[string]any{
+		"target": {"target": "everything", "kind": "error"},
+		"kind":   {"target": "get", "kind": "explode"},
+		"status": {"target": "get", "kind": "error", "status": 200},
+		"delay":  {"target": "get", "kind": "slow", "delayMs": 999_999},
+		"refund": {"target": "refund", "kind": "drop-after-commit"},
+	} {
+		if r := w.do("POST", "/sandbox/faults", encode(fault)); r.status != 400 {
+			t.Errorf("%s: %d %s", name, r.status, r.raw)
+		}
+	}
+	if faults := w.Faults(); len(faults) != 0 {
+		t.Errorf("kept: %+v", faults)
+	}
+}
