@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -234,11 +236,17 @@ func TestCallbackDoesNotBlock(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	w := open(t, sandbox.Options{WebhookURL: server.URL})
 	w.issue(account())
-	if _, err := w.Deposit(order); err != nil {
+	d, err := w.Deposit(order)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := w.orderStatus(); got != "DONE" {
 		t.Errorf("status %s while the shop does not answer", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := d.First(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the first attempt ended with %v", err)
 	}
 	begin := time.Now()
 	w.Close()
