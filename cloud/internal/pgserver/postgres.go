@@ -115,22 +115,23 @@ func (h home) arguments(volatile bool) []string {
 // returns the last complaint.
 func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 	lines := bufio.NewScanner(output)
-	level := slog.LevelDebug
+	level, logging := slog.LevelWarn, false
 	for lines.Scan() {
 		line := lines.Text()
 		severity, text, _ := strings.Cut(line, ":")
 		switch severity {
 		case "LOG":
-			level = slog.LevelDebug
+			level, logging = slog.LevelDebug, true
 		case "FATAL": // ends one session, which is told; or the start, which reports it
-			level, complaint = slog.LevelDebug, strings.TrimSpace(text)
+			level, logging = slog.LevelDebug, true
+			complaint = strings.TrimSpace(text)
 		case "PANIC":
-			level, complaint = slog.LevelError, strings.TrimSpace(text)
-		case "DETAIL", "HINT", "CONTEXT", "STATEMENT":
-			// belongs to the line before
+			level, logging = slog.LevelError, true
+			complaint = strings.TrimSpace(text)
 		default:
-			if complaint == "" {
-				complaint = line // the loader, or postgres before its log is set up
+			// More about the line before, or of the loader or postgres before it logs.
+			if !logging {
+				complaint = strings.TrimSpace(complaint + " " + line)
 			}
 		}
 		logger.Log(context.Background(), level, "postgres", "line", line)

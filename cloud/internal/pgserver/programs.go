@@ -28,21 +28,24 @@ func findPrograms(ctx context.Context, override, major string) (string, error) {
 	if override == "" {
 		override = os.Getenv("YEOLDA_PG_BIN")
 	}
-	candidates := []string{override}
 	if override == "" {
-		candidates = usualPlaces(ctx)
+		return choosePrograms(ctx, usualPlaces(ctx), major)
 	}
-	candidates = slices.DeleteFunc(candidates, func(dir string) bool { return !hasPrograms(dir) })
-	switch {
-	case len(candidates) == 0 && override != "":
+	if !hasPrograms(override) {
 		return "", fmt.Errorf("no initdb and postgres in %s (YEOLDA_PG_BIN)", override)
-	case len(candidates) == 0:
-		return "", errNoPrograms
-	case major == "":
-		return candidates[0], nil
 	}
+	return choosePrograms(ctx, []string{override}, major)
+}
+
+func choosePrograms(ctx context.Context, candidates []string, major string) (string, error) {
 	var found []string
 	for _, dir := range candidates {
+		if !hasPrograms(dir) {
+			continue
+		}
+		if major == "" {
+			return dir, nil
+		}
 		version, err := programVersion(ctx, dir)
 		if err != nil {
 			return "", err
@@ -52,7 +55,10 @@ func findPrograms(ctx context.Context, override, major string) (string, error) {
 		}
 		found = append(found, fmt.Sprintf("%s in %s", version, dir))
 	}
-	return "", fmt.Errorf("the data were made by PostgreSQL %s, but found %s: install PostgreSQL %[1]s or move the data with pg_upgrade",
+	if found == nil {
+		return "", errNoPrograms
+	}
+	return "", fmt.Errorf("the data were made by PostgreSQL %s, but found %s: install PostgreSQL %[1]s, or move the data with pg_upgrade",
 		major, strings.Join(found, ", "))
 }
 
@@ -70,7 +76,7 @@ func usualPlaces(ctx context.Context) []string {
 		"/Applications/Postgres.app/*/*/*/bin", // Postgres.app
 	} {
 		dirs, _ := filepath.Glob(pattern) // fails for a bad pattern only
-		slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(versionIn(b), versionIn(a)) })
+		slices.SortFunc(dirs, newestFirst)
 		places = append(places, dirs...)
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -81,15 +87,13 @@ func usualPlaces(ctx context.Context) []string {
 
 var number = regexp.MustCompile(`\d+`)
 
-// versionIn returns the last number in a directory's name, so that 15 sorts
-// above 9.
-func versionIn(dir string) int {
-	all := number.FindAllString(dir, -1)
-	if len(all) == 0 {
-		return 0
+// newestFirst compares by the first number in the path, so that 15 comes before 9.
+func newestFirst(a, b string) int {
+	version := func(dir string) int {
+		n, _ := strconv.Atoi(number.FindString(dir)) // no number, or too long a one: last
+		return n
 	}
-	n, _ := strconv.Atoi(all[len(all)-1]) // digits; too many of them sort as 0
-	return n
+	return cmp.Compare(version(b), version(a))
 }
 
 func hasPrograms(dir string) bool {

@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -75,6 +76,13 @@ func TestTemplateMadeOnce(t *testing.T) {
 	if err := s.exec("CREATE DATABASE " + s.template); err != nil { // and the process was killed
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		for _, sql := range []string{"ALTER DATABASE " + s.template + " IS_TEMPLATE false", "DROP DATABASE " + s.template} {
+			if err := s.exec(sql); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	var wg sync.WaitGroup
 	for range 4 { // as other processes would on a shared server
 		wg.Go(func() {
@@ -88,7 +96,7 @@ func TestTemplateMadeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer conn.Close(context.Background())
 	var n int
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM river_job`).Scan(&n); err != nil {
 		t.Errorf("the template has no schema: %v", err)
