@@ -20,13 +20,13 @@ const (
 	Room  = "room"
 )
 
-// parseKey reads a doorlockKey, in its canonical spelling and case only, and hashes it.
+// parseKey reads a doorlockKey and hashes its canonical spelling.
 func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	key, err = uuid.Parse(text)
-	if err != nil || key.String() != text {
+	if err != nil || len(text) != len(uuid.Nil.String()) {
 		return uuid.Nil, nil, ErrInvalidKey
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(key.String()))
 	return key, sum[:], nil
 }
 

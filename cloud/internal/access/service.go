@@ -11,16 +11,19 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Errors of requests. booking.ErrOutsideWindow and postgres.ErrNoBranch come through as they are.
+// Errors of requests; postgres.ErrNoBranch comes through as it is.
 var (
 	// ErrInvalidKey says that the key opens nothing here: it is unknown, of another branch, of a reservation that is not
 	// paid or was cancelled, or not the one of the request (decisions.md 8).
 	ErrInvalidKey = errors.New("access: invalid doorlock key")
+	// ErrOutsideWindow says that the key opens doors at another time.
+	ErrOutsideWindow = booking.ErrOutsideWindow
 	// ErrUnknownDoor says that the kind of door is neither front nor room.
 	ErrUnknownDoor = errors.New("access: unknown kind of door")
 	// ErrUnknownRoom says that the branch has no room of that number.

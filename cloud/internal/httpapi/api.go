@@ -30,13 +30,12 @@ type API struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	CookieSecure      bool           // of the hold cookies
-	TrustedProxies    []netip.Prefix // whose X-Forwarded-For is believed; may be empty
-	CustomerTTL       time.Duration  // life of a customer's session
-	DoorResultTimeout time.Duration  // how long a subscriber waits for a result
-	Discord           http.Handler   // the chat bot; nil: off
-	Partner           http.Handler   // the partner channel's gateway; nil: off
-	Site              Site           // what the pages need to know
+	CookieSecure   bool           // of the hold cookies
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; may be empty
+	CustomerTTL    time.Duration  // life of a customer's session
+	Discord        http.Handler   // the chat bot; nil: off
+	Partner        http.Handler   // the partner channel's gateway; nil: off
+	Site           Site           // what the pages need to know
 }
 
 // Site is what the pages show and use that is a setting.

@@ -51,7 +51,6 @@ var (
 	errMethod           = errors.New("httpapi: method not allowed")
 	errEnded            = errors.New("httpapi: this version has ended")
 	errBodyTooLarge     = errors.New("httpapi: body too large")
-	errResultTimeout    = errors.New("httpapi: no door result in time")
 )
 
 // row is one line of the error table.
@@ -89,7 +88,7 @@ var table = []row{
 	{reserve.ErrRoomDisabled, 409, typeConflict, "현재 예약할 수 없는 룸입니다."},
 	{errEnded, 410, typeEnded, "종료된 API입니다. V2 API를 사용해 주세요."},
 	{errBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
-	{errResultTimeout, 503, typeAsync, "요청 시간이 초과되었습니다."},
+	{access.ErrNoResult, 503, typeAsync, "요청 시간이 초과되었습니다."},
 
 	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
 	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
@@ -112,7 +111,7 @@ var table = []row{
 
 	{access.ErrInvalidKey, 400, typeNotExist, "유효하지 않은 도어락 키입니다."},
 	{access.ErrOutsideWindow, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
-	{access.ErrUnknownRequest, 400, typeNotExist, "유효하지 않은 요청 번호입니다."},
+	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // guests are told ErrInvalidKey
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
 	{climate.ErrDeviceUnavailable, 503, typeDevice, "지점 장치가 응답하지 않습니다."},

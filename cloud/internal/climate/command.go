@@ -1,0 +1,77 @@
+package climate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Tree returns what the air conditioners of a branch can be told, as its agent last announced it. It is empty for a
+// branch that never had an agent.
+func (s *Service) Tree(ctx context.Context, branch string) ([]protocol.OptionNode, error) {
+	inventory, err := postgres.Inventory(ctx, s.DB.Pool, branch)
+	if err != nil {
+		return nil, fmt.Errorf("climate: tree: %w", err)
+	}
+	return protocol.OptionTree(branch, inventory.AirConditioners), nil
+}
+
+// BranchOfOption returns the code of the branch whose air conditioner has this option, or ErrUnknownOption.
+func (s *Service) BranchOfOption(ctx context.Context, optionID string) (branch string, err error) {
+	option, err := s.option(ctx, optionID)
+	return option.Branch, err
+}
+
+func (s *Service) option(ctx context.Context, id string) (postgres.Option, error) {
+	option, err := postgres.OptionByID(ctx, s.DB.Pool, id)
+	if errors.Is(err, postgres.ErrNoOption) {
+		return option, ErrUnknownOption
+	}
+	return option, err
+}
+
+// Command sends the infrared code of an option and returns when the agent has sent it. Whether the actor may use the
+// branch is for the caller to find out first, with BranchOfOption. It returns ErrUnknownOption or ErrDeviceUnavailable.
+func (s *Service) Command(ctx context.Context, actor, optionID string) error {
+	option, err := s.option(ctx, optionID)
+	if err != nil {
+		return err
+	}
+	answer, err := s.exchange(ctx, option.Branch, func(requestID string) protocol.Message {
+		return protocol.ClimateCommand{RequestID: requestID, AirConditionerID: optionID}
+	})
+	outcome := "unanswered"
+	if result, ok := answer.(protocol.ClimateResult); ok {
+		outcome = string(result.Outcome)
+		if result.Outcome != protocol.ClimateSent {
+			err = fmt.Errorf("%w: %s: %s", ErrDeviceUnavailable, result.Outcome, result.Detail)
+		}
+	}
+	if err != nil {
+		s.Log.Warn("climate: command failed", "branch", option.Branch, "unit", option.Unit, "error", err)
+	}
+	// What was sent was sent, also when the one who asked for it has gone meanwhile.
+	logErr := postgres.InsertCommand(context.WithoutCancel(ctx), s.DB.Pool, option, actor, outcome, s.now())
+	if logErr != nil {
+		s.Log.Error("climate: command not logged", "branch", option.Branch, "error", logErr)
+	}
+	return err
+}
+
+// Sensors reads the sensors of a branch now. One that fails is left out. It returns ErrDeviceUnavailable.
+func (s *Service) Sensors(ctx context.Context, branch string) ([]protocol.Reading, error) {
+	answer, err := s.exchange(ctx, branch, func(requestID string) protocol.Message {
+		return protocol.SensorsRead{RequestID: requestID}
+	})
+	if err != nil {
+		return nil, err
+	}
+	readings, ok := answer.(protocol.SensorsReadings)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s answered with a %s", ErrDeviceUnavailable, branch, answer.Kind())
+	}
+	return readings.Readings, nil
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+)
+
+// wireDoorResult is the data of the event door-result (interface.md, Events).
+type wireDoorResult struct {
+	Status      string  `json:"status"`
+	Device      *string `json:"device"`
+	FailoverKey *string `json:"failoverKey"`
+}
+
+// awaitDoor is GET /door/v2/unlock/subscribe.
+func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
+	id, err := query(r, "requestId")
+	if err != nil {
+		return err
+	}
+	key, err := query(r, "key")
+	if err != nil {
+		return err
+	}
+	if reconnects(w, r, id) {
+		return nil
+	}
+	outcome, err := a.Access.Await(r.Context(), id, key)
+	if err != nil {
+		return err
+	}
+	return writeDoorResult(w, id, outcome)
+}
+
+// adminAwaitDoor is GET /admin/door/v2/unlock/subscribe. The branch is the request's own.
+func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
+	id, err := query(r, "requestId")
+	if err != nil {
+		return err
+	}
+	branch, err := a.Access.BranchOf(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if err := a.scope(r, branch); err != nil {
+		return err
+	}
+	if reconnects(w, r, id) {
+		return nil
+	}
+	outcome, err := a.Access.AwaitAs(r.Context(), a.actor(r), id)
+	if err != nil {
+		return err
+	}
+	return writeDoorResult(w, id, outcome)
+}
+
+// reconnects answers an EventSource that has the result and connects again, as it does by itself whenever a stream ends:
+// 204 is the one answer that makes it stop.
+func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
+	if r.Header.Get("Last-Event-ID") != requestID {
+		return false
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// writeDoorResult writes the stream, which has one event. Nothing of it, headers included, is sent before the result is
+// known: once they are out, a 503 is not possible any more.
+func writeDoorResult(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
+	data, err := json.Marshal(wireDoorResult{string(outcome.Status), nullable(outcome.Device), nullable(outcome.PIN)})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	_, _ = fmt.Fprintf(w, "id: %s\nevent: door-result\ndata: %s\n\n", requestID, data) // the client is gone: nobody is left to tell
+	return nil
+}

@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// wireSensor is a sensor reading (interface.md, Sensor reading).
+type wireSensor struct {
+	Location    string  `json:"location"`
+	Thermometer float64 `json:"thermometer"` // degrees Celsius
+	Hygrometer  float64 `json:"hygrometer"`  // percent
+}
+
+// readSensors is POST /admin/thermo-hygrometer/{branch}.
+func (a *API) readSensors(w http.ResponseWriter, r *http.Request) error {
+	code := chi.URLParam(r, "branch")
+	if err := a.scope(r, code); err != nil {
+		return err
+	}
+	if _, err := a.DB.Branch(r.Context(), code); err != nil {
+		return err
+	}
+	readings, err := a.Climate.Sensors(r.Context(), code)
+	if err != nil {
+		return err
+	}
+	list := make([]wireSensor, len(readings))
+	for i, m := range readings {
+		list[i] = wireSensor{m.Location, m.Celsius, m.RelativeHumidity}
+	}
+	return writeData(w, struct {
+		InfoList []wireSensor `json:"infoList"`
+	}{list})
+}

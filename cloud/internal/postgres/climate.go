@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// ErrNoOption says that no air conditioner has an option of that id.
+var ErrNoOption = errors.New("postgres: no such air conditioner option")
+
+// OptionByID returns a leaf, of whichever branch, or ErrNoOption.
+func OptionByID(ctx context.Context, q Querier, id string) (o Option, err error) {
+	err = q.QueryRow(ctx, `
+		select o.id, b.code, o.unit, o.path from airconditioner_option o join branch b on b.id = o.branch_id where o.id = $1`, id,
+	).Scan(&o.ID, &o.Branch, &o.Unit, &o.Path)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, ErrNoOption
+	}
+	return o, err
+}
+
+// InsertCommand logs a command to an air conditioner and what became of it.
+func InsertCommand(ctx context.Context, q Querier, o Option, by, outcome string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		insert into airconditioner_command (branch_id, option_id, unit, path, requested_by, at, outcome)
+		select id, $2, $3, $4, $5, $6, $7 from branch where code = $1`, o.Branch, o.ID, o.Unit, o.Path, by, now, outcome)
+	return err
+}
+
+// The kinds of door events that the cloud concludes, besides those agents report.
+const (
+	DoorForced = "forced" // the leaf opened although nobody unlocked it from outside or pressed the exit button
+	DoorHeld   = "held"   // the leaf stays open
+)
+
+// passAfter is how long after an unlock or the exit button someone may still walk through.
+const passAfter = 10 * time.Second
+
+// InsertTelemetry stores readings and door events. now is the time of arrival: the agent's clock may be wrong.
+func InsertTelemetry(ctx context.Context, q Querier, branch string, t protocol.Telemetry, now time.Time) error {
+	batch := new(pgx.Batch)
+	for _, r := range t.Readings {
+		batch.Queue(`
+			insert into sensor_reading (branch_id, location, at, celsius, humidity)
+			select id, $2, $3, $4, $5 from branch where code = $1 on conflict do nothing`,
+			branch, r.Location, now, r.Celsius, r.RelativeHumidity)
+	}
+	for _, e := range t.Events {
+		detail := map[string]any{"agentTime": t.At}
+		if e.EnergizedMs > 0 {
+			detail["energizedMs"] = e.EnergizedMs
+		}
+		if e.Detail != "" {
+			detail["detail"] = e.Detail
+		}
+		encoded, err := json.Marshal(detail)
+		if err != nil {
+			return err
+		}
+		batch.Queue(`
+			insert into door_event (branch_id, device, kind, at, request_id, detail)
+			select id, $2, $3, $4, $5, $6 from branch where code = $1`,
+			branch, e.Device, string(e.Kind), now, null(e.RequestID), encoded)
+		if e.Kind != protocol.EventDoorOpened {
+			continue
+		}
+		// Without an exit button to observe, somebody leaving looks like a break-in: such doors are not judged.
+		batch.Queue(`
+			insert into door_event (branch_id, device, kind, at)
+			select b.id, $2, $3, $4
+			from branch b join agent_inventory i on i.branch_id = b.id
+			where b.code = $1
+			  and exists (select from jsonb_array_elements(i.inventory -> 'doors') door
+			              where door ->> 'device' = $2 and (door ->> 'exit')::boolean)
+			  and not exists (select from door_event e
+			                  where e.branch_id = b.id and e.device = $2 and e.at > $5
+			                    and e.kind in ('energized', 'released', 'exit-pressed'))`,
+			branch, e.Device, DoorForced, now, now.Add(-passAfter))
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return q.SendBatch(ctx, batch).Close()
+}
+
+// HeldDoor is a door that stays open.
+type HeldDoor struct {
+	Branch string
+	Device string
+}
+
+// MarkHeldDoors writes an event for each door that opened more than after ago and did not close since, once. What
+// opened more than a day ago is left to people.
+func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time.Time) ([]HeldDoor, error) {
+	// Replicas take turns: the second finds the event of the first.
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext($1))`, "door-held"); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `
+		with last as (
+			select distinct on (branch_id, device) branch_id, device, kind, at
+			from door_event
+			where at > $3 and kind in ('door-opened', 'door-closed', 'held')
+			order by branch_id, device, at desc, id desc
+		), marked as (
+			insert into door_event (branch_id, device, kind, at)
+			select branch_id, device, $4, $1 from last where kind = 'door-opened' and at < $2
+			returning branch_id, device
+		)
+		select b.code, m.device from marked m join branch b on b.id = m.branch_id order by 1, 2`,
+		now, now.Add(-after), now.Add(-24*time.Hour), DoorHeld)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[HeldDoor])
+}
