@@ -1,0 +1,218 @@
+// Package cloudtest is the other end of the line for tests: a real MQTT broker
+// on a TCP socket and as much of the cloud as an agent needs to open doors.
+package cloudtest
+
+import (
+	"crypto/ed25519"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Cloud grants every claim of a request that it has asked for.
+type Cloud struct {
+	// URL is the broker's address.
+	URL *url.URL
+	// GrantKey is what agents trust.
+	GrantKey ed25519.PublicKey
+
+	t      testing.TB
+	server *mqtt.Server
+	self   *mqtt.Client
+	key    ed25519.PrivateKey
+
+	mu       sync.Mutex
+	asked    map[string]protocol.Ask
+	received []Message
+	news     chan struct{} // closed at the next message
+}
+
+// Message is one that an agent has sent.
+type Message struct {
+	At      time.Time
+	Branch  string
+	Kind    protocol.Kind
+	Payload []byte
+}
+
+// New starts a cloud that ends with the test.
+func New(t testing.TB) *Cloud {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caps := mqtt.NewDefaultServerCapabilities()
+	caps.MinimumProtocolVersion = 5
+	server := mqtt.New(&mqtt.Options{
+		InlineClient: true, Capabilities: caps, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	c := &Cloud{
+		URL: &url.URL{Scheme: "mqtt", Host: listener.Addr().String()}, GrantKey: public, key: private,
+		t: t, server: server, self: server.NewClient(nil, "local", "cloud", true),
+		asked: make(map[string]protocol.Ask), news: make(chan struct{}),
+	}
+	c.self.Properties.ProtocolVersion = 5
+	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AddListener(listeners.NewNet("tcp", listener)); err != nil {
+		t.Fatal(err)
+	}
+	id := 0
+	for _, filter := range protocol.CloudFilters() {
+		id++
+		if err := server.Subscribe(filter, id, c.receive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// receive runs in the broker's read loop of an agent.
+func (c *Cloud) receive(_ *mqtt.Client, _ packets.Subscription, p packets.Packet) {
+	branch, kind, ok := protocol.ParseTopic(p.TopicName)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	c.received = append(c.received, Message{time.Now(), branch, kind, p.Payload})
+	close(c.news)
+	c.news = make(chan struct{})
+	c.mu.Unlock()
+	if kind != protocol.KindDoorClaim {
+		return
+	}
+	claim, err := protocol.Decode[protocol.Claim](p.Payload)
+	if err != nil {
+		c.t.Errorf("claim: %v", err)
+		return
+	}
+	c.mu.Lock()
+	ask, known := c.asked[claim.RequestID]
+	c.mu.Unlock()
+	if known {
+		c.Send(branch, protocol.Grant{
+			Branch: branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: ask.Doors, PulseMs: 400,
+		}.Sign(c.key))
+	}
+}
+
+// Send publishes a message to a branch, as the cloud does: QoS 0.
+func (c *Cloud) Send(branch string, m protocol.Message) {
+	payload, err := protocol.Encode(m)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	err = c.server.InjectPacket(c.self, packets.Packet{
+		FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: protocol.Topic(branch, m.Kind()), Payload: payload,
+	})
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// Unlock asks a branch once to open doors and gives the request.
+func (c *Cloud) Unlock(branch string, doors ...string) (requestID string) {
+	ask := protocol.Ask{RequestID: uuid.NewString(), Doors: doors}
+	c.mu.Lock()
+	c.asked[ask.RequestID] = ask
+	c.mu.Unlock()
+	c.Send(branch, ask)
+	return ask.RequestID
+}
+
+// Wait waits until a message fits, and gives the first.
+func (c *Cloud) Wait(what string, within time.Duration, fits func(Message) bool) Message {
+	c.t.Helper()
+	late := time.After(within)
+	for seen := 0; ; {
+		c.mu.Lock()
+		received, news := c.received, c.news
+		c.mu.Unlock()
+		for ; seen < len(received); seen++ {
+			if fits(received[seen]) {
+				return received[seen]
+			}
+		}
+		select {
+		case <-news:
+		case <-late:
+			c.t.Fatalf("no %s within %v", what, within)
+		}
+	}
+}
+
+// Result waits for the outcome of a request at a door.
+func (c *Cloud) Result(requestID, device string, within time.Duration) protocol.Result {
+	c.t.Helper()
+	var result protocol.Result
+	c.Wait("result of "+device, within, func(m Message) bool {
+		if m.Kind != protocol.KindDoorResult {
+			return false
+		}
+		r, err := protocol.Decode[protocol.Result](m.Payload)
+		if err != nil {
+			c.t.Errorf("result: %v", err)
+		}
+		result = r
+		return r.RequestID == requestID && r.Device == device
+	})
+	return result
+}
+
+// Count tells how many of the messages so far fit.
+func (c *Cloud) Count(fits func(Message) bool) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, m := range c.received {
+		if fits(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// Status waits for a status of a branch that came after a time.
+func (c *Cloud) Status(branch string, state protocol.State, after time.Time, within time.Duration) protocol.Status {
+	c.t.Helper()
+	var status protocol.Status
+	c.Wait("status "+string(state)+" of "+branch, within, func(m Message) bool {
+		if m.Kind != protocol.KindStatus || m.Branch != branch || m.At.Before(after) {
+			return false
+		}
+		s, err := protocol.Decode[protocol.Status](m.Payload)
+		if err != nil {
+			c.t.Errorf("status: %v", err)
+		}
+		status = s
+		return s.State == state
+	})
+	return status
+}
