@@ -1,0 +1,76 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+func newPayments(set config.Settings, log *slog.Logger) (*toss.Client, error) {
+	return toss.New(toss.Config{
+		BaseURL:         set.Toss.URL,
+		WidgetSecretKey: set.Toss.WidgetSecretKey.Reveal(),
+		APISecretKey:    set.Toss.APISecretKey.Reveal(),
+		Logger:          log,
+	})
+}
+
+// newSender makes the ways to reach people.
+func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
+	m := set.Messages
+	approved, err := notify.ParseApproved(m.SolapiTemplates)
+	if err != nil {
+		return nil, err
+	}
+	if len(approved) == 0 && m.SolapiAPIKey.Demo() {
+		approved = notify.SandboxApproved()
+	}
+	solapi, err := notify.NewSolapi(notify.SolapiConfig{
+		BaseURL: m.SolapiURL, APIKey: m.SolapiAPIKey.Reveal(), APISecret: m.SolapiAPISecret.Reveal(),
+		From: m.SolapiSender, PfID: m.SolapiPFID, Templates: approved, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.SMTPURL == config.Off {
+		return notify.Router{Phone: solapi, Mail: noMail{}}, nil
+	}
+	mail, err := notify.NewMail(notify.MailConfig{URL: m.SMTPURL, From: m.MailFrom, Sandbox: m.SolapiAPIKey.Demo()})
+	if err != nil {
+		return nil, err
+	}
+	return notify.Router{Phone: solapi, Mail: mail}, nil
+}
+
+// noMail is the mail server of a service that has none.
+type noMail struct{}
+
+// Send refuses for good.
+func (noMail) Send(context.Context, notify.Message) (notify.Receipt, error) {
+	return notify.Receipt{}, &notify.Error{Channel: notify.Email, Class: notify.Permanent, Err: errors.New("mail is switched off")}
+}
+
+// site is what the pages need of the settings.
+func site(set config.Settings) httpapi.Site {
+	s := httpapi.Site{
+		PublicURL: set.HTTP.PublicURL, TossClientKey: set.Toss.ClientKey, TossScript: "https://js.tosspayments.com/v2/standard",
+	}
+	if set.Toss.WidgetSecretKey.Demo() {
+		s.TossScript = set.Toss.URL + "/v2/standard"
+	}
+	for _, line := range []httpapi.LegalLine{
+		{Label: "상호", Text: set.Legal.Company}, {Label: "대표자", Text: set.Legal.Representative}, {Label: "주소", Text: set.Legal.Address},
+		{Label: "전화번호", Text: set.Legal.Phone}, {Label: "이메일", Text: set.Legal.Email},
+		{Label: "사업자등록번호", Text: set.Legal.BusinessNumber}, {Label: "통신판매업 신고번호", Text: set.Legal.MailOrderNumber},
+	} {
+		if line.Text != "" {
+			s.Legal = append(s.Legal, line)
+		}
+	}
+	return s
+}

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+)
+
+// routes is everything on the public address.
+func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
+	mux := chi.NewRouter()
+	mux.Mount("/api", api.Routes())
+	mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
+
+	// Browsers say where a request comes from; callbacks and clients that are no browsers say nothing and pass.
+	guard := http.NewCrossOriginProtection()
+	return guard.Handler(mux), nil
+}
+
+// readyTimeout bounds the question whether the service can work.
+const readyTimeout = 2 * time.Second
+
+// operations is everything on the address for operators: health, metrics, profiles.
+func (s *Service) operations() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := s.db.Pool.Ping(ctx); err != nil {
+			http.Error(w, "database: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.Handle("GET /metrics", promhttp.Handler())
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}

@@ -1,0 +1,274 @@
+// Package service puts the parts of `yeolda serve` together: it is wiring, and a value that tests start on port 0.
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/jobs"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// How long connections get to say what they want, and to finish when the service stops. A confirmation may take as
+// long as the provider's 60 seconds and a little.
+const (
+	headerTimeout = 10 * time.Second
+	writeTimeout  = 80 * time.Second
+	idleTimeout   = 2 * time.Minute
+	drainTimeout  = 20 * time.Second
+	maxHeader     = 32 << 10
+)
+
+// Service is a running service. New has it listen, Run has it serve.
+type Service struct {
+	settings config.Settings
+	log      *slog.Logger
+	database *pgserver.Server // nil: not ours
+	db       *postgres.DB
+	reserve  *reserve.Service
+	access   *access.Service
+	devices  *climate.Service
+	jobs     *jobs.Service
+	broker   *broker.Broker
+	api      net.Listener
+	metrics  net.Listener
+	handler  http.Handler
+}
+
+// New opens the database, migrates it and listens. settings are effective and valid.
+func New(ctx context.Context, settings config.Settings, log *slog.Logger) (_ *Service, err error) {
+	s := &Service{settings: settings, log: log}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if err := s.openDatabase(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.refuseDemoData(ctx); err != nil {
+		return nil, err
+	}
+	return s, errors.Join(s.listen(), s.wire())
+}
+
+func (s *Service) openDatabase(ctx context.Context) error {
+	url := s.settings.Database.URL
+	if url == "" {
+		server, err := pgserver.Start(ctx, pgserver.Options{DataDir: s.settings.Database.DataDir, Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.database, url = server, server.URL()
+	}
+	db, err := postgres.Open(ctx, url, s.log)
+	if err != nil {
+		return err
+	}
+	s.db = db
+	return postgres.Migrate(ctx, db.Pool, s.log)
+}
+
+// refuseDemoData keeps accounts whose passwords stand in the source code off addresses that strangers reach.
+func (s *Service) refuseDemoData(ctx context.Context) error {
+	listeners := s.settings.PublicListeners()
+	if len(listeners) == 0 {
+		return nil
+	}
+	accounts, err := postgres.DemoAccounts(ctx, s.db.Pool)
+	if err != nil {
+		return err
+	}
+	if len(accounts) > 0 {
+		return fmt.Errorf("the database holds demo accounts (%v) and %v is reachable from elsewhere: remove them or listen on 127.0.0.1", accounts, listeners)
+	}
+	return nil
+}
+
+func (s *Service) listen() (err error) {
+	if s.api, err = net.Listen("tcp", s.settings.HTTP.Addr); err != nil {
+		return err
+	}
+	s.metrics, err = net.Listen("tcp", s.settings.HTTP.MetricsAddr)
+	return err
+}
+
+func (s *Service) wire() error {
+	set := s.settings
+	keys, err := set.Keyring()
+	if err != nil {
+		return err
+	}
+	grantKeys, err := set.GrantKeys()
+	if err != nil {
+		return err
+	}
+	codeKey, err := set.LoginCodeKey()
+	if err != nil {
+		return err
+	}
+	payments, err := newPayments(set, s.log)
+	if err != nil {
+		return err
+	}
+	sender, err := newSender(set, s.log)
+	if err != nil {
+		return err
+	}
+	work, err := queue.New(s.db.Pool, keys)
+	if err != nil {
+		return err
+	}
+	limits := &limit.Limiter{DB: s.db, Off: !set.HTTP.Limited()}
+	accounts := &account.Service{
+		DB: s.db, Limits: limits, Queue: work, Log: s.log, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts,
+	}
+	s.reserve = &reserve.Service{
+		DB: s.db, Payments: payments, Queue: work, Keys: keys, Log: s.log, PublicURL: set.HTTP.PublicURL,
+		HoldTTL: set.Times.CustomerHoldTTL, AdminHoldTTL: set.Times.AdminHoldTTL, DepositDue: set.Times.DepositDue,
+	}
+	s.jobs = &jobs.Service{
+		DB: s.db, Reserve: s.reserve, Queue: work, Sender: sender, Log: s.log,
+		SweepEvery: sweepEvery, ReconcileEvery: reconcileEvery,
+	}
+	s.access = &access.Service{
+		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout,
+	}
+	s.devices = &climate.Service{DB: s.db, Log: s.log}
+	if err := s.openBroker(); err != nil {
+		return err
+	}
+	s.access.Link, s.devices.Link = s.broker, s.broker
+	api := &httpapi.API{
+		DB: s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
+		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
+		Sessions:  httpapi.NewSessions(s.db, set.HTTP.CookieSecure), Log: s.log, Now: time.Now,
+		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
+		Site: site(set),
+	}
+	s.handler, err = s.routes(api)
+	return err
+}
+
+// How often the rows are looked at beside the queue, and the provider's books compared with ours.
+const (
+	sweepEvery     = 5 * time.Second
+	reconcileEvery = 24 * time.Hour
+)
+
+// openBroker makes the embedded broker, over which agents are reached.
+func (s *Service) openBroker() error {
+	mqtt := s.settings.MQTT
+	cfg := broker.Config{
+		Doors: s.access, Devices: s.devices, Log: s.log,
+		Credential: func(ctx context.Context, username string) (string, []byte, error) {
+			return postgres.AgentCredential(ctx, s.db.Pool, username)
+		},
+		Revoked: func(ctx context.Context, usernames []string) ([]string, error) {
+			return postgres.RevokedAgents(ctx, s.db.Pool, usernames)
+		},
+	}
+	var err error
+	if cfg.Listener, err = net.Listen("tcp", mqtt.Addr); err != nil {
+		return err
+	}
+	if mqtt.TLSAddr != "" {
+		certificate, err := tls.LoadX509KeyPair(mqtt.TLSCert, mqtt.TLSKey)
+		if err != nil {
+			return err
+		}
+		if cfg.TLS, err = net.Listen("tcp", mqtt.TLSAddr); err != nil {
+			return err
+		}
+		cfg.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	}
+	s.broker, err = broker.New(cfg)
+	return err
+}
+
+// Addr is where the API listens.
+func (s *Service) Addr() string { return s.api.Addr().String() }
+
+// Run serves until ctx is done, then finishes what is under way: requests first, then background work, then the
+// broker, the database last.
+func (s *Service) Run(ctx context.Context) error {
+	defer s.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	serving, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+
+	var background errgroup.Group
+	run := func(name string, task func(context.Context) error) {
+		background.Go(func() error {
+			err := task(serving)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	run("broker", s.broker.Run)
+	run("doors", s.access.Run)
+	run("devices", s.devices.Run)
+	run("jobs", s.jobs.Run)
+
+	group.Go(func() error { return serveHTTP(ctx, s.api, s.handler) })
+	group.Go(func() error { return serveHTTP(ctx, s.metrics, s.operations()) })
+	s.log.Info("serving", "http", s.api.Addr().String(), "mqtt", s.settings.MQTT.Addr, "metrics", s.metrics.Addr().String())
+	err := group.Wait()
+	s.reserve.Wait()
+	stopBackground()
+	return errors.Join(err, background.Wait())
+}
+
+// Close gives back what New took.
+func (s *Service) Close() {
+	for _, listener := range []net.Listener{s.api, s.metrics} {
+		if listener != nil {
+			_ = listener.Close() // closed already after Run
+		}
+	}
+	if s.db != nil {
+		s.db.Close()
+	}
+	if s.database != nil {
+		s.database.Stop()
+	}
+}
+
+// serveHTTP serves until ctx is done and then lets requests under way finish.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		stopped <- server.Shutdown(drain)
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
