@@ -51,7 +51,7 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 		s.Limits.Return(ctx, failuresPerID, loginID),
 	)
 	if err == nil && outdated {
-		err = postgres.SetPasswordHash(ctx, s.DB.Pool, loginID, HashPassword(password), a.Demo)
+		err = postgres.ReplaceHash(ctx, s.DB.Pool, loginID, hash, HashPassword(password))
 	}
 	if err != nil {
 		return Principal{}, fmt.Errorf("administrator login: %w", err)

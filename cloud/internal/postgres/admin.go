@@ -106,10 +106,12 @@ func SetPasswordHash(ctx context.Context, q Querier, loginID, hash string, demo 
 		loginID, hash, demo))
 }
 
-// SetRole changes an administrator's role.
-func SetRole(ctx context.Context, q Querier, loginID, role string) error {
-	return changeAdministrator(q.Exec(ctx,
-		`update administrator set role = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, role))
+// ReplaceHash stores a password's hash anew, if the password has not been changed in the meantime.
+func ReplaceHash(ctx context.Context, q Querier, loginID, old, hash string) error {
+	_, err := q.Exec(ctx, `
+		update administrator set password_hash = $3, updated_at = clock_timestamp()
+		where login_id = $1 and password_hash = $2`, loginID, old, hash)
+	return err
 }
 
 // SetDisabled keeps an administrator out from a time on, or lets him in again if it is zero.

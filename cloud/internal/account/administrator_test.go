@@ -1,0 +1,270 @@
+package account_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+const password = "open sesame, please"
+
+func (d *desk) add(n account.NewAdministrator) {
+	d.Helper()
+	n.Password = password
+	if err := d.AddAdministrator(d.Context(), n, "cli:test"); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func TestAdministratorLogin(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.branch("gangnam")
+	d.branch("hongdae")
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	d.add(account.NewAdministrator{LoginID: "manager", Role: account.Manager, Branches: []string{"hongdae", "hongdae"}})
+	d.add(account.NewAdministrator{LoginID: "gone", Role: account.HQ})
+	if err := d.DisableAdministrator(t.Context(), "gone", "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id, password string
+		want         []string
+		err          error
+	}{
+		{"hq", password, []string{"gangnam", "hongdae"}, nil},
+		{"manager", password, []string{"hongdae"}, nil},
+		{"hq", password + " ", nil, account.ErrWrongPassword},
+		{"hq", "", nil, account.ErrWrongPassword},
+		{"HQ", password, nil, account.ErrWrongPassword},
+		{"nobody", password, nil, account.ErrWrongPassword},
+		{"", password, nil, account.ErrWrongPassword},
+		{"gone", password, nil, account.ErrWrongPassword},
+	} {
+		p, err := d.LoginAdministrator(t.Context(), c.id, c.password, "203.0.113.7")
+		if !errors.Is(err, c.err) || !slices.Equal(p.Branches, c.want) {
+			t.Errorf("%q with %q: %+v, %v", c.id, c.password, p, err)
+		}
+	}
+}
+
+// What an administrator may reach is what the database says at that moment.
+func TestRightsFollowTheDatabase(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.branch("gangnam")
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	d.add(account.NewAdministrator{LoginID: "manager", Role: account.Manager, Branches: []string{"gangnam"}})
+	reaches := func(id, branch string) bool {
+		t.Helper()
+		p, err := d.Administrator(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Reaches(branch)
+	}
+	if !reaches("manager", "gangnam") || reaches("manager", "hongdae") || !reaches("hq", "gangnam") {
+		t.Fatal("wrong rights from the beginning")
+	}
+	if _, err := d.DB.Pool.Exec(t.Context(), `delete from administrator_branch where $1`, true); err != nil {
+		t.Fatal(err)
+	}
+	if reaches("manager", "gangnam") {
+		t.Error("a branch that was taken away is still reached")
+	}
+	d.branch("hongdae")
+	if p, _ := d.Administrator(t.Context(), "hq"); !slices.Equal(p.Branches, []string{"gangnam", "hongdae"}) {
+		t.Errorf("hq has %v", p.Branches)
+	}
+	for _, end := range []func() error{
+		func() error { return d.DisableAdministrator(t.Context(), "manager", "cli:test") },
+		func() error { return d.RemoveAdministrator(t.Context(), "manager", "cli:test") },
+	} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Administrator(t.Context(), "manager"); !errors.Is(err, postgres.ErrNoAdministrator) {
+			t.Errorf("an administrator who is kept out: %v", err)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	viewer := account.Principal{LoginType: account.LoginAdmin, Role: account.Viewer, Branches: []string{"a"}}
+	customer := account.Principal{LoginType: "mobile", LoginID: "010", Role: account.HQ, Branches: []string{"a"}}
+	if !viewer.Reaches("a") || viewer.Reaches("b") || viewer.MayChange() {
+		t.Errorf("viewer %+v", viewer)
+	}
+	if customer.Reaches("a") || customer.MayChange() {
+		t.Error("a customer has an administrator's rights")
+	}
+	if (account.Principal{}).Anybody() {
+		t.Error("nobody is somebody")
+	}
+}
+
+func TestFailedLoginsAreLimited(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	login := func(id, password, client string) error {
+		_, err := d.LoginAdministrator(t.Context(), id, password, client)
+		return err
+	}
+	// Logging in counts for nothing.
+	for range 12 {
+		if err := login("hq", password, "203.0.113.1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		if err := login("hq", "wrong", fmt.Sprintf("203.0.113.%d", i+10)); !errors.Is(err, account.ErrWrongPassword) {
+			t.Fatalf("try %d: %v", i, err)
+		}
+	}
+	exceeded := new(limit.ExceededError)
+	if err := login("hq", password, "203.0.113.99"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 10*time.Minute {
+		t.Errorf("the right password after ten wrong ones: %v", err)
+	}
+	// By address: ten ids that do not exist.
+	for i := range 10 {
+		if err := login(fmt.Sprintf("id%d", i), "wrong", "203.0.113.200"); !errors.Is(err, account.ErrWrongPassword) {
+			t.Fatalf("id %d: %v", i, err)
+		}
+	}
+	if err := login("id11", "wrong", "203.0.113.200"); !errors.As(err, &exceeded) {
+		t.Errorf("the eleventh id from an address: %v", err)
+	}
+	d.pass(10 * time.Minute)
+	if err := login("hq", password, "203.0.113.200"); err != nil {
+		t.Errorf("ten minutes later: %v", err)
+	}
+}
+
+// Guesses made at once are not all looked at.
+func TestParallelPasswords(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	var looked atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			_, err := d.LoginAdministrator(t.Context(), "hq", fmt.Sprint("guess ", i), fmt.Sprintf("203.0.113.%d", i))
+			switch {
+			case errors.Is(err, account.ErrWrongPassword):
+				looked.Add(1)
+			case !errors.Is(err, limit.ErrExceeded):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if looked.Load() != 10 {
+		t.Errorf("%d guesses were looked at, not 10", looked.Load())
+	}
+}
+
+// A hash with older parameters is replaced at the next login.
+func TestHashesAreRenewed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	const older = "$argon2id$v=19$m=8192,t=1,p=1$c2l4dGVlbiBieXRlcyEhIQ$Pk+AquPpzpyJk3Qfn4UrGb9spDJa9if5E6m8L/Chv00" // of "secret"
+	if err := postgres.SetPasswordHash(t.Context(), d.DB.Pool, "hq", older, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.LoginAdministrator(t.Context(), "hq", "secret", "203.0.113.1"); err != nil {
+			t.Fatal(err)
+		}
+		a, err := postgres.AdministratorByLogin(t.Context(), d.DB.Pool, "hq")
+		if err != nil || !strings.HasPrefix(a.PasswordHash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+			t.Errorf("hash %s, %v", a.PasswordHash, err)
+		}
+	}
+}
+
+func TestAddAdministratorRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.branch("gangnam")
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	for _, c := range []struct {
+		n    account.NewAdministrator
+		want error
+	}{
+		{account.NewAdministrator{LoginID: "hq", Password: password, Role: account.HQ}, postgres.ErrAdministratorExists},
+		{account.NewAdministrator{LoginID: "a", Password: "short", Role: account.HQ}, account.ErrWeakPassword},
+		{account.NewAdministrator{LoginID: "a", Password: strings.Repeat("x", 257), Role: account.HQ}, account.ErrWeakPassword},
+		{account.NewAdministrator{LoginID: "A b", Password: password, Role: account.HQ}, account.ErrLoginID},
+		{account.NewAdministrator{LoginID: "a", Password: password, Role: "boss"}, account.ErrRole},
+		{account.NewAdministrator{LoginID: "a", Password: password, Role: account.Manager}, account.ErrNeedsBranch},
+		{account.NewAdministrator{LoginID: "a", Password: password, Role: account.HQ, Branches: []string{"gangnam"}}, account.ErrNeedsBranch},
+		{account.NewAdministrator{LoginID: "a", Password: password, Role: account.Manager, Branches: []string{"gangnam", "busan"}}, postgres.ErrNoBranch},
+	} {
+		if err := d.AddAdministrator(t.Context(), c.n, "cli:test"); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.n.LoginID, err, c.want)
+		}
+	}
+	list, err := postgres.Administrators(t.Context(), d.DB.Pool)
+	if err != nil || len(list) != 1 {
+		t.Errorf("%d administrators, %v", len(list), err)
+	}
+}
+
+func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	d.add(account.NewAdministrator{LoginID: "second", Role: account.HQ})
+	ctx, sessions := t.Context(), postgres.Sessions{DB: d.DB}
+	until := d.DB.Now().Add(time.Hour)
+	for token, data := range map[string]string{
+		"1": `{"loginType":"admin","adminLoginId":"hq"}`,
+		"2": `{"loginType":"admin","adminLoginId":"hq"}`,
+		"3": `{"loginType":"admin","adminLoginId":"second"}`,
+		"4": `{"loginType":"email","loginId":"hq"}`,
+	} {
+		if err := sessions.CommitCtx(ctx, token, []byte(data), until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.SetPassword(ctx, "hq", "another "+password, "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]bool{"1": false, "2": false, "3": true, "4": true} {
+		if _, found, err := sessions.FindCtx(ctx, token); err != nil || found != want {
+			t.Errorf("session %s: found %v, %v", token, found, err)
+		}
+	}
+	if _, err := d.LoginAdministrator(ctx, "hq", password, "c"); !errors.Is(err, account.ErrWrongPassword) {
+		t.Errorf("the old password: %v", err)
+	}
+	if _, err := d.LoginAdministrator(ctx, "hq", "another "+password, "c"); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+	if err := d.SetPassword(ctx, "nobody", password, "cli:test"); !errors.Is(err, postgres.ErrNoAdministrator) {
+		t.Errorf("nobody's password: %v", err)
+	}
+	var actions []string
+	err := d.DB.Pool.QueryRow(ctx, `select array_agg(action || ' ' || target order by id) from audit where actor = $1`, "cli:test").Scan(&actions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"administrator.add hq", "administrator.add second", "administrator.password hq"}, actions); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,240 @@
+package account_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+)
+
+var (
+	minji      = account.NewCustomer(booking.LoginMobile, "010-1234-5678")
+	minjiEmail = account.NewCustomer(booking.LoginEmail, " Minji@Example.com ")
+	stranger   = account.NewCustomer(booking.LoginMobile, "010-9999-0000")
+)
+
+func TestCodeIsSentAndOpensOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("010-1234-5678", "minji@example.com")
+	for _, c := range []account.Customer{minji, minjiEmail, account.NewCustomer(booking.LoginMobile, "+82 10-1234-5678")} {
+		d.send(c)
+		code := d.code()
+		if !regexp.MustCompile(`^[0-9]{6}$`).MatchString(code) {
+			t.Errorf("code %q", code)
+		}
+		if err := d.CheckCode(t.Context(), c, code); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+		if err := d.CheckCode(t.Context(), c, code); !errors.Is(err, account.ErrWrongCode) {
+			t.Errorf("%v: the second use: %v", c, err)
+		}
+	}
+	messages, variables := d.sent()
+	if m := messages[0]; m.Template != "login-code" || m.Mobile != "01012345678" || m.Email != "" || variables[0]["minutes"] != "3" {
+		t.Errorf("message %+v, %v", m, variables[0])
+	}
+	if m := messages[1]; m.Mobile != "" || m.Email != "minji@example.com" {
+		t.Errorf("message %+v", m)
+	}
+}
+
+func TestNoHistoryNoCode(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); !errors.Is(err, account.ErrNoHistory) {
+		t.Errorf("a stranger: %v", err)
+	}
+	d.HideAccounts = true
+	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); err != nil {
+		t.Errorf("a stranger who is not to know: %v", err)
+	}
+	if messages, _ := d.sent(); len(messages) != 0 {
+		t.Errorf("%d messages went to a stranger", len(messages))
+	}
+}
+
+func TestCodeLivesThreeMinutes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	for _, c := range []struct {
+		after time.Duration
+		want  error
+	}{
+		{0, nil},
+		{3*time.Minute - time.Microsecond, nil},
+		{3 * time.Minute, account.ErrWrongCode},
+		{3*time.Minute + time.Second, account.ErrWrongCode},
+	} {
+		d.send(minji)
+		code := d.code()
+		d.pass(c.after)
+		if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, c.want) {
+			t.Errorf("after %s: %v, want %v", c.after, err, c.want)
+		}
+	}
+}
+
+func TestNewCodeReplacesTheOldOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	d.send(minji)
+	old := d.code()
+	for d.send(minji); d.code() == old; d.send(minji) {
+	}
+	if err := d.CheckCode(t.Context(), minji, old); !errors.Is(err, account.ErrWrongCode) {
+		t.Errorf("the old code: %v", err)
+	}
+	if err := d.CheckCode(t.Context(), minji, d.code()); err != nil {
+		t.Errorf("the new code: %v", err)
+	}
+}
+
+func TestCodeIsBoundToItsCustomer(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("010-1234-5678", "minji@example.com")
+	d.guest("010-2222-3333", "")
+	sujin := account.NewCustomer(booking.LoginMobile, "01022223333")
+	d.send(sujin)
+	d.send(minji)
+	code := d.code()
+	for _, c := range []account.Customer{sujin, minjiEmail, stranger, {Type: booking.LoginEmail, ID: minji.ID}} {
+		if err := d.CheckCode(t.Context(), c, code); !errors.Is(err, account.ErrWrongCode) {
+			t.Errorf("the code of %v with %v: %v", minji, c, err)
+		}
+	}
+	if err := d.CheckCode(t.Context(), minji, code); err != nil {
+		t.Errorf("its owner: %v", err)
+	}
+}
+
+func TestCodeDiesAfterFiveWrongTries(t *testing.T) {
+	t.Parallel()
+	for wrong, want := range map[int]error{4: nil, 5: account.ErrWrongCode} {
+		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.guest("01012345678", "")
+			d.send(minji)
+			code := d.code()
+			for range wrong {
+				if err := d.CheckCode(t.Context(), minji, other(code)); !errors.Is(err, account.ErrWrongCode) {
+					t.Fatal(err)
+				}
+			}
+			if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, want) {
+				t.Errorf("the right code after %d wrong ones: %v, want %v", wrong, err, want)
+			}
+		})
+	}
+}
+
+// A thousand guesses at once get no more than five tries.
+func TestParallelGuesses(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	d.send(minji)
+	code := d.code()
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			guess := fmt.Sprintf("%06d", i)
+			if guess == code {
+				guess = "999999"
+			}
+			if err := d.CheckCode(t.Context(), minji, guess); !errors.Is(err, account.ErrWrongCode) {
+				t.Errorf("guess %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, account.ErrWrongCode) {
+		t.Errorf("the right code after a thousand wrong ones: %v", err)
+	}
+	var tries int
+	if err := d.DB.Pool.QueryRow(t.Context(), `select tries from login_code where login_id = $1`, minji.ID).Scan(&tries); err != nil || tries != 5 {
+		t.Errorf("%d tries were counted, %v", tries, err)
+	}
+}
+
+// The right code sent by five browsers at once logs one of them in.
+func TestParallelUse(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	d.send(minji)
+	code := d.code()
+	errs := make([]error, 5)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = d.CheckCode(t.Context(), minji, code) })
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, account.ErrWrongCode):
+			t.Error(err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d logged in with one code", won)
+	}
+}
+
+func TestCodesAreLimited(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	for range 5 {
+		d.send(minji)
+	}
+	d.pass(4 * time.Minute)
+	exceeded := new(limit.ExceededError)
+	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 6*time.Minute {
+		t.Fatalf("the sixth code: %v", err)
+	}
+	d.pass(6*time.Minute - time.Microsecond)
+	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) {
+		t.Errorf("just before ten minutes: %v", err)
+	}
+	d.pass(time.Microsecond)
+	d.send(minji)
+
+	d.Limits.Off = true
+	for range 30 {
+		d.send(minji)
+	}
+}
+
+// Asking for codes of many numbers from one address ends too, whoever they belong to.
+func TestCodesAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ask := func(i int, client string) error {
+		return d.SendCode(t.Context(), account.NewCustomer(booking.LoginMobile, fmt.Sprintf("010%08d", i)), client, "ko")
+	}
+	for i := range 20 {
+		if err := ask(i, "203.0.113.7"); !errors.Is(err, account.ErrNoHistory) {
+			t.Fatalf("number %d: %v", i, err)
+		}
+	}
+	if err := ask(20, "203.0.113.7"); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("number 21: %v", err)
+	}
+	if err := ask(20, "203.0.113.8"); !errors.Is(err, account.ErrNoHistory) {
+		t.Errorf("from another address: %v", err)
+	}
+}

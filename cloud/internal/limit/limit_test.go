@@ -1,0 +1,100 @@
+package limit_test
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+var rule = limit.Rule{Name: "test", Max: 3, Window: time.Minute}
+
+func TestWindowBeginsWithTheFirstTry(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	now := time.Date(2026, 11, 21, 12, 0, 59, 0, time.UTC)
+	db.Now = func() time.Time { return now }
+	l := &limit.Limiter{DB: db}
+	for step, c := range []struct {
+		after time.Duration
+		wait  time.Duration // 0: allowed
+	}{
+		{0, 0}, {time.Second, 0}, {time.Second, 0}, // over a full minute of the clock
+		{time.Second, 57 * time.Second},
+		{56 * time.Second, time.Second},
+		{time.Second, 0}, {0, 0}, {0, 0},
+		{time.Second, 59 * time.Second},
+	} {
+		now = now.Add(c.after)
+		err := l.Take(t.Context(), rule, "a")
+		exceeded := new(limit.ExceededError)
+		if (c.wait == 0) != (err == nil) || (c.wait != 0 && (!errors.As(err, &exceeded) || exceeded.RetryAfter != c.wait)) {
+			t.Errorf("step %d: %v, want a wait of %s", step, err, c.wait)
+		}
+	}
+	if err := l.Take(t.Context(), rule, "b"); err != nil {
+		t.Errorf("another subject: %v", err)
+	}
+	if err := l.Take(t.Context(), limit.Rule{Name: "other", Max: 1, Window: time.Minute}, "a"); err != nil {
+		t.Errorf("another rule: %v", err)
+	}
+	if err := postgres.PurgeRateLimits(t.Context(), db.Pool, now); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCountIsExactUnderLoad(t *testing.T) {
+	t.Parallel()
+	l := &limit.Limiter{DB: pgtest.New(t)}
+	var allowed atomic.Int32
+	var wg sync.WaitGroup
+	for range 300 {
+		wg.Go(func() {
+			switch err := l.Take(t.Context(), rule, "a"); {
+			case err == nil:
+				allowed.Add(1)
+			case !errors.Is(err, limit.ErrExceeded):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != 3 {
+		t.Errorf("%d were allowed, not 3", allowed.Load())
+	}
+}
+
+func TestReturnedTriesDoNotCount(t *testing.T) {
+	t.Parallel()
+	l := &limit.Limiter{DB: pgtest.New(t)}
+	for range 10 {
+		if err := l.Take(t.Context(), rule, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Return(t.Context(), rule, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"203.0.113.7":          "203.0.113.7",
+		"::ffff:203.0.113.7":   "203.0.113.7",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
+		"fe80::1:2:3:4%eth0":   "fe80::/64",
+		"2001:db8:1:2:ffff::1": "2001:db8:1:2::/64",
+		"2001:db8:1:3:3:4:5:6": "2001:db8:1:3::/64",
+	} {
+		if got := limit.Address(netip.MustParseAddr(in)); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
