@@ -347,10 +347,13 @@ func TestEverythingKilled(t *testing.T) {
 	busyPID := int(busy.PgConn().PID())
 	lost := make(chan error)
 	go func() {
-		_, err := busy.Exec(context.Background(), "SELECT count(*) FROM generate_series(1, 1e12::bigint)")
+		_, err := busy.Exec(context.Background(), "DO $$ BEGIN LOOP END LOOP; END $$")
 		lost <- err
 	}()
 	defer func() { <-lost }()
+	eventually(t, "the session is busy", func() bool {
+		return query[int](t, owner.url, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO%'") == 1
+	})
 
 	if err := owner.Process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot start another
 		t.Fatal(err)
