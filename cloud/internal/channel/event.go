@@ -1,0 +1,74 @@
+package channel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrUnknownEvent means an event of a type that this service does not know.
+var ErrUnknownEvent = errors.New("channel: unknown event type")
+
+// Limits on what a partner tells.
+const (
+	maxExternalID = 200 // characters
+	maxName       = 50
+	maxPhone      = 20
+)
+
+// ParseEvent reads an inbound event whose signature was checked: a booking made,
+// changed or cancelled at the partner. Same external id with a lower or equal Seq is
+// old news, which the caller answers like the first time.
+func ParseEvent(body []byte) (Booking, error) {
+	var w struct {
+		Type       string    `json:"type"`
+		ExternalID string    `json:"externalId"`
+		ListingID  string    `json:"listingId"`
+		Start      time.Time `json:"start"`
+		End        time.Time `json:"end"`
+		Seq        int64     `json:"seq"`
+		Customer   struct {
+			Name  string `json:"name"`
+			Phone string `json:"phone"`
+		} `json:"customer"`
+	}
+	if len(body) > MaxEventBody {
+		return Booking{}, fmt.Errorf("channel: event of %d bytes is too long", len(body))
+	}
+	if err := json.Unmarshal(body, &w); err != nil {
+		return Booking{}, fmt.Errorf("channel: decode event: %w", err)
+	}
+	b := Booking{
+		ExternalID: w.ExternalID, ListingID: w.ListingID, Start: w.Start, End: w.End, Seq: w.Seq,
+		Name: w.Customer.Name, Phone: w.Customer.Phone,
+	}
+	switch w.Type {
+	case "booking.created", "booking.updated":
+		if !w.End.After(w.Start) {
+			return Booking{}, errors.New("channel: event: the end must lie after the start")
+		}
+	case "booking.cancelled":
+		b.Cancelled = true
+	default:
+		return Booking{}, ErrUnknownEvent
+	}
+	switch {
+	case w.ExternalID == "" || utf8.RuneCountInString(w.ExternalID) > maxExternalID:
+		return Booking{}, fmt.Errorf("channel: event: externalId has 1 to %d characters", maxExternalID)
+	case w.ListingID == "" || utf8.RuneCountInString(w.ListingID) > maxExternalID:
+		return Booking{}, fmt.Errorf("channel: event: listingId has 1 to %d characters", maxExternalID)
+	case w.Seq < 0:
+		return Booking{}, errors.New("channel: event: seq is negative")
+	case utf8.RuneCountInString(b.Name) > maxName || utf8.RuneCountInString(b.Phone) > maxPhone:
+		return Booking{}, fmt.Errorf("channel: event: the customer's name has at most %d characters, the phone number %d", maxName, maxPhone)
+	}
+	return b, nil
+}
+
+// Statuses a partner reads in the answer to an event.
+const (
+	StatusAccepted = "ACCEPTED"
+	StatusConflict = "CONFLICT" // HTTP 409: the partner must refuse its customer
+)

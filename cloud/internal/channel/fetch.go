@@ -1,0 +1,149 @@
+package channel
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	fetchTimeout = 10 * time.Second
+	maxCalendar  = 5 << 20
+	maxRedirects = 3
+)
+
+// ICal is the channel of calendars: partners read ours at the export address, and we
+// read theirs. It is safe for concurrent use.
+type ICal struct {
+	domain string
+	now    func() time.Time
+	http   *http.Client
+}
+
+// NewICal returns the adapter. domain is the one of our own exported calendars, whose
+// entries are skipped when they come back.
+func NewICal(domain string, now func() time.Time) *ICal {
+	return newICal(domain, now, &net.Dialer{Control: publicOnly}, nil)
+}
+
+func newICal(domain string, now func() time.Time, dialer *net.Dialer, tlsConfig *tls.Config) *ICal {
+	return &ICal{domain: domain, now: now, http: &http.Client{
+		Timeout: fetchTimeout,
+		Transport: &http.Transport{
+			// No proxy: it would dial for us, past the guard.
+			DialContext:           dialer.DialContext,
+			TLSClientConfig:       tlsConfig,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ResponseHeaderTimeout: fetchTimeout,
+			ForceAttemptHTTP2:     true,
+			MaxIdleConnsPerHost:   -1, // minutes lie between two fetches
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			return checkFeedURL(r.URL)
+		},
+	}}
+}
+
+// Name implements [Channel].
+func (*ICal) Name() string { return "ical" }
+
+// Block implements [Channel]: the time is in the exported calendar already.
+func (*ICal) Block(_ context.Context, b Block) (string, error) { return b.ID, nil }
+
+// Unblock implements [Channel].
+func (*ICal) Unblock(context.Context, string) error { return nil }
+
+// Pull implements [Channel]. Its errors name no address: feeds' addresses are secrets.
+func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
+	body, cursor, err := c.fetch(ctx, f)
+	if err != nil {
+		return Pulled{}, err
+	}
+	if body == nil {
+		return Pulled{Unchanged: true, Cursor: f.Cursor}, nil
+	}
+	bookings, problems, err := ParseCalendar(body, f.Zone, c.domain, c.now())
+	if err != nil {
+		return Pulled{}, err
+	}
+	return Pulled{Bookings: bookings, Problems: problems, Cursor: cursor}, nil
+}
+
+// fetch returns the calendar, or nil if it has not changed since the cursor.
+func (c *ICal) fetch(ctx context.Context, f Feed) ([]byte, Cursor, error) {
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return nil, Cursor{}, errors.New("channel: the feed's address is not a URL")
+	}
+	if err := checkFeedURL(u); err != nil {
+		return nil, Cursor{}, fmt.Errorf("channel: %w", err)
+	}
+	ctx, stop := context.WithTimeout(ctx, fetchTimeout)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
+	if err != nil {
+		return nil, Cursor{}, errors.New("channel: the feed's address is not a URL")
+	}
+	req.Header.Set("Accept", "text/calendar")
+	req.Header.Set("User-Agent", "Yeolda calendar import")
+	if f.Cursor.ETag != "" {
+		req.Header.Set("If-None-Match", f.Cursor.ETag)
+	}
+	if f.Cursor.LastModified != "" {
+		req.Header.Set("If-Modified-Since", f.Cursor.LastModified)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var withURL *url.Error
+		if errors.As(err, &withURL) {
+			err = withURL.Err
+		}
+		return nil, Cursor{}, fmt.Errorf("channel: fetch: %w", err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && f.Cursor != Cursor{}:
+		return nil, f.Cursor, nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, Cursor{}, fmt.Errorf("channel: fetch: HTTP %d", resp.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCalendar+1))
+	if err != nil {
+		return nil, Cursor{}, fmt.Errorf("channel: fetch: %w", err)
+	}
+	if len(body) > maxCalendar {
+		return nil, Cursor{}, fmt.Errorf("channel: fetch: calendar is longer than %d bytes", maxCalendar)
+	}
+	return body, Cursor{ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}, nil
+}
+
+// CheckFeedURL tells whether a feed's address may be stored: https, no password in it.
+// Where it leads is checked when it is fetched, every time.
+func CheckFeedURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("the address is not a URL")
+	}
+	return checkFeedURL(u)
+}
+
+func checkFeedURL(u *url.URL) error {
+	switch {
+	case u.Scheme != "https":
+		return errors.New("a feed's address begins with https://")
+	case u.Hostname() == "":
+		return errors.New("a feed's address names a host")
+	case u.User != nil:
+		return errors.New("a feed's address holds no user and no password")
+	}
+	return nil
+}

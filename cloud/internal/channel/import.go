@@ -1,0 +1,282 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-ical"
+)
+
+// importPast and importHorizon bound the time that is read of a calendar.
+const (
+	importPast    = 24 * time.Hour
+	importHorizon = 180 * 24 * time.Hour
+	slot          = 10 * time.Minute
+	maxProblems   = 20
+	maxRecurring  = 200
+)
+
+// ParseCalendar reads the bookings of a calendar from a day ago to 180 days ahead.
+//
+// zone is the zone of whole days and of times without one. Entries that bear our own
+// domain are our own times coming back and are skipped, as are those that leave their
+// time free. Times are rounded outwards to whole slots; margins are the reader's
+// business. Entries that cannot be understood are listed as problems, not guessed.
+//
+// An error means that the calendar is not whole.
+func ParseCalendar(body []byte, zone *time.Location, domain string, now time.Time) ([]Booking, []string, error) {
+	events, err := splitEvents(body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("channel: %w", err)
+	}
+	p := parser{zone: zone, suffix: "@" + strings.ToLower(domain), from: now.Add(-importPast), to: now.Add(importHorizon), bookings: map[string]entry{}}
+	var overrides []ical.Event
+	for _, lines := range events {
+		e, err := decodeEvent(lines)
+		if err != nil {
+			p.problem("", err)
+			continue
+		}
+		if e.Props.Get(ical.PropRecurrenceID) != nil {
+			overrides = append(overrides, e) // after what they override
+			continue
+		}
+		p.event(e)
+	}
+	for _, e := range overrides {
+		p.event(e)
+	}
+	list := make([]Booking, 0, len(p.bookings))
+	for _, id := range p.order {
+		b := p.bookings[id].Booking
+		if b.Cancelled || b.End.After(b.Start) && b.End.After(p.from) && b.Start.Before(p.to) {
+			list = append(list, b)
+		}
+	}
+	return list, p.problems, nil
+}
+
+// decodeEvent parses one event. The library panics on a parameter without a value.
+func decodeEvent(lines []string) (e ical.Event, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("malformed entry: %v", r)
+		}
+	}()
+	if len(lines) > maxEventLines {
+		return ical.Event{}, fmt.Errorf("an entry of %d lines", len(lines))
+	}
+	var b strings.Builder
+	b.WriteString("BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\n")
+	for _, line := range lines {
+		if len(line) > maxEventLine {
+			return ical.Event{}, fmt.Errorf("a line of %d bytes", len(line))
+		}
+		b.WriteString(strings.ReplaceAll(line, "\r", ""))
+		b.WriteString("\r\n")
+	}
+	b.WriteString("END:VEVENT\r\nEND:VCALENDAR\r\n")
+	calendar, err := ical.NewDecoder(strings.NewReader(b.String())).Decode()
+	if err != nil {
+		return ical.Event{}, err
+	}
+	all := calendar.Events()
+	if len(all) != 1 {
+		return ical.Event{}, errors.New("malformed entry")
+	}
+	return all[0], nil
+}
+
+type parser struct {
+	zone     *time.Location
+	suffix   string // of the UIDs we wrote
+	from, to time.Time
+
+	bookings  map[string]entry
+	order     []string
+	problems  []string
+	recurring int
+}
+
+func (p *parser) problem(uid string, err error) {
+	if len(p.problems) < maxProblems {
+		p.problems = append(p.problems, fmt.Sprintf("%.80s: %v", uid, err))
+	}
+}
+
+// entry is a booking, and whether it stands for one occurrence on its own.
+type entry struct {
+	Booking
+	override bool
+}
+
+// keep notes a booking. An override stays before what it overrides, and else the newer
+// of two versions.
+func (p *parser) keep(b entry) {
+	old, twice := p.bookings[b.ExternalID]
+	if twice && (old.override && !b.override || old.override == b.override && old.Seq > b.Seq) {
+		return
+	}
+	if !twice {
+		p.order = append(p.order, b.ExternalID)
+	}
+	b.Start, b.End = outwards(b.Start, b.End, p.zone)
+	p.bookings[b.ExternalID] = b
+}
+
+func (p *parser) event(e ical.Event) {
+	uid := strings.TrimSpace(value(e, ical.PropUID))
+	if uid == "" {
+		p.problem("", errors.New("entry without a UID"))
+		return
+	}
+	if len(uid) > 255 {
+		p.problem(uid, errors.New("the UID is longer than 255 bytes"))
+		return
+	}
+	if strings.HasSuffix(strings.ToLower(uid), p.suffix) {
+		return
+	}
+	if err := p.read(e, uid); err != nil {
+		p.problem(uid, err)
+	}
+}
+
+func (p *parser) read(e ical.Event, uid string) error {
+	seq, _ := strconv.ParseInt(value(e, ical.PropSequence), 10, 64) // absent: 0
+	b := entry{Booking: Booking{
+		ExternalID: uid,
+		Seq:        seq,
+		// A time that is left free is as good as a cancelled one: it may have been taken before.
+		Cancelled: strings.EqualFold(value(e, ical.PropStatus), string(ical.EventCancelled)) ||
+			strings.EqualFold(value(e, ical.PropTransparency), "TRANSPARENT"),
+	}}
+	if r := e.Props.Get(ical.PropRecurrenceID); r != nil {
+		if r.Params.Get("RANGE") != "" {
+			return errors.New("RECURRENCE-ID with RANGE is not supported")
+		}
+		at, err := p.when(r)
+		if err != nil {
+			return err
+		}
+		b.ExternalID, b.override = instanceID(uid, at), true
+	}
+	start, length, err := p.span(e)
+	if err != nil {
+		if b.Cancelled {
+			p.keep(b) // its time does not matter
+			return nil
+		}
+		return err
+	}
+	b.Start, b.End = start, start.Add(length)
+	if e.Props.Get(ical.PropRecurrenceRule) == nil && e.Props.Get(ical.PropRecurrenceDates) == nil {
+		p.keep(b)
+		return nil
+	}
+	if p.recurring++; p.recurring > maxRecurring {
+		return fmt.Errorf("more than %d recurring entries", maxRecurring)
+	}
+	starts, err := p.recur(e, start, length)
+	if err != nil {
+		return err
+	}
+	for _, at := range starts {
+		b.ExternalID, b.Start, b.End = instanceID(uid, at), at, at.Add(length)
+		p.keep(b)
+	}
+	return nil
+}
+
+// instanceID names one occurrence of a recurring entry by its original start.
+func instanceID(uid string, at time.Time) string { return uid + "/" + utc(at) }
+
+// span is an event's start and length; the end is exclusive.
+func (p *parser) span(e ical.Event) (start time.Time, length time.Duration, err error) {
+	from := e.Props.Get(ical.PropDateTimeStart)
+	if from == nil {
+		return start, 0, errors.New("no DTSTART")
+	}
+	if start, err = p.when(from); err != nil {
+		return start, 0, err
+	}
+	switch end, duration := e.Props.Get(ical.PropDateTimeEnd), e.Props.Get(ical.PropDuration); {
+	case end != nil:
+		at, err := p.when(end)
+		if err != nil {
+			return start, 0, err
+		}
+		length = at.Sub(start)
+	case duration != nil:
+		if length, err = duration.Duration(); err != nil {
+			return start, 0, err
+		}
+	case wholeDay(from):
+		length = start.AddDate(0, 0, 1).Sub(start)
+	}
+	if length < 0 {
+		return start, 0, errors.New("ends before it starts")
+	}
+	return start, length, nil
+}
+
+func wholeDay(prop *ical.Prop) bool {
+	return prop.ValueType() == ical.ValueDate || len(prop.Value) == len("20060102")
+}
+
+// when reads a date or a date-time: UTC, in its TZID's zone, or local to the branch.
+func (p *parser) when(prop *ical.Prop) (time.Time, error) {
+	local := *prop
+	local.Params = ical.Params{}
+	local.Value = strings.TrimSpace(prop.Value)
+	if wholeDay(prop) {
+		local.SetValueType(ical.ValueDate)
+	}
+	zone, err := p.location(prop.Params.Get(ical.PropTimezoneID))
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := local.DateTime(zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if at.Year() < 1970 || at.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("year %d", at.Year())
+	}
+	return at, nil
+}
+
+// location finds a zone by its IANA name, or by the one name that mail programs on
+// Windows use for Korea.
+func (p *parser) location(tzid string) (*time.Location, error) {
+	switch tzid {
+	case "":
+		return p.zone, nil
+	case "Korea Standard Time":
+		tzid = "Asia/Seoul"
+	case "Local": // the server's own
+		return nil, errors.New("unknown time zone Local")
+	}
+	return time.LoadLocation(strings.TrimPrefix(tzid, "/"))
+}
+
+func value(e ical.Event, name string) string {
+	if prop := e.Props.Get(name); prop != nil {
+		return prop.Value
+	}
+	return ""
+}
+
+// outwards rounds to whole slots of the branch's clock.
+func outwards(start, end time.Time, zone *time.Location) (time.Time, time.Time) {
+	return floor(start, zone), floor(end.Add(slot-1), zone)
+}
+
+func floor(t time.Time, zone *time.Location) time.Time {
+	_, offset := t.In(zone).Zone()
+	shift := time.Duration(offset) * time.Second
+	return t.Add(shift).Truncate(slot).Add(-shift).UTC()
+}
