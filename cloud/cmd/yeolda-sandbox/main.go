@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -143,14 +144,18 @@ func reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// logRequests writes one line per request. Nothing of a body or a query is logged: there are codes and keys in
-// them.
+// logRequests writes one line per request; what the page asks for again and again only when debugging. Nothing of
+// a body or a query is logged: there are codes and keys in them.
 func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &statusRecorder{ResponseWriter: w}
 		defer func() {
-			log.Info("request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", time.Since(start))
+			level := slog.LevelInfo
+			if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") {
+				level = slog.LevelDebug
+			}
+			log.Log(r.Context(), level, "request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", time.Since(start))
 		}()
 		next.ServeHTTP(rec, r)
 	})
@@ -167,4 +172,12 @@ func (r *statusRecorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
+func (r *statusRecorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

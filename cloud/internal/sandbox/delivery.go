@@ -97,10 +97,10 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 		if s.ctx.Err() != nil {
 			return // stays in the state, for the next run
 		}
-		taken := err == nil && taken(m.Kind, reply.Status)
+		done := err == nil && taken(m.Kind, reply.Status)
 		s.log.Info("sandbox: delivered", "kind", m.Kind, "about", m.About, "attempt", m.Attempt+1,
-			"status", reply.Status, "taken", taken, "error", err)
-		if taken || attempt == len(s.opts.CallbackRetries) {
+			"status", reply.Status, "taken", done, "error", err)
+		if done || attempt == len(s.opts.CallbackRetries) {
 			break
 		}
 		s.mu.Lock()

@@ -3,12 +3,11 @@
 
 const $ = (id) => document.getElementById(id);
 const won = (n) => n.toLocaleString("ko-KR") + "원";
-const clock = (t) => new Date(t).toLocaleTimeString("ko-KR", { hour12: false });
-const span = (a, b) => {
-  const day = { month: "numeric", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false, timeZone: "Asia/Seoul" };
-  const end = { hour: "2-digit", minute: "2-digit", hour12: false, timeZone: "Asia/Seoul" };
-  return new Date(a).toLocaleString("ko-KR", day) + " – " + new Date(b).toLocaleTimeString("ko-KR", end);
-};
+// Korean time, wherever the browser is; sv-SE is the locale that writes 2026-11-21 15:04:05.
+const seoul = (t) => new Date(t).toLocaleString("sv-SE", { timeZone: "Asia/Seoul" });
+const clock = (t) => seoul(t).slice(11);
+const minute = (t) => seoul(t).slice(5, 16);
+const span = (a, b) => minute(a) + " – " + minute(b).slice(6);
 
 /** Builds an element; children are elements or text, never markup. */
 function el(tag, props, ...children) {
@@ -64,7 +63,7 @@ function payment(p) {
     actions.append(button("입금", () => act("POST", "/sandbox/deposits", { orderId: p.orderId })));
   if (p.status === "DONE" && account)
     actions.append(button("은행 입금 취소(반전)", () => act("POST", "/sandbox/reversals", { orderId: p.orderId }), true));
-  const details = [p.method, p.orderName, account && `은행 ${account.bankCode} ${account.accountNumber} · 기한 ${span(account.dueDate, account.dueDate)}`,
+  const details = [p.method, p.orderName !== p.orderId && p.orderName, account && `은행 ${account.bankCode} ${account.accountNumber} · 기한 ${minute(account.dueDate)}`,
     account && account.refundStatus !== "NONE" && "환불 " + account.refundStatus,
     p.cancels && `취소 ${p.cancels.length}건, 잔액 ${won(p.balanceAmount)}`, p.failure && p.failure.message];
   return el("article", { className: "item" },

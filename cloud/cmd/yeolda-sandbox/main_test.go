@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/smtp"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// The program says where it listens, serves both protocols, and ends although a connection is being held.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	ready := filepath.Join(t.TempDir(), "ready")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, settings{
+			Addr: "127.0.0.1:0", SMTPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:1", LogLevel: "error", ReadyFile: ready,
+		})
+	}()
+	var addr struct{ HTTP, SMTP string }
+	for {
+		b, err := os.ReadFile(ready)
+		if err == nil {
+			if err := json.Unmarshal(b, &addr); err != nil {
+				t.Fatalf("ready file %q: %v", b, err)
+			}
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("ended: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+
+	if err := smtp.SendMail(addr.SMTP, nil, "a@example.com", []string{"b@example.com"}, []byte("Subject: x\r\n\r\ntext\r\n")); err != nil {
+		t.Errorf("mail: %v", err)
+	}
+	base := "http://" + addr.HTTP
+	res, err := http.Post(base+"/sandbox/faults", "application/json", strings.NewReader(`{"target":"get","kind":"timeout","times":1}`))
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("fault: %v %v", res, err)
+	}
+	res.Body.Close()
+	held := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequest(http.MethodGet, base+"/v1/payments/none", nil)
+		if err == nil {
+			req.SetBasicAuth(sandbox.DemoAPISecretKey, "")
+			_, err = http.DefaultClient.Do(req)
+		}
+		held <- err
+	}()
+	for faults := ""; !strings.Contains(faults, "[]"); { // until the request is being held
+		res, err := http.Get(base + "/sandbox/faults")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		faults = string(b)
+	}
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("does not end")
+	}
+	if err := <-held; err == nil {
+		t.Error("the held request was answered")
+	}
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080",
+		"[::]:8080": "127.0.0.1:8080", "yeolda.test:80": "yeolda.test:80", "nonsense": "nonsense",
+	} {
+		if got := reachable(addr); got != want {
+			t.Errorf("reachable(%q) = %q, want %q", addr, got, want)
+		}
+	}
+}
