@@ -91,7 +91,7 @@ func dialWebSocket(ctx context.Context, config Config, open func(context.Context
 		return nil, err
 	}
 	ws.SetReadLimit(protocol.MaxPacket)
-	return &packetConn{Conn: &wsConn{Conn: ws}}, nil
+	return &packetConn{Conn: NewStream(ws)}, nil
 }
 
 // packetConn turns each MQTT packet, which paho writes in five pieces between Lock and Unlock, into one write: one
@@ -124,13 +124,15 @@ func (c *packetConn) Unlock() {
 	c.packet = c.packet[:0]
 }
 
-// wsConn is a WebSocket as a stream: MQTT packets and frames need not begin together (MQTT 5, 6.0).
-type wsConn struct {
+// NewStream is a WebSocket as a stream: MQTT packets and frames need not begin together (MQTT 5, 6.0).
+func NewStream(ws *websocket.Conn) net.Conn { return &stream{Conn: ws} }
+
+type stream struct {
 	*websocket.Conn
 	frame io.Reader
 }
 
-func (c *wsConn) Read(b []byte) (int, error) {
+func (c *stream) Read(b []byte) (int, error) {
 	for {
 		if c.frame == nil {
 			kind, frame, err := c.NextReader()
@@ -152,13 +154,13 @@ func (c *wsConn) Read(b []byte) (int, error) {
 	}
 }
 
-func (c *wsConn) Write(b []byte) (int, error) {
+func (c *stream) Write(b []byte) (int, error) {
 	if err := c.WriteMessage(websocket.BinaryMessage, b); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-func (c *wsConn) SetDeadline(t time.Time) error {
+func (c *stream) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

@@ -1,0 +1,387 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/agent/internal/boardtest"
+	"github.com/yeolda/yeolda/agent/internal/brokertest"
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/agent/sensor"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// branch is an agent on a faulty board, connected to a real broker.
+type branch struct {
+	broker      *brokertest.Broker
+	config      agent.Config
+	board       agent.Board
+	room, front *boardtest.Lock
+	led         *transmitter
+	lobby       *hygrometer
+	stop        func()
+	requests    int
+}
+
+func newBranch(t *testing.T) *branch {
+	t.Helper()
+	b := &branch{broker: brokertest.Start(t, "127.0.0.1:0"), room: new(boardtest.Lock), front: new(boardtest.Lock),
+		led: new(transmitter), lobby: &hygrometer{reading: sensor.Reading{Celsius: 23.5, RelativeHumidity: 46.2}}}
+	b.board = agent.Board{
+		Locks: []agent.Lock{
+			{Device: "front_1", Kind: protocol.DoorFront, Relay: b.front.Relay(), Sense: b.front.Sense()},
+			{Device: "room_1", Kind: protocol.DoorRoom, Relay: b.room.Relay(), Sense: b.room.Sense()},
+		},
+		AirConditioners: []agent.AirConditioner{{Name: "main", Transmitter: b.led, Codes: &ir.CodeSet{Roots: []ir.Node{
+			{Name: "off", Code: ir.Code{{CarrierHz: 38000, Durations: []uint32{1, 2, 3}}}},
+			{Name: "cool", Children: []ir.Node{{Name: "24", Code: ir.Code{{CarrierHz: 38000, Durations: []uint32{4, 5, 6}}}}}},
+		}}}},
+		Sensors: []agent.Sensor{{Location: "lobby", Reader: b.lobby}, {Location: "torn off", Reader: &hygrometer{err: errors.New("remote I/O error")}}},
+	}
+	b.config = agent.Config{Branch: "gangnam", BrokerURL: "mqtt://" + b.broker.Addr, Password: brokertest.Password,
+		GrantKeys: brokertest.PublicKeys(), Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)}
+	return b
+}
+
+// start runs the agent until stop or the end of the test.
+func (b *branch) start(t *testing.T) *branch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- agent.Run(ctx, b.config, b.board) }()
+	b.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(b.stop)
+	return b
+}
+
+// online starts the agent and waits for its status.
+func (b *branch) online(t *testing.T) protocol.Status {
+	t.Helper()
+	b.start(t)
+	return brokertest.Await[protocol.Status](b.broker)
+}
+
+func (b *branch) newRequest() string {
+	b.requests++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", b.requests)
+}
+
+func (b *branch) claim(request string, doors ...string) protocol.Claim {
+	b.broker.Send("gangnam", protocol.Ask{RequestID: request, Doors: doors})
+	return brokertest.Await[protocol.Claim](b.broker)
+}
+
+func grant(c protocol.Claim, pulse time.Duration, doors ...string) protocol.Grant {
+	return protocol.Grant{Branch: "gangnam", RequestID: c.RequestID, Nonce: c.Nonce, Doors: doors, PulseMs: uint32(pulse.Milliseconds())}.Sign(brokertest.Key)
+}
+
+type transmitter struct {
+	mu   sync.Mutex
+	sent [][]uint32
+	err  error
+}
+
+func (l *transmitter) Send(_ context.Context, _ int, durations []uint32) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	l.sent = append(l.sent, durations)
+	return nil
+}
+
+type hygrometer struct {
+	reading sensor.Reading
+	err     error
+}
+
+func (h *hygrometer) Read(context.Context) (sensor.Reading, error) { return h.reading, h.err }
+
+func TestStatusDescribesTheBranch(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.front.Energize() // as a crash may have left it
+	got := b.online(t)
+	if got.State != protocol.Online || got.AgentVersion != "1.2.3" || got.BootID == "" || got.Connection != 1 || time.Since(got.StartedAt) > time.Minute {
+		t.Errorf("status %+v", got)
+	}
+	v := got.Inventory
+	if len(v.Doors) != 2 || v.Doors[0] != (protocol.Door{Device: "front_1", Kind: protocol.DoorFront, Sense: true}) {
+		t.Errorf("doors %+v", v.Doors)
+	}
+	if len(v.AirConditioners) != 1 || len(v.AirConditioners[0].Options) != 2 || v.AirConditioners[0].Options[1].Children[0].Name != "24" {
+		t.Errorf("air conditioners %+v", v.AirConditioners)
+	}
+	if len(v.Sensors) != 2 || v.Sensors[0] != "lobby" {
+		t.Errorf("sensors %v", v.Sensors)
+	}
+	if len(got.SelfTest) != 2 || got.SelfTest[0].OK || !got.SelfTest[1].OK {
+		t.Errorf("self-tests %+v", got.SelfTest)
+	}
+	if !b.front.Locked() {
+		t.Error("the front door is still unlocked")
+	}
+	if e := brokertest.Await[protocol.Telemetry](b.broker); len(e.Events) != 1 || e.Events[0].Kind != protocol.EventWasEnergized {
+		t.Errorf("telemetry %+v, want was-energized", e)
+	}
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	observed := make(chan protocol.Event, 10)
+	b.config.Observe = func(e protocol.Event) { observed <- e }
+	b.online(t)
+	g := grant(b.claim(b.newRequest(), "front_1", "room_1"), time.Second, "front_1", "room_1")
+	b.broker.Send("gangnam", g)
+	opened := make(map[string]bool)
+	for range 2 {
+		r := brokertest.Await[protocol.Result](b.broker)
+		if r.Outcome != protocol.Opened || r.RequestID != g.RequestID {
+			t.Errorf("result %+v", r)
+		}
+		opened[r.Device] = true
+	}
+	if !opened["front_1"] || !opened["room_1"] {
+		t.Errorf("opened %v", opened)
+	}
+	if b.room.Locked() || b.front.Locked() {
+		t.Error("locked while the pulse should run")
+	}
+	for range 2 {
+		<-observed // energized
+	}
+	for range 2 {
+		e := <-observed
+		if e.Kind != protocol.EventReleased || e.EnergizedMs < 1000 || e.EnergizedMs > 1500 {
+			t.Errorf("event %+v", e)
+		}
+	}
+	if !b.room.Locked() || !b.front.Locked() {
+		t.Error("unlocked after the pulse")
+	}
+}
+
+func TestRepetitionsOverTheWire(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.online(t)
+	request := b.newRequest()
+	claim := b.claim(request, "room_1")
+	if again := b.claim(request, "room_1"); again != claim {
+		t.Errorf("claim %+v, then %+v", claim, again)
+	}
+	g := grant(claim, time.Second, "room_1")
+	b.broker.Send("gangnam", g)
+	first := brokertest.Await[protocol.Result](b.broker)
+	b.broker.Send("gangnam", g)
+	if again := brokertest.Await[protocol.Result](b.broker); again != first {
+		t.Errorf("result %+v, then %+v", first, again)
+	}
+	b.broker.Send("gangnam", protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+	if again := brokertest.Await[protocol.Result](b.broker); again != first {
+		t.Errorf("result %+v, then %+v", first, again)
+	}
+	if n := len(b.room.Pulses()); n != 1 {
+		t.Errorf("%d pulses", n)
+	}
+}
+
+// TestClockDoesNotMatter: a Pi without a clock battery believes in any time, and jumps.
+func TestClockDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	var calls atomic.Int64
+	b.config.Now = func() time.Time { return time.Unix(calls.Add(1)*3600, 0) }
+	b.online(t)
+	c := b.claim(b.newRequest(), "room_1")
+	b.broker.Send("gangnam", grant(c, time.Second, "room_1"))
+	if r := brokertest.Await[protocol.Result](b.broker); r.Outcome != protocol.Opened {
+		t.Errorf("result %+v", r)
+	}
+	late := b.claim(b.newRequest(), "front_1")
+	time.Sleep(protocol.GrantAge + 50*time.Millisecond) // the monotonic clock is the point
+	b.broker.Send("gangnam", grant(late, time.Second, "front_1"))
+	if r := brokertest.Await[protocol.Result](b.broker); r.Outcome != protocol.Dropped {
+		t.Errorf("result %+v", r)
+	}
+	if n := len(b.front.Pulses()); n != 0 {
+		t.Errorf("%d pulses", n)
+	}
+}
+
+func TestRestartedAgentKnowsNoNonce(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	before := b.online(t)
+	g := grant(b.claim(b.newRequest(), "room_1"), time.Second, "room_1")
+	b.stop()
+	if s := brokertest.Await[protocol.Status](b.broker); s.State != protocol.Offline || s.BootID != before.BootID || s.Connection != before.Connection {
+		t.Errorf("farewell %+v", s)
+	}
+	if after := b.online(t); after.BootID == before.BootID {
+		t.Error("the boot id did not change")
+	}
+	b.broker.Send("gangnam", g)
+	if r := brokertest.Await[protocol.Result](b.broker); r.Outcome != protocol.Dropped {
+		t.Errorf("result %+v", r)
+	}
+	if n := len(b.room.Pulses()); n != 0 {
+		t.Errorf("%d pulses", n)
+	}
+}
+
+func TestStopLocks(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.online(t)
+	b.broker.Send("gangnam", grant(b.claim(b.newRequest(), "room_1"), protocol.MaxPulse, "room_1"))
+	brokertest.Await[protocol.Result](b.broker)
+	b.stop()
+	if !b.room.Locked() {
+		t.Error("unlocked after the agent has stopped")
+	}
+	// What happened last is told before the goodbye.
+	for {
+		m := b.broker.Next(protocol.KindTelemetry, protocol.KindStatus)
+		if m.Kind == protocol.KindStatus {
+			t.Fatal("goodbye without the released event")
+		}
+		if e, err := protocol.Decode[protocol.Telemetry](m.Payload); err != nil || len(e.Events) == 1 && e.Events[0].Kind == protocol.EventReleased {
+			break
+		}
+	}
+}
+
+func TestClimate(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.online(t)
+	command := protocol.ClimateCommand{RequestID: b.newRequest(), AirConditionerID: protocol.LeafID("gangnam", "main", "cool", "24")}
+	properties := packets.Properties{ResponseTopic: protocol.Topic("gangnam", protocol.KindClimateResult), CorrelationData: []byte("42"), MessageExpiryInterval: 7}
+	for range 3 {
+		b.broker.SendWith("gangnam", command, properties)
+		m := b.broker.Next(protocol.KindClimateResult)
+		r, err := protocol.Decode[protocol.ClimateResult](m.Payload)
+		if err != nil || r.Outcome != protocol.ClimateSent || string(m.CorrelationData) != "42" {
+			t.Errorf("result %+v, correlation %q, %v", r, m.CorrelationData, err)
+		}
+	}
+	if len(b.led.sent) != 1 || b.led.sent[0][0] != 4 {
+		t.Errorf("sent %v, want one signal", b.led.sent)
+	}
+	command = protocol.ClimateCommand{RequestID: b.newRequest(), AirConditionerID: protocol.LeafID("hongdae", "main", "cool", "24")}
+	b.broker.Send("gangnam", command)
+	if r := brokertest.Await[protocol.ClimateResult](b.broker); r.Outcome != protocol.ClimateUnknown {
+		t.Errorf("another branch's leaf: %+v", r)
+	}
+	b.led.err = errors.New("ir-dead")
+	command = protocol.ClimateCommand{RequestID: b.newRequest(), AirConditionerID: protocol.LeafID("gangnam", "main", "off")}
+	b.broker.Send("gangnam", command)
+	if r := brokertest.Await[protocol.ClimateResult](b.broker); r.Outcome != protocol.ClimateFailed || r.Detail == "" {
+		t.Errorf("dead transmitter: %+v", r)
+	}
+}
+
+func TestSensors(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.online(t)
+	want := protocol.Reading{Location: "lobby", Celsius: 23.5, RelativeHumidity: 46.2}
+	if m := brokertest.Await[protocol.Telemetry](b.broker); len(m.Readings) != 1 || m.Readings[0] != want {
+		t.Errorf("telemetry %+v", m)
+	}
+	b.broker.Send("gangnam", protocol.SensorsRead{RequestID: b.newRequest()})
+	if m := brokertest.Await[protocol.SensorsReadings](b.broker); len(m.Readings) != 1 || m.Readings[0] != want {
+		t.Errorf("readings %+v", m)
+	}
+}
+
+func TestRubbishIsIgnored(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.online(t)
+	for kind := range protocol.Kinds() {
+		if kind.FromCloud() {
+			for _, payload := range []string{"", "null", "{}", `{"requestId":"x"}`, "\xff", "[[[["} {
+				b.broker.SendRaw("gangnam", kind, []byte(payload), packets.Properties{})
+			}
+		}
+	}
+	b.claim(b.newRequest(), "room_1")
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	for name, change := range map[string]func(*agent.Config, *agent.Board){
+		"a wildcard branch": func(c *agent.Config, _ *agent.Board) { c.Branch = "+" },
+		"no grant key":      func(c *agent.Config, _ *agent.Board) { c.GrantKeys = nil },
+		"a short grant key": func(c *agent.Config, _ *agent.Board) {
+			c.GrantKeys = brokertest.PublicKeys()[:1]
+			c.GrantKeys[0] = c.GrantKeys[0][:5]
+		},
+		"an unknown scheme": func(c *agent.Config, _ *agent.Board) { c.BrokerURL = "http://broker" },
+		"a password in it":  func(c *agent.Config, _ *agent.Board) { c.BrokerURL = "mqtt://a:b@broker" },
+		"no broker":         func(c *agent.Config, _ *agent.Board) { c.BrokerURL = "" },
+		"a lock on no relay": func(_ *agent.Config, b *agent.Board) {
+			b.Locks = []agent.Lock{{Device: "room_1", Kind: protocol.DoorRoom}}
+		},
+		"a door of no kind": func(_ *agent.Config, b *agent.Board) {
+			b.Locks = []agent.Lock{{Device: "roof_1", Kind: "roof", Relay: new(boardtest.Lock).Relay()}}
+		},
+		"a unit without codes":    func(_ *agent.Config, b *agent.Board) { b.AirConditioners = []agent.AirConditioner{{Name: "a"}} },
+		"a place without sensor":  func(_ *agent.Config, b *agent.Board) { b.Sensors = []agent.Sensor{{Location: "a"}} },
+		"two sensors at a place":  func(_ *agent.Config, b *agent.Board) { b.Sensors = []agent.Sensor{b.Sensors[0], b.Sensors[0]} },
+		"a sensor without a name": func(_ *agent.Config, b *agent.Board) { b.Sensors = []agent.Sensor{{Reader: b.Sensors[0].Reader}} },
+	} {
+		config, board := b.config, b.board
+		change(&config, &board)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if err := agent.Run(ctx, config, board); err == nil || ctx.Err() != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+}
+
+func TestAliveStopsWhileALineHangs(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	beats := make(chan time.Time, 100)
+	b.config.Alive = func() { beats <- time.Now() }
+	b.online(t)
+	<-beats
+	<-beats
+	hang := make(chan struct{})
+	b.room.Break(boardtest.Faults{Hang: hang})
+	b.broker.Send("gangnam", grant(b.claim(b.newRequest(), "room_1"), time.Second, "room_1"))
+	time.Sleep(3 * time.Second)
+	for len(beats) > 0 {
+		<-beats
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if len(beats) > 0 {
+		t.Error("alive while a line hangs")
+	}
+	close(hang)
+	<-beats
+}

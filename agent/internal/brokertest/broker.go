@@ -1,0 +1,264 @@
+// Package brokertest is a real broker on real sockets, set up and guarded like the cloud's, with the cloud's end of the
+// protocol in the hands of the test.
+package brokertest
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Password of every agent.
+const Password = "open sesame"
+
+// Key signs grants.
+var Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+
+// PublicKeys verify them.
+func PublicKeys() []ed25519.PublicKey { return []ed25519.PublicKey{Key.Public().(ed25519.PublicKey)} }
+
+// Broker is a running broker.
+type Broker struct {
+	Addr  string // of the TCP listener
+	WSURL string // of the WebSocket listener
+
+	t        testing.TB
+	server   *mqtt.Server
+	local    *mqtt.Client
+	listener net.Listener
+	guard    *guard
+	received chan Received
+}
+
+// Received is a message of an agent.
+type Received struct {
+	Branch          string
+	Kind            protocol.Kind
+	Payload         []byte
+	CorrelationData []byte
+}
+
+// Start runs a broker on addr ("127.0.0.1:0" for any port) until the test ends or Stop.
+func Start(t testing.TB, addr string) *Broker {
+	t.Helper()
+	caps := mqtt.NewDefaultServerCapabilities()
+	caps.MaximumClientWritesPending = 64
+	caps.MaximumPacketSize = protocol.MaxPacket
+	caps.MaximumSessionExpiryInterval = 0
+	caps.MinimumProtocolVersion = 5
+	caps.MaximumQos = 1
+	caps.Compatibilities.NoInheritedPropertiesOnAck = true
+	b := &Broker{t: t, received: make(chan Received, 10_000), guard: &guard{}}
+	b.server = mqtt.New(&mqtt.Options{InlineClient: true, Capabilities: caps, SysTopicResendInterval: 60, Logger: slog.New(slog.DiscardHandler)})
+	must(t, b.server.AddHook(b.guard, nil))
+	b.local = b.server.NewClient(nil, "local", "cloud", true)
+	b.local.Properties.ProtocolVersion = 5
+
+	var err error
+	b.listener, err = net.Listen("tcp", addr)
+	must(t, err)
+	b.Addr = b.listener.Addr().String()
+	must(t, b.server.AddListener(listeners.NewNet("tcp", b.listener)))
+	must(t, b.server.AddListener(listeners.NewMockListener("ws", "")))
+	ws := httptest.NewServer(http.HandlerFunc(b.serveWebSocket))
+	b.WSURL = "ws" + strings.TrimPrefix(ws.URL, "http") + "/mqtt"
+	must(t, b.server.Serve())
+	id := 0
+	for kind, filter := range protocol.CloudFilters() {
+		id++
+		must(t, b.server.Subscribe(filter, id, func(_ *mqtt.Client, _ packets.Subscription, p packets.Packet) {
+			branch, _, _ := protocol.ParseTopic(p.TopicName)
+			b.received <- Received{branch, kind, bytes.Clone(p.Payload), bytes.Clone(p.Properties.CorrelationData)}
+		}))
+	}
+	t.Cleanup(func() { b.Stop(); ws.Close() })
+	return b
+}
+
+// Stop ends the broker, as a crash does: without a word to anybody.
+func (b *Broker) Stop() {
+	b.listener.Close()
+	b.DropAll()
+	done := make(chan struct{})
+	go func() { b.server.Close(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		b.t.Error("the broker does not close")
+	}
+}
+
+// DropAll cuts every connection without a DISCONNECT.
+func (b *Broker) DropAll() {
+	for _, cl := range b.server.Clients.GetAll() {
+		if cl.ID != "local" && cl.ID != mqtt.InlineClientId {
+			cl.Stop(fmt.Errorf("cut"))
+		}
+	}
+}
+
+// Send publishes a message of the cloud.
+func (b *Broker) Send(branch string, m protocol.Message) { b.SendWith(branch, m, packets.Properties{}) }
+
+// SendWith publishes it with MQTT properties.
+func (b *Broker) SendWith(branch string, m protocol.Message, properties packets.Properties) {
+	b.t.Helper()
+	payload, err := protocol.Encode(m)
+	must(b.t, err)
+	b.SendRaw(branch, m.Kind(), payload, properties)
+}
+
+// SendRaw publishes any payload.
+func (b *Broker) SendRaw(branch string, kind protocol.Kind, payload []byte, properties packets.Properties) {
+	b.t.Helper()
+	must(b.t, b.server.InjectPacket(b.local, packets.Packet{
+		ProtocolVersion: 5,
+		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
+		TopicName:       protocol.Topic(branch, kind), Payload: payload, Properties: properties,
+	}))
+}
+
+// Next waits for the next message of one of the kinds; others that come before it are skipped.
+func (b *Broker) Next(kinds ...protocol.Kind) Received {
+	b.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case r := <-b.received:
+			if slices.Contains(kinds, r.Kind) {
+				return r
+			}
+		case <-deadline:
+			b.t.Fatalf("no message of %v in 10 seconds", kinds)
+		}
+	}
+}
+
+// Await waits for the next message of a type and decodes it.
+func Await[M protocol.Message](b *Broker) M {
+	b.t.Helper()
+	var m M
+	m, err := protocol.Decode[M](b.Next(m.Kind()).Payload)
+	must(b.t, err)
+	return m
+}
+
+// Silent reports whether no message of the kinds comes for a while.
+func (b *Broker) Silent(d time.Duration, kinds ...protocol.Kind) bool {
+	after := time.After(d)
+	for {
+		select {
+		case r := <-b.received:
+			if slices.Contains(kinds, r.Kind) {
+				return false
+			}
+		case <-after:
+			return true
+		}
+	}
+}
+
+// Retained is the status the broker keeps for a branch; ok is false when there is none.
+func (b *Broker) Retained(branch string) (status protocol.Status, ok bool) {
+	b.t.Helper()
+	p, ok := b.server.Topics.Retained.Get(protocol.Topic(branch, protocol.KindStatus))
+	if !ok {
+		return status, false
+	}
+	status, err := protocol.Decode[protocol.Status](p.Payload)
+	must(b.t, err)
+	return status, true
+}
+
+// RefuseSubscriptions makes the next n SUBSCRIBE packets of an agent fail.
+func (b *Broker) RefuseSubscriptions(n int) {
+	filters := len(slices.Collect(protocol.AgentFilters("any")))
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	b.guard.refuse = n * filters
+}
+
+// Connections counts the successful connections so far.
+func (b *Broker) Connections() int {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	return b.guard.connections
+}
+
+func (b *Broker) serveWebSocket(w http.ResponseWriter, r *http.Request) {
+	upgrader := websocket.Upgrader{Subprotocols: []string{"mqtt"}}
+	ws, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.Close()
+	b.server.EstablishConnection("ws", link.NewStream(ws))
+}
+
+// guard is the cloud's rule: the credentials name the branch, and the branch the topics.
+type guard struct {
+	mqtt.HookBase
+	mu          sync.Mutex
+	refuse      int
+	connections int
+}
+
+func (*guard) ID() string { return "guard" }
+
+func (*guard) Provides(b byte) bool {
+	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck || b == mqtt.OnConnect || b == mqtt.OnSessionEstablished
+}
+
+func (*guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+	return cl.ID == string(cl.Properties.Username) && string(pk.Connect.Password) == Password
+}
+
+func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
+	branch := strings.TrimPrefix(cl.ID, protocol.AgentID(""))
+	if write {
+		return protocol.AgentMayPublish(branch, topic)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refuse > 0 {
+		g.refuse--
+		return false
+	}
+	return protocol.AgentMaySubscribe(branch, topic)
+}
+
+func (*guard) OnConnect(cl *mqtt.Client, _ packets.Packet) error {
+	cl.Properties.Props.ReceiveMaximum = 0
+	cl.State.Inflight.ResetSendQuota(0)
+	return nil
+}
+
+func (g *guard) OnSessionEstablished(*mqtt.Client, packets.Packet) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.connections++
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
