@@ -45,6 +45,7 @@ type Broker struct {
 	listener net.Listener
 	guard    *guard
 	received chan Received
+	stop     sync.Once
 }
 
 // Received is a message of an agent.
@@ -93,7 +94,9 @@ func Start(t testing.TB, addr string) *Broker {
 }
 
 // Stop ends the broker, as a crash does: without a word to anybody.
-func (b *Broker) Stop() {
+func (b *Broker) Stop() { b.stop.Do(b.close) }
+
+func (b *Broker) close() {
 	b.listener.Close()
 	b.DropAll()
 	done := make(chan struct{})
