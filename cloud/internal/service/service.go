@@ -42,6 +42,7 @@ const (
 type Service struct {
 	settings config.Settings
 	log      *slog.Logger
+	now      func() time.Time
 	database *pgserver.Server // nil: not ours
 	db       *postgres.DB
 	reserve  *reserve.Service
@@ -54,9 +55,9 @@ type Service struct {
 	handler  http.Handler
 }
 
-// New opens the database, migrates it and listens. settings are effective and valid.
-func New(ctx context.Context, settings config.Settings, log *slog.Logger) (_ *Service, err error) {
-	s := &Service{settings: settings, log: log}
+// New opens the database, migrates it and listens. settings are effective and valid; now is the time of all rules.
+func New(ctx context.Context, settings config.Settings, log *slog.Logger, now func() time.Time) (_ *Service, err error) {
+	s := &Service{settings: settings, log: log, now: now}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -84,7 +85,7 @@ func (s *Service) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.db = db
+	s.db, db.Now = db, s.now
 	return postgres.Migrate(ctx, db.Pool, s.log)
 }
 
@@ -151,9 +152,9 @@ func (s *Service) wire() error {
 		SweepEvery: sweepEvery, ReconcileEvery: reconcileEvery,
 	}
 	s.access = &access.Service{
-		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout,
+		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
 	}
-	s.devices = &climate.Service{DB: s.db, Log: s.log}
+	s.devices = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	if err := s.openBroker(); err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func (s *Service) wire() error {
 	api := &httpapi.API{
 		DB: s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Sessions:  httpapi.NewSessions(s.db, set.HTTP.CookieSecure), Log: s.log, Now: time.Now,
+		Sessions:  httpapi.NewSessions(s.db, set.HTTP.CookieSecure), Log: s.log, Now: s.now,
 		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
 		Site: site(set),
 	}

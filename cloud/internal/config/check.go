@@ -19,9 +19,9 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Variable + ": " + p.Text }
 
-// Validate refuses settings that cannot work or would not be safe; every [Problem] is in the joined
+// Check refuses settings that cannot work or would not be safe; every [Problem] is in the joined
 // error. It is asked about effective settings, see [Settings.Effective].
-func (s Settings) Validate() error {
+func (s Settings) Check() error {
 	var problems []error
 	problem := func(variable, format string, args ...any) {
 		problems = append(problems, &Problem{variable, fmt.Sprintf(format, args...)})

@@ -1,0 +1,131 @@
+package servicetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"testing"
+	"time"
+)
+
+// Client is one browser or program: it keeps its cookies.
+type Client struct {
+	HTTP *http.Client
+	base string
+	t    testing.TB
+}
+
+// Client returns a new client without cookies.
+func (s *Stack) Client(t testing.TB) *Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Client{HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second}, base: s.URL, t: t}
+}
+
+// Answer is an answer in the envelope.
+type Answer struct {
+	HTTP      int
+	Header    http.Header
+	Raw       []byte
+	Status    string          `json:"status"`
+	ErrorType string          `json:"errorType"`
+	ErrorCode string          `json:"errorCode"`
+	Message   string          `json:"message"`
+	Data      json.RawMessage `json:"data"`
+}
+
+// Into decodes the data.
+func (a Answer) Into(t testing.TB, data any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Data, data); err != nil {
+		t.Fatalf("data %s: %v", a.Data, err)
+	}
+}
+
+// Do sends a request with a JSON body, unless body is nil. A string body is sent as it stands.
+func (c *Client) Do(method, path string, body any) Answer {
+	c.t.Helper()
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = bytes.NewReader([]byte(b))
+	default:
+		encoded, err := json.Marshal(b)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		reader = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, reader)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if reader != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.HTTP.Do(request)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answer := Answer{HTTP: response.StatusCode, Header: response.Header, Raw: raw}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		c.t.Fatalf("%s %s: %d, not the envelope: %s", method, path, response.StatusCode, raw)
+	}
+	return answer
+}
+
+// Get, Post, Put, Patch and Delete are Do.
+func (c *Client) Get(path string) Answer { c.t.Helper(); return c.Do(http.MethodGet, path, nil) }
+func (c *Client) Post(path string, body any) Answer {
+	c.t.Helper()
+	return c.Do(http.MethodPost, path, body)
+}
+func (c *Client) Put(path string, body any) Answer {
+	c.t.Helper()
+	return c.Do(http.MethodPut, path, body)
+}
+func (c *Client) Patch(path string, body any) Answer {
+	c.t.Helper()
+	return c.Do(http.MethodPatch, path, body)
+}
+func (c *Client) Delete(path string, body any) Answer {
+	c.t.Helper()
+	return c.Do(http.MethodDelete, path, body)
+}
+
+// OK fails the test unless the answer is a success.
+func (a Answer) OK(t testing.TB) Answer {
+	t.Helper()
+	if a.HTTP != http.StatusOK || a.Status != "success" {
+		t.Fatalf("answer %d: %s", a.HTTP, a.Raw)
+	}
+	return a
+}
+
+// Fails fails the test unless the answer is that error. An empty message is not compared.
+func (a Answer) Fails(t testing.TB, status int, errorType, message string) Answer {
+	t.Helper()
+	if a.HTTP != status || a.Status != "error" || a.ErrorType != errorType || (message != "" && a.Message != message) {
+		t.Fatalf("answer %d %s, want %d %s %q", a.HTTP, a.Raw, status, errorType, message)
+	}
+	return a
+}
+
+// Admin returns a client that is logged in as an administrator.
+func (s *Stack) Admin(t testing.TB, id, password string) *Client {
+	t.Helper()
+	c := s.Client(t)
+	c.Post("/admin/login", map[string]string{"id": id, "password": password}).OK(t)
+	return c
+}

@@ -1,0 +1,188 @@
+// Package servicetest starts the whole service inside a test: the real wiring on a database of its own, with the demo
+// branches, and the sandbox as the world outside. Tests speak HTTP to it, as clients do.
+package servicetest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/yeolda/yeolda/cloud/internal/branchfile"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/service"
+)
+
+// Stack is a running service with its sandbox.
+type Stack struct {
+	URL     string // of the API, without a slash at the end
+	Root    string // of the pages
+	MQTT    string // address of the broker
+	Sandbox *sandbox.Sandbox
+	DB      *postgres.DB // the service's database, through a pool of the test's own
+	Clock   *Clock
+}
+
+// Clock is the time of the service's rules. It runs with the real one, from wherever it was set to.
+type Clock struct {
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+// Now is the time of the rules.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset)
+}
+
+// Set makes it t now.
+func (c *Clock) Set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset = time.Until(t)
+}
+
+// Advance makes it later.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+}
+
+// Start runs a service until the test ends. change may alter its settings before it starts.
+func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	settings := defaults(t)
+	settings.HTTP.Addr, settings.MQTT.Addr = freeAddr(t), freeAddr(t)
+	settings.HTTP.MetricsAddr = "127.0.0.1:0"
+	settings.HTTP.CookieSecure = false // Go's cookie jar, unlike browsers, wants HTTPS on loopback too
+	settings.Database.URL = pgtest.URL(t)
+
+	world := startSandbox(t, &settings, log)
+	for _, c := range change {
+		c(&settings)
+	}
+	settings = settings.Effective()
+	if err := settings.Check(); err != nil {
+		t.Fatal(err)
+	}
+	clock := new(Clock)
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := service.New(ctx, settings, log, clock.Now)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(ctx, settings.Database.URL, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Now = clock.Now
+	applyDemo(t, db, settings)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("service: %v", err)
+		}
+		db.Close()
+	})
+	root := "http://" + s.Addr()
+	return &Stack{URL: root + "/api", Root: root, MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock}
+}
+
+// defaults are the settings of a service without configuration.
+func defaults(t testing.TB) config.Settings {
+	t.Helper()
+	var settings config.Settings
+	if err := kong.ApplyDefaults(&settings); err != nil {
+		t.Fatal(err)
+	}
+	return settings
+}
+
+func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sandbox.Sandbox {
+	t.Helper()
+	effective := settings.Effective() // a copy: what follows from the sandbox's addresses is not known yet
+	world, err := sandbox.New(sandbox.Options{
+		WebhookURL:      "http://" + settings.HTTP.Addr + "/api/virtualaccount/webhook",
+		PartnerURL:      "http://" + settings.HTTP.Addr + "/partner/v1/events",
+		WidgetSecretKey: effective.Toss.WidgetSecretKey.Reveal(), APISecretKey: effective.Toss.APISecretKey.Reveal(),
+		MessageKey: effective.Messages.SolapiAPIKey.Reveal(), MessageSecret: effective.Messages.SolapiAPISecret.Reveal(),
+		PartnerID: effective.Partner.ID, PartnerSecret: effective.PartnerSecrets()[0],
+		RefundDelay: 50 * time.Millisecond, Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(world)
+	mail, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- world.ServeSMTP(ctx, mail) }()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+		_ = world.Close()
+		server.Close()
+	})
+	settings.Sandbox.Addr, settings.Sandbox.SMTPAddr = server.Listener.Addr().String(), mail.Addr().String()
+	return world
+}
+
+// DemoFile is the path of the demo branches.
+func DemoFile() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "../../../deploy/demo/branches.yaml")
+}
+
+func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
+	t.Helper()
+	content, err := os.ReadFile(DemoFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := branchfile.Parse("branches.yaml", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := settings.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	plan, err := branchfile.MakePlan(ctx, db.Pool, keys, "branches.yaml", file, db.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := branchfile.Apply(ctx, db, keys, "branches.yaml", file, plan, "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
