@@ -125,17 +125,18 @@ func (c *packetConn) Unlock() {
 }
 
 // NewStream is a WebSocket as a stream: MQTT packets and frames need not begin together (MQTT 5, 6.0).
-func NewStream(ws *websocket.Conn) net.Conn { return &stream{Conn: ws} }
+func NewStream(ws *websocket.Conn) net.Conn { return &stream{Conn: ws.NetConn(), ws: ws} }
 
 type stream struct {
-	*websocket.Conn
+	net.Conn
+	ws    *websocket.Conn
 	frame io.Reader
 }
 
 func (c *stream) Read(b []byte) (int, error) {
 	for {
 		if c.frame == nil {
-			kind, frame, err := c.NextReader()
+			kind, frame, err := c.ws.NextReader()
 			if err != nil {
 				return 0, err
 			}
@@ -154,13 +155,14 @@ func (c *stream) Read(b []byte) (int, error) {
 	}
 }
 
+// Write sets the deadline of each frame itself: a WebSocket forgets those of its connection.
 func (c *stream) Write(b []byte) (int, error) {
-	if err := c.WriteMessage(websocket.BinaryMessage, b); err != nil {
+	err := c.ws.SetWriteDeadline(time.Now().Add(packetTimeout))
+	if err == nil {
+		err = c.ws.WriteMessage(websocket.BinaryMessage, b)
+	}
+	if err != nil {
 		return 0, err
 	}
 	return len(b), nil
-}
-
-func (c *stream) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
