@@ -4,8 +4,6 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
-
-	"github.com/yeolda/yeolda/protocol"
 )
 
 // airConditionerOptions is GET /admin/airconditioner/{branch}. The protocol's tree is the interface's.
@@ -17,9 +15,6 @@ func (a *API) airConditionerOptions(w http.ResponseWriter, r *http.Request) erro
 	tree, err := a.Climate.Tree(r.Context(), branch)
 	if err != nil {
 		return err
-	}
-	if tree == nil {
-		tree = []protocol.OptionNode{}
 	}
 	return writeData(w, tree)
 }

@@ -82,7 +82,7 @@ func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind
 		with `+relaxed+`, found as (
 			select b.id as branch_id, r.id, r.start_at, r.end_at, m.no,
 			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device,
-			       case $3::text when 'front' then b.front_doors else array['room_' || m.no] end as devices
+			       case $3::text when 'front' then b.front_doors else array_remove(array['room_' || m.no], null) end as devices
 			from branch b
 			left join (reservation r join room m on m.id = r.room_id)
 			       on r.branch_id = b.id and r.doorlock_key = $2 and r.state = 'DONE'
@@ -123,7 +123,7 @@ func InsertDoorRequest(ctx context.Context, q Querier, r DoorRequest) error {
 
 // GrantDoor answers a claim: it returns the doors that may be driven, or none. A request is granted while it is pending
 // and younger than claimLimit, to one nonce; that nonce gets the same answer again, as long as the request is younger
-// than driveLimit. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
+// than driveLimit and has not failed. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
 //
 // Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
 // cancellation that is under way and then sees it.
@@ -136,11 +136,12 @@ func GrantDoor(ctx context.Context, q Querier, id uuid.UUID, branch, nonce strin
 			for share of r
 		)
 		update door_request d
-		set state = 'GRANTED', nonce = $3, granted_at = coalesce(d.granted_at, clock_timestamp())
+		set state = case d.state when 'PENDING' then 'GRANTED' else d.state end,
+		    nonce = $3, granted_at = coalesce(d.granted_at, clock_timestamp())
 		from branch b
 		where d.id = $1 and b.id = d.branch_id and b.code = $2
 		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $5::interval
-		    or d.state = 'GRANTED' and d.nonce = $3 and d.created_at > clock_timestamp() - $6::interval)
+		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = $3 and d.created_at > clock_timestamp() - $6::interval)
 		  and (d.reservation_id is null or d.reservation_id in (select id from held))
 		returning d.devices`,
 		id, branch, nonce, now.Add(booking.UnlockLead), claimLimit, driveLimit,

@@ -1,0 +1,359 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// house is two branches with their doors, a broker, and a replica of the service.
+type house struct {
+	*access.Service
+	t      *testing.T
+	db     *postgres.DB
+	keys   *seal.Keyring
+	grants ed25519.PrivateKey
+	addr   string
+	link   *broker.Broker
+
+	mu     sync.Mutex
+	offset time.Duration // of the service's clock
+}
+
+// devices ignores what doors do not need.
+type devices struct{}
+
+func (devices) Presence(context.Context, string, bool) error                     { return nil }
+func (devices) Status(context.Context, string, protocol.Status) error            { return nil }
+func (devices) Telemetry(context.Context, string, protocol.Telemetry) error      { return nil }
+func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
+func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
+
+func build(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
+	var err error
+	if h.keys, err = seal.New(bytes.Repeat([]byte{1}, seal.KeySize)); err != nil {
+		t.Fatal(err)
+	}
+	h.exec(`insert into branch (code, front_doors) values ('gangnam', '{front_1,front_2}'), ('hongdae', '{front_1}')`)
+	h.exec(`insert into room (branch_id, no) select id, no from branch, generate_series(1, 3) no`)
+	h.exec(`insert into door_pin (branch_id, device, pin) select id, 'front', $1 from branch where code = 'gangnam'`, h.keys.Seal(access.PINPurpose, []byte("4711")))
+	h.exec(`insert into door_pin (branch_id, device, pin) select id, 'room_1', $1 from branch where code = 'gangnam'`, h.keys.Seal(access.PINPurpose, []byte("0815")))
+	for _, branch := range []string{"gangnam", "hongdae"} {
+		hash := sha256.Sum256([]byte(protocol.AgentID(branch) + "-demo"))
+		if err := postgres.InsertAgent(t.Context(), h.db.Pool, branch, protocol.AgentID(branch), hash[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Service = h.replica()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.addr = l.Addr().String()
+	h.link, err = broker.New(broker.Config{Listener: l, Doors: h.Service, Devices: devices{}, Log: h.log(),
+		Credential: func(ctx context.Context, username string) (string, []byte, error) {
+			return postgres.AgentCredential(ctx, h.db.Pool, username)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Link = h.link
+	h.run(h.link.Run)
+	h.run(h.Service.Run)
+	return h
+}
+
+// replica is one more service on the same database. It has no broker: an agent is always at one only.
+func (h *house) replica() *access.Service {
+	return &access.Service{DB: h.db, Keys: h.keys, GrantKey: h.grants, Log: h.log(), Now: h.now}
+}
+
+func (h *house) log() *slog.Logger { return slog.New(slog.NewTextHandler(h.t.Output(), nil)) }
+
+// run runs something until the test is over.
+func (h *house) run(run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	h.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Error(err)
+		}
+	})
+}
+
+func (h *house) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Add(h.offset)
+}
+
+// at sets the service's clock.
+func (h *house) at(t time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.offset = time.Until(t)
+}
+
+func (h *house) exec(sql string, args ...any) {
+	h.t.Helper()
+	if len(args) == 0 {
+		args = []any{}
+	}
+	if _, err := h.db.Pool.Exec(h.t.Context(), sql, args...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func one[T any](h *house, sql string, args ...any) (v T) {
+	h.t.Helper()
+	if err := h.db.Pool.QueryRow(h.t.Context(), sql, args...).Scan(&v); err != nil {
+		h.t.Fatal(err)
+	}
+	return v
+}
+
+// reserve makes a paid reservation of a room in gangnam that runs now, from half an hour ago for an hour.
+func (h *house) reserve(room int) (key string) {
+	h.t.Helper()
+	start := time.Now().Truncate(10 * time.Minute).Add(-30 * time.Minute)
+	return h.reserveAt("gangnam", room, start, start.Add(time.Hour))
+}
+
+func (h *house) reserveAt(branch string, room int, start, end time.Time) (key string) {
+	h.t.Helper()
+	key = uuid.NewString()
+	h.exec(`
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, doorlock_key)
+		select b.id, r.id, 'DONE', 'CUSTOMER', $3, $4, tstzrange($3, $4::timestamptz + interval '10 minutes'), '카드', 1000, $5
+		from branch b join room r on r.branch_id = b.id where b.code = $1 and r.no = $2`, branch, room, start, end, key)
+	return key
+}
+
+func (h *house) agent(branch string) *agenttest.Agent {
+	h.t.Helper()
+	return agenttest.Connect(h.t, agenttest.Config{Branch: branch, Dial: agenttest.TCP(h.addr),
+		Keys: []ed25519.PublicKey{h.grants.Public().(ed25519.PublicKey)}})
+}
+
+func (h *house) request(kind, key string) (id string) {
+	h.t.Helper()
+	id, err := h.Request(h.t.Context(), "gangnam", kind, key)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return id
+}
+
+func (h *house) await(s *access.Service, id, key string) access.Outcome {
+	h.t.Helper()
+	outcome, err := s.Await(h.t.Context(), id, key)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (h *house) state(id string) string {
+	h.t.Helper()
+	return one[string](h, `select state from door_request where id = $1`, id)
+}
+
+func TestRoomOpens(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	key := h.reserve(1)
+	began := time.Now()
+	id := h.request(access.Room, key)
+	got := h.await(h.Service, id, key)
+	if want := (access.Outcome{Status: access.Success, Device: "room_1"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if driven := a.Driven(); len(driven) != 1 || driven[0].Device != "room_1" || driven[0].RequestID != id {
+		t.Errorf("driven: %+v", driven)
+	}
+	if again := h.await(h.Service, id, key); again != got {
+		t.Errorf("the second subscriber got %+v", again)
+	}
+}
+
+func TestFrontOpensAllDoorsOrFails(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	key := h.reserve(1)
+	id := h.request(access.Front, key)
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Success, Device: "front"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if len(a.Driven()) != 2 {
+		t.Errorf("driven: %+v", a.Driven())
+	}
+	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
+	id = h.request(access.Front, key)
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "front", PIN: "4711"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestWhoMayOpen(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	start := time.Now().Truncate(10 * time.Minute).Add(10 * 24 * time.Hour)
+	end := start.Add(time.Hour)
+	key := h.reserveAt("gangnam", 1, start, end)
+	canceled := h.reserveAt("gangnam", 2, start, end)
+	h.exec(`update reservation set state = 'CANCELED', doorlock_key = null where doorlock_key = $1`, canceled)
+	h.at(start)
+	for _, test := range []struct {
+		name, branch, kind, key string
+		at                      time.Time
+		want                    error
+	}{
+		{"unknown branch", "jeju", access.Room, key, start, postgres.ErrNoBranch},
+		{"no branch code", "../x", access.Room, key, start, postgres.ErrNoBranch},
+		{"unknown kind", "gangnam", "window", key, start, access.ErrUnknownDoor},
+		{"unknown branch and malformed key", "jeju", access.Room, "x", start, postgres.ErrNoBranch},
+		{"malformed key", "gangnam", access.Room, "x", start, access.ErrInvalidKey},
+		{"unknown key", "gangnam", access.Room, uuid.NewString(), start, access.ErrInvalidKey},
+		{"nil key", "gangnam", access.Room, uuid.Nil.String(), start, access.ErrInvalidKey},
+		{"key of another branch", "hongdae", access.Front, key, start, access.ErrInvalidKey},
+		{"cancelled", "gangnam", access.Room, canceled, start, access.ErrInvalidKey},
+		{"before the window", "gangnam", access.Room, key, start.Add(-2*time.Minute - time.Second), access.ErrOutsideWindow},
+		{"first moment of the window", "gangnam", access.Room, key, start.Add(-2 * time.Minute).Add(10 * time.Millisecond), nil},
+		{"last moment of the window", "gangnam", access.Front, key, end.Add(-2*time.Minute - time.Second), nil},
+		{"end of the window", "gangnam", access.Room, key, end.Add(-2 * time.Minute), access.ErrOutsideWindow},
+	} {
+		h.at(test.at)
+		_, err := h.Request(t.Context(), test.branch, test.kind, test.key)
+		if !errors.Is(err, test.want) || (test.want == nil) != (err == nil) {
+			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
+		}
+	}
+	if n := one[int](h, `select count(*) from door_request where $1`, true); n != 2 {
+		t.Errorf("%d requests written, want 2", n)
+	}
+}
+
+func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	key := h.reserve(1)
+	began := time.Now()
+	id := h.request(access.Room, key)
+	got := h.await(h.Service, id, key)
+	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if took := time.Since(began); took > 300*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+	if again := h.await(h.Service, id, key); again != got {
+		t.Errorf("then %+v", again)
+	}
+	if n := one[int](h, `select count(*) from audit where action = 'pin.reveal' and target = 'room_1' and actor like 'customer:%' and detail ->> 'requestId' = $1`, id); n != 2 {
+		t.Errorf("%d reveals in the audit log, want 2", n)
+	}
+	if one[*time.Time](h, `select revealed_at from door_pin where device = $1`, "room_1") == nil {
+		t.Error("the PIN does not count as revealed")
+	}
+	if leaked := one[int](h, `select count(*) from audit where detail::text like $1`, "%0815%"); leaked != 0 {
+		t.Error("a PIN is in the audit log")
+	}
+}
+
+func TestUnknownRequestsAndForeignKeys(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	key, other := h.reserve(1), h.reserve(2)
+	id := h.request(access.Room, key)
+	staff, err := h.RequestAs(t.Context(), access.Actor{Name: "admin:hq"}, "gangnam", access.Front, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ id, key string }{
+		"another's key":         {id, other},
+		"malformed key":         {id, "x"},
+		"unknown request":       {uuid.NewString(), key},
+		"malformed request":     {"x", key},
+		"key for staff request": {staff, key},
+	} {
+		if _, err := h.Await(t.Context(), test.id, test.key); !errors.Is(err, access.ErrInvalidKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := h.AwaitAs(t.Context(), access.Actor{}, uuid.NewString()); !errors.Is(err, access.ErrUnknownRequest) {
+		t.Errorf("staff: %v", err)
+	}
+	if branch, err := h.BranchOf(t.Context(), id); branch != "gangnam" || err != nil {
+		t.Errorf("branch %q, %v", branch, err)
+	}
+}
+
+func TestStaff(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	actor := access.Actor{Name: "admin:gangnam-manager", Address: "192.0.2.1", RequestID: "r"}
+	for _, test := range []struct {
+		kind   string
+		room   int
+		device string
+		want   error
+	}{
+		{access.Front, 0, "front", nil},
+		{access.Room, 3, "room_3", nil},
+		{access.Room, 9, "", access.ErrUnknownRoom},
+		{"window", 0, "", access.ErrUnknownDoor},
+	} {
+		id, err := h.RequestAs(t.Context(), actor, "gangnam", test.kind, test.room)
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s %d: %v", test.kind, test.room, err)
+		}
+		if err != nil {
+			continue
+		}
+		got, err := h.AwaitAs(t.Context(), actor, id)
+		if want := (access.Outcome{Status: access.Success, Device: test.device}); got != want || err != nil {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+	}
+	if len(a.Driven()) != 3 {
+		t.Errorf("driven: %+v", a.Driven())
+	}
+	if n := one[int](h, `select count(*) from audit where action = 'door.unlock' and actor = $1 and address = '192.0.2.1'`, actor.Name); n != 2 {
+		t.Errorf("%d entries in the audit log, want 2", n)
+	}
+	if _, err := h.RequestAs(t.Context(), actor, "jeju", access.Front, 0); !errors.Is(err, postgres.ErrNoBranch) {
+		t.Errorf("unknown branch: %v", err)
+	}
+}

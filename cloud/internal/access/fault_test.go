@@ -1,0 +1,401 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestSilentAgentFailsWithin3Seconds(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	began := time.Now()
+	id := h.request(access.Room, key)
+	got := h.await(h.Service, id, key)
+	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if took := time.Since(began); took < protocol.ClaimLimit || took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if n := a.Asked(id); n < 5 || n > 8 {
+		t.Errorf("asked %d times in 2.5 s", n)
+	}
+	// FAILED is final: the agent wakes up and claims.
+	if err := a.Publish(protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(t, "the deny", func() bool { return len(a.Denied()) == 1 })
+	if h.state(id) != "FAILED" || len(a.Driven()) != 0 {
+		t.Errorf("state %s, driven %v", h.state(id), a.Driven())
+	}
+}
+
+func TestLateClaimIsDenied(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{ClaimDelay: protocol.ClaimLimit + 200*time.Millisecond})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if got := h.await(h.Service, id, key); got.Status != access.Failed {
+		t.Errorf("got %+v", got)
+	}
+	a.Until(t, "the deny", func() bool { return len(a.Denied()) > 0 })
+	if len(a.Driven()) != 0 {
+		t.Errorf("driven: %v", a.Driven())
+	}
+}
+
+// A claim that overtakes the timer of a request that is too old is denied by age, whatever the timer does.
+func TestOldRequestIsNotGranted(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	h.exec(`update door_request set created_at = created_at - interval '2.5 seconds' where id = $1`, id)
+	if err := a.Publish(protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(t, "the deny", func() bool { return len(a.Denied()) == 1 })
+	if got := h.await(h.Service, id, key); got.Status != access.Failed {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOneNonceIsGranted(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{ClaimTwice: true, RepeatClaims: 2, SendResults: 2})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if got := h.await(h.Service, id, key); got.Status != access.Success {
+		t.Errorf("got %+v", got)
+	}
+	a.Until(t, "the deny of the second nonce", func() bool { return len(a.Denied()) > 0 })
+	if len(a.Driven()) != 1 {
+		t.Errorf("driven: %v", a.Driven())
+	}
+	for _, d := range a.Denied() {
+		if d.Nonce == one[string](h, `select nonce from door_request where id = $1`, id) {
+			t.Error("the granted nonce was denied")
+		}
+	}
+}
+
+func TestLostMessagesCostOneInterval(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string]agenttest.Faults{
+		"grants":  {LoseGrants: 2},
+		"results": {LoseResults: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := build(t)
+			a := h.agent("gangnam")
+			a.Fail(faults)
+			key := h.reserve(1)
+			began := time.Now()
+			id := h.request(access.Room, key)
+			if got := h.await(h.Service, id, key); got.Status != access.Success {
+				t.Errorf("got %+v", got)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if len(a.Driven()) != 1 {
+				t.Errorf("driven: %v", a.Driven())
+			}
+		})
+	}
+}
+
+func TestDroppedGrantFails(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{Outcome: protocol.Dropped})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if got := h.await(h.Service, id, key); got.Status != access.Failed || got.PIN != "0815" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReservationChangesBetweenAskAndClaim(t *testing.T) {
+	t.Parallel()
+	const change = `update reservation set `
+	for name, test := range map[string]struct{ sql, pin string }{
+		"cancelled": {change + `state = 'CANCELING', doorlock_key = null where doorlock_key = $1`, ""},
+		"moved to another room": {change + `room_id = (select id from room where no = 3 and branch_id = reservation.branch_id)
+			where doorlock_key = $1`, ""},
+		"moved to another day": {change + `start_at = start_at + interval '1 day', end_at = end_at + interval '1 day',
+			occupied = tstzrange(start_at + interval '1 day', end_at + interval '1 day 10 minutes') where doorlock_key = $1`, ""},
+		"new key": {change + `doorlock_key = gen_random_uuid() where doorlock_key = $1`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := build(t)
+			a := h.agent("gangnam")
+			a.Fail(agenttest.Faults{IgnoreAsks: true})
+			key := h.reserve(1)
+			id := h.request(access.Room, key)
+			a.Until(t, "the ask", func() bool { return a.Asked(id) > 0 })
+			h.exec(test.sql, key)
+			a.Fail(agenttest.Faults{})
+			began := time.Now()
+			got := h.await(h.Service, id, key)
+			// The PIN of a door is not for somebody who has no reservation for it any more.
+			if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: test.pin}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("denied after %v, want at the claim", took)
+			}
+			if len(a.Driven()) != 0 || len(a.Denied()) == 0 {
+				t.Errorf("driven %v, denied %v", a.Driven(), a.Denied())
+			}
+		})
+	}
+}
+
+// The cancellation is written and not yet committed when the claim comes: the claim must wait and then be denied.
+func TestCancellationUnderWayIsSeen(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	tx, err := h.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `update reservation set state = 'CANCELING', doorlock_key = null where doorlock_key = $1`, key); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Publish(protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
+		t.Fatal(err)
+	}
+	h.until("the claim to wait", func() bool {
+		return one[int](h, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = $1`, "Lock") > 0
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(t, "the deny", func() bool { return len(a.Denied()) > 0 })
+	if len(a.Driven()) != 0 || h.state(id) != "FAILED" {
+		t.Errorf("driven %v, state %s", a.Driven(), h.state(id))
+	}
+}
+
+// until looks again until ok reports true, for what no event tells.
+func (h *house) until(what string, ok func() bool) {
+	h.t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			h.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestOtherBranchesCannotInterfere(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a, thief := h.agent("gangnam"), h.agent("hongdae")
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if err := thief.Publish(protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
+		t.Fatal(err)
+	}
+	thief.Until(t, "the deny", func() bool { return len(thief.Denied()) == 1 })
+	if got := h.state(id); got != "PENDING" {
+		t.Fatalf("state %s after another branch's claim", got)
+	}
+	a.Fail(agenttest.Faults{Silent: true})
+	a.Until(t, "the door", func() bool { return len(a.Driven()) == 1 })
+	if err := thief.Publish(protocol.Result{RequestID: id, Device: "room_1", Outcome: protocol.Failed}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_2", Outcome: protocol.Failed}); err != nil { // not asked for
+		t.Fatal(err)
+	}
+	a.Fail(agenttest.Faults{}) // it is asked again and reports
+	if got := h.await(h.Service, id, key); got.Status != access.Success {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReportBeforeTheGrantIsIgnored(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_1", Outcome: protocol.Opened}); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.await(h.Service, id, key); got.Status != access.Failed {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNoReport(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{Silent: true})
+	key := h.reserve(1)
+
+	id := h.request(access.Room, key)
+	a.Until(t, "the door", func() bool { return len(a.Driven()) == 1 })
+	began := time.Now()
+	if _, err := h.Await(t.Context(), id, key); !errors.Is(err, access.ErrNoResult) {
+		t.Errorf("who waited got %v", err)
+	}
+	if took := time.Since(began).Round(100 * time.Millisecond); took != access.DefaultResultTimeout {
+		t.Errorf("waited %v", took)
+	}
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.TimedOut, Device: "room_1", PIN: "0815"}); got != want {
+		t.Errorf("who came later got %+v, want %+v", got, want)
+	}
+	// A report that comes now is written down and changes nothing.
+	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_1", Outcome: protocol.Opened}); err != nil {
+		t.Fatal(err)
+	}
+	h.until("the late report", func() bool {
+		return one[bool](h, `select outcomes ? 'room_1' from door_request where id = $1`, id)
+	})
+	if h.state(id) != "UNKNOWN" {
+		t.Errorf("state %s", h.state(id))
+	}
+
+	// The second in a row fails, so that nobody stands outside for ever; and the one who waited sees it.
+	id = h.request(access.Room, key)
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+		t.Errorf("the second time: got %+v, want %+v", got, want)
+	}
+}
+
+func TestPINOnlyWhileTheReservationLasts(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	start := time.Now().Truncate(10 * time.Minute)
+	key := h.reserveAt("gangnam", 1, start, start.Add(time.Hour))
+	h.at(start.Add(time.Minute))
+	id := h.request(access.Room, key) // offline: failed
+	h.at(start.Add(time.Hour - time.Second))
+	if got := h.await(h.Service, id, key); got.PIN != "0815" {
+		t.Errorf("before the end: %+v", got)
+	}
+	h.at(start.Add(time.Hour))
+	if got := h.await(h.Service, id, key); got.Status != access.Failed || got.PIN != "" {
+		t.Errorf("after the end: %+v", got)
+	}
+}
+
+func TestSubscriberAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	a.Fail(agenttest.Faults{ClaimDelay: 300 * time.Millisecond})
+	other := h.replica()
+	other.Link = h.link
+	h.run(other.Run)
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	outcomes := make(chan access.Outcome, 3)
+	for range cap(outcomes) {
+		go func() {
+			outcome, err := other.Await(t.Context(), id, key)
+			if err != nil {
+				t.Error(err)
+			}
+			outcomes <- outcome
+		}()
+	}
+	h.await(h.Service, id, key)
+	ended := time.Now()
+	for range cap(outcomes) {
+		if got := <-outcomes; got.Status != access.Success {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if late := time.Since(ended); late > 300*time.Millisecond {
+		t.Errorf("the other replica was told %v later", late)
+	}
+}
+
+// A replica accepts requests and dies: another one ends them.
+func TestRequestsOfADeadReplicaEnd(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	dead := h.replica()
+	dead.Link = h.link
+	ctx, die := context.WithCancel(t.Context())
+	die()
+	if err := dead.Run(ctx); err != nil { // it repeats no ask and ends nothing from now on
+		t.Fatal(err)
+	}
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	key := h.reserve(1)
+	began := time.Now()
+	id, err := dead.Request(t.Context(), "gangnam", access.Room, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.await(h.Service, id, key); got.Status != access.Failed {
+		t.Errorf("got %+v", got)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+	granted := uuid.NewString()
+	h.exec(`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, granted_at)
+		select $1, id, 'admin:hq', 'front', 'front', front_doors, 'GRANTED', clock_timestamp() - interval '8 seconds', clock_timestamp()
+		from branch where code = 'gangnam'`, granted)
+	h.until("its granted request to end", func() bool { return h.state(granted) == "UNKNOWN" })
+}
+
+// slowLink delays what the cloud says, as a bad line would.
+type slowLink struct {
+	*broker.Broker
+	delay time.Duration
+}
+
+func (l slowLink) Send(branch string, m protocol.Message) error {
+	time.AfterFunc(l.delay, func() { _ = l.Broker.Send(branch, m) })
+	return nil
+}
+
+func TestGrantThatComesTooLateDrivesNothing(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.Link = slowLink{h.link, protocol.GrantAge + 200*time.Millisecond}
+	a := h.agent("gangnam")
+	key := h.reserve(1)
+	id := h.request(access.Room, key)
+	if got := h.await(h.Service, id, key); got.Status != access.Failed {
+		t.Errorf("got %+v", got)
+	}
+	if len(a.Driven()) != 0 {
+		t.Errorf("driven: %v", a.Driven())
+	}
+}
