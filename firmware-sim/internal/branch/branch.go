@@ -232,7 +232,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
 		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger.With("branch", b.cfg.Branch),
-		Event: b.heard,
+		Observe: b.heard,
 	}, board)
 
 	b.mu.Lock()

@@ -1,0 +1,389 @@
+package branch_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
+	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	name     = "gangnam"
+	patience = 5 * time.Second
+	// soon is the agent's own limit for a result, and some.
+	soon = time.Second
+)
+
+// scene is a branch that runs the real agent, and its cloud.
+type scene struct {
+	*branch.Branch
+	t     *testing.T
+	cloud *cloudtest.Cloud
+
+	mu      sync.Mutex
+	changes []branch.Change
+	news    chan struct{}
+}
+
+func run(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
+	sites, err := site.Parse(site.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
+		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey},
+		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Error("the branch does not stop")
+		}
+	})
+	s.until("online", func() bool { return s.State().Online })
+	return s
+}
+
+func (s *scene) changed(c branch.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes = append(s.changes, c)
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// until waits for a condition that some change brings about.
+func (s *scene) until(what string, holds func() bool) { s.untilWithin(patience, what, holds) }
+
+func (s *scene) untilWithin(limit time.Duration, what string, holds func() bool) {
+	s.t.Helper()
+	late := time.After(limit)
+	for {
+		s.mu.Lock()
+		news := s.news
+		s.mu.Unlock()
+		if holds() {
+			return
+		}
+		select {
+		case <-news:
+		case <-late:
+			s.t.Fatalf("not %s within %v: %+v", what, limit, s.State())
+		}
+	}
+}
+
+func (s *scene) fault(f fault.Fault) {
+	s.t.Helper()
+	if err := s.SetFault(f); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// of gives the actuations of a request.
+func (s *scene) of(requestID string) []rig.Actuation {
+	return slices.DeleteFunc(s.Rig().Actuations(), func(a rig.Actuation) bool { return a.RequestID != requestID })
+}
+
+// outcome unlocks a door and gives its result.
+func (s *scene) outcome(device string) (protocol.Result, string) {
+	s.t.Helper()
+	id := s.cloud.Unlock(name, device)
+	return s.cloud.Result(id, device, 2*soon), id
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	id := s.cloud.Unlock(name, "front_1", "front_2")
+	for _, device := range []string{"front_1", "front_2"} {
+		if r := s.cloud.Result(id, device, soon); r.Outcome != protocol.Opened {
+			t.Errorf("%s: %+v", device, r)
+		}
+	}
+	s.until("locked again", func() bool {
+		return !slices.ContainsFunc(s.State().Doors, func(d rig.Door) bool { return !d.Locked })
+	})
+	list := s.of(id)
+	if len(list) != 2 || len(s.Rig().Actuations()) != 2 {
+		t.Fatalf("actuations: %+v", s.Rig().Actuations())
+	}
+	for _, a := range list {
+		if a.Energized || a.EnergizedMs < 600 || a.EnergizedMs > 2000 {
+			t.Errorf("a pulse of 600 ms: %+v", a)
+		}
+	}
+}
+
+// TestRequestsAtOneDoor: many people press at once; each request has its own
+// actuation, once.
+func TestRequestsAtOneDoor(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	ids := make([]string, 8)
+	for i := range ids {
+		ids[i] = s.cloud.Unlock(name, "room_1")
+	}
+	for _, id := range ids {
+		if r := s.cloud.Result(id, "room_1", 2*soon); r.Outcome != protocol.Opened {
+			t.Errorf("%+v", r)
+		}
+		if n := len(s.of(id)); n != 1 {
+			t.Errorf("request %s moved the relay %d times, want once", id, n)
+		}
+	}
+}
+
+func TestLockFaultsAsTheCloudSeesThem(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.Stuck, Device: "room_1"})
+	s.fault(fault.Fault{Kind: fault.RelayDead, Device: "room_2"})
+	s.fault(fault.Fault{Kind: fault.Slow, Device: "room_3", DelayMs: 100})
+	s.fault(fault.Fault{Kind: fault.Slow, Device: "room_4", DelayMs: 900})
+	for _, tt := range []struct {
+		device     string
+		want       protocol.Outcome
+		actuations int
+	}{
+		{"room_1", protocol.Failed, 1}, {"room_2", protocol.Failed, 0}, {"room_3", protocol.Opened, 1},
+		{"room_4", protocol.Failed, 1}, {"room_5", protocol.Opened, 1},
+	} {
+		r, id := s.outcome(tt.device)
+		if r.Outcome != tt.want {
+			t.Errorf("%s: %+v, want %s", tt.device, r, tt.want)
+		}
+		if n := len(s.of(id)); n != tt.actuations {
+			t.Errorf("%s: %d actuations, want %d", tt.device, n, tt.actuations)
+		}
+	}
+	s.ClearFaults()
+	for _, device := range []string{"room_1", "room_2", "room_4"} {
+		if r, _ := s.outcome(device); r.Outcome != protocol.Opened {
+			t.Errorf("%s after the faults: %+v", device, r)
+		}
+	}
+}
+
+func TestDuplicate(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.Duplicate})
+	for range 5 {
+		r, id := s.outcome("room_1")
+		if n := len(s.of(id)); r.Outcome != protocol.Opened || n != 1 {
+			t.Errorf("%+v with %d actuations, want opened once", r, n)
+		}
+	}
+}
+
+func TestNetworkLag(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.NetworkLag, DelayMs: 200})
+	start := time.Now()
+	r, _ := s.outcome("room_1")
+	// ask, claim, grant and result: four ways.
+	if took := time.Since(start); r.Outcome != protocol.Opened || took < 800*time.Millisecond {
+		t.Errorf("%s after %v", r.Outcome, took)
+	}
+	// A round trip over the age a grant may have: nothing opens.
+	s.fault(fault.Fault{Kind: fault.NetworkLag, DelayMs: 800})
+	id := s.cloud.Unlock(name, "room_2")
+	if r := s.cloud.Result(id, "room_2", patience); r.Outcome != protocol.Dropped || len(s.of(id)) != 0 {
+		t.Errorf("%+v with %d actuations, want dropped", r, len(s.of(id)))
+	}
+}
+
+// TestNetworkCut: what is asked during the cut never happens, not even when the
+// line is whole again, and the agent comes back by itself.
+func TestNetworkCut(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.NetworkCut})
+	if s.State().Online {
+		t.Error("online through a cut line")
+	}
+	lost := s.cloud.Unlock(name, "room_1")
+	cut := time.Now()
+	time.Sleep(time.Second) // the cut lasts a while
+	s.ClearFaults()
+	s.untilWithin(20*time.Second, "online after the cut", func() bool { return s.State().Online })
+	s.cloud.Status(name, protocol.Online, cut, patience)
+	if n := len(s.of(lost)); n != 0 {
+		t.Errorf("a request out of the cut moved a relay %d times", n)
+	}
+	if r, _ := s.outcome("room_1"); r.Outcome != protocol.Opened {
+		t.Errorf("after the cut: %+v", r)
+	}
+}
+
+// TestCutAfterGrant: an agent that is cut off in the middle of a pulse ends it
+// by itself.
+func TestCutAfterGrant(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	id := s.cloud.Unlock(name, "room_1")
+	s.until("energised", func() bool { return len(s.of(id)) == 1 })
+	s.fault(fault.Fault{Kind: fault.NetworkCut})
+	s.until("locked again", func() bool { return !s.of(id)[0].Energized })
+}
+
+func TestPowerOff(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	id := s.cloud.Unlock(name, "room_1")
+	s.until("energised", func() bool { return len(s.of(id)) == 1 })
+	off := time.Now()
+	s.fault(fault.Fault{Kind: fault.PowerOff})
+	state := s.State()
+	if state.Online || state.Powered || slices.ContainsFunc(state.Doors, func(d rig.Door) bool { return !d.Locked }) {
+		t.Errorf("without power: %+v", state)
+	}
+	// The connection is reset and not closed in order: the broker sends the will.
+	s.cloud.Status(name, protocol.Offline, off, soon)
+	lost := s.cloud.Unlock(name, "room_1")
+
+	on := time.Now()
+	s.ClearFaults()
+	s.until("online again", func() bool { return s.State().Online })
+	s.cloud.Status(name, protocol.Online, on, patience)
+	if r, _ := s.outcome("room_1"); r.Outcome != protocol.Opened {
+		t.Errorf("with power again: %+v", r)
+	}
+	if n := len(s.of(lost)); n != 0 {
+		t.Errorf("a request from before the power came back moved a relay %d times", n)
+	}
+}
+
+// TestPowerOffAndOn in quick succession ends with an agent that runs.
+func TestPowerOffAndOn(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	for range 5 {
+		s.fault(fault.Fault{Kind: fault.PowerOff})
+		s.ClearFaults()
+	}
+	s.until("online", func() bool { return s.State().Online })
+	if r, _ := s.outcome("front_1"); r.Outcome != protocol.Opened {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClimateCommand(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	command := func(path ...string) protocol.ClimateResult {
+		c := protocol.ClimateCommand{RequestID: uuid.NewString(), AirConditionerID: protocol.LeafID(name, "로비", path...)}
+		s.cloud.Send(name, c)
+		m := s.cloud.Wait("climate result", patience, func(m cloudtest.Message) bool {
+			r, err := protocol.Decode[protocol.ClimateResult](m.Payload)
+			return m.Kind == protocol.KindClimateResult && err == nil && r.RequestID == c.RequestID
+		})
+		r, err := protocol.Decode[protocol.ClimateResult](m.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	unit := func() rig.AirConditioner { return s.State().AirConditioners[0] }
+
+	if r := command("cool", "24", "auto", "on"); r.Outcome != protocol.ClimateSent {
+		t.Errorf("%+v", r)
+	}
+	want := rig.AirConditioner{Name: "로비", Power: true, Mode: "cool", Temperature: 24, Fan: "auto", Direction: "on", Frames: 1}
+	if got := unit(); got.Signal == nil || got.Signal.Protocol != "LG" || withoutSignal(got) != want {
+		t.Errorf("the unit shows %+v", got)
+	}
+	s.fault(fault.Fault{Kind: fault.IRDead})
+	if r := command("off"); r.Outcome != protocol.ClimateFailed || !unit().Power {
+		t.Errorf("with a dead transmitter: %+v", r)
+	}
+	s.ClearFaults()
+	if r := command("off"); r.Outcome != protocol.ClimateSent || unit().Power {
+		t.Errorf("off: %+v, %+v", r, unit())
+	}
+}
+
+func withoutSignal(u rig.AirConditioner) rig.AirConditioner {
+	u.Signal = nil
+	return u
+}
+
+func TestSensors(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	read := func() []protocol.Reading {
+		ask := protocol.SensorsRead{RequestID: uuid.NewString()}
+		s.cloud.Send(name, ask)
+		var readings []protocol.Reading
+		s.cloud.Wait("readings", patience, func(m cloudtest.Message) bool {
+			r, err := protocol.Decode[protocol.SensorsReadings](m.Payload)
+			readings = r.Readings
+			return m.Kind == protocol.KindSensorsReadings && err == nil && r.RequestID == ask.RequestID
+		})
+		return readings
+	}
+	celsius, percent := 19.5, 33.0
+	for _, p := range s.State().Sensors {
+		if _, err := s.Rig().SetAir(p.Location, &celsius, &percent, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := read()
+	if len(got) != 5 {
+		t.Errorf("%d readings, want 5", len(got))
+	}
+	for _, r := range got {
+		if math.Abs(r.Celsius-celsius) > 0.1 || math.Abs(r.RelativeHumidity-percent) > 0.2 {
+			t.Errorf("%+v, want %g °C and %g %%", r, celsius, percent)
+		}
+	}
+	s.fault(fault.Fault{Kind: fault.SensorDead, Device: "2번 룸"})
+	got = read()
+	if len(got) != 4 || slices.ContainsFunc(got, func(r protocol.Reading) bool { return r.Location == "2번 룸" }) {
+		t.Errorf("with a dead sensor: %+v", got)
+	}
+}
+
+func TestSetFaultRefuses(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	for _, f := range []fault.Fault{
+		{Kind: "broken"}, {Kind: fault.Stuck, Device: "room_9"}, {Kind: fault.NetworkCut, Device: "room_1"}, {Kind: fault.Slow},
+	} {
+		if err := s.SetFault(f); !errors.Is(err, branch.ErrFault) {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
