@@ -1,0 +1,263 @@
+package climate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/agent/sensor"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// led is a transmitter that takes a second for each signal and notes what it sent when.
+type led struct {
+	mu      sync.Mutex
+	sending bool
+	overlap bool
+	sent    []time.Time
+	err     error
+	panics  bool
+}
+
+func (l *led) Send(ctx context.Context, _ int, _ []uint32) error {
+	l.mu.Lock()
+	l.overlap = l.overlap || l.sending
+	l.sending = true
+	l.sent = append(l.sent, time.Now())
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.sending = false
+	}()
+	if l.panics {
+		panic("lirc: the device went away")
+	}
+	select {
+	case <-time.After(time.Second):
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var codes = &ir.CodeSet{Roots: []ir.Node{
+	{Name: "off", Code: ir.Code{{CarrierHz: 38000, Durations: []uint32{1}}}},
+	{Name: "swing", Code: ir.Code{{CarrierHz: 38000, Durations: []uint32{1}}, {CarrierHz: 38000, Durations: []uint32{2}}}},
+}}
+
+func newClimate(ctx context.Context, transmitters []ir.Transmitter, places ...Place) *Climate {
+	var units []Unit
+	for i, t := range transmitters {
+		units = append(units, Unit{Name: fmt.Sprint(i), Codes: codes, Transmitter: t})
+	}
+	return New(ctx, "gangnam", units, places, slog.New(slog.DiscardHandler))
+}
+
+func request(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
+
+func command(n, unit int, leaf string) protocol.ClimateCommand {
+	return protocol.ClimateCommand{RequestID: request(n), AirConditionerID: protocol.LeafID("gangnam", fmt.Sprint(unit), leaf)}
+}
+
+// TestTransmitterIsNotShared: two units on one LED take turns, a third on its own does not wait.
+func TestTransmitterIsNotShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared, own := new(led), new(led)
+		c := newClimate(t.Context(), []ir.Transmitter{shared, shared, own})
+		began := time.Now()
+		results := make(chan protocol.ClimateResult, 3)
+		for unit := range 3 {
+			c.Command(command(unit, unit, "off"), func(r protocol.ClimateResult) { results <- r })
+		}
+		for range 3 {
+			if r := <-results; r.Outcome != protocol.ClimateSent {
+				t.Errorf("result %+v", r)
+			}
+		}
+		if shared.overlap || len(shared.sent) != 2 || len(own.sent) != 1 {
+			t.Errorf("shared %+v, own %+v", shared.sent, own.sent)
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		c.Close()
+	})
+}
+
+func TestSignalsOfACodeAreApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := new(led)
+		c := newClimate(t.Context(), []ir.Transmitter{l})
+		c.Command(command(1, 0, "swing"), func(protocol.ClimateResult) {})
+		c.Close()
+		if len(l.sent) != 2 || l.sent[1].Sub(l.sent[0]) != time.Second+ir.SignalPause {
+			t.Errorf("sent at %v", l.sent)
+		}
+	})
+}
+
+func TestCommandIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := new(led)
+		c := newClimate(t.Context(), []ir.Transmitter{l})
+		answers := make(chan protocol.ClimateResult, 10)
+		ask := func() {
+			c.Command(command(1, 0, "off"), func(r protocol.ClimateResult) { answers <- r })
+			synctest.Wait()
+		}
+		ask()
+		ask() // while it is under way
+		time.Sleep(1100 * time.Millisecond)
+		ask()
+		ask()
+		if len(l.sent) != 1 || len(answers) != 3 {
+			t.Errorf("sent %d times, answered %d times, want 1 and 3", len(l.sent), len(answers))
+		}
+		time.Sleep(protocol.ResultLife)
+		ask() // long after
+		c.Close()
+		if len(l.sent) != 2 {
+			t.Errorf("sent %d times, want 2", len(l.sent))
+		}
+	})
+}
+
+func TestTransmitterFaults(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]*led{"error": {err: errors.New("input/output error")}, "panic": {panics: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClimate(t.Context(), []ir.Transmitter{l})
+				c.Command(command(1, 0, "off"), func(r protocol.ClimateResult) {
+					if r.Outcome != protocol.ClimateFailed || r.Validate() != nil || r.Detail == "" {
+						t.Errorf("result %+v", r)
+					}
+				})
+				c.Close()
+			})
+		})
+	}
+}
+
+func TestStopEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := newClimate(ctx, []ir.Transmitter{new(led)})
+		began := time.Now()
+		for n := range 5 {
+			c.Command(command(n, 0, "swing"), func(protocol.ClimateResult) {})
+		}
+		synctest.Wait()
+		cancel()
+		c.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("took %v to stop", took)
+		}
+	})
+}
+
+// reader is a sensor of which everything may go wrong.
+type reader func(ctx context.Context) (sensor.Reading, error)
+
+func (r reader) Read(ctx context.Context) (sensor.Reading, error) { return r(ctx) }
+
+func TestFailingSensorsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		begun := 0
+		places := map[string]reader{
+			"lobby": func(context.Context) (sensor.Reading, error) {
+				return sensor.Reading{Celsius: 23.5, RelativeHumidity: 46}, nil
+			},
+			"torn off": func(context.Context) (sensor.Reading, error) { return sensor.Reading{}, errors.New("remote I/O error") },
+			"loose wire": func(context.Context) (sensor.Reading, error) {
+				return sensor.Reading{Celsius: 1300, RelativeHumidity: 50}, nil
+			},
+			"no number": func(context.Context) (sensor.Reading, error) { return sensor.Reading{Celsius: math.NaN()}, nil },
+			"panics":    func(context.Context) (sensor.Reading, error) { panic("i2c") },
+			"hangs": func(context.Context) (sensor.Reading, error) {
+				begun++
+				<-hang
+				return sensor.Reading{Celsius: 20}, nil
+			},
+			"slow": func(ctx context.Context) (sensor.Reading, error) {
+				time.Sleep(time.Second)
+				return sensor.Reading{Celsius: 21}, nil
+			},
+		}
+		var list []Place
+		for _, location := range []string{"lobby", "torn off", "loose wire", "no number", "panics", "hangs", "slow"} {
+			list = append(list, Place{location, places[location]})
+		}
+		c := newClimate(t.Context(), nil, list...)
+		for range 3 {
+			began := time.Now()
+			got := c.Readings()
+			if took := time.Since(began); took != readLimit {
+				t.Errorf("took %v", took)
+			}
+			want := []protocol.Reading{{Location: "lobby", Celsius: 23.5, RelativeHumidity: 46}, {Location: "slow", Celsius: 21}}
+			if !slices.Equal(got, want) {
+				t.Errorf("readings %+v, want %+v", got, want)
+			}
+		}
+		if begun != 1 {
+			t.Errorf("a sensor that hangs was read %d times", begun)
+		}
+		close(hang)
+		synctest.Wait()
+		if got := c.Readings(); len(got) != 3 {
+			t.Errorf("readings %+v after the sensor came back", got)
+		}
+	})
+}
+
+func TestReadIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClimate(t.Context(), nil)
+		var answers []protocol.SensorsReadings
+		c.Read(protocol.SensorsRead{RequestID: request(1)}, func(r protocol.SensorsReadings) { answers = append(answers, r) })
+		c.Close()
+		if len(answers) != 1 || answers[0].RequestID != request(1) || answers[0].Readings == nil {
+			t.Errorf("answers %+v", answers)
+		}
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var a answers[int]
+		answered := 0
+		for n := range 2 * maxAnswers {
+			a.once(request(n), func(int) { answered++ }, func() int { return n })
+		}
+		if answered != maxAnswers || len(a.entries) != maxAnswers {
+			t.Errorf("answered %d, remembers %d", answered, len(a.entries))
+		}
+		time.Sleep(protocol.ResultLife)
+		a.once(request(0), func(int) { answered++ }, func() int { return 0 })
+		if len(a.entries) != 1 {
+			t.Errorf("remembers %d", len(a.entries))
+		}
+	})
+}
