@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,7 +183,7 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		begun := 0
+		var begun atomic.Int32
 		places := map[string]reader{
 			"lobby": func(context.Context) (sensor.Reading, error) {
 				return sensor.Reading{Celsius: 23.5, RelativeHumidity: 46}, nil
@@ -194,7 +195,7 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 			"no number": func(context.Context) (sensor.Reading, error) { return sensor.Reading{Celsius: math.NaN()}, nil },
 			"panics":    func(context.Context) (sensor.Reading, error) { panic("i2c") },
 			"hangs": func(context.Context) (sensor.Reading, error) {
-				begun++
+				begun.Add(1)
 				<-hang
 				return sensor.Reading{Celsius: 20}, nil
 			},
@@ -219,8 +220,8 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 				t.Errorf("readings %+v, want %+v", got, want)
 			}
 		}
-		if begun != 1 {
-			t.Errorf("a sensor that hangs was read %d times", begun)
+		if n := begun.Load(); n != 1 {
+			t.Errorf("a sensor that hangs was read %d times", n)
 		}
 		close(hang)
 		synctest.Wait()
