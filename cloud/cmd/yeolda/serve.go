@@ -1,0 +1,52 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/service"
+)
+
+// serveCmd is `yeolda serve`.
+type serveCmd struct {
+	Settings  config.Settings `embed:""`
+	ReadyFile string          `hidden:"" type:"path" help:"Written with the address once the service listens."`
+}
+
+// Run serves until it is told to stop.
+func (c *serveCmd) Run(p *program) error {
+	settings := c.Settings.Effective()
+	if err := settings.Check(); err != nil {
+		return err
+	}
+	log := p.newLog(settings.Log)
+	s, err := service.New(p.ctx, settings, log)
+	if err != nil {
+		return err
+	}
+	if c.ReadyFile != "" {
+		if err := os.WriteFile(c.ReadyFile, []byte(s.Addr()+"\n"), 0o600); err != nil {
+			s.Close()
+			return err
+		}
+	}
+	return s.Run(p.ctx)
+}
+
+// newLog returns the log of the service: text for a person at a terminal, JSON for a machine that collects it.
+func (p *program) newLog(l config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // one of the four the flag allows
+	options := &slog.HandlerOptions{Level: level}
+	text := l.Format == "text"
+	if file, ok := p.err.(*os.File); ok && l.Format == "auto" {
+		text = term.IsTerminal(int(file.Fd()))
+	}
+	if text {
+		return slog.New(slog.NewTextHandler(p.err, options))
+	}
+	return slog.New(slog.NewJSONHandler(p.err, options))
+}

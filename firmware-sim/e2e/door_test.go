@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// actuation is one time a lock's relay was energised, as the simulator saw it.
+type actuation struct {
+	Device      string `json:"device"`
+	RequestID   string `json:"requestId"`
+	EnergizedMs int    `json:"energizedMs"`
+}
+
+func actuations(t *testing.T, s *stack.Stack, branch string) []actuation {
+	t.Helper()
+	var list struct {
+		Actuations []actuation `json:"actuations"`
+	}
+	getJSON(t, s.SimAt+"/sim/branches/"+branch+"/actuations", &list)
+	return list.Actuations
+}
+
+func fault(t *testing.T, s *stack.Stack, branch, device, kind string) {
+	t.Helper()
+	body := map[string]any{"kind": kind}
+	if device != "" {
+		body["device"] = device
+	}
+	requestJSON(t, http.MethodPut, s.SimAt+"/sim/branches/"+branch+"/faults", body, nil)
+}
+
+func TestFromFreeSlotToOpenDoor(t *testing.T) {
+	s := startStack(t, nil)
+	guest := newBrowser(t, s)
+	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
+
+	t.Run("room", func(t *testing.T) {
+		got, status := guest.open("gangnam", "room", key)
+		if status != http.StatusOK || got.Status != "SUCCESS" || got.FailoverKey != nil || got.Device == nil || *got.Device != "room_2" {
+			t.Fatalf("%d %+v", status, got)
+		}
+		if list := actuations(t, s, "gangnam"); len(list) != 1 || list[0].Device != "room_2" || list[0].RequestID == "" {
+			t.Fatalf("actuations %+v", list)
+		}
+	})
+	t.Run("front doors", func(t *testing.T) {
+		got, _ := guest.open("gangnam", "front", key)
+		if got.Status != "SUCCESS" || *got.Device != "front" {
+			t.Fatalf("%+v", got)
+		}
+		if list := actuations(t, s, "gangnam"); len(list) != 3 {
+			t.Fatalf("actuations %+v", list)
+		}
+	})
+	t.Run("stuck lock", func(t *testing.T) {
+		fault(t, s, "gangnam", "room_2", "stuck")
+		got, _ := guest.open("gangnam", "room", key)
+		if got.Status != "FAILED" || got.FailoverKey == nil || *got.FailoverKey == "" {
+			t.Fatalf("%+v", got)
+		}
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+	})
+	t.Run("branch without agent", func(t *testing.T) {
+		other := newBrowser(t, s)
+		key := keyOfAdminReservation(t, s, "jamsil", 1, "01033334444")
+		began := time.Now()
+		got, _ := other.open("jamsil", "room", key)
+		if got.Status != "FAILED" || got.FailoverKey == nil {
+			t.Fatalf("%+v", got)
+		}
+		t.Logf("answered after %s", time.Since(began))
+	})
+	t.Run("network cut", func(t *testing.T) {
+		before := len(actuations(t, s, "gangnam"))
+		fault(t, s, "gangnam", "", "network-cut")
+		began := time.Now()
+		got, status := guest.open("gangnam", "room", key)
+		if took := time.Since(began); status != http.StatusOK || got.Status != "FAILED" || got.FailoverKey == nil || took > 3*time.Second {
+			t.Fatalf("%d %+v after %s", status, got, took)
+		}
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		awaitAgents(t, s, "gangnam")
+		// The next request goes through the new connection: whatever the old one still held has had its chance.
+		if got, _ := guest.open("gangnam", "front", key); got.Status != "SUCCESS" {
+			t.Fatalf("after the cut: %+v", got)
+		}
+		for _, a := range actuations(t, s, "gangnam")[before:] {
+			if a.Device == "room_2" {
+				t.Fatalf("the lock was driven after FAILED: %+v", a)
+			}
+		}
+	})
+}
+
+// keyOfAdminReservation registers a reservation without payment and returns its key.
+func keyOfAdminReservation(t *testing.T, s *stack.Stack, branch string, room int, mobile string) string {
+	t.Helper()
+	hq := newBrowser(t, s)
+	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	start := currentSlot()
+	hq.must("POST", "/admin/reservation", map[string]any{
+		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
+	}, nil)
+	hq.must("POST", "/admin/payment", map[string]any{"name": fmt.Sprintf("손님 %s", mobile), "mobileNum": mobile, "notify": true}, nil)
+	return keyFor(t, s, mobile)
+}

@@ -1,0 +1,308 @@
+// Package e2e looks at the whole system from outside: real processes, real PostgreSQL, real MQTT, real HTTP, and a real
+// browser where pages are concerned.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// bin is where the programs under test are.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "yeolda-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		// The private PostgreSQL runs as another user, who must be able to get to its data.
+		if err := os.Chmod(dir, 0o755); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		bin = dir
+		if err := stack.Build(context.Background(), root(), dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// root is the checkout.
+func root() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "../..")
+}
+
+// startStack runs a stack until the test ends.
+func startStack(t *testing.T, env map[string]string) *stack.Stack {
+	t.Helper()
+	dir, err := os.MkdirTemp(bin, "data-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := stack.Start(ctx, stack.Options{Root: root(), Bin: bin, Dir: dir, Env: env, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	awaitAgents(t, s, "gangnam", "hongdae")
+	return s
+}
+
+// until waits for something another process does, which nothing announces to us.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func awaitAgents(t *testing.T, s *stack.Stack, branches ...string) {
+	t.Helper()
+	for _, branch := range branches {
+		until(t, branch+" online", func() bool {
+			var state struct {
+				Online bool `json:"online"`
+			}
+			getJSON(t, s.SimAt+"/sim/branches/"+branch, &state)
+			return state.Online
+		})
+	}
+}
+
+// browser is one client with its cookies.
+type browser struct {
+	t    *testing.T
+	http *http.Client
+	api  string
+}
+
+func newBrowser(t *testing.T, s *stack.Stack) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t, &http.Client{Jar: jar, Timeout: 30 * time.Second}, s.API}
+}
+
+// call sends a request to the API and returns status and data; a body of nil sends none.
+func (b *browser) call(method, path string, body, data any) (status int, errorType string) {
+	b.t.Helper()
+	response := b.send(method, path, body)
+	defer response.Body.Close()
+	var envelope struct {
+		ErrorType string          `json:"errorType"`
+		Data      json.RawMessage `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&envelope); err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if data != nil && response.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(envelope.Data, data); err != nil {
+			b.t.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+	return response.StatusCode, envelope.ErrorType
+}
+
+func (b *browser) send(method, path string, body any) *http.Response {
+	b.t.Helper()
+	var reader io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		reader = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(b.t.Context(), method, b.api+path, reader)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	response, err := b.http.Do(request)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return response
+}
+
+// must is call that wants a success.
+func (b *browser) must(method, path string, body, data any) {
+	b.t.Helper()
+	if status, errorType := b.call(method, path, body, data); status != http.StatusOK {
+		b.t.Fatalf("%s %s: %d %s", method, path, status, errorType)
+	}
+}
+
+// result is the data of a door-result event.
+type result struct {
+	Status      string  `json:"status"`
+	Device      *string `json:"device"`
+	FailoverKey *string `json:"failoverKey"`
+}
+
+// open presses a button and waits for what comes of it. It returns the result, or the status of the stream's answer.
+func (b *browser) open(branch, kind, key string) (result, int) {
+	b.t.Helper()
+	var accepted struct {
+		RequestID string `json:"requestId"`
+	}
+	b.must("POST", "/door/v2/unlock", map[string]string{"branch": branch, "doorlockType": kind, "key": key}, &accepted)
+	return b.subscribe("/door/v2/unlock/subscribe?requestId=" + accepted.RequestID + "&key=" + key)
+}
+
+func (b *browser) subscribe(path string) (result, int) {
+	b.t.Helper()
+	response := b.send("GET", path, nil)
+	defer response.Body.Close()
+	var r result
+	if response.StatusCode != http.StatusOK {
+		return r, response.StatusCode
+	}
+	lines := bufio.NewScanner(response.Body)
+	event := ""
+	for lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "event:"); ok {
+			event = strings.TrimSpace(name)
+		}
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
+			if err := json.Unmarshal([]byte(data), &r); err != nil {
+				b.t.Fatalf("event %s: %v", data, err)
+			}
+		}
+	}
+	if event != "door-result" {
+		b.t.Fatalf("event %q", event)
+	}
+	return r, http.StatusOK
+}
+
+// wireTime is YYYYMMDDHHmm in Seoul.
+func wireTime(t time.Time) string { return t.In(time.FixedZone("KST", 9*3600)).Format("200601021504") }
+
+// currentSlot is the start of the slot that is running now.
+func currentSlot() time.Time { return time.Now().Truncate(10 * time.Minute) }
+
+// buy reserves a room from the running slot and returns the key that came by message.
+func (b *browser) buy(s *stack.Stack, branch string, room, amount int, mobile string) string {
+	b.t.Helper()
+	start := currentSlot()
+	b.must("POST", "/reservation", map[string]any{
+		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
+	}, nil)
+	var order struct {
+		OrderID string `json:"orderId"`
+	}
+	b.must("POST", "/payment", map[string]any{"amount": amount, "name": "홍길동", "mobileNum": mobile}, &order)
+	var payment struct {
+		PaymentKey string `json:"paymentKey"`
+	}
+	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order.OrderID, "amount": amount, "method": "카드"}, &payment)
+	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order.OrderID, "amount": amount}, nil)
+	return keyFor(b.t, s, mobile)
+}
+
+// keyFor waits for the message with the key.
+func keyFor(t *testing.T, s *stack.Stack, mobile string) string {
+	t.Helper()
+	key := ""
+	until(t, "message with a key to "+mobile, func() bool {
+		var list struct {
+			Messages []struct {
+				Variables map[string]string `json:"variables"`
+			} `json:"messages"`
+		}
+		getJSON(t, s.SandboxAt+"/sandbox/messages?to="+url.QueryEscape(mobile), &list)
+		for _, m := range list.Messages {
+			if m.Variables["doorlockKey"] != "" {
+				key = m.Variables["doorlockKey"]
+			}
+		}
+		return key != ""
+	})
+	return key
+}
+
+func getJSON(t *testing.T, address string, into any) {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	decode(t, response, into)
+}
+
+func postJSON(t *testing.T, address string, body, into any) {
+	t.Helper()
+	requestJSON(t, http.MethodPost, address, body, into)
+}
+
+func requestJSON(t *testing.T, method, address string, body, into any) {
+	t.Helper()
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, address, bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	decode(t, response, into)
+}
+
+func decode(t *testing.T, response *http.Response, into any) {
+	t.Helper()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode >= 300 {
+		t.Fatalf("%s: %d %s", response.Request.URL, response.StatusCode, body)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Fatalf("%s: %v: %s", response.Request.URL, err, body)
+	}
+}
