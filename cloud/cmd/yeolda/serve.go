@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
@@ -23,7 +24,7 @@ func (c *serveCmd) Run(p *program) error {
 		return err
 	}
 	log := p.newLog(settings.Log)
-	s, err := service.New(p.ctx, settings, log)
+	s, err := service.New(p.ctx, settings, log, time.Now)
 	if err != nil {
 		return err
 	}

@@ -13,15 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/protocol"
 )
-
-// pinPurpose is what PINs are sealed for.
-const pinPurpose = "door-pin"
 
 // Plan is the difference between the database and a file.
 type Plan struct{ Changes []Change }
@@ -134,12 +132,13 @@ func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, form
 func (p *planner) branch(b Branch) error {
 	old, exists := p.branches[b.Code]
 	put := func(batch *postgres.BranchBatch) error { return batch.PutBranch(b.Branch, p.file.Demo) }
+	facts := withDemo(branchFacts(b.Branch), p.file.Demo)
 	if exists {
-		for _, difference := range differences(branchFacts(old.Branch, old.Demo), branchFacts(b.Branch, p.file.Demo)) {
+		for _, difference := range differences(withDemo(branchFacts(old.Branch), old.Demo), facts) {
 			p.change("~", put, "branch %s: %s", b.Code, difference)
 		}
 	} else {
-		p.change("+", put, "branch %s: %s", b.Code, describe(branchFacts(b.Branch, p.file.Demo)))
+		p.change("+", put, "branch %s: %s", b.Code, sentence(facts))
 	}
 	for _, room := range b.Rooms {
 		p.room(b, old.Branch, room)
@@ -170,7 +169,7 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 		return nil
 	}
 	if !exists {
-		p.change("+", put, "room %s/%d: %s", b.Code, room.No, describe(roomFacts(room.Room)))
+		p.change("+", put, "room %s/%d: %s", b.Code, room.No, sentence(roomFacts(room.Room)))
 		return
 	}
 	for _, difference := range differences(roomFacts(old), roomFacts(room.Room)) {
@@ -214,7 +213,7 @@ func (p *planner) pin(b Branch, old postgres.BranchState, device string) error {
 				return err
 			}
 		}
-		batch.PutPIN(b.Code, device, p.keys.Seal(pinPurpose, []byte(pin)))
+		batch.PutPIN(b.Code, device, p.keys.Seal(access.PINPurpose, []byte(pin)))
 		return nil
 	}
 	switch {
@@ -224,7 +223,7 @@ func (p *planner) pin(b Branch, old postgres.BranchState, device string) error {
 		p.change("+", put, "pin %s/%s: made up", b.Code, device)
 	case given:
 		// One that does not open is of a lost key, and the file cures it.
-		plain, err := p.keys.Open(pinPurpose, sealed)
+		plain, err := p.keys.Open(access.PINPurpose, sealed)
 		if err != nil || subtle.ConstantTimeCompare(plain, []byte(pin)) != 1 {
 			p.change("~", put, "pin %s/%s: from the file", b.Code, device)
 		}
@@ -294,11 +293,14 @@ func (p *planner) administrator(ctx context.Context, a Administrator) error {
 
 func notNil(list []string) []string { return append([]string{}, list...) }
 
-// A fact is one property of a branch or room as a person reads it. Equal texts mean equal values.
-type fact struct{ name, text string }
+// A Fact is one property of a branch or room as a person reads it. Equal texts mean equal values.
+type Fact struct{ Name, Text string }
 
-func branchFacts(b booking.Branch, demo bool) []fact {
-	facts := []fact{
+// Describe returns what a branch file can say about a branch, its rooms aside.
+func Describe(b booking.Branch) []Fact { return branchFacts(b) }
+
+func branchFacts(b booking.Branch) []Fact {
+	return []Fact{
 		{"name", fmt.Sprintf("%q", b.NameKo)},
 		{"English name", fmt.Sprintf("%q", b.NameEn)},
 		{"address", fmt.Sprintf("%q", b.Address)},
@@ -311,44 +313,47 @@ func branchFacts(b booking.Branch, demo bool) []fact {
 		{"closures", formatClosures(b.Schedule.Closures)},
 		{"holidays", formatHolidays(b.Schedule)},
 	}
-	if demo {
-		return append(facts, fact{"demo", "yes"})
-	}
-	return append(facts, fact{"demo", "no"})
 }
 
-func roomFacts(r booking.Room) []fact {
+func withDemo(facts []Fact, demo bool) []Fact {
+	if demo {
+		return append(facts, Fact{"demo", "yes"})
+	}
+	return append(facts, Fact{"demo", "no"})
+}
+
+func roomFacts(r booking.Room) []Fact {
 	tier := func(won *int) string {
 		if won == nil {
 			return "-"
 		}
 		return fmt.Sprint(*won)
 	}
-	facts := []fact{
+	facts := []Fact{
 		{"machine", fmt.Sprintf("%q", r.Machine)},
 		{"grade", cmp.Or(string(r.Grade), "none")},
 		{"price", tier(r.Price.Min10) + "/" + tier(r.Price.Min30) + "/" + tier(r.Price.Min60)},
 	}
 	if r.Enabled {
-		return append(facts, fact{"state", "enabled"})
+		return append(facts, Fact{"state", "enabled"})
 	}
-	return append(facts, fact{"state", "disabled"})
+	return append(facts, Fact{"state", "disabled"})
 }
 
-func differences(old, shall []fact) []string {
+func differences(old, shall []Fact) []string {
 	var list []string
 	for i, f := range shall {
-		if old[i].text != f.text {
-			list = append(list, fmt.Sprintf("%s %s → %s", f.name, old[i].text, f.text))
+		if old[i].Text != f.Text {
+			list = append(list, fmt.Sprintf("%s %s → %s", f.Name, old[i].Text, f.Text))
 		}
 	}
 	return list
 }
 
-func describe(facts []fact) string {
+func sentence(facts []Fact) string {
 	texts := make([]string, len(facts))
 	for i, f := range facts {
-		texts[i] = f.name + " " + f.text
+		texts[i] = f.Name + " " + f.Text
 	}
 	return strings.Join(texts, ", ")
 }

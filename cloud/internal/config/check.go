@@ -146,7 +146,7 @@ func (s Settings) validateProviders(problem report) {
 	needed(s.Toss.WidgetSecretKey.Set(), "YEOLDA_TOSS_WIDGET_SECRET_KEY", "YEOLDA_TOSS_URL")
 	needed(s.Toss.APISecretKey.Set(), "YEOLDA_TOSS_API_SECRET_KEY", "YEOLDA_TOSS_URL")
 	needed(s.Toss.ClientKey != "", "YEOLDA_TOSS_CLIENT_KEY", "YEOLDA_TOSS_URL")
-	if s.Toss.URL == "http://"+reachable(s.Sandbox.Addr) && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "live_") {
+	if s.Toss.URL == "http://"+Reachable(s.Sandbox.Addr) && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "live_") {
 		problem("YEOLDA_TOSS_URL", "is needed with a live key; without it payments go to the sandbox")
 	}
 	needed(s.Messages.SolapiAPISecret.Set(), "YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_API_KEY")

@@ -44,14 +44,14 @@ func demoKey(phrase string) string {
 // every secret knows whether it is a demo one. It is idempotent.
 func (s Settings) Effective() Settings {
 	if s.HTTP.PublicURL == "" {
-		s.HTTP.PublicURL = "http://" + reachable(s.HTTP.Addr)
+		s.HTTP.PublicURL = "http://" + Reachable(s.HTTP.Addr)
 	}
 	s.HTTP.PublicURL = strings.TrimRight(s.HTTP.PublicURL, "/")
 
 	s.Secrets.EncryptionKey = orDemo(s.Secrets.EncryptionKey, demoEncryptionKey)
 	s.Secrets.GrantKey = orDemo(s.Secrets.GrantKey, demoGrantKey)
 
-	sandbox := "http://" + reachable(s.Sandbox.Addr)
+	sandbox := "http://" + Reachable(s.Sandbox.Addr)
 	if s.Toss.URL == "" || s.Toss.URL == sandbox {
 		s.Toss.URL = sandbox
 		s.Toss.WidgetSecretKey = orDemo(s.Toss.WidgetSecretKey, demoTossWidgetSecretKey)
@@ -73,7 +73,7 @@ func (s Settings) Effective() Settings {
 	m.SolapiAPIKey = markDemo(m.SolapiAPIKey, demoSolapiAPIKey)
 	m.SolapiAPISecret = markDemo(m.SolapiAPISecret, demoSolapiAPISecret)
 	if m.SMTPURL == "" {
-		m.SMTPURL = "smtp://" + reachable(s.Sandbox.SMTPAddr) + "?tls=none"
+		m.SMTPURL = "smtp://" + Reachable(s.Sandbox.SMTPAddr) + "?tls=none"
 	}
 	m.HQEmail = orText(m.HQEmail, demoHQEmail)
 
@@ -119,7 +119,7 @@ func list(text string) []string {
 }
 
 // reachable returns the address under which a listener on addr is reached from this machine.
-func reachable(addr string) string {
+func Reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr

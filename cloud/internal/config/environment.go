@@ -26,6 +26,37 @@ func IgnoreEmpty() {
 	}
 }
 
+// elsewhere are variables of the other programs, which are often set beside those of the service.
+var elsewhere = []string{"YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_AGENT_", "YEOLDA_BRANCH", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
+
+// UnknownVariables returns the variables of the environment that look like settings and are none.
+func UnknownVariables() []string {
+	known := map[string]bool{}
+	collect(reflect.TypeFor[Settings](), known)
+	var unknown []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		ours := slices.ContainsFunc(elsewhere, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if strings.HasPrefix(name, prefix) && !ours && !known[strings.TrimSuffix(name, fileSuffix)] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// collect gathers the variables of a struct of settings.
+func collect(t reflect.Type, into map[string]bool) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if variable, ok := field.Tag.Lookup("env"); ok {
+			into[variable] = true
+		} else if field.Type.Kind() == reflect.Struct {
+			collect(field.Type, into)
+		}
+	}
+}
+
 // SecretFiles is a [kong.Resolver] for secrets: where VARIABLE_FILE is set, the value is the content of
 // that file, without the newline at its end. Setting both variables is an error.
 var SecretFiles = kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+
+	"github.com/jackc/pgx/v5"
+
+	"context"
+)
+
+type agentCmd struct {
+	Enroll agentEnrollCmd `cmd:"" help:"Make a credential for the agent of a branch; its secret is shown once."`
+	Revoke agentRevokeCmd `cmd:"" help:"Make a credential worthless; its connection ends within seconds."`
+	List   agentListCmd   `cmd:"" help:"List the credentials and whether their branches are online."`
+}
+
+// agentEnrollCmd is `yeolda agent enroll`.
+type agentEnrollCmd struct {
+	Branch   string          `arg:"" help:"Code of the branch."`
+	File     string          `placeholder:"FILE" type:"path" help:"Write the credential to a new file that only its owner may read, instead of showing it."`
+	Database config.Database `embed:""`
+	Secrets  config.Secrets  `embed:""`
+}
+
+// Run makes a credential. Only the hash of the secret is stored.
+func (c *agentEnrollCmd) Run(p *program) error {
+	keys, err := config.Settings{Secrets: c.Secrets}.Effective().GrantKeys()
+	if err != nil {
+		return &config.Problem{Variable: "YEOLDA_GRANT_KEY", Text: err.Error()}
+	}
+	username := protocol.AgentID(c.Branch) + "-" + strings.ToLower(rand.Text()[:8])
+	random := make([]byte, 32)
+	rand.Read(random) // never fails
+	secret := base64.RawURLEncoding.EncodeToString(random)
+	hash := sha256.Sum256([]byte(secret))
+
+	var public []string
+	for _, key := range keys {
+		public = append(public, base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
+	}
+	credential := fmt.Sprintf("YEOLDA_BRANCH=%s\nYEOLDA_AGENT_USERNAME=%s\nYEOLDA_AGENT_PASSWORD=%s\nYEOLDA_GRANT_PUBLIC_KEYS=%s\n",
+		c.Branch, username, secret, strings.Join(public, ","))
+
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			if err := postgres.InsertAgent(ctx, tx, c.Branch, username, hash[:]); err != nil {
+				return err
+			}
+			err := postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.enroll", Target: username})
+			if err != nil || c.File == "" {
+				return err
+			}
+			return writeNew(c.File, credential) // inside: without the file there shall be no credential
+		})
+		if errors.Is(err, postgres.ErrNoBranch) {
+			return fmt.Errorf("there is no branch %q; see yeolda branch list", c.Branch)
+		}
+		if err != nil {
+			return err
+		}
+		if c.File != "" {
+			fmt.Fprintf(p.out, "credential of %s written to %s\n", username, c.File)
+			return nil
+		}
+		fmt.Fprint(p.out, credential)
+		fmt.Fprintln(p.err, "The password is shown this once; only its hash is stored.")
+		return nil
+	})
+}
+
+// writeNew writes a file that only its owner may read, and never over one that is there.
+func writeNew(name, content string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	return errors.Join(err, f.Close())
+}
+
+// agentRevokeCmd is `yeolda agent revoke`.
+type agentRevokeCmd struct {
+	Username string          `arg:"" help:"User name of the credential."`
+	Database config.Database `embed:""`
+}
+
+// Run revokes a credential.
+func (c *agentRevokeCmd) Run(p *program) error {
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			if err := postgres.RevokeAgent(ctx, tx, c.Username); err != nil {
+				return err
+			}
+			return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.revoke", Target: c.Username})
+		})
+		if errors.Is(err, postgres.ErrNoAgent) {
+			return fmt.Errorf("there is no agent %q; see yeolda agent list", c.Username)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "agent %s revoked\n", c.Username)
+		return nil
+	})
+}
+
+// agentListCmd is `yeolda agent list`.
+type agentListCmd struct {
+	Database config.Database `embed:""`
+}
+
+// Run lists the credentials.
+func (c *agentListCmd) Run(p *program) error {
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		list, err := postgres.AgentCredentials(p.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		table := newTable(p.out, "USERNAME", "BRANCH", "STATE", "BRANCH ONLINE", "LAST SEEN")
+		for _, a := range list {
+			state := "active"
+			switch {
+			case !a.RevokedAt.IsZero():
+				state = "revoked " + when(a.RevokedAt)
+			case a.Demo:
+				state = "demo secret"
+			}
+			online := "no"
+			if a.BranchOnline {
+				online = "yes"
+			}
+			table.row(a.Username, a.Branch, state, online, when(a.BranchSeenAt))
+		}
+		return table.flush()
+	})
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// doctorCmd is `yeolda doctor`.
+type doctorCmd struct {
+	Settings config.Settings `embed:""`
+	Offline  bool            `help:"Do not try to reach the payment, message and mail providers."`
+}
+
+// doctor collects findings.
+type doctor struct {
+	*program
+	settings config.Settings
+	failed   int
+}
+
+// Bounds of what a doctor accepts.
+const (
+	maxClockDifference = 2 * time.Second
+	oldestPostgres     = 15_00_00
+	certificateNotice  = 14 * 24 * time.Hour
+	reachTimeout       = 5 * time.Second
+)
+
+var errUnwell = errors.New("something has to be mended")
+
+// Run examines everything it can get at; its error says that something is wrong.
+func (c *doctorCmd) Run(p *program) error {
+	d := &doctor{program: p, settings: c.Settings.Effective()}
+	d.examineSettings()
+	d.examineSite()
+	d.examineCertificate()
+	if err := d.examineDatabase(); err != nil {
+		d.fail("database", err.Error(), "check YEOLDA_DATABASE_URL, or that PostgreSQL 15 or newer is installed")
+	}
+	if !c.Offline {
+		d.examineProviders()
+	}
+	if d.failed > 0 {
+		return fmt.Errorf("%w: %d findings", errUnwell, d.failed)
+	}
+	return nil
+}
+
+func (d *doctor) ok(subject, text string) { fmt.Fprintf(d.out, "ok    %-12s %s\n", subject, text) }
+
+func (d *doctor) warn(subject, text, mend string) { d.finding("warn", subject, text, mend) }
+
+func (d *doctor) fail(subject, text, mend string) {
+	d.failed++
+	d.finding("FAIL", subject, text, mend)
+}
+
+func (d *doctor) finding(level, subject, text, mend string) {
+	fmt.Fprintf(d.out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", mend)
+}
+
+func (d *doctor) examineSettings() {
+	var problems []error
+	if joined, ok := d.settings.Check().(interface{ Unwrap() []error }); ok {
+		problems = joined.Unwrap()
+	}
+	for _, err := range problems {
+		d.fail("settings", err.Error(), "yeolda config shows where a value comes from")
+	}
+	if len(problems) == 0 {
+		d.ok("settings", "complete and consistent")
+	}
+	if demo := d.settings.DemoSecrets(); len(demo) > 0 {
+		d.warn("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own before strangers can reach the service")
+	} else {
+		d.ok("secrets", "no demo secret is in force")
+	}
+	for _, name := range config.UnknownVariables() {
+		d.warn("settings", name+" is not a setting", "yeolda serve --help lists them all")
+	}
+}
+
+// examineSite looks at what customers' browsers and the law need.
+func (d *doctor) examineSite() {
+	u, err := url.Parse(d.settings.HTTP.PublicURL)
+	if err != nil {
+		return // the settings say so already
+	}
+	loopback := config.Loopback(net.JoinHostPort(u.Hostname(), "0"))
+	switch {
+	case u.Scheme == "http" && !loopback && d.settings.HTTP.CookieSecure:
+		d.fail("site", d.settings.HTTP.PublicURL+" is not HTTPS: browsers will not send the session cookie", "put a proxy with TLS in front and set YEOLDA_PUBLIC_URL to its https:// address")
+	case loopback && len(d.settings.PublicListeners()) > 0:
+		d.warn("site", "links in messages lead to "+d.settings.HTTP.PublicURL, "set YEOLDA_PUBLIC_URL to the address customers use")
+	default:
+		d.ok("site", d.settings.HTTP.PublicURL)
+	}
+	if l := d.settings.Legal; slices.Contains([]string{l.Company, l.Representative, l.Address, l.Phone, l.Email, l.BusinessNumber, l.MailOrderNumber}, "") {
+		d.warn("law", "the pages lack facts about the company that the law wants shown", "set every YEOLDA_LEGAL_ variable")
+	}
+}
+
+func (d *doctor) examineCertificate() {
+	mqtt := d.settings.MQTT
+	if mqtt.TLSAddr == "" || mqtt.TLSCert == "" || mqtt.TLSKey == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(mqtt.TLSCert, mqtt.TLSKey)
+	if err != nil {
+		d.fail("certificate", err.Error(), "check YEOLDA_TLS_CERT and YEOLDA_TLS_KEY")
+		return
+	}
+	switch left := time.Until(pair.Leaf.NotAfter); {
+	case left < 0:
+		d.fail("certificate", "expired on "+when(pair.Leaf.NotAfter), "renew it: agents cannot connect")
+	case left < certificateNotice:
+		d.warn("certificate", "expires on "+when(pair.Leaf.NotAfter), "renew it")
+	default:
+		d.ok("certificate", "valid until "+when(pair.Leaf.NotAfter))
+	}
+}
+
+func (d *doctor) examineDatabase() error {
+	database := d.settings.Database
+	if database.URL == "" {
+		if _, err := os.Stat(filepath.Join(database.DataDir, "postgres")); err != nil {
+			d.warn("database", "there is none in "+database.DataDir+" yet", "yeolda serve makes one; so does yeolda migrate")
+			return nil
+		}
+	}
+	return d.withRawDatabase(database, func(db *postgres.DB) error {
+		server, err := postgres.DiagnoseServer(d.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		d.examineServer(server)
+		have, want, err := postgres.SchemaVersions(d.ctx, db.Pool)
+		switch {
+		case err != nil:
+			return err
+		case have < want:
+			d.fail("schema", fmt.Sprintf("migration %d of %d", have, want), "yeolda migrate")
+			return nil // what follows needs the schema
+		case have > want:
+			d.warn("schema", fmt.Sprintf("migration %d, newer than this program's %d", have, want), "update this program")
+		default:
+			d.ok("schema", fmt.Sprintf("migration %d", have))
+		}
+		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db))
+	})
+}
+
+func (d *doctor) examineServer(server postgres.ServerDiagnosis) {
+	if server.VersionNumber < oldestPostgres {
+		d.fail("database", "PostgreSQL "+server.Version, "use PostgreSQL 15 or newer")
+	} else {
+		d.ok("database", "PostgreSQL "+server.Version)
+	}
+	if server.Standby {
+		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
+	}
+	if !server.Fsync {
+		d.fail("database", "fsync is off: a crash may lose payments", "set fsync = on in postgresql.conf")
+	}
+	if difference := time.Since(server.Clock).Abs(); difference > maxClockDifference {
+		d.fail("clock", fmt.Sprintf("this machine and the database differ by %s", difference.Round(time.Millisecond)), "run NTP on both")
+	} else {
+		d.ok("clock", "agrees with the database's")
+	}
+	if _, err := time.LoadLocation("Asia/Seoul"); err != nil {
+		d.fail("clock", "no time zone data", "build the program with its time zone data")
+	}
+}
+
+func (d *doctor) examineAccounts(db *postgres.DB) error {
+	demo, err := postgres.DemoAccounts(d.ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(demo) > 0 && len(d.settings.PublicListeners()) > 0:
+		d.fail("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove; yeolda agent revoke")
+	case len(demo) > 0:
+		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before strangers can reach the service")
+	default:
+		d.ok("accounts", "no demo account")
+	}
+	return nil
+}
+
+func (d *doctor) examineWork(db *postgres.DB) error {
+	work, err := postgres.DiagnoseWork(d.ctx, db.Pool, db.Now())
+	if err != nil {
+		return err
+	}
+	stuck := func(n int, what, mend string) {
+		if n > 0 {
+			d.warn("work", fmt.Sprintf("%d %s", n, what), mend)
+		}
+	}
+	stuck(work.Unsettled, "payments are not settled after 15 minutes", "check that the payment provider is reachable; the console lists them")
+	stuck(work.RefundsFailed, "refunds have failed", "the console lists them with the provider's reason")
+	stuck(work.Differences, "differences from the provider's books", "the console lists them")
+	stuck(work.MessagesFailed, "messages were not delivered in the last day", "check the message provider; the console can send them again")
+	if work.Administrators == 0 {
+		d.warn("accounts", "there is no administrator", "yeolda admin add LOGIN --role hq")
+	}
+	if work == (postgres.WorkDiagnosis{Administrators: work.Administrators}) {
+		d.ok("work", "nothing is stuck")
+	}
+	return nil
+}
+
+func (d *doctor) examineBranches(db *postgres.DB) error {
+	branches, err := postgres.DiagnoseBranches(d.ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	if len(branches) == 0 {
+		d.warn("branches", "there are none", "yeolda branch apply -f FILE")
+	}
+	keys, keysErr := d.settings.Keyring()
+	for _, b := range branches {
+		subject := "branch"
+		well := true
+		complain := func(text, mend string) {
+			well = false
+			d.warn(subject, b.Code+" "+text, mend)
+		}
+		if b.Agents == 0 {
+			complain("has no agent", "yeolda agent enroll "+b.Code)
+		} else if !b.Online {
+			complain("is offline, last seen "+when(b.SeenAt), "look at the agent there: yeolda-agent doctor")
+		}
+		if len(b.Unpriced) > 0 {
+			complain(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
+		}
+		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
+			complain(fmt.Sprintf("has %d doors without a PIN", missing), "yeolda branch apply makes them up")
+		}
+		for device, sealed := range b.PINs {
+			if keysErr != nil {
+				break // the settings say so already
+			}
+			if _, err := keys.Open(access.PINPurpose, sealed); err != nil {
+				well = false
+				d.fail(subject, b.Code+": the PINs do not open with the encryption key, "+device+" among them", "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
+				break
+			}
+		}
+		if well {
+			d.ok(subject, b.Code+" is online")
+		}
+	}
+	return nil
+}
+
+// examineProviders tries to reach the outside. Any answer over HTTP will do: keys are not tried, tries cost.
+func (d *doctor) examineProviders() {
+	s := d.settings
+	d.reach("payments", s.Toss.URL, "YEOLDA_TOSS_URL")
+	d.reach("messages", s.Messages.SolapiURL, "YEOLDA_SOLAPI_URL")
+	d.reach("mail", s.Messages.SMTPURL, "YEOLDA_SMTP_URL")
+	d.reach("partner", s.Partner.URL, "YEOLDA_PARTNER_URL")
+	if s.MQTT.BrokerURL != "" {
+		d.reach("broker", s.MQTT.BrokerURL, "YEOLDA_BROKER_URL")
+	}
+}
+
+func (d *doctor) reach(subject, address, variable string) {
+	if address == config.Off {
+		d.ok(subject, "off")
+		return
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return // the settings say so already
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
+	defer cancel()
+	if u.Scheme == "http" || u.Scheme == "https" {
+		err = knock(ctx, u.Scheme+"://"+u.Host+"/")
+	} else {
+		err = dial(ctx, u)
+	}
+	if err != nil {
+		d.fail(subject, fmt.Sprintf("%s://%s: %v", u.Scheme, u.Host, err), "check "+variable+" and the network; in development, start yeolda-sandbox")
+		return
+	}
+	d.ok(subject, u.Scheme+"://"+u.Host+" answers")
+}
+
+func knock(ctx context.Context, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if wrapped := new(url.Error); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// dial opens a TCP connection to the host of a URL, at its scheme's port if it names none.
+func dial(ctx context.Context, u *url.URL) error {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"smtp": "587", "mqtt": "1883", "tcp": "1883", "mqtts": "8883", "ssl": "8883", "tls": "8883", "ws": "80", "wss": "443"}[u.Scheme]
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,148 @@
+// Command yeolda is the service for unattended rooms, and everything an operator does to it from a shell.
+//
+// Commands that need the database use YEOLDA_DATABASE_URL, or the private PostgreSQL of YEOLDA_DATA_DIR: the
+// running one where `yeolda serve` runs, else one started for the command's time.
+//
+// Exit codes: 0 done, 1 failed (one line on standard error says why), 2 called or configured wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"os/user"
+	"strings"
+	"syscall"
+	_ "time/tzdata" // branches are in time zones, whatever the machine knows of them
+
+	"github.com/alecthomas/kong"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// program is what commands share.
+type program struct {
+	ctx    context.Context
+	parsed *kong.Context
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+}
+
+// cli is every command.
+type cli struct {
+	Serve       serveCmd       `cmd:"" help:"Run the service."`
+	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema up to date."`
+	Branch      branchCmd      `cmd:"" help:"Branches: apply, list, show."`
+	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
+	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list."`
+	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong and say how to mend it."`
+	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+}
+
+// exited carries an exit code out of the parser, which calls for one after --help.
+type exited int
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (code int) {
+	defer func() {
+		if e, ok := recover().(exited); ok {
+			code = int(e)
+		}
+	}()
+	config.IgnoreEmpty()
+	p := &program{ctx: ctx, in: in, out: out, err: errOut}
+	parser, err := kong.New(&cli{},
+		kong.Name("yeolda"),
+		kong.Description("Unattended rooms: reservations, payments and doors."),
+		kong.Writers(out, errOut),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Resolvers(config.SecretFiles),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		fmt.Fprintln(errOut, "yeolda:", err)
+		return exitFailed
+	}
+	if p.parsed, err = parser.Parse(args); err != nil {
+		fmt.Fprintf(errOut, "yeolda: %v (see yeolda --help)\n", err)
+		return exitUsage
+	}
+	err = p.parsed.Run(p)
+	if err == nil {
+		return 0
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(errOut, "yeolda:", strings.TrimSuffix(line, "\n"))
+	}
+	if problem := new(config.Problem); errors.As(err, &problem) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// logger returns the log of a command: what a person has to know, in text.
+func (p *program) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// by is how the audit log names whoever runs a command.
+func (p *program) by() string {
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return "cli:" + name
+	}
+	if u, err := user.Current(); err == nil {
+		return "cli:" + u.Username
+	}
+	return "cli"
+}
+
+// withDatabase runs do with the database, its schema up to date.
+func (p *program) withDatabase(d config.Database, do func(*postgres.DB) error) error {
+	return p.withRawDatabase(d, func(db *postgres.DB) error {
+		if err := postgres.Migrate(p.ctx, db.Pool, p.logger()); err != nil {
+			return err
+		}
+		return do(db)
+	})
+}
+
+// withRawDatabase runs do with the database as it is.
+func (p *program) withRawDatabase(d config.Database, do func(*postgres.DB) error) error {
+	url := d.URL
+	if url == "" {
+		server, err := pgserver.Start(p.ctx, pgserver.Options{DataDir: d.DataDir, Logger: p.logger()})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		url = server.URL()
+	}
+	db, err := postgres.Open(p.ctx, url, p.logger())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(db)
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// migrateCmd is `yeolda migrate`. `yeolda serve` migrates too; this is for those who want to do it before.
+type migrateCmd struct {
+	Database config.Database `embed:""`
+}
+
+// Run migrates.
+func (c *migrateCmd) Run(p *program) error {
+	return p.withRawDatabase(c.Database, func(db *postgres.DB) error {
+		if err := postgres.Migrate(p.ctx, db.Pool, p.logger()); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out, "the schema is up to date")
+		return nil
+	})
+}

@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ServerDiagnosis is what a doctor wants to know of the database server.
+type ServerDiagnosis struct {
+	Version        string // as the server says it
+	VersionNumber  int    // 150010 is 15.10
+	Clock          time.Time
+	Standby        bool // a replica that takes no writes
+	Fsync          bool
+	MaxConnections int
+}
+
+// DiagnoseServer asks the server about itself.
+func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err error) {
+	err = q.QueryRow(ctx, `
+		select current_setting('server_version'), current_setting('server_version_num')::int, clock_timestamp(),
+		       pg_is_in_recovery(), current_setting('fsync')::bool, current_setting('max_connections')::int
+		where $1`, true,
+	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.Fsync, &d.MaxConnections)
+	return d, err
+}
+
+// SchemaVersions returns the number of the last migration that was applied (0: none) and of the last one there is.
+func SchemaVersions(ctx context.Context, q Querier) (have, want int64, err error) {
+	files, err := migrations.ReadDir("migration")
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, file := range files {
+		number, _, _ := strings.Cut(path.Base(file.Name()), "_")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("migration %s has no number", file.Name())
+		}
+		want = max(want, n)
+	}
+	var exists bool
+	if err := q.QueryRow(ctx, `select to_regclass($1) is not null`, "goose_db_version").Scan(&exists); err != nil || !exists {
+		return 0, want, err
+	}
+	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied = $1`, true).Scan(&have)
+	return have, want, err
+}
+
+// WorkDiagnosis counts what should not lie about for long.
+type WorkDiagnosis struct {
+	Unsettled      int // reservations whose confirmation or cancellation has been under way for 15 minutes
+	RefundsFailed  int
+	Differences    int // between the provider's books and ours, unresolved
+	MessagesFailed int // of the last 24 hours
+	Administrators int // that are not disabled
+}
+
+// DiagnoseWork looks for work that got stuck.
+func DiagnoseWork(ctx context.Context, q Querier, now time.Time) (d WorkDiagnosis, err error) {
+	err = q.QueryRow(ctx, `
+		select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING') and updated_at < $1),
+		       (select count(*) from refund where state = 'FAILED'),
+		       (select count(*) from reconciliation_difference where resolved_at is null),
+		       (select count(*) from message where state = 'FAILED' and created_at > $2),
+		       (select count(*) from administrator where disabled_at is null)`,
+		now.Add(-15*time.Minute), now.Add(-24*time.Hour),
+	).Scan(&d.Unsettled, &d.RefundsFailed, &d.Differences, &d.MessagesFailed, &d.Administrators)
+	return d, err
+}
+
+// BranchDiagnosis is what a doctor wants to know of a branch.
+type BranchDiagnosis struct {
+	Code     string
+	Agents   int  // credentials that may connect
+	Online   bool // some agent is connected
+	SeenAt   time.Time
+	PINs     map[string][]byte // sealed, by device
+	Rooms    []int             // numbers of the enabled ones
+	Unpriced []int             // numbers of enabled rooms that have no price: customers cannot reserve them
+}
+
+// DiagnoseBranches returns all branches in the order they were made.
+func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error) {
+	rows, err := q.Query(ctx, `
+		select b.code, (select count(*) from agent_credential a where a.branch_id = b.id and a.revoked_at is null),
+		       coalesce(i.online, false), i.seen_at,
+		       array(select device from door_pin p where p.branch_id = b.id order by device),
+		       array(select pin from door_pin p where p.branch_id = b.id order by device),
+		       array(select no from room r where r.branch_id = b.id and r.enabled order by no),
+		       array(select no from room r where r.branch_id = b.id and r.enabled and coalesce(min10, min30, min60) is null order by no)
+		from branch b left join agent_inventory i on i.branch_id = b.id where $1 order by b.id`, true)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d BranchDiagnosis, err error) {
+		var (
+			seen    *time.Time
+			devices []string
+			pins    [][]byte
+		)
+		err = row.Scan(&d.Code, &d.Agents, &d.Online, &seen, &devices, &pins, &d.Rooms, &d.Unpriced)
+		d.SeenAt, d.PINs = value(seen), map[string][]byte{}
+		for i, device := range devices {
+			d.PINs[device] = pins[i]
+		}
+		return d, err
+	})
+}
