@@ -43,8 +43,10 @@ type Site struct {
 	PublicURL     string
 	TossClientKey string
 	TossScript    string // address of the widget's script
-	Legal         []LegalLine
+	Company       Company
 }
 
-// LegalLine is one fact about the company that the law wants shown.
-type LegalLine struct{ Label, Text string }
+// Company is who runs the shop, as the law wants it shown; empty fields are unset.
+type Company struct {
+	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber string
+}

@@ -71,6 +71,13 @@ func (a *API) Routes() http.Handler {
 
 	// Additions, documented in openapi.yaml
 	mux.Get("/v2/me", a.user(a.whoAmI))
+	mux.Get("/v2/branches", a.handle(a.listBranches))
+	mux.Get("/v2/banks", a.handle(a.listBanks))
+	mux.Get("/v2/site", a.handle(a.showSite))
+	mux.Get("/v2/hold", a.handle(a.showHold))
+	mux.Get("/v2/receipt", a.handle(a.showReceipt))
+	mux.Get("/v2/my-keys", a.customer(a.listKeys))
+	mux.Get("/v2/keys/{key}", a.handle(a.showKey))
 	return mux
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
-	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -53,24 +52,4 @@ type noMail struct{}
 // Send refuses for good.
 func (noMail) Send(context.Context, notify.Message) (notify.Receipt, error) {
 	return notify.Receipt{}, &notify.Error{Channel: notify.Email, Class: notify.Permanent, Err: errors.New("mail is switched off")}
-}
-
-// site is what the pages need of the settings.
-func site(set config.Settings) httpapi.Site {
-	s := httpapi.Site{
-		PublicURL: set.HTTP.PublicURL, TossClientKey: set.Toss.ClientKey, TossScript: "https://js.tosspayments.com/v2/standard",
-	}
-	if set.Toss.WidgetSecretKey.Demo() {
-		s.TossScript = set.Toss.URL + "/v2/standard"
-	}
-	for _, line := range []httpapi.LegalLine{
-		{Label: "상호", Text: set.Legal.Company}, {Label: "대표자", Text: set.Legal.Representative}, {Label: "주소", Text: set.Legal.Address},
-		{Label: "전화번호", Text: set.Legal.Phone}, {Label: "이메일", Text: set.Legal.Email},
-		{Label: "사업자등록번호", Text: set.Legal.BusinessNumber}, {Label: "통신판매업 신고번호", Text: set.Legal.MailOrderNumber},
-	} {
-		if line.Text != "" {
-			s.Legal = append(s.Legal, line)
-		}
-	}
-	return s
 }

@@ -17,6 +17,11 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
 	mux.Mount("/api", api.Routes())
 	mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
+	pages, err := s.pages()
+	if err != nil {
+		return nil, err
+	}
+	mux.Mount("/", pages)
 
 	// Browsers say where a request comes from; callbacks and clients that are no browsers say nothing and pass.
 	guard := http.NewCrossOriginProtection()

@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// The additions the customers' pages need. Envelope, times and stored ends are those of the interface; every end here
+// that has another name is real.
+
+// listBranches is GET /v2/branches (anybody):
+//
+//	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays}]}
+func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
+	type item struct {
+		Branch   string `json:"branch"`
+		NameKo   string `json:"nameKo"`
+		NameEn   string `json:"nameEn"`
+		Address  string `json:"address"`
+		Phone    string `json:"phone"`
+		TimeZone string `json:"timeZone"`
+		Horizon  int    `json:"bookingHorizonDays"`
+	}
+	codes, err := a.DB.BranchCodes(r.Context())
+	if err != nil {
+		return err
+	}
+	branches := make([]item, 0, len(codes))
+	for _, code := range codes {
+		b, err := a.DB.Branch(r.Context(), code)
+		if err != nil {
+			return err
+		}
+		branches = append(branches, item{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))})
+	}
+	return writeData(w, map[string]any{"branches": branches})
+}
+
+// listBanks is GET /v2/banks (anybody):
+//
+//	{banks: [{code, name, issues}]}   issues: virtual accounts can be had there; refunds go to any
+func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
+	type item struct {
+		Code   string `json:"code"`
+		Name   string `json:"name"`
+		Issues bool   `json:"issues"`
+	}
+	all := booking.Banks()
+	banks := make([]item, 0, len(all))
+	for _, bank := range all {
+		banks = append(banks, item{bank.Code, bank.Name, bank.Issues})
+	}
+	return writeData(w, map[string]any{"banks": banks})
+}
+
+// showSite is GET /v2/site (anybody):
+//
+//	{company: {name, representative, address, phone, email, businessNumber, mailOrderNumber}, each null when unset,
+//	 payment: {clientKey, scriptUrl}, languages: ["ko", "en"]}
+func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
+	type company struct {
+		Name            *string `json:"name"`
+		Representative  *string `json:"representative"`
+		Address         *string `json:"address"`
+		Phone           *string `json:"phone"`
+		Email           *string `json:"email"`
+		BusinessNumber  *string `json:"businessNumber"`
+		MailOrderNumber *string `json:"mailOrderNumber"`
+	}
+	type payment struct {
+		ClientKey string `json:"clientKey"`
+		ScriptURL string `json:"scriptUrl"`
+	}
+	c := a.Site.Company
+	return writeData(w, struct {
+		Company   company  `json:"company"`
+		Payment   payment  `json:"payment"`
+		Languages []string `json:"languages"`
+	}{
+		company{nullable(c.Name), nullable(c.Representative), nullable(c.Address), nullable(c.Phone), nullable(c.Email),
+			nullable(c.BusinessNumber), nullable(c.MailOrderNumber)},
+		payment{a.Site.TossClientKey, a.Site.TossScript},
+		[]string{"ko", "en"},
+	})
+}
+
+// showHold is GET /v2/hold (cookie PAY_SESSIONID); without a live hold 401 ResourceTimeOutException:
+//
+//	{branch, roomNo, startDateTime, endDateTime (stored), amount, bookingStatus, expiresAt (RFC 3339), remainingSeconds}
+func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
+	branch, held, price, err := a.Reserve.Held(r.Context(), holdToken(r, customerHoldCookie))
+	if err != nil {
+		return err
+	}
+	remaining := held.ExpiresAt.Sub(a.Now())
+	return writeData(w, struct {
+		Branch        string `json:"branch"`
+		RoomNo        string `json:"roomNo"`
+		StartDateTime string `json:"startDateTime"`
+		EndDateTime   string `json:"endDateTime"`
+		Amount        int    `json:"amount"`
+		BookingStatus string `json:"bookingStatus"`
+		ExpiresAt     string `json:"expiresAt"`
+		Remaining     int    `json:"remainingSeconds"`
+	}{
+		branch.Code, strconv.Itoa(held.RoomNo), wireMinute(held.Start, branch.Zone), wireStoredEnd(held.Interval, branch.Zone),
+		price, string(held.BookingStatus()), held.ExpiresAt.In(branch.Zone).Format(time.RFC3339),
+		max(0, int(math.Ceil(remaining.Seconds()))),
+	})
+}
+
+// showReceipt is GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm prolongs): what that browser has
+// bought. The fields of POST /payment/confirm and besides
+//
+//	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl}   the last three nullable
+//
+// A confirmation under way is 503 PaymentPendingException; nothing bought is 401 ResourceTimeOutException.
+func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
+	receipt, err := a.Reserve.ByToken(r.Context(), holdToken(r, customerHoldCookie))
+	if err != nil {
+		return err
+	}
+	switch {
+	case receipt.State == booking.Confirming:
+		return reserve.ErrPaymentPending
+	case receipt.Method == "": // a hold, or one that ended without a payment
+		return reserve.ErrHoldExpired
+	}
+	answer := struct {
+		confirmed
+		Status      string  `json:"status"`
+		Price       int     `json:"amount"`
+		DoorlockKey *string `json:"doorlockKey"`
+		KeyLink     *string `json:"keyLink"`
+		ReceiptURL  *string `json:"receiptUrl"`
+	}{
+		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.State), Price: receipt.Amount,
+		DoorlockKey: nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
+		ReceiptURL: nullable(receipt.Payment.ReceiptURL),
+	}
+	return writeData(w, answer)
+}
+
+// listKeys is GET /v2/my-keys (customer's session): the keys of the caller's confirmed reservations, newest first.
+//
+//	{keys: [{id, doorlockKey, keyLink}]}
+func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
+	type item struct {
+		ID          int64   `json:"id"`
+		DoorlockKey string  `json:"doorlockKey"`
+		KeyLink     *string `json:"keyLink"`
+	}
+	receipts, err := a.Reserve.History(r.Context(), who(r).LoginType, who(r).LoginID)
+	if err != nil {
+		return err
+	}
+	keys := []item{}
+	for _, receipt := range receipts {
+		if receipt.DoorlockKey != "" {
+			keys = append(keys, item{int64(receipt.ID), receipt.DoorlockKey, a.keyLink(receipt.DoorlockKey)})
+		}
+	}
+	return writeData(w, map[string]any{"keys": keys})
+}
+
+// showKey is GET /v2/keys/{key} (anybody who knows the key); an unknown key is 400 ResourceNotExistException:
+//
+//	{branch, branchNameKo, branchNameEn, address, phone, roomNo, startDateTime, endDateTime (stored),
+//	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online}
+func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
+	key, err := a.Access.Lookup(r.Context(), chi.URLParam(r, "key"))
+	if err != nil {
+		return err
+	}
+	branch, held := key.Branch, key.Reservation
+	rfc := func(t time.Time) string { return t.In(branch.Zone).Format(time.RFC3339) }
+	now := a.Now()
+	from, to := held.UnlockWindow()
+	return writeData(w, struct {
+		Branch        string `json:"branch"`
+		NameKo        string `json:"branchNameKo"`
+		NameEn        string `json:"branchNameEn"`
+		Address       string `json:"address"`
+		Phone         string `json:"phone"`
+		RoomNo        string `json:"roomNo"`
+		StartDateTime string `json:"startDateTime"`
+		EndDateTime   string `json:"endDateTime"`
+		WindowFrom    string `json:"windowFrom"`
+		WindowTo      string `json:"windowTo"`
+		ServerTime    string `json:"serverTime"`
+		State         string `json:"state"`
+		Online        bool   `json:"online"`
+	}{
+		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
+		wireMinute(held.Start, branch.Zone), wireStoredEnd(held.Interval, branch.Zone),
+		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online,
+	})
+}
+
+func keyState(key access.Key, now time.Time) string {
+	from, to := key.Reservation.UnlockWindow()
+	switch {
+	case now.Before(from):
+		return "before"
+	case now.Before(to):
+		return "open"
+	}
+	return "after"
+}
+
+// keyLink is the address of the page that opens doors with a key; nil without one.
+func (a *API) keyLink(key string) *string {
+	if key == "" {
+		return nil
+	}
+	link := a.Reserve.KeyLink(key)
+	return &link
+}

@@ -1,0 +1,135 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+func TestListsForThePages(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	var branches struct {
+		Branches []struct {
+			Branch, NameKo, NameEn, Address, Phone, TimeZone string
+			BookingHorizonDays                               int
+		}
+	}
+	c.Get("/v2/branches").OK(t).Into(t, &branches)
+	if len(branches.Branches) != 3 || branches.Branches[0].Branch != "gangnam" || branches.Branches[0].NameKo == "" ||
+		branches.Branches[0].TimeZone != "Asia/Seoul" || branches.Branches[0].BookingHorizonDays != 60 {
+		t.Errorf("branches: %+v", branches)
+	}
+	var banks struct {
+		Banks []struct {
+			Code, Name string
+			Issues     bool
+		}
+	}
+	c.Get("/v2/banks").OK(t).Into(t, &banks)
+	if len(banks.Banks) != len(booking.Banks()) {
+		t.Errorf("%d banks, want %d", len(banks.Banks), len(booking.Banks()))
+	}
+	var site struct {
+		Payment struct{ ClientKey, ScriptURL string }
+	}
+	c.Get("/v2/site").OK(t).Into(t, &site)
+	if site.Payment.ClientKey == "" || !strings.HasSuffix(site.Payment.ScriptURL, "/v2/standard") {
+		t.Errorf("site: %+v", site)
+	}
+}
+
+func TestHoldIsShownToWhoHasIt(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	c.Get("/v2/hold").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+	start := slot(s, 3*time.Hour)
+	c.Post("/reservation", holdBody(1, start, 80*time.Minute)).OK(t)
+	var hold struct {
+		Branch, RoomNo, StartDateTime, EndDateTime, BookingStatus string
+		Amount, RemainingSeconds                                  int
+	}
+	c.Get("/v2/hold").OK(t).Into(t, &hold)
+	if hold.Branch != "gangnam" || hold.RoomNo != "1" || hold.StartDateTime != wire(start) || hold.EndDateTime != wire(start.Add(70*time.Minute)) ||
+		hold.BookingStatus != "beforePaymentTab" || hold.Amount == 0 || hold.RemainingSeconds < 590 || hold.RemainingSeconds > 600 {
+		t.Errorf("hold: %+v", hold)
+	}
+	s.Client(t).Get("/v2/hold").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+	c.Delete("/reservation", nil).OK(t)
+	c.Get("/v2/hold").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+}
+
+type receiptAnswer struct {
+	Branch, RoomNo, Status, PaymentMethod string
+	Amount                                int
+	DoorlockKey, KeyLink                  *string
+}
+
+func TestReceiptOfACardLeadsToTheKey(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	c.Get("/v2/receipt").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+	start := slot(s, 3*time.Hour)
+	confirm := order(t, s, c, 1, start, time.Hour, 30000, "카드")
+	c.Get("/v2/receipt").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+	c.Post("/payment/confirm", confirm).OK(t)
+	var receipt receiptAnswer
+	c.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	if receipt.Status != "DONE" || receipt.Amount != 30000 || receipt.DoorlockKey == nil || receipt.KeyLink == nil ||
+		!strings.HasSuffix(*receipt.KeyLink, "/k/"+*receipt.DoorlockKey) {
+		t.Fatalf("receipt: %+v", receipt)
+	}
+	s.Client(t).Get("/v2/receipt").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+
+	var key struct {
+		Branch, RoomNo, State, StartDateTime, WindowFrom, ServerTime string
+		Online                                                       bool
+	}
+	stranger := s.Client(t) // the key is all it takes
+	stranger.Get("/v2/keys/"+*receipt.DoorlockKey).OK(t).Into(t, &key)
+	if key.Branch != "gangnam" || key.RoomNo != "1" || key.State != "before" || key.Online || key.StartDateTime != wire(start) {
+		t.Errorf("key: %+v", key)
+	}
+	if from, err := time.Parse(time.RFC3339, key.WindowFrom); err != nil || !from.Equal(start.Add(-2*time.Minute)) {
+		t.Errorf("the window begins at %s, the reservation at %s", key.WindowFrom, start)
+	}
+	stranger.Get("/v2/keys/00000000-0000-4000-8000-000000000000").Fails(t, http.StatusBadRequest, "ResourceNotExistException", "")
+	stranger.Get("/v2/keys/nonsense").Fails(t, http.StatusBadRequest, "ResourceNotExistException", "")
+}
+
+func TestReceiptOfAVirtualAccountFollowsTheDeposit(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	confirm := order(t, s, c, 2, slot(s, 3*time.Hour), time.Hour, 25000, "가상계좌")
+	c.Post("/payment/confirm", confirm).OK(t)
+	var receipt receiptAnswer
+	c.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	if receipt.Status != "WAITING_FOR_DEPOSIT" || receipt.DoorlockKey != nil || receipt.KeyLink != nil {
+		t.Fatalf("before the deposit: %+v", receipt)
+	}
+	delivery, err := s.Sandbox.Deposit(confirm["orderId"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := delivery.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); receipt.Status != "DONE"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after the deposit: %+v", receipt)
+		}
+		c.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	}
+	if receipt.KeyLink == nil {
+		t.Error("no key after the deposit")
+	}
+	c.Get("/v2/my-keys").Fails(t, http.StatusUnauthorized, "AuthenticationError", "")
+}

@@ -1,0 +1,65 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/web"
+)
+
+// site is what the interface tells pages of the settings.
+func site(set config.Settings) httpapi.Site {
+	legal := set.Legal
+	return httpapi.Site{
+		PublicURL: set.HTTP.PublicURL, TossClientKey: set.Toss.ClientKey, TossScript: widget(set).ScriptURL,
+		Company: httpapi.Company{
+			Name: legal.Company, Representative: legal.Representative, Address: legal.Address, Phone: legal.Phone,
+			Email: legal.Email, BusinessNumber: legal.BusinessNumber, MailOrderNumber: legal.MailOrderNumber,
+		},
+	}
+}
+
+// widget is the payment provider's when there are keys of it, else the sandbox's.
+func widget(set config.Settings) web.Widget {
+	if set.Toss.WidgetSecretKey.Demo() {
+		return web.SandboxWidget(set.Toss.URL)
+	}
+	return web.TossWidget()
+}
+
+// pages makes everything that is not /api.
+func (s *Service) pages() (http.Handler, error) {
+	return web.New(web.Options{
+		PublicURL: s.settings.HTTP.PublicURL,
+		Company:   web.Company(site(s.settings).Company),
+		Widget:    widget(s.settings),
+		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Await: s.awaitDoor},
+		Log:       s.log,
+		Now:       s.now,
+	})
+}
+
+func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
+	found, err := s.access.Lookup(ctx, key)
+	if errors.Is(err, access.ErrInvalidKey) {
+		return web.Key{}, web.ErrUnknownKey
+	}
+	if err != nil {
+		return web.Key{}, err
+	}
+	branch, held := found.Branch, found.Reservation
+	from, to := held.UnlockWindow()
+	return web.Key{
+		Branch: branch.Code, NameKo: branch.NameKo, NameEn: branch.NameEn, Address: branch.Address, Phone: branch.Phone,
+		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.End, From: from, To: to, Online: found.Online,
+	}, nil
+}
+
+func (s *Service) awaitDoor(ctx context.Context, requestID, key string) (web.Result, error) {
+	outcome, err := s.access.Await(ctx, requestID, key)
+	return web.Result{Opened: outcome.Status == access.Success, PIN: outcome.PIN}, err
+}

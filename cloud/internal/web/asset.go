@@ -1,0 +1,47 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// serveAsset serves a file whose name says what is in it: it never changes.
+func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.pages.assets[r.PathValue("name")]
+	if !ok {
+		s.serveMissing(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	a.serve(w, r)
+}
+
+// serveFixed serves a file that keeps its name when it changes.
+func (s *site) serveFixed(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-cache")
+	s.fixed[r.URL.Path].serve(w, r)
+}
+
+func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", a.mediaType)
+	header.Set("ETag", a.etag)
+	header.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == a.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	writeZipped(w, r, http.StatusOK, a.body, a.zipped)
+}
+
+// writeZipped sends zipped to who takes it, body to others and where zipping gained nothing.
+func writeZipped(w http.ResponseWriter, r *http.Request, status int, body, zipped []byte) {
+	if len(zipped) < len(body) && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		body = zipped
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the browser is gone: nobody is left to tell
+}

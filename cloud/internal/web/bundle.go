@@ -1,0 +1,160 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+//go:embed src
+var embedded embed.FS
+
+// sources returns the tree that is bundled.
+func sources() fs.FS {
+	tree, err := fs.Sub(embedded, "src")
+	if err != nil {
+		panic(err) // the directory is named above
+	}
+	return tree
+}
+
+// An asset is one file of a bundle, ready to be sent.
+type asset struct {
+	mediaType string
+	body      []byte
+	zipped    []byte
+	etag      string
+}
+
+// mediaTypes are the types of what is served; the system's own table may be missing or odd.
+var mediaTypes = map[string]string{
+	".js":          "text/javascript; charset=utf-8",
+	".css":         "text/css; charset=utf-8",
+	".svg":         "image/svg+xml",
+	".png":         "image/png",
+	".txt":         "text/plain; charset=utf-8",
+	".webmanifest": "application/manifest+json",
+}
+
+func newAsset(name string, body []byte) asset {
+	sum := sha256.Sum256(body)
+	return asset{
+		mediaType: mediaTypes[path.Ext(name)],
+		body:      body,
+		zipped:    zip(body),
+		etag:      `"` + hex.EncodeToString(sum[:8]) + `"`,
+	}
+}
+
+func zip(body []byte) []byte {
+	var zipped bytes.Buffer
+	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	_, _ = w.Write(body) // a buffer takes everything
+	_ = w.Close()
+	return zipped.Bytes()
+}
+
+// A bundle is what esbuild made of the sources.
+type bundle struct {
+	assets map[string]asset  // by name with hash
+	entry  map[string]string // source -> name with hash
+	needs  map[string][]string
+}
+
+// bundlePages bundles entry points that share code; the parts that are shared become files of their own.
+func bundlePages(tree fs.FS, entries ...string) (*bundle, error) {
+	result := build(tree, api.BuildOptions{
+		EntryPoints: entries,
+		Splitting:   true,
+		Format:      api.FormatESModule,
+		EntryNames:  "[name]-[hash]",
+		ChunkNames:  "part-[hash]",
+		Metafile:    true,
+	})
+	if err := failure(result); err != nil {
+		return nil, err
+	}
+	b := &bundle{assets: map[string]asset{}, entry: map[string]string{}, needs: map[string][]string{}}
+	for _, file := range result.OutputFiles {
+		name := path.Base(file.Path)
+		b.assets[name] = newAsset(name, file.Contents)
+	}
+	return b, b.readMetafile(result.Metafile)
+}
+
+// inline bundles one entry point to a text that stands in a page or is served under a name of its own.
+func inline(tree fs.FS, entry string) (string, error) {
+	result := build(tree, api.BuildOptions{EntryPoints: []string{entry}, Format: api.FormatIIFE})
+	if err := failure(result); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(result.OutputFiles[0].Contents)), nil
+}
+
+func build(tree fs.FS, options api.BuildOptions) api.BuildResult {
+	options.Bundle = true
+	options.Outdir = "/"
+	options.Target = api.ES2022
+	options.Charset = api.CharsetUTF8
+	options.MinifySyntax, options.MinifyWhitespace, options.MinifyIdentifiers = true, true, true
+	options.LegalComments = api.LegalCommentsNone
+	options.TsconfigRaw = `{"compilerOptions": {"useDefineForClassFields": true}}`
+	options.Plugins = []api.Plugin{fromTree(tree)}
+	return api.Build(options)
+}
+
+// fromTree resolves and loads modules from tree alone.
+func fromTree(tree fs.FS) api.Plugin {
+	return api.Plugin{Name: "tree", Setup: func(b api.PluginBuild) {
+		b.OnResolve(api.OnResolveOptions{Filter: `.*`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			name, err := resolve(tree, args)
+			return api.OnResolveResult{Path: name, Namespace: "src"}, err
+		})
+		b.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: "src"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+			content, err := fs.ReadFile(tree, args.Path)
+			text := string(content)
+			loader := api.LoaderTS
+			if path.Ext(args.Path) == ".css" {
+				loader = api.LoaderCSS
+			}
+			return api.OnLoadResult{Contents: &text, Loader: loader}, err
+		})
+	}}
+}
+
+func resolve(tree fs.FS, args api.OnResolveArgs) (string, error) {
+	name := args.Path
+	if args.Kind != api.ResolveEntryPoint {
+		if !strings.HasPrefix(name, "./") && !strings.HasPrefix(name, "../") {
+			return "", fmt.Errorf("%q is not a file of ours: no third-party code in the browser", name)
+		}
+		name = path.Join(path.Dir(args.Importer), name)
+	}
+	for _, candidate := range []string{name, name + ".ts"} {
+		if info, err := fs.Stat(tree, candidate); err == nil && !info.IsDir() {
+			return candidate, nil
+		}
+	}
+	return "", fmt.Errorf("no file %s", name)
+}
+
+func failure(result api.BuildResult) error {
+	if len(result.Errors) == 0 {
+		return nil
+	}
+	text := api.FormatMessages(result.Errors, api.FormatMessagesOptions{Kind: api.ErrorMessage})
+	return errors.New(strings.Join(slices.Compact(text), ""))
+}

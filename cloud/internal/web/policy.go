@@ -1,0 +1,71 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// policy holds the Content-Security-Policies. Only the document that takes a payment may run the payment
+// provider's script; every other one runs nothing but our own.
+type policy struct {
+	page    string
+	payment string
+}
+
+const basePolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func newPolicy(publicURL string, widget Widget) policy {
+	script := widget.ScriptURL
+	if u, err := url.Parse(script); err == nil {
+		script = u.Scheme + "://" + u.Host
+	}
+	others := strings.Join(widget.Origins, " ")
+	payment := strings.Join([]string{
+		"default-src 'self'",
+		"script-src 'self' " + script,
+		"frame-src " + others,
+		"connect-src 'self' " + others,
+		"img-src 'self' data: " + others,
+		"style-src 'self' 'unsafe-inline'", // the widget styles the frames it adds
+		"object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+		"form-action 'self' " + others,
+	}, "; ")
+	p := policy{page: basePolicy, payment: payment}
+	if strings.HasPrefix(publicURL, "https:") {
+		p.page += "; upgrade-insecure-requests"
+		p.payment += "; upgrade-insecure-requests"
+	}
+	return p
+}
+
+// inlinePolicy allows exactly the given style and script of a page that holds them itself.
+func inlinePolicy(style, script string) string {
+	return strings.Join([]string{
+		"default-src 'none'", "style-src " + hashSource(style), "script-src " + hashSource(script),
+		"connect-src 'self'; img-src 'self'; manifest-src 'self'; worker-src 'self'",
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	}, "; ")
+}
+
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// secured sets what every answer has in common.
+func secured(next http.Handler, https bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "strict-origin-when-cross-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		if https {
+			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

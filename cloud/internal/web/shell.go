@@ -1,0 +1,66 @@
+package web
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"net/http"
+)
+
+// screens are the addresses of the customers' site; the screens themselves are in src/customer.ts.
+var screens = []string{
+	"/{$}", "/b/{branch}", "/b/{branch}/{date}", "/b/{branch}/{date}/{room}/{times}",
+	"/book/contact", paymentPath, "/book/confirm", "/book/fail", "/book/receipt",
+	"/login", "/my", "/my/{id}/cancel", "/terms", "/privacy",
+}
+
+// paymentPath is the one document in which the payment provider's script may run.
+const paymentPath = "/book/pay"
+
+//go:embed src/template/shell.html
+var shellHTML string
+
+func parseShell() (*template.Template, error) { return template.New("shell").Parse(shellHTML) }
+
+type shellData struct {
+	Company  Company
+	Style    string
+	Script   string
+	Preloads []string
+}
+
+func (s *site) serveShell(w http.ResponseWriter, r *http.Request) { s.writeShell(w, r, http.StatusOK) }
+
+// serveMissing answers 404 with the shell, which has a screen for it.
+func (s *site) serveMissing(w http.ResponseWriter, r *http.Request) {
+	s.writeShell(w, r, http.StatusNotFound)
+}
+
+func (s *site) writeShell(w http.ResponseWriter, r *http.Request, status int) {
+	var page bytes.Buffer
+	err := s.shell.Execute(&page, shellData{
+		Company:  s.Company,
+		Style:    s.pages.entry["styles/customer.css"],
+		Script:   s.pages.entry["customer.ts"],
+		Preloads: s.pages.needs["customer.ts"],
+	})
+	if err != nil {
+		s.fail(w, r, "shell", err)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", s.policy.page)
+	if r.URL.Path == paymentPath {
+		header.Set("Content-Security-Policy", s.policy.payment)
+	}
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Vary", "Accept-Encoding")
+	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))
+}
+
+// fail answers what nobody foresaw.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, page string, err error) {
+	s.Log.ErrorContext(r.Context(), "page failed", "page", page, "error", err)
+	http.Error(w, "일시적인 오류가 발생했습니다. 잠시 후 다시 시도해 주세요.", http.StatusInternalServerError)
+}

@@ -1,0 +1,89 @@
+// Which slots of a room are free, and what may be made of them.
+
+import { price, type Pricing } from "./price";
+import { parseMinute, slot, type Minute } from "./time";
+
+export interface Room {
+  roomNo: string;
+  machine: string;
+  grade: string | null;
+  enabled: boolean;
+  pricing: Pricing;
+}
+
+export interface Lookup {
+  rooms: Room[];
+  unavailableSlots: Record<Blocked, string[]>;
+}
+
+export type Blocked = "paid" | "booking" | "paidMargin" | "bookingMargin" | "breakTime" | "closedTime";
+
+/** What a slot is: free, blocked for one of the interface's reasons, or gone by. */
+export type SlotState = "free" | "past" | Blocked;
+
+export const longest = 300;
+
+/** The stronger reason wins where a slot is in two lists. */
+const order: Blocked[] = ["bookingMargin", "paidMargin", "breakTime", "closedTime", "booking", "paid"];
+
+export class Availability {
+  private readonly blocked = new Map<string, Blocked>();
+  readonly rooms: Room[];
+
+  constructor(
+    lookups: Lookup[],
+    /** The windows that were asked for; outside of them nothing is known. */
+    readonly from: Minute,
+    readonly to: Minute,
+  ) {
+    this.rooms = lookups[0]!.rooms;
+    for (const state of order) {
+      for (const lookup of lookups) for (const s of lookup.unavailableSlots[state]) this.blocked.set(slotKey(s), state);
+    }
+  }
+
+  room(no: string): Room | undefined {
+    return this.rooms.find((r) => r.roomNo === no);
+  }
+
+  state(room: string, at: Minute, now: Minute): SlotState {
+    if (at + slot <= now) return "past"; // the slot that is running can still be had
+    return this.blocked.get(`${room}-${at}`) ?? "free";
+  }
+
+  /** How long the room is free from a start on, at most the longest reservation; 0 when it is not. */
+  freeFrom(room: string, start: Minute, now: Minute): number {
+    let at = start;
+    while (at < start + longest && at < this.to && this.state(room, at, now) === "free") at += slot;
+    return at - start;
+  }
+
+  /** What ends the free time that begins at start. */
+  obstacle(room: string, start: Minute, now: Minute): SlotState {
+    return this.state(room, start + this.freeFrom(room, start, now), now);
+  }
+
+  /** The lengths that can be reserved from start on, with their prices. */
+  lengths(room: Room, start: Minute, now: Minute): { minutes: number; won: number }[] {
+    const list = [];
+    for (let minutes = slot; minutes <= this.freeFrom(room.roomNo, start, now); minutes += slot) {
+      const won = price(room.pricing, minutes);
+      if (won !== null) list.push({ minutes, won });
+    }
+    return list;
+  }
+
+  /** The first start from a moment on that the room can be had from, with the time it is then free. */
+  firstFree(room: Room, from: Minute, until: Minute, now: Minute): { start: Minute; free: number } | null {
+    for (let at = from; at < until; at += slot) {
+      if (this.lengths(room, at, now).length > 0) return { start: at, free: this.freeFrom(room.roomNo, at, now) };
+    }
+    return null;
+  }
+}
+
+/** 2-202611211500 as room and minute; a room's own number might hold a hyphen. */
+function slotKey(text: string): string {
+  const cut = text.lastIndexOf("-");
+  return `${text.slice(0, cut)}-${parseMinute(text.slice(cut + 1))}`;
+}

@@ -1,0 +1,72 @@
+// The service's HTTP interface: one envelope, two kinds of failure.
+
+import { noteServerTime } from "./clock";
+
+/** The service answered, and the answer is no. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    /** As the interface spells it, such as ResourceTimeOutException. */
+    readonly type: string,
+    /** The payment provider's code, if it was the provider who refused. */
+    readonly code: string | null,
+    /** In Korean. */
+    message: string,
+    readonly data: unknown = null,
+  ) {
+    super(message);
+  }
+}
+
+/** No answer came: nobody knows what has become of the request. */
+export class NetworkError extends Error {}
+
+interface Envelope<T> {
+  status: "success" | "error";
+  errorType: string | null;
+  errorCode: string | null;
+  message: string | null;
+  data: T;
+}
+
+const patience = 20_000; // ms; the service itself gives up earlier
+
+type Query = Record<string, string | number>;
+
+async function call<T>(method: string, path: string, body?: unknown, keepalive = false): Promise<T> {
+  let response: Response;
+  let envelope: Envelope<T>;
+  try {
+    response = await fetch(`/api${path}`, {
+      method,
+      keepalive,
+      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(patience),
+    });
+    noteServerTime(response.headers.get("Date"));
+    envelope = (await response.json()) as Envelope<T>;
+  } catch (cause) {
+    throw new NetworkError("no answer", { cause });
+  }
+  if (envelope.status !== "success") {
+    const { errorType, errorCode, message, data } = envelope;
+    throw new ApiError(response.status, errorType ?? "", errorCode, message ?? "", data);
+  }
+  return envelope.data;
+}
+
+export const api = {
+  get: <T>(path: string, query?: Query) => call<T>("GET", query ? `${path}?${search(query)}` : path),
+  post: <T>(path: string, body: unknown = {}) => call<T>("POST", path, body),
+  put: <T>(path: string, body: unknown = {}) => call<T>("PUT", path, body),
+  patch: <T>(path: string, body: unknown = {}) => call<T>("PATCH", path, body),
+  delete: <T>(path: string, query?: Query, body?: unknown) =>
+    call<T>("DELETE", query ? `${path}?${search(query)}` : path, body),
+  /** A DELETE that goes out even if the page is being left. */
+  farewell: (path: string) => call<null>("DELETE", path, undefined, true),
+};
+
+function search(query: Query): string {
+  return new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)])).toString();
+}

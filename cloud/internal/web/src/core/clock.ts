@@ -1,0 +1,40 @@
+// What time it is. A phone's clock may be minutes off; the service's is the one that counts.
+
+import { onCleanup, signal, type Readable } from "./signal";
+
+let ahead = 0; // ms by which the service's clock is ahead of this one
+
+/** Learns from the Date header of an answer, which is cut to whole seconds. */
+export function noteServerTime(date: string | null): void {
+  const said = date ? Date.parse(date) : NaN;
+  if (Number.isNaN(said)) return;
+  const difference = said + 500 - Date.now();
+  if (Math.abs(difference - ahead) > 1500) ahead = difference;
+}
+
+/** Milliseconds since 1970 by the service's clock. */
+export const now = (): number => Date.now() + ahead;
+
+/** The time, once a second, while its owner lives. */
+export function ticking(): Readable<number> {
+  const time = signal(now());
+  const timer = setInterval(() => time.set(now()), 1000);
+  onCleanup(() => clearInterval(timer));
+  return time;
+}
+
+/** Calls task every period ms while the page is seen, and at once when it is seen again. */
+export function whileSeen(period: number, task: () => void): void {
+  let timer = setInterval(task, period);
+  const seen = () => {
+    clearInterval(timer);
+    if (document.visibilityState !== "visible") return;
+    task();
+    timer = setInterval(task, period);
+  };
+  document.addEventListener("visibilitychange", seen);
+  onCleanup(() => {
+    clearInterval(timer);
+    document.removeEventListener("visibilitychange", seen);
+  });
+}

@@ -1,0 +1,153 @@
+// Elements whose attributes and children follow signals.
+
+import { batch, effect, onCleanup, scope, signal, untracked, type Readable, type Signal } from "./signal";
+
+export type Child = Node | string | number | null | undefined | false | Child[] | (() => Child);
+
+type Value = string | number | boolean | null | undefined;
+export type Props = { [name: string]: unknown };
+
+const svgTags = new Set(["svg", "path", "circle", "rect", "g", "line", "use"]);
+
+/**
+ * Makes an element. A prop that starts with "on" is an event handler; any other function is read again whenever
+ * the signals in it change. null, undefined and false leave an attribute out, true sets it empty.
+ */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props?: Props | null, ...children: Child[]): HTMLElementTagNameMap[K];
+export function h(tag: string, props?: Props | null, ...children: Child[]): Element;
+export function h(tag: string, props?: Props | null, ...children: Child[]): Element {
+  const element = svgTags.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  append(element, children);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value as EventListener);
+    else if (typeof value === "function") effect(() => setProp(element, name, (value as () => Value)()));
+    else setProp(element, name, value as Value);
+  }
+  return element;
+}
+
+/** What the user changes too is a property; everything else is an attribute. */
+const liveProps = new Set(["value", "checked", "disabled", "indeterminate"]);
+
+function setProp(element: Element, name: string, value: Value): void {
+  if (liveProps.has(name) && name in element) {
+    const live = element as unknown as Record<string, Value>;
+    if (live[name] !== value) live[name] = value ?? "";
+  } else if (name.startsWith("--")) {
+    (element as HTMLElement).style.setProperty(name, String(value ?? ""));
+  } else if (value === null || value === undefined || (value === false && !name.startsWith("aria-"))) {
+    element.removeAttribute(name);
+  } else {
+    element.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
+  }
+}
+
+export function append(parent: Node, child: Child): void {
+  if (Array.isArray(child)) for (const c of child) append(parent, c);
+  else if (typeof child === "function") appendLive(parent, child);
+  else if (child instanceof Node) parent.appendChild(child);
+  else if (child !== null && child !== undefined && child !== false) parent.appendChild(document.createTextNode(String(child)));
+}
+
+/** Keeps what child returns between two marks. */
+function appendLive(parent: Node, child: () => Child): void {
+  const start = document.createTextNode("");
+  const end = document.createTextNode("");
+  parent.appendChild(start);
+  parent.appendChild(end);
+  effect(() => {
+    const made = document.createDocumentFragment();
+    append(made, child());
+    while (start.nextSibling !== end) start.nextSibling!.remove();
+    end.parentNode!.insertBefore(made, end);
+  });
+}
+
+/** Shows yes while condition holds, else no. Neither is made again while the answer stays the same. */
+export function when(condition: () => unknown, yes: () => Child, no: () => Child = () => null): Child {
+  const holds = signal(Boolean(untracked(condition)));
+  effect(() => holds.set(Boolean(condition())));
+  return () => (holds() ? untracked(yes) : untracked(no));
+}
+
+/** Makes the view again only when the value has really changed. */
+export function match<T>(read: () => T, view: (value: T) => Child): Child {
+  const current = signal(untracked(read));
+  effect(() => current.set(read()));
+  return () => {
+    const value = current();
+    return untracked(() => view(value));
+  };
+}
+
+interface Row<T> {
+  node: Element;
+  item: Signal<T>;
+  dispose: () => void;
+}
+
+/**
+ * One element per item, found again by its key: a row that moves keeps its element, its input and its focus, and a
+ * row whose item changed gets the new one through its signal.
+ */
+export function each<T>(items: () => readonly T[], key: (item: T) => string, view: (item: Readable<T>) => Element): Child {
+  const end = document.createTextNode("");
+  let rows = new Map<string, Row<T>>();
+  onCleanup(() => rows.forEach((row) => row.dispose()));
+  const fragment = document.createDocumentFragment();
+  fragment.appendChild(end);
+  effect(() => {
+    const list = items();
+    untracked(() => batch(() => (rows = arrange(list, key, view, rows, end))));
+  });
+  return fragment;
+}
+
+function arrange<T>(
+  list: readonly T[],
+  key: (item: T) => string,
+  view: (item: Readable<T>) => Element,
+  rows: Map<string, Row<T>>,
+  end: Node,
+): Map<string, Row<T>> {
+  const next = new Map<string, Row<T>>();
+  for (const item of list) {
+    const id = key(item);
+    const row = rows.get(id);
+    if (row) row.item.set(item);
+    next.set(id, row ?? newRow(item, view));
+  }
+  for (const [id, row] of rows) {
+    if (next.has(id)) continue;
+    row.dispose();
+    row.node.remove();
+  }
+  const focused = document.activeElement;
+  let place = end;
+  for (const row of [...next.values()].reverse()) {
+    if (row.node.nextSibling !== place || !row.node.parentNode) place.parentNode!.insertBefore(row.node, place);
+    place = row.node;
+  }
+  // A node that is moved loses the focus.
+  if (focused instanceof HTMLElement && focused !== document.activeElement && focused.isConnected) focused.focus();
+  return next;
+}
+
+function newRow<T>(item: T, view: (item: Readable<T>) => Element): Row<T> {
+  const own = signal(item);
+  // A row outlives the run of the effect that made it: it belongs to the list.
+  const [node, dispose] = scope(() => view(own), true);
+  return { node, item: own, dispose };
+}
+
+/** Puts the view into target, in place of what is there, until the returned function is called. */
+export function mount(target: Element, view: () => Child): () => void {
+  const [, dispose] = scope(() => {
+    target.replaceChildren();
+    append(target, view());
+  });
+  return () => {
+    dispose();
+    target.replaceChildren();
+  };
+}

@@ -1,0 +1,39 @@
+// Something that is fetched: on its way, there, or failed.
+
+import { onCleanup, signal, type Readable } from "./signal";
+
+export type Fetched<T> = { is: "loading" } | { is: "ready"; data: T } | { is: "failed"; error: unknown };
+
+export interface Resource<T> extends Readable<Fetched<T>> {
+  /** Fetches again. What is there stays until the new one is; a failure does not take it away. */
+  refresh(): Promise<void>;
+  /** Fetches again from the beginning. */
+  retry(): void;
+  data(): T | undefined;
+}
+
+export function resource<T>(fetcher: () => Promise<T>): Resource<T> {
+  const state = signal<Fetched<T>>({ is: "loading" });
+  let latest = 0;
+  let gone = false;
+  onCleanup(() => (gone = true));
+  const refresh = async () => {
+    const mine = ++latest;
+    try {
+      const data = await fetcher();
+      if (mine === latest && !gone) state.set({ is: "ready", data });
+    } catch (error) {
+      if (mine === latest && !gone && state.peek().is !== "ready") state.set({ is: "failed", error });
+    }
+  };
+  const retry = () => {
+    state.set({ is: "loading" });
+    void refresh();
+  };
+  void refresh();
+  const data = () => {
+    const now = state();
+    return now.is === "ready" ? now.data : undefined;
+  };
+  return Object.assign(() => state(), { peek: state.peek, refresh, retry, data });
+}
