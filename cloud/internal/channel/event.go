@@ -46,8 +46,8 @@ func ParseEvent(body []byte) (Booking, error) {
 	}
 	switch w.Type {
 	case "booking.created", "booking.updated":
-		if !w.End.After(w.Start) {
-			return Booking{}, errors.New("channel: event: the end must lie after the start")
+		if w.Start.IsZero() || !w.End.After(w.Start) {
+			return Booking{}, errors.New("channel: event: start and end are required, the end after the start")
 		}
 	case "booking.cancelled":
 		b.Cancelled = true

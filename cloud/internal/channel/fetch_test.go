@@ -1,0 +1,218 @@
+package channel
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var anHour = []byte("BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a@partner.example\r\nDTSTART:20261122T060000Z\r\nDTEND:20261122T070000Z\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n")
+
+// partner serves calendars over TLS. The returned adapter may dial that server in spite
+// of its loopback address, and nothing else that is not public.
+func partner(t *testing.T, handler http.HandlerFunc) (*ICal, *httptest.Server) {
+	t.Helper()
+	srv := httptest.NewTLSServer(handler)
+	t.Cleanup(srv.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	dialer := &net.Dialer{Control: func(network, address string, c syscall.RawConn) error {
+		if address == srv.Listener.Addr().String() {
+			return nil
+		}
+		return publicOnly(network, address, c)
+	}}
+	return newICal(ourDomain, func() time.Time { return now }, dialer, &tls.Config{RootCAs: roots}), srv
+}
+
+func TestPull(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	c, srv := partner(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("If-None-Match")+"|"+r.Header.Get("If-Modified-Since"))
+		w.Header().Set("ETag", `"v1"`)
+		w.Header().Set("Last-Modified", "Sat, 21 Nov 2026 05:00:00 GMT")
+		if r.Header.Get("If-None-Match") == `"v1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", "text/calendar")
+		w.Write(anHour)
+	})
+	feed := Feed{URL: srv.URL + "/feed.ics?token=secret", Zone: seoul}
+	got, err := c.Pull(context.Background(), feed)
+	want := Cursor{`"v1"`, "Sat, 21 Nov 2026 05:00:00 GMT"}
+	if err != nil || got.Unchanged || len(got.Bookings) != 1 || got.Bookings[0].ExternalID != "a@partner.example" || got.Cursor != want {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	feed.Cursor = got.Cursor
+	got, err = c.Pull(context.Background(), feed)
+	if err != nil || !got.Unchanged || len(got.Bookings) != 0 || got.Cursor != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if len(asked) != 2 || asked[0] != "|" || asked[1] != `"v1"|Sat, 21 Nov 2026 05:00:00 GMT` {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+func TestPullErrors(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"not found":                func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"server error":             func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); w.Write(anHour) },
+		"no content":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) },
+		"not modified, never read": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) },
+		"empty":                    func(http.ResponseWriter, *http.Request) {},
+		"log-in page":              func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in</html>") },
+		"cut off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10000")
+			w.Write(anHour)
+		},
+		"cut off without a length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Write(anHour[:60])
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"too long": func(w http.ResponseWriter, _ *http.Request) {
+			w.Write(bytes.Repeat([]byte("X-PAD:1\r\n"), maxCalendar/9+1))
+		},
+		"too long unpacked": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			z.Write(bytes.Repeat([]byte(" "), 10*maxCalendar))
+			z.Close()
+		},
+		"redirect to http": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://example.com/", http.StatusFound)
+		},
+		"redirect to a file": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		},
+		"redirect to metadata": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://169.254.169.254/", http.StatusFound)
+		},
+		"redirect to ourselves": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://localhost:8080/", http.StatusFound)
+		},
+		"redirects for ever": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, srv := partner(t, handler)
+			got, err := c.Pull(context.Background(), Feed{URL: srv.URL + "/?token=secret", Zone: seoul})
+			if err == nil || got.Bookings != nil || got.Unchanged {
+				t.Errorf("%+v", got)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error holds the feed's token: %v", err)
+			}
+		})
+	}
+}
+
+func TestPullFollowsAnHonestRedirect(t *testing.T) {
+	t.Parallel()
+	c, srv := partner(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/old" {
+			http.Redirect(w, r, "/new", http.StatusMovedPermanently)
+			return
+		}
+		w.Write(anHour)
+	})
+	if got, err := c.Pull(context.Background(), Feed{URL: srv.URL + "/old", Zone: seoul}); err != nil || len(got.Bookings) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestPullTimesOut(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	c, srv := partner(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(anHour[:60])
+		w.(http.Flusher).Flush()
+		<-release
+	})
+	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	if _, err := c.Pull(ctx, Feed{URL: srv.URL, Zone: seoul}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The production adapter reaches nothing of ours, by whatever name.
+func TestOurOwnNetworkIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	reached := false
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer srv.Close()
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+	c := NewICal(ourDomain, func() time.Time { return now })
+	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3"} {
+		if _, err := c.Pull(context.Background(), Feed{URL: "https://" + host + ":" + port + "/", Zone: seoul}); err == nil {
+			t.Errorf("%s was fetched", host)
+		}
+	}
+	if reached {
+		t.Error("a request arrived")
+	}
+}
+
+func TestPublic(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"8.8.8.8", "211.249.221.105", "2404:6800:4004:80a::200e", "::ffff:8.8.8.8"} {
+		if !public(netip.MustParseAddr(s)) {
+			t.Errorf("%s is public", s)
+		}
+	}
+	for _, s := range []string{
+		"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "169.254.169.254", "100.64.0.1",
+		"0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.1.1", "255.255.255.255", "240.0.0.1", "192.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1",
+		"::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd12::1", "ff02::1", "fec0::1", "::ffff:10.0.0.1", "::10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001::1", "2001:db8::1",
+	} {
+		if public(netip.MustParseAddr(s)) {
+			t.Errorf("%s is not public", s)
+		}
+	}
+	for _, s := range []string{"127.0.0.1:443", "no address", ":443"} {
+		if publicOnly("tcp", s, nil) == nil {
+			t.Errorf("%s may be dialled", s)
+		}
+	}
+}
+
+func TestCheckFeedURL(t *testing.T) {
+	t.Parallel()
+	if err := CheckFeedURL("https://calendar.example.com/feed.ics?token=x"); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []string{"", "http://example.com/", "ftp://example.com/", "https://", "https://user:pass@example.com/", "https:///x", "://", "file:///etc/passwd", "webcal://example.com/"} {
+		if CheckFeedURL(s) == nil {
+			t.Errorf("%q was taken", s)
+		}
+	}
+}
+
+func TestProxiesAreNotUsed(t *testing.T) {
+	t.Parallel()
+	c := NewICal(ourDomain, time.Now)
+	if c.http.Transport.(*http.Transport).Proxy != nil {
+		t.Error("a proxy from the environment would dial past the guard")
+	}
+}
