@@ -157,7 +157,7 @@ func TestSandboxVirtualAccount(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	w.clock.advance(time.Minute)
-	if p, err = w.Payment(ctx, toss.Widget, p.PaymentKey); err != nil || p.VirtualAccount.RefundStatus != "COMPLETED" {
+	if p, err = w.Client.Payment(ctx, toss.Widget, p.PaymentKey); err != nil || p.VirtualAccount.RefundStatus != "COMPLETED" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	list, err := w.Transactions(ctx, toss.Widget, w.clock.Now().Add(-time.Hour), w.clock.Now().Add(time.Hour))
@@ -179,7 +179,7 @@ func TestSandboxIssueAndClose(t *testing.T) {
 	if _, err := w.IssueVirtualAccount(ctx, "issue-2", request); toss.ClassOf(err) != toss.AlreadyProcessed {
 		t.Errorf("issue again: %v is %v", err, toss.ClassOf(err))
 	}
-	if _, err := w.Payment(ctx, toss.Widget, p.PaymentKey); toss.ClassOf(err) != toss.Misconfigured {
+	if _, err := w.Client.Payment(ctx, toss.Widget, p.PaymentKey); toss.ClassOf(err) != toss.Misconfigured {
 		t.Errorf("read with the other key set: %v is %v", err, toss.ClassOf(err))
 	}
 	p, err = w.Cancel(ctx, toss.API, "cancel-1", p.PaymentKey, toss.CancelRequest{Reason: "입금 기한 초과"})
