@@ -126,6 +126,7 @@ func TestDepositAfterDue(t *testing.T) {
 		t.Errorf("after the due time: %s", r.raw)
 	}
 	wantStatus(t, w.do("POST", "/v1/payments/"+key+"/cancel", encode(reason()), "Authorization", apiAuth), 403, "NOT_CANCELABLE_PAYMENT")
+	wantStatus(t, w.issue(account("dueDate", "", "validHours", 1)), 400, "DUPLICATED_ORDER_ID") // the order is used up
 	w.wantSums(0, 0)
 }
 
@@ -183,7 +184,7 @@ func TestDepositCallback(t *testing.T) {
 	if r := w.must("POST", "/sandbox/deposits", encode(map[string]any{"orderId": order})); r.body["delivered"] != true {
 		t.Errorf("deposit: %s", r.raw)
 	}
-	c := <-callbacks // it was delivered before the deposit was answered
+	c := next(t, callbacks) // it was delivered before the deposit was answered
 	done := w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", apiAuth)
 	want := map[string]any{
 		"createdAt": "2026-11-21T15:00:00.000000", "secret": issued.text("secret"), "status": "DONE",
@@ -196,11 +197,11 @@ func TestDepositCallback(t *testing.T) {
 		t.Errorf("headers: %v", c.header)
 	}
 	w.must("POST", "/sandbox/reversals", encode(map[string]any{"orderId": order}))
-	if c := <-callbacks; c.body["status"] != "WAITING_FOR_DEPOSIT" {
+	if c := next(t, callbacks); c.body["status"] != "WAITING_FOR_DEPOSIT" {
 		t.Errorf("after the reversal: %v", c.body)
 	}
 	w.do("POST", "/v1/payments/"+issued.text("paymentKey")+"/cancel", encode(reason()), "Authorization", apiAuth)
-	if c := <-callbacks; c.body["status"] != "CANCELED" {
+	if c := next(t, callbacks); c.body["status"] != "CANCELED" {
 		t.Errorf("after the cancellation: %v", c.body)
 	}
 }
@@ -217,7 +218,7 @@ func TestCallbackIsRetried(t *testing.T) {
 	}
 	var id string
 	for i, count := range []string{"0", "1", "2", "3"} {
-		c := <-callbacks
+		c := next(t, callbacks)
 		if i == 0 {
 			id = c.header.Get("Tosspayments-Webhook-Transmission-Id")
 		}

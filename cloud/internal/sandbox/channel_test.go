@@ -71,7 +71,7 @@ func TestBookingEvents(t *testing.T) {
 		customer + `"2026-11-22T18:00:00+09:00","externalId":"` + id + `"` + rest + `2,"start":"2026-11-22T17:00:00+09:00","type":"booking.updated"}`,
 		customer + `"2026-11-22T18:00:00+09:00","externalId":"` + id + `"` + rest + `3,"start":"2026-11-22T17:00:00+09:00","type":"booking.cancelled"}`,
 	} {
-		e := <-events
+		e := next(t, events)
 		if e.body != want {
 			t.Errorf("event %s\n want %s", e.body, want)
 		}
@@ -94,7 +94,7 @@ func TestBookingConflict(t *testing.T) {
 	if r := w.must("POST", "/sandbox/channel/bookings", bookingBody); r.text("id") == "" {
 		t.Fatalf("booking: %s", r.raw)
 	}
-	first, second := <-events, <-events
+	first, second := next(t, events), next(t, events)
 	if first.header.Get("Idempotency-Key") != second.header.Get("Idempotency-Key") {
 		t.Error("the repetition has another idempotency key")
 	}

@@ -150,7 +150,7 @@ func TestStateFile(t *testing.T) {
 	if _, err := first.Deposit("order-0002"); err != nil {
 		t.Fatal(err)
 	}
-	id := (<-callbacks).header.Get("Tosspayments-Webhook-Transmission-Id")
+	id := next(t, callbacks).header.Get("Tosspayments-Webhook-Transmission-Id")
 	first.Close()
 
 	second := open(t, sandbox.Options{StateFile: file, WebhookURL: url})
@@ -161,7 +161,7 @@ func TestStateFile(t *testing.T) {
 	if got := second.get(key); encode(got.body) != encode(answer.body) {
 		t.Errorf("the payment changed over the restart:\n%s\n%s", answer.raw, got.raw)
 	}
-	c := <-callbacks // the one that was not taken before
+	c := next(t, callbacks) // the one that was not taken before
 	if c.header.Get("Tosspayments-Webhook-Transmission-Id") != id || c.body["orderId"] != "order-0002" {
 		t.Errorf("callback after the restart: %v %v", c.header, c.body)
 	}

@@ -224,3 +224,15 @@ func decodeBody(r *http.Request, v any) error {
 	}
 	return json.Unmarshal(b, v)
 }
+
+// next is what comes out of c, which has to come soon.
+func next[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}

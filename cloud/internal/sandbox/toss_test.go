@@ -80,6 +80,23 @@ func TestIdempotencyReplaysRefusals(t *testing.T) {
 	wantStatus(t, w.confirm(key, "Idempotency-Key", "k1"), 404, "NOT_FOUND_PAYMENT_SESSION")
 }
 
+// What the provider could not act upon is acted upon when it is asked again.
+func TestIdempotencyForgetsTrouble(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.authenticated(sandbox.MethodCard)
+	for _, status := range []int{500, 503, 429} {
+		w.fault(map[string]any{"target": "confirm", "kind": "error", "status": status})
+		if r := w.confirm(key, "Idempotency-Key", "k1"); r.status != status {
+			t.Errorf("with a fault: %d %s", r.status, r.raw)
+		}
+	}
+	if r := w.confirm(key, "Idempotency-Key", "k1"); r.status != 200 {
+		t.Errorf("afterwards: %d %s", r.status, r.raw)
+	}
+	w.wantSums(18000, 0)
+}
+
 func TestIdempotencyKeyLength(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
