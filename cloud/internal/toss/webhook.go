@@ -47,9 +47,6 @@ func (e Event) SecretMatches(stored string) bool {
 	return stored != "" && subtle.ConstantTimeCompare([]byte(e.secret), []byte(stored)) == 1
 }
 
-// HasSecret reports whether the event carries a secret at all.
-func (e Event) HasSecret() bool { return e.secret != "" }
-
 // LogValue keeps the secret out of logs.
 func (e Event) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("type", e.Type), slog.String("orderId", e.OrderID), slog.String("status", e.Status))

@@ -17,8 +17,8 @@ func TestParseEvent(t *testing.T) {
 		}
 		golden(t, name+".golden", struct {
 			Event
-			HasSecret bool
-		}{e, e.HasSecret()})
+			Secret string
+		}{e, e.secret})
 	}
 }
 
