@@ -10,11 +10,14 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build the four programs into bin/
+build: ## build the four programs for release into bin/
 	@mkdir -p $(BIN)
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cloud/cmd/... ./agent/cmd/... ./firmware-sim/cmd/...
 
-run: build ## start everything with demo data; Ctrl-C stops it
+# Without the flags of a release: what the tests have compiled is used again.
+run: ## start everything with demo data; Ctrl-C stops it
+	@mkdir -p $(BIN)
+	@go build -o $(BIN)/ ./cloud/cmd/yeolda ./cloud/cmd/yeolda-sandbox ./firmware-sim/cmd/yeolda-sim
 	@exec deploy/demo/run.sh
 
 test: ## run every test
