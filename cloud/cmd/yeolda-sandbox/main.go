@@ -31,10 +31,12 @@ type settings struct {
 	WebhookURL string `env:"YEOLDA_SANDBOX_WEBHOOK_URL" placeholder:"URL" help:"Receives deposit callbacks (default: http://HTTP-ADDR/api/virtualaccount/webhook)."`
 	PartnerURL string `env:"YEOLDA_SANDBOX_PARTNER_URL" placeholder:"URL" help:"Receives bookings of the partner channel (default: http://HTTP-ADDR/partner/v1/events)."`
 
-	WidgetSecretKey string `env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment widget (default: the demo key)."`
-	APISecretKey    string `name:"api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment API (default: the demo key)."`
-	MessageKey      string `env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"Key of the message API (default: the demo key)."`
-	MessageSecret   string `env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"Secret of the message API (default: the demo secret)."`
+	WidgetSecretKey string   `env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment widget (default: the demo key)."`
+	APISecretKey    string   `name:"api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of the payment API (default: the demo key)."`
+	MessageKey      string   `env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"Key of the message API (default: the demo key)."`
+	MessageSecret   string   `env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"Secret of the message API (default: the demo secret)."`
+	PartnerID       string   `name:"partner-id" env:"YEOLDA_PARTNER_ID" placeholder:"ID" help:"Name of the service at the partner channel (default: the demo one)."`
+	PartnerSecrets  []string `name:"partner-secret" env:"YEOLDA_PARTNER_SECRET" placeholder:"SECRET" help:"Secret of the partner channel; of several the first one signs (default: the demo secret)."`
 
 	StateFile string `env:"YEOLDA_SANDBOX_STATE_FILE" type:"path" placeholder:"FILE" help:"Keep payments, messages and bookings over a restart (default: in memory)."`
 	LogLevel  string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
@@ -65,9 +67,14 @@ func run(ctx context.Context, cfg settings) error {
 		cfg.PartnerURL = service + "/partner/v1/events"
 	}
 
+	partnerSecret := ""
+	if len(cfg.PartnerSecrets) > 0 {
+		partnerSecret = strings.TrimSpace(cfg.PartnerSecrets[0])
+	}
 	box, err := sandbox.New(sandbox.Options{
 		WidgetSecretKey: cfg.WidgetSecretKey, APISecretKey: cfg.APISecretKey,
 		MessageKey: cfg.MessageKey, MessageSecret: cfg.MessageSecret,
+		PartnerID: cfg.PartnerID, PartnerSecret: partnerSecret,
 		WebhookURL: cfg.WebhookURL, PartnerURL: cfg.PartnerURL,
 		StateFile: cfg.StateFile, Logger: log,
 	})

@@ -17,6 +17,14 @@
 //	                           └──confirm──▶ WAITING_FOR_DEPOSIT ──cancel──▶ CANCELED
 //	                             (account)             └──dueDate──▶ EXPIRED
 //
+// A message to a phone number that ends in 0000 finds nobody on KakaoTalk and becomes an SMS.
+//
+// Beside what the contract lists there are, under /sandbox: POST reversals {orderId} (the bank takes a deposit
+// back), POST payments/{paymentKey}/authenticate {method, bank} and .../decline {code} (what the buyer does in
+// the widget), GET widget (the payment window of the browser), GET faults, GET channel/bookings, PUT
+// channel/bookings/{id} {startDateTime, endDateTime}, the fault target "refund" and the parameter limit of
+// lists. The browser SDK is at /v2/standard.
+//
 // Time passes when somebody looks: a payment is moved to where it belongs by now before anything reads
 // or changes it, so a test turns the clock with [Options.Now] and nothing has to wait.
 //
