@@ -58,7 +58,7 @@ func origin(parsed *kong.Context, flag *kong.Flag, before, after any) string {
 		return "demo"
 	case !reflect.DeepEqual(before, after):
 		return "derived"
-	case reflect.ValueOf(after).IsZero():
+	case show(variable, after) == "":
 		return "not set"
 	}
 	return "default"

@@ -1,6 +1,10 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
 
 // Longest credentials that are looked at.
 const (
@@ -28,6 +32,13 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 		return tooLong("password", maxPassword)
 	}
 	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
+	if err != nil {
+		return err
+	}
+	err = postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
+		Actor: principal.Actor(), Action: "administrator.login", Target: principal.AdminLoginID,
+		Address: a.client(r), RequestID: requestID(r.Context()),
+	})
 	if err != nil {
 		return err
 	}

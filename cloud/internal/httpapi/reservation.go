@@ -102,12 +102,5 @@ func holdToken(r *http.Request, name string) reserve.Token {
 
 // setHoldCookie hands the secret of a hold to the browser, or takes it back when ttl is 0.
 func (a *API) setHoldCookie(w http.ResponseWriter, name string, token reserve.Token, ttl time.Duration) {
-	age := int(ttl / time.Second)
-	if age == 0 {
-		age = -1
-	}
-	http.SetCookie(w, &http.Cookie{
-		Name: name, Value: string(token), Path: "/", MaxAge: age,
-		HttpOnly: true, Secure: a.CookieSecure, SameSite: http.SameSiteLaxMode,
-	})
+	a.setCookie(w, name, string(token), ttl)
 }

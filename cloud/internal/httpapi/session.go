@@ -28,14 +28,15 @@ const (
 // adminSessionTTL is the absolute life of an administrator's session (interface.md, Authentication 7).
 const adminSessionTTL = 24 * time.Hour
 
+// sessionCookie is its name in the interface.
+const sessionCookie = "JSESSIONID"
+
 // NewSessions returns the manager of sessions in the database. Tokens (256 random bits) are stored hashed.
-func NewSessions(db *postgres.DB, secure bool) *scs.SessionManager {
+func NewSessions(db *postgres.DB) *scs.SessionManager {
 	sessions := scs.New()
 	sessions.Store = postgres.Sessions{DB: db}
 	sessions.HashTokenInStore = true
 	sessions.Codec = sessionCodec{}
-	sessions.Cookie.Name = "JSESSIONID"
-	sessions.Cookie.Secure = secure // and HttpOnly, SameSite=Lax, Path=/, which are the manager's defaults
 	return sessions
 }
 
@@ -61,10 +62,10 @@ func (sessionCodec) Decode(data []byte) (deadline time.Time, values map[string]a
 }
 
 // loadSession returns a context with the session of a request, an empty one if it has none. The manager's own
-// middleware is not used: only login and logout change a session, and they write their cookie themselves.
+// middleware is not used: only login and logout change a session, and they set the cookie themselves.
 func (a *API) loadSession(r *http.Request) (context.Context, error) {
 	token := ""
-	if cookie, err := r.Cookie(a.Sessions.Cookie.Name); err == nil {
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		token = cookie.Value
 	}
 	return a.Sessions.Load(r.Context(), token)
@@ -89,11 +90,11 @@ func (a *API) startSession(w http.ResponseWriter, r *http.Request, p account.Pri
 	} else {
 		a.Sessions.Put(ctx, attrLoginID, p.LoginID)
 	}
-	token, expiry, err := a.Sessions.Commit(ctx)
+	token, _, err := a.Sessions.Commit(ctx)
 	if err != nil {
 		return err
 	}
-	a.Sessions.WriteSessionCookie(ctx, w, token, expiry)
+	a.setCookie(w, sessionCookie, token, ttl)
 	return nil
 }
 
@@ -106,14 +107,26 @@ func (a *API) endSession(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.Destroy(ctx); err != nil {
 		return err
 	}
-	a.Sessions.WriteSessionCookie(ctx, w, "", time.Time{})
+	a.setCookie(w, sessionCookie, "", 0)
 	return nil
+}
+
+// setCookie hands a secret to the browser, or takes it back when ttl is 0.
+func (a *API) setCookie(w http.ResponseWriter, name, value string, ttl time.Duration) {
+	age := int(ttl / time.Second)
+	if age == 0 {
+		age = -1
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: a.CookieSecure, SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // identify returns who makes a request: nobody without a session, and nobody either if the administrator of the
 // session is gone or disabled.
 func (a *API) identify(r *http.Request) (account.Principal, error) {
-	if _, err := r.Cookie(a.Sessions.Cookie.Name); err != nil {
+	if _, err := r.Cookie(sessionCookie); err != nil {
 		return account.Principal{}, nil
 	}
 	ctx, err := a.loadSession(r)

@@ -162,7 +162,7 @@ func (s *Service) wire() error {
 	api := &httpapi.API{
 		DB: s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Sessions:  httpapi.NewSessions(s.db, set.HTTP.CookieSecure), Log: s.log, Now: s.now,
+		Sessions:  httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
 		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
 		Site: site(set),
 	}

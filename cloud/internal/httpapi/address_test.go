@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"testing"
+)
+
+func TestClientAddress(t *testing.T) {
+	t.Parallel()
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for _, c := range []struct {
+		name, peer string
+		forwarded  []string
+		trusted    []netip.Prefix
+		want       string
+	}{
+		{"no proxy", "203.0.113.7:1234", nil, proxies, "203.0.113.7"},
+		{"a claim nobody vouches for", "203.0.113.7:1234", []string{"198.51.100.1"}, proxies, "203.0.113.7"},
+		{"nobody is trusted", "10.0.0.1:1234", []string{"198.51.100.1"}, nil, "10.0.0.1"},
+		{"one proxy", "10.0.0.1:1234", []string{"198.51.100.1"}, proxies, "198.51.100.1"},
+		{"a claim before the proxy's word", "10.0.0.1:1234", []string{"1.1.1.1, 198.51.100.1"}, proxies, "198.51.100.1"},
+		{"two proxies", "[::1]:1234", []string{"1.1.1.1, 198.51.100.1, 10.1.2.3"}, proxies, "198.51.100.1"},
+		{"two headers", "[::1]:1234", []string{"198.51.100.1", "10.1.2.3"}, proxies, "198.51.100.1"},
+		{"proxies all the way", "10.0.0.1:1234", []string{"10.0.0.2"}, proxies, "10.0.0.2"},
+		{"not an address", "10.0.0.1:1234", []string{"198.51.100.1, unknown"}, proxies, "10.0.0.1"},
+		{"no header", "10.0.0.1:1234", nil, proxies, "10.0.0.1"},
+		{"mapped", "[::ffff:10.0.0.1]:1234", []string{"::ffff:198.51.100.1"}, proxies, "198.51.100.1"},
+		{"no peer", "@", []string{"198.51.100.1"}, proxies, "invalid IP"},
+	} {
+		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded}}
+		if got := clientAddress(r, c.trusted).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
