@@ -60,15 +60,13 @@ func (s *Sandbox) routes() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// controlError is a refusal of a request under /sandbox.
+// controlError is a refusal of a request under /sandbox with another status than 400.
 type controlError struct {
 	status int
 	err    error
 }
 
 func (e *controlError) Error() string { return e.err.Error() }
-
-func badRequest(err error) error { return &controlError{http.StatusBadRequest, err} }
 
 // control serves a request of a person or a test. Errors are answered as {"message"}; what the provider itself
 // would refuse also carries its code.
@@ -247,7 +245,7 @@ func (s *Sandbox) postBooking(r *http.Request) (any, error) {
 	}
 	room, err := in.Room.Int64()
 	if err != nil {
-		return nil, badRequest(errors.New("room must be a number"))
+		return nil, errors.New("room must be a number")
 	}
 	b, d, err := s.Book(Booking{Branch: in.Branch, Room: int(room), Start: start, End: end, Name: in.Name, Phone: in.Phone})
 	if err != nil {
@@ -295,10 +293,7 @@ func parsePeriod(start, end string) (from, to time.Time, err error) {
 	if from, err = parseTime(start); err == nil {
 		to, err = parseTime(end)
 	}
-	if err != nil {
-		return from, to, badRequest(err)
-	}
-	return from, to, nil
+	return from, to, err
 }
 
 func parseTime(text string) (time.Time, error) {
@@ -322,7 +317,7 @@ func decode(r *http.Request, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return badRequest(fmt.Errorf("the body is not the expected JSON: %w", err))
+		return fmt.Errorf("the body is not the expected JSON: %w", err)
 	}
 	return nil
 }
