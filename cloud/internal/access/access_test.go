@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // house is two branches with their doors, a broker, and a replica of the service.
 type house struct {
 	*access.Service
-	t      *testing.T
+	t      testing.TB
 	db     *postgres.DB
 	keys   *seal.Keyring
 	grants ed25519.PrivateKey
@@ -51,7 +51,7 @@ func (devices) Telemetry(context.Context, string, protocol.Telemetry) error     
 func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
 
-func build(t *testing.T) *house {
+func build(t testing.TB) *house {
 	t.Helper()
 	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
 	var err error

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -11,34 +12,38 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// attempt is a request that this replica accepted and that has not ended: it is asked again until it has.
+// attempt is a request that this replica accepted: it is asked again until it has ended, and remembered for a while after
+// that, for those who ask how it ended.
 type attempt struct {
-	id       uuid.UUID
-	branch   string
-	ask      protocol.Ask
-	accepted time.Time // monotonic
-	claimed  bool      // the row was found granted when the claim limit had passed
+	row      postgres.DoorRequest // as it was written; State is guarded by attempts.mu and follows what this replica learns
+	keyHash  []byte               // nil: staff's
+	accepted time.Time            // monotonic
+	granted  bool                 // the row was found granted when the claim limit had passed
 	timer    *time.Timer
 }
+
+// rememberFor is how long an ended request is answered from memory. The row answers later ones.
+const rememberFor = 10 * time.Second
 
 // attempts are those of this replica.
 type attempts struct {
 	mu      sync.Mutex
-	open    map[uuid.UUID]*attempt
+	byID    map[uuid.UUID]*attempt
 	stopped bool
 	running sync.WaitGroup
 }
 
+// add remembers an attempt and calls next, which must call again, after one interval.
 func (a *attempts) add(t *attempt, next func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {
 		return
 	}
-	if a.open == nil {
-		a.open = make(map[uuid.UUID]*attempt)
+	if a.byID == nil {
+		a.byID = make(map[uuid.UUID]*attempt)
 	}
-	a.open[t.id] = t
+	a.byID[t.row.ID] = t
 	t.timer = time.AfterFunc(protocol.RepeatInterval, func() {
 		if a.enter(t) {
 			defer a.running.Done()
@@ -47,11 +52,15 @@ func (a *attempts) add(t *attempt, next func()) {
 	})
 }
 
-// enter reports whether an attempt is still open; then stop waits for running.Done.
+// enter reports whether there is something left to do for an attempt; then stop waits for running.Done.
 func (a *attempts) enter(t *attempt) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stopped || a.open[t.id] != t {
+	if a.stopped {
+		return false
+	}
+	if t.row.State.Final() {
+		delete(a.byID, t.row.ID)
 		return false
 	}
 	a.running.Add(1)
@@ -61,27 +70,47 @@ func (a *attempts) enter(t *attempt) bool {
 func (a *attempts) again(t *attempt, in time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.stopped && a.open[t.id] == t {
+	if !a.stopped && !t.row.State.Final() {
 		t.timer.Reset(in)
 	}
 }
 
-func (a *attempts) forget(id uuid.UUID) {
+// find returns a request as this replica knows it: ended, or perhaps still open. With the hash of a key it must be the
+// one made with it.
+func (a *attempts) find(id uuid.UUID, keyHash []byte) (postgres.DoorRequest, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if t, ok := a.open[id]; ok {
-		t.timer.Stop()
-		delete(a.open, id)
+	t, ok := a.byID[id]
+	if !ok || keyHash != nil && !bytes.Equal(keyHash, t.keyHash) {
+		return postgres.DoorRequest{}, false
 	}
+	return t.row, true
 }
 
-// stop leaves what is open to the other replicas.
+// end notes how a request ended. With an empty state that is not known here, and the row must be read.
+func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, ok := a.byID[id]
+	if !ok || t.row.State.Final() {
+		return
+	}
+	if state == "" {
+		t.timer.Stop()
+		delete(a.byID, id)
+		return
+	}
+	t.row.State = state
+	t.timer.Reset(rememberFor)
+}
+
+// stop leaves what is open to the other replicas and waits for steps under way.
 func (a *attempts) stop() {
 	a.mu.Lock()
 	a.stopped = true
-	for id, t := range a.open {
+	for id, t := range a.byID {
 		t.timer.Stop()
-		delete(a.open, id)
+		delete(a.byID, id)
 	}
 	a.mu.Unlock()
 	a.running.Wait()
@@ -89,15 +118,16 @@ func (a *attempts) stop() {
 
 // attempt asks the agent and goes on asking: a lost ask, claim or grant costs one interval. Asking goes on after the
 // grant, for an agent that is asked again repeats a result that was lost.
-func (s *Service) attempt(id uuid.UUID, branch string, doors []string) {
-	t := &attempt{id: id, branch: branch, accepted: time.Now(), ask: protocol.Ask{RequestID: id.String(), Doors: doors}}
+func (s *Service) attempt(row postgres.DoorRequest, keyHash []byte) {
+	t := &attempt{row: row, keyHash: keyHash, accepted: time.Now()}
 	s.attempts.add(t, func() { s.proceed(t) })
 	s.ask(t)
 }
 
 func (s *Service) ask(t *attempt) {
-	if err := s.Link.Send(t.branch, t.ask); err != nil {
-		s.Log.Error("access: ask not sent", "branch", t.branch, "request", t.id, "error", err)
+	err := s.Link.Send(t.row.Branch, protocol.Ask{RequestID: t.row.ID.String(), Doors: t.row.Devices})
+	if err != nil {
+		s.Log.Error("access: ask not sent", "branch", t.row.Branch, "request", t.row.ID, "error", err)
 	}
 }
 
@@ -105,43 +135,40 @@ func (s *Service) ask(t *attempt) {
 func (s *Service) proceed(t *attempt) {
 	ctx, cancel := context.WithTimeout(context.Background(), stepWithin)
 	defer cancel()
-	next := protocol.RepeatInterval
-	switch age := time.Since(t.accepted); {
-	case age >= s.reportLimit():
+	age := time.Since(t.accepted)
+	if age >= s.reportLimit() {
 		s.abandon(ctx, t)
 		return
-	case age >= protocol.ClaimLimit && !t.claimed:
-		ended, err := postgres.FailDoor(ctx, s.DB.Pool, t.id, t.branch, "no claim")
+	}
+	limit := protocol.ClaimLimit
+	if age >= limit && !t.granted {
+		ended, err := postgres.FailDoor(ctx, s.DB.Pool, t.row.ID, t.row.Branch, "no claim")
 		if err != nil {
-			s.Log.Error("access: request not ended", "request", t.id, "error", err)
-			break
+			s.Log.Error("access: request not ended", "request", t.row.ID, "error", err)
 		}
 		if ended {
-			s.Log.Warn("access: agent is silent", "branch", t.branch, "request", t.id)
-			s.end(t.id, postgres.DoorFailed)
+			s.Log.Warn("access: agent is silent", "branch", t.row.Branch, "request", t.row.ID)
+			s.end(t.row.ID, postgres.DoorFailed)
 			return
 		}
-		t.claimed = true
-		next = min(next, s.reportLimit()-age)
-		s.ask(t)
-	case !t.claimed:
-		next = min(next, protocol.ClaimLimit-age)
-		s.ask(t)
-	default:
-		next = min(next, s.reportLimit()-age)
-		s.ask(t)
+		t.granted = err == nil
 	}
-	s.attempts.again(t, next)
+	if age >= limit {
+		limit = s.reportLimit()
+	}
+	s.ask(t)
+	s.attempts.again(t, min(protocol.RepeatInterval, limit-age))
 }
 
 func (s *Service) abandon(ctx context.Context, t *attempt) {
-	s.attempts.forget(t.id)
-	state, err := postgres.AbandonDoor(ctx, s.DB.Pool, t.id)
-	switch {
-	case err != nil:
-		s.Log.Error("access: request not ended", "request", t.id, "error", err) // the sweep does it
-	case state != "":
-		s.Log.Warn("access: no report", "branch", t.branch, "request", t.id, "state", state)
-		s.end(t.id, state)
+	state, err := postgres.AbandonDoor(ctx, s.DB.Pool, t.row.ID)
+	if err != nil {
+		s.Log.Error("access: request not ended", "request", t.row.ID, "error", err) // the sweep does it
 	}
+	if state != "" {
+		s.Log.Warn("access: no report", "branch", t.row.Branch, "request", t.row.ID, "state", state)
+		s.end(t.row.ID, state)
+		return
+	}
+	s.learn(t.row.ID) // it ended elsewhere, or will
 }

@@ -53,7 +53,8 @@ func (s *Service) AwaitAs(ctx context.Context, actor Actor, requestID string) (O
 	return s.await(ctx, requestID, nil, actor.Name)
 }
 
-// await registers first, reads second and waits third: the other order loses a result that comes in between.
+// await registers first, reads second and waits third: the other order loses a result that comes in between. What this
+// replica remembers saves the first reading.
 func (s *Service) await(ctx context.Context, requestID string, keyHash []byte, actor string) (Outcome, error) {
 	timeout := time.NewTimer(s.resultTimeout())
 	defer timeout.Stop()
@@ -63,9 +64,11 @@ func (s *Service) await(ctx context.Context, requestID string, keyHash []byte, a
 	}
 	news, leave := s.waiters.join(id)
 	defer leave()
-	r, err := s.find(ctx, id, keyHash)
-	if err != nil {
-		return Outcome{}, err
+	r, known := s.attempts.find(id, keyHash)
+	if !known {
+		if r, err = s.find(ctx, id, keyHash); err != nil {
+			return Outcome{}, err
+		}
 	}
 	if r.State == postgres.DoorUnknown {
 		return s.outcome(ctx, r, TimedOut, actor)

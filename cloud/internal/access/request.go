@@ -40,29 +40,39 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		return "", postgres.ErrNoBranch
 	}
 	now := s.now()
-	id := uuid.New()
+	state, detail := s.firstState(branch)
 	// A key that is no UUID opens nothing, but whether there is such a branch is answered first.
 	key, hash, keyErr := parseKey(doorlockKey)
-	offline := !s.Link.Online(branch)
-	found, err := postgres.RequestDoorByKey(ctx, s.DB.Pool, id, branch, kind, key, hash, offline, now)
+	found, err := postgres.RequestDoorByKey(ctx, s.DB.Pool, uuid.New(), branch, kind, key, hash, state, detail, now)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("access: request: %w", err)
-	case keyErr != nil || found.Reservation.ID == 0:
+	case keyErr != nil || found.Holder.ID == 0:
 		return "", ErrInvalidKey
 	}
-	if err := found.Reservation.CanUnlock(now); err != nil {
+	if err := found.Holder.CanUnlock(now); err != nil {
 		return "", err
 	}
 	if !found.Made {
-		return "", fmt.Errorf("access: request %s: the database disagrees about the unlock window", id)
+		return "", fmt.Errorf("access: request of reservation %d: the database disagrees about the unlock window", found.Holder.ID)
 	}
-	if offline {
-		s.end(id, postgres.DoorFailed)
-	} else {
-		s.attempt(id, branch, found.Devices)
+	s.accept(found.DoorRequest, hash)
+	return found.ID.String(), nil
+}
+
+// firstState is PENDING, or FAILED for a branch that is known to be offline.
+func (s *Service) firstState(branch string) (state postgres.DoorState, detail string) {
+	if s.Link.Online(branch) {
+		return postgres.DoorPending, ""
 	}
-	return id.String(), nil
+	return postgres.DoorFailed, "branch offline"
+}
+
+// accept goes on with a request that was written.
+func (s *Service) accept(r postgres.DoorRequest, keyHash []byte) {
+	if r.State == postgres.DoorPending {
+		s.attempt(r, keyHash)
+	}
 }
 
 // Actor is the member of staff who opens a door, as the audit log names them.
@@ -79,7 +89,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	if err != nil {
 		return "", fmt.Errorf("access: request: %w", err)
 	}
-	r := postgres.DoorRequest{ID: uuid.New(), BranchID: b.ID, RequestedBy: actor.Name, Kind: kind, State: postgres.DoorPending}
+	r := postgres.DoorRequest{ID: uuid.New(), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
 	switch kind {
 	case Front:
 		r.Device, r.Devices = Front, b.FrontDoors
@@ -92,17 +102,11 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	default:
 		return "", ErrUnknownDoor
 	}
-	if !s.Link.Online(branch) {
-		r.State, r.Detail = postgres.DoorFailed, "branch offline"
-	}
+	r.State, r.Detail = s.firstState(branch)
 	if err := s.insert(ctx, actor, r); err != nil {
 		return "", fmt.Errorf("access: request: %w", err)
 	}
-	if r.State == postgres.DoorFailed {
-		s.end(r.ID, r.State)
-	} else {
-		s.attempt(r.ID, branch, r.Devices)
-	}
+	s.accept(r, nil)
 	return r.ID.String(), nil
 }
 

@@ -133,9 +133,15 @@ func (s *Service) sweep(ctx context.Context) {
 
 // end spreads the news that a request has ended.
 func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
-	s.attempts.forget(id)
+	s.attempts.end(id, state)
 	s.waiters.wake(id, state)
 	s.ended.put(id)
+}
+
+// learn takes the news that a request has ended, perhaps at another replica. How is in the row.
+func (s *Service) learn(id uuid.UUID) {
+	s.attempts.end(id, "")
+	s.waiters.wake(id, "")
 }
 
 // notify tells the other replicas. While one notification is on its way the next ones gather.
@@ -154,7 +160,7 @@ func (s *Service) notify(ctx context.Context) {
 func (s *Service) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		// Whatever ended while nobody listened is found by looking at the rows.
-		err := postgres.ListenDoors(ctx, s.DB, s.waiters.wakeAll, func(id uuid.UUID) { s.waiters.wake(id, "") })
+		err := postgres.ListenDoors(ctx, s.DB, s.waiters.wakeAll, s.learn)
 		if ctx.Err() != nil {
 			return
 		}

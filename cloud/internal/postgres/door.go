@@ -62,27 +62,26 @@ const holdsNow = `r.state = 'DONE' and r.branch_id = d.branch_id
 
 // KeyedDoor is what a customer's request found.
 type KeyedDoor struct {
-	Reservation booking.Reservation // ID, State, Interval and RoomNo; ID 0: the key opens nothing in this branch
-	Devices     []string
-	Made        bool // the request was written
+	DoorRequest
+	Holder booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
+	Made   bool                // the request was written
 }
 
-// RequestDoorByKey looks up a doorlockKey in a branch and, if its unlock window contains now, writes the request, all in
-// one round trip. offline writes it as FAILED at once. It returns ErrNoBranch for an unknown code.
+// RequestDoorByKey looks up a doorlockKey in a branch and, if its unlock window contains now, writes the request in the
+// given state, all in one round trip. It returns ErrNoBranch for an unknown code.
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
-func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind string, key uuid.UUID, keyHash []byte, offline bool, now time.Time) (KeyedDoor, error) {
+func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind string, key uuid.UUID, keyHash []byte, state DoorState, detail string, now time.Time) (KeyedDoor, error) {
 	var (
-		found       KeyedDoor
-		reservation *booking.ReservationID
-		start, end  *time.Time
-		room        *int
+		found      = KeyedDoor{DoorRequest: DoorRequest{ID: id, Branch: branch, RequestedBy: "customer", Kind: kind, State: state, Detail: detail}}
+		start, end *time.Time
+		device     *string
+		room       *int
 	)
 	err := q.QueryRow(ctx, `
 		with `+relaxed+`, found as (
-			select b.id as branch_id, r.id, r.start_at, r.end_at, m.no,
-			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device,
-			       case $3::text when 'front' then b.front_doors else array_remove(array['room_' || m.no], null) end as devices
+			select b.id as branch_id, b.front_doors, r.id, r.start_at, r.end_at, m.no,
+			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device
 			from branch b
 			left join (reservation r join room m on m.id = r.room_id)
 			       on r.branch_id = b.id and r.doorlock_key = $2 and r.state = 'DONE'
@@ -90,24 +89,24 @@ func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind
 		), made as (
 			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
 			                          created_at, state, finished_at, detail)
-			select $4, branch_id, id, $5, 'customer', $3, device, devices, clock_timestamp(),
-			       case when $6 then 'FAILED' else 'PENDING' end,
-			       case when $6 then clock_timestamp() end,
-			       case when $6 then 'branch offline' end
+			select $4, branch_id, id, $5, 'customer', $3, device,
+			       case $3::text when 'front' then front_doors else array[device] end, clock_timestamp(),
+			       $6, case when $6 = 'FAILED' then clock_timestamp() end, nullif($7, '')
 			from found, relaxed
-			where start_at <= $7 and $7 < end_at
-			returning 1
+			where start_at <= $8 and $8 < end_at
+			returning devices
 		)
-		select id, start_at, end_at, no, devices, exists (select from made) from found`,
-		branch, key, kind, id, keyHash, offline, now.Add(booking.UnlockLead),
-	).Scan(&reservation, &start, &end, &room, &found.Devices, &found.Made)
+		select branch_id, id, start_at, end_at, no, device, (select devices from made) from found`,
+		branch, key, kind, id, keyHash, state, detail, now.Add(booking.UnlockLead),
+	).Scan(&found.BranchID, &found.Reservation, &start, &end, &room, &device, &found.Devices)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, ErrNoBranch
 	}
-	if err != nil || reservation == nil {
+	if err != nil || found.Reservation == nil {
 		return found, err
 	}
-	found.Reservation = booking.Reservation{ID: *reservation, State: booking.Done, RoomNo: value(room),
+	found.Device, found.Made = value(device), found.Devices != nil
+	found.Holder = booking.Reservation{ID: *found.Reservation, State: booking.Done, RoomNo: value(room),
 		Interval: booking.Interval{Start: value(start), End: value(end)}}
 	return found, nil
 }
@@ -174,7 +173,7 @@ func ReportDoor(ctx context.Context, q Querier, id uuid.UUID, branch, device str
 			from door_request d join branch b on b.id = d.branch_id
 			where d.id = $1 and b.code = $2 and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
 			for update of d
-		), new as (
+		), new as materialized (
 			select old.id, old.outcomes, case
 				when old.state <> 'GRANTED' or not old.outcomes ?& old.devices then null
 				when (select bool_and(o.value ->> 'outcome' = 'opened') from jsonb_each(old.outcomes) o) then 'SUCCESS'
