@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Branch    string // branch code
 	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt
-	ClientID  string // empty: protocol.AgentID(Branch)
+	ClientID  string // empty: Username
 	Username  string // empty: protocol.AgentID(Branch)
 	Password  string
 
@@ -51,11 +51,11 @@ func (c Config) validate() (*url.URL, error) {
 }
 
 func (c Config) withDefaults() Config {
-	if c.ClientID == "" {
-		c.ClientID = protocol.AgentID(c.Branch)
-	}
 	if c.Username == "" {
 		c.Username = protocol.AgentID(c.Branch)
+	}
+	if c.ClientID == "" {
+		c.ClientID = c.Username
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -133,8 +133,9 @@ func ParseTopic(topic string) (branch string, kind Kind, ok bool) {
 	return branch, r.kind, true
 }
 
-// AgentID is the MQTT client id and user name of the agent of a branch. The broker accepts no other pair, so that one
-// branch can neither read another's topics nor push its agent off the line.
+// AgentID is the MQTT client id and user name of the agent of a branch; a credential made later may append to it
+// ("-" and a random word). Client id and user name are the same, and the credential names the branch, so that one branch
+// can neither read another's topics nor push its agent off the line.
 func AgentID(branch string) string { return "agent-" + branch }
 
 // AgentMayPublish is the broker's rule for a publish, and for the will, of the agent of a branch.

@@ -1,0 +1,106 @@
+// Command yeolda-agent runs on the Raspberry Pi of a branch. It opens doors, sends infrared and reads sensors for the
+// cloud, and does nothing by itself.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/agent/internal/config"
+	"github.com/yeolda/yeolda/agent/internal/rpi"
+	"github.com/yeolda/yeolda/agent/internal/systemd"
+)
+
+type cli struct {
+	Run     runCommand     `cmd:"" default:"withargs" help:"Run the agent (default)."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	parsed := kong.Parse(&c, kong.Name("yeolda-agent"), kong.UsageOnError(),
+		kong.Description("The agent of a branch."), kong.BindTo(ctx, (*context.Context)(nil)))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	slog.SetDefault(log) // also for what periph's drivers write to package log
+	parsed.FatalIfErrorf(parsed.Run(log))
+}
+
+type runCommand struct {
+	Settings    string `env:"YEOLDA_AGENT_SETTINGS" default:"/etc/yeolda-agent/settings.toml" placeholder:"FILE" help:"What hangs on this machine (${default})."`
+	Credentials string `env:"YEOLDA_AGENT_CREDENTIALS" placeholder:"FILE" help:"Written by 'yeolda agent enroll --file'; without it the same variables of the environment."`
+	Broker      string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
+}
+
+// Run runs the agent until it is told to stop.
+func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
+	settings, err := config.ReadSettings(c.Settings)
+	if err != nil {
+		return err
+	}
+	credentials, err := config.ReadCredentials(c.Credentials)
+	if err != nil {
+		return err
+	}
+	trust, err := settings.TLS()
+	if err != nil {
+		return err
+	}
+	sensors, err := rpi.Sensors(settings.Sensors)
+	if err != nil {
+		return err
+	}
+	if c.Broker != "" {
+		settings.Broker = c.Broker
+	}
+	notify := func(state string) {
+		if err := systemd.Notify(state); err != nil {
+			log.Warn("service manager", "error", err)
+		}
+	}
+	ready := sync.OnceFunc(func() { notify(systemd.Ready) })
+	defer notify(systemd.Stopping)
+	return agent.Run(ctx, agent.Config{
+		Branch: credentials.Branch, BrokerURL: settings.Broker, Username: credentials.Username, Password: credentials.Password,
+		GrantKeys: credentials.GrantKeys, TLS: trust, Version: version(), Logger: log,
+		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
+		Alive: func() { ready(); notify(systemd.Watchdog) },
+	}, agent.Board{Sensors: sensors})
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run() error {
+	_, err := fmt.Println("yeolda-agent", version())
+	return err
+}
+
+// version is that of the module, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return "devel"
+}

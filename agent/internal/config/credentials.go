@@ -1,0 +1,90 @@
+package config
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Credentials say who the agent is and whom it believes.
+type Credentials struct {
+	Branch    string
+	Username  string
+	Password  string
+	GrantKeys []ed25519.PublicKey
+}
+
+// The names that `yeolda agent enroll` writes.
+const (
+	envBranch    = "YEOLDA_BRANCH"
+	envUsername  = "YEOLDA_AGENT_USERNAME"
+	envPassword  = "YEOLDA_AGENT_PASSWORD"
+	envGrantKeys = "YEOLDA_GRANT_PUBLIC_KEYS"
+)
+
+// ReadCredentials reads the file that `yeolda agent enroll --file` writes, which must be its owner's alone. An empty
+// name takes the same variables from the environment, where systemd's EnvironmentFile puts them.
+func ReadCredentials(name string) (Credentials, error) {
+	if name == "" {
+		return credentials(os.Getenv)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("credentials: %w", err)
+	}
+	if others := info.Mode().Perm() & 0o077; others != 0 {
+		return Credentials{}, fmt.Errorf("credentials: %s is open to others (mode %o); chmod 600 it", name, info.Mode().Perm())
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("credentials: %w", err)
+	}
+	c, err := ParseCredentials(data)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("credentials %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// ParseCredentials reads lines NAME=value; empty lines and lines that start with # are skipped. Its errors never hold a
+// value.
+func ParseCredentials(data []byte) (Credentials, error) {
+	values := make(map[string]string)
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return Credentials{}, fmt.Errorf("line %d is not NAME=value", n)
+		}
+		if _, twice := values[name]; twice {
+			return Credentials{}, fmt.Errorf("line %d gives %s again", n, name)
+		}
+		values[name] = value
+	}
+	return credentials(func(name string) string { return values[name] })
+}
+
+func credentials(get func(string) string) (Credentials, error) {
+	c := Credentials{Branch: get(envBranch), Username: get(envUsername), Password: get(envPassword)}
+	for _, name := range []string{envBranch, envUsername, envPassword, envGrantKeys} {
+		if get(name) == "" {
+			return Credentials{}, fmt.Errorf("%s is missing", name)
+		}
+	}
+	for text := range strings.SplitSeq(get(envGrantKeys), ",") {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil || len(key) != ed25519.PublicKeySize {
+			return Credentials{}, errors.New(envGrantKeys + " is not a list of Ed25519 public keys in base64")
+		}
+		c.GrantKeys = append(c.GrantKeys, key)
+	}
+	return c, nil
+}

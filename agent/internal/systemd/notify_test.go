@@ -1,0 +1,33 @@
+package systemd
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+func TestNotify(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	if err := Notify(Ready); err != nil {
+		t.Errorf("without a manager: %v", err)
+	}
+	name := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", name)
+	if err := Notify(Watchdog); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	n, err := manager.Read(b)
+	if err != nil || string(b[:n]) != "WATCHDOG=1" {
+		t.Errorf("read %q, %v", b[:n], err)
+	}
+	t.Setenv("NOTIFY_SOCKET", name+"-gone")
+	if err := Notify(Ready); err == nil {
+		t.Error("no error though nobody listens")
+	}
+}
