@@ -22,7 +22,7 @@ import (
 type Faults struct {
 	IgnoreAsks   bool             // it never claims
 	ClaimDelay   time.Duration    // between ask and claim
-	ClaimTwice   bool             // every ask is claimed again under a second nonce
+	ClaimTwice   bool             // what was granted is claimed again under a second nonce
 	RepeatClaims int              // every claim is sent this many times more
 	LoseGrants   int              // so many grants never arrive
 	LoseResults  int              // so many results never arrive

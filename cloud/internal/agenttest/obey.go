@@ -89,9 +89,6 @@ func (a *Agent) ask(ctx context.Context, m protocol.Ask) {
 	for range 1 + faults.RepeatClaims {
 		_ = a.Publish(protocol.Claim{RequestID: m.RequestID, Nonce: c.nonce})
 	}
-	if faults.ClaimTwice {
-		_ = a.Publish(protocol.Claim{RequestID: m.RequestID, Nonce: protocol.NewNonce()})
-	}
 }
 
 func (a *Agent) grant(m protocol.Grant) {
@@ -113,6 +110,9 @@ func (a *Agent) grant(m protocol.Grant) {
 	c.used = true
 	a.claims[m.RequestID] = c
 	a.mu.Unlock()
+	if faults.ClaimTwice {
+		_ = a.Publish(protocol.Claim{RequestID: m.RequestID, Nonce: protocol.NewNonce()})
+	}
 
 	outcome := faults.Outcome
 	if time.Since(c.at) > protocol.GrantAge {
