@@ -24,8 +24,8 @@ stop() {
 	rm -rf "$ready"
 }
 trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+trap 'exit 0' INT
+trap 'exit 0' TERM HUP
 
 # start NAME COMMAND...: runs a program in the background and waits until it says that it is ready.
 start() {

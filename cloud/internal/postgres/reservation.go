@@ -124,15 +124,8 @@ type NewHold struct {
 	By        string // administrator's login id
 }
 
-// InsertHold takes a slot in one statement: holds that have run out make room first, then the exclusion constraint
-// decides. It returns 0 when the room is taken or disabled.
-//
-// ON CONFLICT DO NOTHING and not a plain INSERT: two inserters that wait for each other's uncommitted entries
-// deadlock, one second at a time; speculative insertion breaks the tie at once. FOR SHARE makes a room that is
-// being disabled, or a move into it, wait for us or us for it.
-func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
-	var id booking.ReservationID
-	err := q.QueryRow(ctx, `
+// HoldStatement is the statement of InsertHold; the benchmark has pgbench run the same.
+const HoldStatement = `
 		with target as (
 			select id, branch_id from room where id = $1 and enabled for share
 		), stale as (
@@ -142,7 +135,17 @@ func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booki
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by)
 		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($2, $4), $7, $8, $9 from target, cleared
 		on conflict do nothing
-		returning id`,
+		returning id`
+
+// InsertHold takes a slot in one statement: holds that have run out make room first, then the exclusion constraint
+// decides. It returns 0 when the room is taken or disabled.
+//
+// ON CONFLICT DO NOTHING and not a plain INSERT: two inserters that wait for each other's uncommitted entries
+// deadlock, one second at a time; speculative insertion breaks the tie at once. FOR SHARE makes a room that is
+// being disabled, or a move into it, wait for us or us for it.
+func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
+	var id booking.ReservationID
+	err := q.QueryRow(ctx, HoldStatement,
 		h.Room, h.Start, h.End, h.Occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
