@@ -73,7 +73,7 @@ func (s Settings) Effective() Settings {
 	m.SolapiAPIKey = markDemo(m.SolapiAPIKey, demoSolapiAPIKey)
 	m.SolapiAPISecret = markDemo(m.SolapiAPISecret, demoSolapiAPISecret)
 	if m.SMTPURL == "" {
-		m.SMTPURL = "smtp://" + Reachable(s.Sandbox.SMTPAddr) + "?tls=none"
+		m.SMTPURL = s.SandboxMail()
 	}
 	m.HQEmail = orText(m.HQEmail, demoHQEmail)
 
@@ -128,4 +128,9 @@ func Reachable(addr string) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// SandboxMail is the mail server of the sandbox.
+func (s Settings) SandboxMail() string {
+	return "smtp://" + Reachable(s.Sandbox.SMTPAddr) + "?tls=none"
 }

@@ -33,7 +33,7 @@ type API struct {
 	CookieSecure   bool           // of the hold cookies
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; may be empty
 	CustomerTTL    time.Duration  // life of a customer's session
-	Discord        http.Handler   // the chat bot; nil: off
+	Discord        http.Handler   // the chat bot
 	Partner        http.Handler   // the partner channel's gateway; nil: off
 	Site           Site           // what the pages need to know
 }

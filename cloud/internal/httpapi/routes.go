@@ -65,9 +65,7 @@ func (a *API) Routes() http.Handler {
 
 	// Others
 	mux.Post("/franchise/inquiries", a.handle(a.inquireFranchise))
-	if a.Discord != nil {
-		mux.Post("/discord/interactions", a.Discord.ServeHTTP)
-	}
+	mux.Handle("/discord/interactions", a.Discord)
 
 	// Additions, documented in openapi.yaml
 	mux.Get("/v2/me", a.user(a.whoAmI))

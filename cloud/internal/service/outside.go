@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/desk"
+	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -39,7 +42,7 @@ func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	if m.SMTPURL == config.Off {
 		return notify.Router{Phone: solapi, Mail: noMail{}}, nil
 	}
-	mail, err := notify.NewMail(notify.MailConfig{URL: m.SMTPURL, From: m.MailFrom, Sandbox: m.SolapiAPIKey.Demo()})
+	mail, err := notify.NewMail(notify.MailConfig{URL: m.SMTPURL, From: m.MailFrom, Sandbox: m.SMTPURL == set.SandboxMail()})
 	if err != nil {
 		return nil, err
 	}
@@ -52,4 +55,26 @@ type noMail struct{}
 // Send refuses for good.
 func (noMail) Send(context.Context, notify.Message) (notify.Receipt, error) {
 	return notify.Receipt{}, &notify.Error{Channel: notify.Email, Class: notify.Permanent, Err: errors.New("mail is switched off")}
+}
+
+// newDiscord makes the chat bot for staff. Without its public key no signature can be right.
+func (s *Service) newDiscord() (http.Handler, error) {
+	set := s.settings.Discord
+	if set.PublicKey == "" {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), nil
+	}
+	key, err := s.settings.DiscordPublicKey()
+	if err != nil {
+		return nil, err
+	}
+	users, err := discord.ParseUsers(set.Users)
+	if err != nil {
+		return nil, err
+	}
+	bot := &discord.Handler{
+		PublicKey: key, Users: users, Client: &discord.Client{}, Log: s.log, Now: s.now,
+		Desk: &desk.Desk{DB: s.db, Access: s.access, Climate: s.devices},
+	}
+	s.chat = bot
+	return bot, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
@@ -50,6 +51,7 @@ type Service struct {
 	devices  *climate.Service
 	jobs     *jobs.Service
 	broker   *broker.Broker
+	chat     *discord.Handler // nil: off
 	api      net.Listener
 	metrics  net.Listener
 	handler  http.Handler
@@ -159,8 +161,13 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.access.Link, s.devices.Link = s.broker, s.broker
+	chat, err := s.newDiscord()
+	if err != nil {
+		return err
+	}
 	api := &httpapi.API{
-		DB: s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
+		Discord: chat,
+		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
 		Sessions:  httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
 		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
@@ -237,6 +244,9 @@ func (s *Service) Run(ctx context.Context) error {
 	s.log.Info("serving", "http", s.api.Addr().String(), "mqtt", s.settings.MQTT.Addr, "metrics", s.metrics.Addr().String())
 	err := group.Wait()
 	s.reserve.Wait()
+	if s.chat != nil {
+		s.chat.Wait()
+	}
 	stopBackground()
 	return errors.Join(err, background.Wait())
 }

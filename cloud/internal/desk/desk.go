@@ -1,0 +1,144 @@
+// Package desk does what staff ask for by chat, with the verbs that everything else uses.
+package desk
+
+import (
+	"context"
+	"errors"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/discord"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Desk implements discord.Desk. Every field is required.
+type Desk struct {
+	DB      *postgres.DB
+	Access  *access.Service
+	Climate *climate.Service
+}
+
+var _ discord.Desk = (*Desk)(nil)
+
+// Branches lists all branches.
+func (d *Desk) Branches(ctx context.Context) ([]discord.Branch, error) {
+	codes, err := d.DB.BranchCodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]discord.Branch, 0, len(codes))
+	for _, code := range codes {
+		branch, err := d.DB.Branch(ctx, code)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, discord.Branch{Code: code, Name: branch.NameKo})
+	}
+	return list, nil
+}
+
+// Reservations lists the branch's reservations of today.
+func (d *Desk) Reservations(ctx context.Context, code string) ([]discord.Reservation, error) {
+	branch, busy, err := d.today(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]discord.Reservation, 0, len(busy))
+	for _, r := range busy {
+		list = append(list, discord.Reservation{
+			Room: r.RoomNo, Start: r.Start.In(branch.Zone), End: r.End.In(branch.Zone), Name: r.Name, Status: statusText(r),
+		})
+	}
+	return list, nil
+}
+
+// Rooms tells the state of each room now: in use until when, or free until when.
+func (d *Desk) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
+	branch, busy, err := d.today(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	now := d.DB.Now()
+	rooms := make([]discord.Room, 0, len(branch.Rooms))
+	for _, room := range branch.Rooms {
+		state := discord.Room{No: room.No, Enabled: room.Enabled}
+		for _, r := range busy {
+			switch {
+			case r.RoomNo != room.No || !now.Before(r.End):
+			case r.Contains(now):
+				state.InUse, state.Until = true, r.End.In(branch.Zone)
+			case state.Until.IsZero():
+				state.Until = r.Start.In(branch.Zone)
+			}
+		}
+		rooms = append(rooms, state)
+	}
+	return rooms, nil
+}
+
+func (d *Desk) today(ctx context.Context, code string) (booking.Branch, []booking.Reservation, error) {
+	branch, err := d.DB.Branch(ctx, code)
+	if err != nil {
+		return branch, nil, err
+	}
+	now := d.DB.Now()
+	date := booking.DateOf(now, branch.Zone)
+	day := booking.Interval{Start: date.At(0, branch.Zone), End: date.AddDays(1).At(0, branch.Zone)}
+	list, err := postgres.ReservationsDuring(ctx, d.DB.Pool, branch.ID, day)
+	if err != nil {
+		return branch, nil, err
+	}
+	busy := list[:0]
+	for _, r := range list {
+		if r.Occupies(now) {
+			busy = append(busy, r)
+		}
+	}
+	return branch, busy, nil
+}
+
+func statusText(r booking.Reservation) string {
+	switch r.BookingStatus() {
+	case booking.StatusPaid:
+		return "예약 확정"
+	case booking.StatusWaitingForDeposit:
+		return "입금 대기"
+	}
+	return "예약 진행 중"
+}
+
+// Unlock opens a door and waits for the result.
+func (d *Desk) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, error) {
+	kind := access.Front
+	if r.Room != 0 {
+		kind = access.Room
+	}
+	actor := access.Actor{Name: r.By, RequestID: r.InteractionID}
+	id, err := d.Access.RequestAs(ctx, actor, r.Branch, kind, r.Room)
+	if errors.Is(err, access.ErrUnknownRoom) {
+		return false, discord.Refusal("그런 룸이 없습니다.")
+	}
+	if err != nil {
+		return false, err
+	}
+	outcome, err := d.Access.AwaitAs(ctx, actor, id)
+	return outcome.Status == access.Success, err
+}
+
+// Readings tells what the sensors measure.
+func (d *Desk) Readings(ctx context.Context, code string) ([]discord.Reading, error) {
+	readings, err := d.Climate.Sensors(ctx, code)
+	if errors.Is(err, climate.ErrDeviceUnavailable) {
+		return nil, discord.Refusal("지점 장치가 응답하지 않습니다.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]discord.Reading, 0, len(readings))
+	for _, r := range readings {
+		list = append(list, discord.Reading{Location: r.Location, Temperature: r.Celsius, Humidity: r.RelativeHumidity})
+	}
+	return list, nil
+}
+
