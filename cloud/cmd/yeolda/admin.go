@@ -23,7 +23,7 @@ type adminCmd struct {
 type adminAddCmd struct {
 	Login         string          `arg:"" help:"Login id: a-z, 0-9, dot, hyphen, underscore."`
 	Role          string          `enum:"hq,manager,viewer" default:"manager" help:"hq (every branch), manager or viewer (looks only)."`
-	Branch        []string        `placeholder:"CODE,..." help:"Branches of a manager or viewer."`
+	Branch        []string        `placeholder:"CODE" help:"Branches of a manager or viewer."`
 	PasswordStdin bool            `help:"Read the password from standard input."`
 	Database      config.Database `embed:""`
 }

@@ -87,7 +87,7 @@ func (c *branchListCmd) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		table := newTable(p.out, "CODE", "NAME", "ROOMS", "FRONT DOORS", "TIME ZONE")
+		table := newTable(p.out, "CODE", "ROOMS", "FRONT DOORS", "TIME ZONE", "NAME")
 		for _, code := range codes {
 			b, err := db.Branch(p.ctx, code)
 			if err != nil {
@@ -103,7 +103,7 @@ func (c *branchListCmd) Run(p *program) error {
 			if enabled < len(b.Rooms) {
 				rooms = fmt.Sprintf("%d (%d disabled)", len(b.Rooms), len(b.Rooms)-enabled)
 			}
-			table.row(b.Code, b.NameKo, rooms, strings.Join(b.FrontDoors, " "), b.Zone.String())
+			table.row(b.Code, rooms, strings.Join(b.FrontDoors, " "), b.Zone.String(), b.NameKo)
 		}
 		return table.flush()
 	})
@@ -136,14 +136,14 @@ func (c *branchShowCmd) Run(p *program) error {
 			return err
 		}
 		fmt.Fprintln(p.out)
-		table = newTable(p.out, "ROOM", "GRADE", "MACHINE", "10 MIN", "30 MIN", "60 MIN", "STATE")
+		table = newTable(p.out, "ROOM", "GRADE", "10 MIN", "30 MIN", "60 MIN", "STATE", "MACHINE")
 		for _, room := range b.Rooms {
 			state := "enabled"
 			if !room.Enabled {
 				state = "disabled"
 			}
-			table.row(fmt.Sprint(room.No), string(room.Grade), room.Machine,
-				won(room.Price.Min10), won(room.Price.Min30), won(room.Price.Min60), state)
+			table.row(fmt.Sprint(room.No), string(room.Grade),
+				won(room.Price.Min10), won(room.Price.Min30), won(room.Price.Min60), state, room.Machine)
 		}
 		return table.flush()
 	})
@@ -156,7 +156,7 @@ func won(price *int) string {
 	return fmt.Sprint(*price)
 }
 
-// table writes aligned columns.
+// table writes aligned columns. It counts letters, and Korean ones are two columns wide: they go last.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer, heads ...string) table {

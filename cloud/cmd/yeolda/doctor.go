@@ -17,6 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // doctorCmd is `yeolda doctor`.
@@ -73,6 +74,14 @@ func (d *doctor) finding(level, subject, text, mend string) {
 	fmt.Fprintf(d.out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", mend)
 }
 
+// inUse reports whether customers reach the service, directly or through a proxy: then nothing of a demo may be left.
+func (d *doctor) inUse() bool {
+	u, err := url.Parse(d.settings.HTTP.PublicURL)
+	return len(d.settings.PublicListeners()) > 0 || (err == nil && !loopbackHost(u))
+}
+
+func loopbackHost(u *url.URL) bool { return config.Loopback(net.JoinHostPort(u.Hostname(), "0")) }
+
 func (d *doctor) examineSettings() {
 	var problems []error
 	if joined, ok := d.settings.Check().(interface{ Unwrap() []error }); ok {
@@ -84,9 +93,12 @@ func (d *doctor) examineSettings() {
 	if len(problems) == 0 {
 		d.ok("settings", "complete and consistent")
 	}
-	if demo := d.settings.DemoSecrets(); len(demo) > 0 {
+	switch demo := d.settings.DemoSecrets(); {
+	case len(demo) > 0 && d.inUse() && len(problems) == 0: // behind a proxy; on a public address the settings say so
+		d.fail("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own")
+	case len(demo) > 0:
 		d.warn("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own before strangers can reach the service")
-	} else {
+	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
 	for _, name := range config.UnknownVariables() {
@@ -100,7 +112,7 @@ func (d *doctor) examineSite() {
 	if err != nil {
 		return // the settings say so already
 	}
-	loopback := config.Loopback(net.JoinHostPort(u.Hostname(), "0"))
+	loopback := loopbackHost(u)
 	switch {
 	case u.Scheme == "http" && !loopback && d.settings.HTTP.CookieSecure:
 		d.fail("site", d.settings.HTTP.PublicURL+" is not HTTPS: browsers will not send the session cookie", "put a proxy with TLS in front and set YEOLDA_PUBLIC_URL to its https:// address")
@@ -174,7 +186,11 @@ func (d *doctor) examineServer(server postgres.ServerDiagnosis) {
 		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
 	}
 	if !server.Fsync {
-		d.fail("database", "fsync is off: a crash may lose payments", "set fsync = on in postgresql.conf")
+		tell := d.warn
+		if d.inUse() {
+			tell = d.fail
+		}
+		tell("database", "fsync is off: a crash may lose payments", "set fsync = on in postgresql.conf")
 	}
 	if difference := time.Since(server.Clock).Abs(); difference > maxClockDifference {
 		d.fail("clock", fmt.Sprintf("this machine and the database differ by %s", difference.Round(time.Millisecond)), "run NTP on both")
@@ -192,7 +208,7 @@ func (d *doctor) examineAccounts(db *postgres.DB) error {
 		return err
 	}
 	switch {
-	case len(demo) > 0 && len(d.settings.PublicListeners()) > 0:
+	case len(demo) > 0 && d.inUse():
 		d.fail("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove; yeolda agent revoke")
 	case len(demo) > 0:
 		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before strangers can reach the service")
@@ -233,9 +249,12 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 	if len(branches) == 0 {
 		d.warn("branches", "there are none", "yeolda branch apply -f FILE")
 	}
-	keys, keysErr := d.settings.Keyring()
+	keys, err := d.settings.Keyring()
+	if err != nil {
+		keys = nil // the settings say so already
+	}
 	for _, b := range branches {
-		subject := "branch"
+		const subject = "branch"
 		well := true
 		complain := func(text, mend string) {
 			well = false
@@ -252,21 +271,28 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
 			complain(fmt.Sprintf("has %d doors without a PIN", missing), "yeolda branch apply makes them up")
 		}
-		for device, sealed := range b.PINs {
-			if keysErr != nil {
-				break // the settings say so already
-			}
-			if _, err := keys.Open(access.PINPurpose, sealed); err != nil {
-				well = false
-				d.fail(subject, b.Code+": the PINs do not open with the encryption key, "+device+" among them", "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
-				break
-			}
+		if shut := shutPINs(keys, b.PINs); shut > 0 {
+			well = false
+			d.fail(subject, fmt.Sprintf("%s has %d PINs that do not open with the encryption key", b.Code, shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
 		}
 		if well {
 			d.ok(subject, b.Code+" is online")
 		}
 	}
 	return nil
+}
+
+// shutPINs counts the PINs that no key opens. Without keys nothing is known.
+func shutPINs(keys *seal.Keyring, pins map[string][]byte) (shut int) {
+	if keys == nil {
+		return 0
+	}
+	for _, sealed := range pins {
+		if _, err := keys.Open(access.PINPurpose, sealed); err != nil {
+			shut++
+		}
+	}
+	return shut
 }
 
 // examineProviders tries to reach the outside. Any answer over HTTP will do: keys are not tried, tries cost.

@@ -16,7 +16,7 @@ const healthTimeout = 3 * time.Second
 
 // healthcheckCmd is `yeolda healthcheck`, for images without a shell.
 type healthcheckCmd struct {
-	MetricsAddr string `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" placeholder:"ADDR" help:"Address of the service's health."`
+	MetricsAddr string `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Address of the service's health."`
 }
 
 // Run asks the service.

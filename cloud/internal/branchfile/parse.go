@@ -20,7 +20,7 @@ const MaxSize = 16 << 20
 
 // Parse reads a file. Its mistakes come back as [Problems]; name is the file's name in them.
 func Parse(name string, content []byte) (File, error) {
-	r := &reader{file: name}
+	r := &reader{file: name, usernames: map[string]int{}}
 	if len(content) > MaxSize {
 		return File{}, fmt.Errorf("%s has more than %d MiB", name, MaxSize>>20)
 	}
@@ -265,6 +265,10 @@ func (r *reader) readAgent(n *yaml.Node, branch string) Agent {
 			if ok && name != "agent-"+branch && !strings.HasPrefix(name, "agent-"+branch+"-") {
 				r.problem(n, "username %q; expected agent-%s", name, branch)
 			}
+			if line, twice := r.usernames[name]; ok && twice {
+				r.problem(n, "agent %s stands in line %d already", name, line)
+			}
+			r.usernames[name] = n.Line
 			a.Username = name
 		}),
 		required("secret", func(n *yaml.Node) { a.Secret, _ = r.text(n, "secret", 200) }),

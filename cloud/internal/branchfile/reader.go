@@ -34,8 +34,9 @@ const maxProblems = 100
 
 // reader walks the nodes of a document and notes what is wrong with them.
 type reader struct {
-	file     string
-	problems Problems
+	file      string
+	usernames map[string]int // of agents, with the lines they stand in: unique over all branches
+	problems  Problems
 }
 
 func (r *reader) problem(n *yaml.Node, format string, args ...any) {

@@ -45,13 +45,11 @@ func (s Settings) validateListeners(problem report) {
 	type listener struct{ variable, addr string }
 	listeners := []listener{{"YEOLDA_HTTP_ADDR", s.HTTP.Addr}, {"YEOLDA_METRICS_ADDR", s.HTTP.MetricsAddr}}
 	if s.MQTT.BrokerURL == "" {
-		if s.MQTT.Addr != "" {
-			listeners = append(listeners, listener{"YEOLDA_MQTT_ADDR", s.MQTT.Addr})
-		}
+		listeners = append(listeners, listener{"YEOLDA_MQTT_ADDR", s.MQTT.Addr})
 		if s.MQTT.TLSAddr != "" {
 			listeners = append(listeners, listener{"YEOLDA_MQTT_TLS_ADDR", s.MQTT.TLSAddr})
 		}
-		if s.MQTT.Addr != "" && !Loopback(s.MQTT.Addr) && !s.MQTT.PlainPublic {
+		if !Loopback(s.MQTT.Addr) && !s.MQTT.PlainPublic {
 			problem("YEOLDA_MQTT_ADDR", "%s is reachable from elsewhere without TLS; use YEOLDA_MQTT_TLS_ADDR, or allow it with YEOLDA_MQTT_PLAIN_PUBLIC=true", s.MQTT.Addr)
 		}
 	}

@@ -118,7 +118,7 @@ func list(text string) []string {
 	return values
 }
 
-// reachable returns the address under which a listener on addr is reached from this machine.
+// Reachable returns the address under which a listener on addr is reached from this machine.
 func Reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

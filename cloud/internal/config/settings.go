@@ -24,11 +24,11 @@ type Settings struct {
 
 // HTTP is where the service is reached and how it treats its clients.
 type HTTP struct {
-	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" placeholder:"ADDR" help:"API and pages listen here."`
-	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" placeholder:"ADDR" help:"Metrics, health and profiles listen here; never a public address."`
+	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"API and pages listen here."`
+	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Metrics, health and profiles listen here; never a public address."`
 	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Where customers reach the service, for links in messages (default: http:// and the HTTP address)."`
 	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
-	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR,..." help:"Reverse proxies whose X-Forwarded-For is believed."`
+	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is believed."`
 	RateLimits     string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
 	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Answer a request for a login code the same whether or not there is a reservation."`
 }
@@ -38,7 +38,7 @@ func (h HTTP) Limited() bool { return h.RateLimits != "off" }
 
 // MQTT is how agents are reached: through the embedded broker, or an external one.
 type MQTT struct {
-	Addr        string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" placeholder:"ADDR" help:"The embedded broker listens here without TLS; empty: not at all."`
+	Addr        string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
 	TLSAddr     string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
 	TLSCert     string `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
 	TLSKey      string `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
@@ -49,7 +49,7 @@ type MQTT struct {
 // Database is where the data is. Administrative commands take it too.
 type Database struct {
 	URL     string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
-	DataDir string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" placeholder:"DIR" help:"Files of the service."`
+	DataDir string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" help:"Files of the service."`
 }
 
 // Secrets are the service's own keys.
@@ -80,7 +80,7 @@ type Toss struct {
 // without an SMTP URL the mail server is.
 type Messages struct {
 	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); empty: the sandbox's; off: no mail."`
-	MailFrom        string            `env:"YEOLDA_MAIL_FROM" default:"no-reply@yeolda.example" placeholder:"ADDRESS" help:"Sender of mails."`
+	MailFrom        string            `env:"YEOLDA_MAIL_FROM" default:"no-reply@yeolda.example" help:"Sender of mails."`
 	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries and alarms."`
 	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com, without an API key the sandbox)."`
 	SolapiAPIKey    Secret            `name:"solapi-api-key" env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"API key of the message provider."`
@@ -92,8 +92,8 @@ type Messages struct {
 
 // Sandbox is where yeolda-sandbox listens.
 type Sandbox struct {
-	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" placeholder:"ADDR" help:"Where yeolda-sandbox speaks HTTP."`
-	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" placeholder:"ADDR" help:"Where yeolda-sandbox takes mail."`
+	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"Where yeolda-sandbox speaks HTTP."`
+	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"Where yeolda-sandbox takes mail."`
 }
 
 // Partner is the gateway of the partner booking channel. Without a URL it is the sandbox.

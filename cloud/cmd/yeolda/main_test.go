@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shell runs commands against a database of the test's own. Commands read the environment, so tests are not parallel.
+type shell struct{ *testing.T }
+
+func newShell(t *testing.T) shell {
+	t.Helper()
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "YEOLDA_") && !strings.HasPrefix(name, "YEOLDA_TEST_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("SUDO_USER", "tester")
+	t.Setenv("COLUMNS", "100")
+	return shell{t}
+}
+
+func (s shell) withDatabase() shell {
+	s.Helper()
+	s.Setenv("YEOLDA_DATABASE_URL", pgtest.URL(s.T))
+	return s
+}
+
+// run returns what a command said and its exit code.
+func (s shell) run(input string, args ...string) (out, errOut string, code int) {
+	s.Helper()
+	var stdout, stderr bytes.Buffer
+	code = run(context.WithoutCancel(s.Context()), args, strings.NewReader(input), &stdout, &stderr)
+	return stdout.String(), stderr.String(), code
+}
+
+// ok runs a command that must succeed.
+func (s shell) ok(args ...string) string {
+	s.Helper()
+	out, errOut, code := s.run("", args...)
+	if code != 0 {
+		s.Fatalf("yeolda %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errOut)
+	}
+	return out
+}
+
+// transcript is what a person would see, with what differs from run to run blotted out.
+func (s shell) transcript(name string, steps ...[]string) {
+	s.Helper()
+	var text strings.Builder
+	for _, args := range steps {
+		input := ""
+		if len(args) > 0 && strings.HasPrefix(args[0], "<") {
+			input, args = args[0][1:], args[1:]
+		}
+		out, errOut, code := s.run(input, args...)
+		text.WriteString("$ yeolda " + strings.Join(args, " ") + "\n" + out + errOut)
+		if code != 0 {
+			text.WriteString("[exit code " + string(rune('0'+code)) + "]\n")
+		}
+		text.WriteString("\n")
+	}
+	golden(s.T, name, blot(text.String()))
+}
+
+var blots = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`agent-([a-z]+)-[a-z2-7]{8}\b`), "agent-$1-xxxxxxxx"},
+	{regexp.MustCompile(`PASSWORD=[A-Za-z0-9_-]{43}`), "PASSWORD=<43 letters>"},
+	{regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}`), "<date and time>"},
+	{regexp.MustCompile(`postgres://\S+`), "<database>"},
+	{regexp.MustCompile(`PostgreSQL \d+\.\d+.*`), "PostgreSQL <version>"},
+	{regexp.MustCompile(`today( +)(available|holiday|closed).*`), "today$1<status>"},
+	{regexp.MustCompile(`(warn|FAIL)  database     fsync is off.*\n.*\n`), ""}, // of the server tests run on
+	{regexp.MustCompile(`mended: \d+ findings`), "mended: <number> findings"},
+	{regexp.MustCompile(`migration \d+`), "migration <number>"},
+	{regexp.MustCompile(os.TempDir() + `\S*/`), "<dir>/"},
+}
+
+func blot(text string) string {
+	for _, b := range blots {
+		text = b.pattern.ReplaceAllString(text, b.by)
+	}
+	// Columns are as wide as what was blotted out.
+	return regexp.MustCompile(`(<[^>\n]+>|x{8}) {2,}`).ReplaceAllString(text, "$1  ")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+const demoFile = "../../../deploy/demo/branches.yaml"
+
+func TestHelp(t *testing.T) {
+	s := newShell(t)
+	s.transcript("help", []string{"--help"}, []string{"serve", "--help"}, []string{"branch", "apply", "--help"}, []string{"admin", "add", "--help"},
+		[]string{}, []string{"serf"}, []string{"branch", "apply"}, []string{"branch", "apply", "-f", "no.yaml", "--froce"})
+}
+
+func TestConfigCommand(t *testing.T) {
+	s := newShell(t)
+	t.Setenv("YEOLDA_HTTP_ADDR", "0.0.0.0:8080")
+	t.Setenv("YEOLDA_TOSS_API_SECRET_KEY", "live_sk_not_to_be_seen")
+	s.transcript("config", []string{"config"}, []string{"config", "--http-addr=127.0.0.1:8081", "--log-level=loud"}, []string{"serve"}, []string{"version"})
+}
+
+func TestBranchCommands(t *testing.T) {
+	s := newShell(t).withDatabase()
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("branches:\n  - code: a\n    adress: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.transcript("branch",
+		[]string{"branch", "list"},
+		[]string{"branch", "apply", "-f", demoFile, "--dry-run"},
+		[]string{"branch", "list"},
+		[]string{"branch", "apply", "-f", demoFile},
+		[]string{"branch", "apply", "-f", demoFile},
+		[]string{"branch", "list"},
+		[]string{"branch", "show", "hongdae"},
+		[]string{"branch", "show", "busan"},
+		[]string{"branch", "apply", "-f", bad},
+		[]string{"branch", "apply", "-f", "nowhere.yaml"},
+		[]string{"<branches: [{code: b, name: {ko: 나, en: B}, rooms: [{no: 1, enabled: false}]}]\n", "branch", "apply", "-f", "-"},
+		[]string{"branch", "show", "b"},
+	)
+}
+
+func TestAdminCommands(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	const password = "<correct horse battery\n"
+	s.transcript("admin",
+		[]string{password, "admin", "add", "minsu", "--branch=gangnam,jamsil", "--password-stdin"},
+		[]string{password, "admin", "add", "minsu", "--branch=gangnam", "--password-stdin"},
+		[]string{password, "admin", "add", "boss", "--role=hq", "--password-stdin"},
+		[]string{password, "admin", "add", "jiwoo", "--role=viewer", "--password-stdin"},
+		[]string{password, "admin", "add", "jiwoo", "--branch=busan", "--password-stdin"},
+		[]string{password, "admin", "add", "Ji Woo", "--branch=gangnam", "--password-stdin"},
+		[]string{"<short\n", "admin", "add", "jiwoo", "--branch=gangnam", "--password-stdin"},
+		[]string{"admin", "add", "jiwoo", "--branch=gangnam"},
+		[]string{"admin", "list"},
+		[]string{password, "admin", "passwd", "hq", "--password-stdin"},
+		[]string{"admin", "disable", "minsu"},
+		[]string{"admin", "list"},
+		[]string{"admin", "enable", "minsu"},
+		[]string{"admin", "remove", "minsu"},
+		[]string{"admin", "remove", "minsu"},
+		[]string{"admin", "list"},
+	)
+}
+
+func TestAgentCommands(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	file := filepath.Join(t.TempDir(), "agent.env")
+	s.transcript("agent",
+		[]string{"agent", "enroll", "gangnam"},
+		[]string{"agent", "enroll", "jamsil", "--file", file},
+		[]string{"agent", "enroll", "jamsil", "--file", file},
+		[]string{"agent", "enroll", "busan"},
+		[]string{"agent", "revoke", "agent-hongdae"},
+		[]string{"agent", "revoke", "agent-busan"},
+		[]string{"agent", "list"},
+	)
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("credential file %v, %v", info, err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^YEOLDA_AGENT_USERNAME=agent-jamsil-[a-z2-7]{8}\nYEOLDA_AGENT_PASSWORD=[A-Za-z0-9_-]{43}$`).Match(content) {
+		t.Errorf("credential file:\n%s", content)
+	}
+}
+
+func TestDoctorCommand(t *testing.T) {
+	s := newShell(t)
+	t.Setenv("YEOLDA_DATA_DIR", t.TempDir())
+	t.Setenv("YEOLDA_HTPP_ADDR", "127.0.0.1:1")
+	s.transcript("doctor-new", []string{"doctor", "--offline"})
+
+	t.Setenv("YEOLDA_HTPP_ADDR", "")
+	s = s.withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	s.transcript("doctor", []string{"doctor", "--offline"}, []string{"doctor", "--offline", "--http-addr=0.0.0.0:8080", "--public-url=http://yeolda.example"},
+		[]string{"doctor", "--offline", "--encryption-key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
+
+	t.Setenv("YEOLDA_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")
+	out, _, code := s.run("", "doctor", "--offline")
+	if code != 1 || !strings.Contains(out, "FAIL  database") {
+		t.Errorf("an unreachable database: %d\n%s", code, out)
+	}
+}
+
+func TestHealthcheckCommand(t *testing.T) {
+	s := newShell(t)
+	if _, errOut, code := s.run("", "healthcheck", "--metrics-addr=127.0.0.1:1"); code != 1 || errOut == "" {
+		t.Errorf("nobody listens: %d %s", code, errOut)
+	}
+}
