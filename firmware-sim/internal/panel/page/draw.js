@@ -38,7 +38,7 @@ export function door(label) {
     svg("circle", { cx: 58, cy: 12, r: 4, class: "lamp" }));
 }
 
-/** The envelope of an infrared signal, marks up, to scale in time. */
+/** The envelope of an infrared signal, marks up, to scale in time, and its axis. */
 export function waveform(durations) {
   const width = 1000, high = 8, low = 52;
   const total = durations.reduce((a, b) => a + b, 0) || 1;
@@ -52,14 +52,17 @@ export function waveform(durations) {
   d += `V${low}H${width}`;
   const ms = total / 1000;
   const step = [1, 2, 5, 10, 20, 50, 100, 200].find(s => ms / s <= 9) ?? 500;
-  const grid = [];
+  const grid = [], axis = h("div.axis", { "aria-hidden": "true" });
   for (let t = 0; t <= ms; t += step) {
-    const gx = t / ms * width;
-    grid.push(svg("line", { x1: gx, x2: gx, y1: 0, y2: 60, class: "grid" }));
-    grid.push(svg("text", { x: gx + 4, y: 72, class: "tick" }, `${t} ms`));
+    const share = t / ms;
+    grid.push(svg("line", { x1: share * width, x2: share * width, y1: 0, y2: 60, class: "grid" }));
+    if (share > 0.96) continue; // its label would stick out
+    const label = h("span", {}, `${t} ms`);
+    label.style.left = `${share * 100}%`;
+    axis.append(label);
   }
-  return svg("svg", { viewBox: `0 0 ${width} 76`, class: "waveform", preserveAspectRatio: "none", role: "img", "aria-label": `${ms.toFixed(1)} ms` },
-    ...grid, svg("path", { d, class: "trace" }));
+  return [svg("svg", { viewBox: `0 0 ${width} 60`, class: "waveform", preserveAspectRatio: "none", role: "img", "aria-label": `${ms.toFixed(1)} ms` },
+    ...grid, svg("path", { d, class: "trace" })), axis];
 }
 
 /** A logic analyser: one row a relay, the last `span` ms, now at the right. */

@@ -72,6 +72,7 @@ function start(list) {
     const old = branches.get(state.branch);
     const history = new Map(state.sensors.map(s => [s.location, old?.history.get(s.location) ?? [s.thermometer]]));
     branches.set(state.branch, { state, actuations: actuations.map(span), log: old?.log ?? [], history });
+    if (!old) for (const a of actuations) if (!a.energized) noteReleased(state.branch, a, a.at);
   }
   if (!branches.has(current)) current = branches.keys().next().value;
   build();
@@ -94,11 +95,12 @@ function take(m) {
   const b = branches.get(m.branch);
   if (!b) return;
   const shown = m.branch === current;
+  const tell = (kind, text) => note(m.branch, kind, text, m.at);
   switch (m.type) {
     case "door": {
       const before = put(b.state.doors, "device", m.door);
-      if (before && before.open !== m.door.open) note(m.branch, "door", `${deviceName(m.door.device)} · ${word(m.door.open ? "leafOpened" : "leafClosed")}`);
-      if (before && !before.exit && m.door.exit) note(m.branch, "door", `${deviceName(m.door.device)} · ${word("exitPressed")}`);
+      if (before && before.open !== m.door.open) tell("door", `${deviceName(m.door.device)} · ${word(m.door.open ? "leafOpened" : "leafClosed")}`);
+      if (before && !before.exit && m.door.exit) tell("door", `${deviceName(m.door.device)} · ${word("exitPressed")}`);
       if (shown) showDoor(m.door);
       break;
     }
@@ -107,14 +109,14 @@ function take(m) {
       const before = put(b.actuations, "key", a);
       if (b.actuations.length > 200) b.actuations.shift();
       const id = a.requestId ? a.requestId.slice(0, 8) : word("noRequest");
-      if (!before) note(m.branch, a.requestId ? "relay" : "bad", `${deviceName(a.device)} · ${word("energized")} · ${id}`);
-      else if (a.end && !before.end) note(m.branch, "relay", `${deviceName(a.device)} · ${word("energizedFor")} · ${m.actuation.energizedMs} ms · ${id}`);
+      if (!before) tell(a.requestId ? "relay" : "bad", `${deviceName(a.device)} · ${word("energized")} · ${id}`);
+      else if (a.end && !before.end) noteReleased(m.branch, m.actuation, m.at);
       break;
     }
     case "airConditioner": {
       put(b.state.airConditioners, "name", m.airConditioner);
       const s = m.airConditioner.signal;
-      if (s) note(m.branch, s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${s.protocol ? `${word(s.protocol)} ${s.code}` : word("noise")}`);
+      if (s) tell(s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${s.protocol ? `${word(s.protocol)} ${s.code}` : word("noise")}`);
       if (shown) showUnit(m.airConditioner);
       break;
     }
@@ -128,10 +130,10 @@ function take(m) {
     }
     case "presence": {
       const was = b.state;
-      if (was.online !== m.presence.online) note(m.branch, m.presence.online ? "good" : "bad", word(m.presence.online ? "online" : "offline"));
+      if (was.online !== m.presence.online) tell(m.presence.online ? "good" : "bad", word(m.presence.online ? "online" : "offline"));
       if (JSON.stringify(was.faults) !== JSON.stringify(m.presence.faults)) {
         const list = m.presence.faults.map(f => word(f.kind) + (f.device ? ` ${deviceName(f.device)}` : ""));
-        note(m.branch, "fault", list.length ? `${word("faultsNow")}: ${list.join(", ")}` : word("noFaults"));
+        tell("fault", list.length ? `${word("faultsNow")}: ${list.join(", ")}` : word("noFaults"));
       }
       Object.assign(was, m.presence);
       showTabs();
@@ -141,7 +143,7 @@ function take(m) {
     case "message": {
       const x = m.message;
       const rest = [x.devices?.map(deviceName).join(", "), x.outcome, x.requestId?.slice(0, 8)].filter(Boolean).join(" · ");
-      note(m.branch, x.fromAgent ? "up" : "down", `${x.kind}${rest ? ` · ${rest}` : ""}`, m.at);
+      tell(x.fromAgent ? "up" : "down", `${x.kind}${rest ? ` · ${rest}` : ""}`);
     }
   }
 }
@@ -233,7 +235,7 @@ function showUnit(u) {
   v.code.textContent = s
     ? `${s.protocol ? word(s.protocol) : word("noise")} ${s.code} · ${(s.carrierHz / 1000).toFixed(1)} kHz · ${s.durations.length} · ${word("frames")} ${u.frames}`
     : word("never");
-  v.wave.replaceChildren(...(s ? [waveform(s.durations)] : []));
+  v.wave.replaceChildren(...(s ? waveform(s.durations) : []));
 }
 
 function buildSensors(b) {
@@ -316,6 +318,9 @@ function note(name, kind, text, at) {
     if ($("log").children.length > 500) $("log").lastChild.remove();
   }
 }
+
+const noteReleased = (name, a, at) =>
+  note(name, "relay", `${deviceName(a.device)} · ${word("energizedFor")} · ${a.energizedMs} ms · ${a.requestId.slice(0, 8) || word("noRequest")}`, at);
 
 const arrows = { up: "↑", down: "↓", relay: "⚡", ir: "◉", door: "▯", good: "●", bad: "!", fault: "⚠" };
 const fits = line => line.text.toLowerCase().includes($("filter").value.toLowerCase());

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
+	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func parse(t *testing.T, args ...string) (*cli, string) {
+	t.Helper()
+	var c cli
+	parser, err := kong.New(&c, kong.Vars{"grantKey": demoGrantKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &c, parsed.Command()
+}
+
+// TestSettings are those of contracts.md 2.
+func TestSettings(t *testing.T) {
+	c, command := parse(t)
+	if command != "run" || c.Run.Addr != "127.0.0.1:8070" || c.Run.MQTTAddr != "127.0.0.1:1883" {
+		t.Errorf("%s with %+v", command, c.Run)
+	}
+	if _, err := c.Run.grantKey(); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("YEOLDA_SIM_ADDR", "127.0.0.1:9999")
+	t.Setenv("YEOLDA_MQTT_ADDR", "0.0.0.0:2883")
+	c, _ = parse(t)
+	if broker, err := c.Run.broker(); err != nil || broker.String() != "mqtt://127.0.0.1:2883" || c.Run.Addr != "127.0.0.1:9999" {
+		t.Errorf("panel %s, broker %v (%v)", c.Run.Addr, broker, err)
+	}
+	t.Setenv("YEOLDA_BROKER_URL", "mqtts://broker.example:8883")
+	c, command = parse(t, "fleet", "--agents", "3")
+	if broker, err := c.Fleet.broker(); err != nil || broker.Host != "broker.example:8883" || command != "fleet" || c.Fleet.Agents != 3 {
+		t.Errorf("%s: broker %v (%v)", command, broker, err)
+	}
+}
+
+func TestGrantKeyMustBeOne(t *testing.T) {
+	for _, key := range []string{"", "x", "AAAA"} {
+		c := connection{GrantKey: key}
+		if _, err := c.grantKey(); err == nil {
+			t.Errorf("%q is taken for a key", key)
+		}
+	}
+}
+
+// start runs a program against a cloud and gives the panel's address.
+func start(t *testing.T, cloud *cloudtest.Cloud, sites []site.Branch) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ready.json")
+	p := program{
+		connection: connection{Addr: "127.0.0.1:0", BrokerURL: cloud.URL, GrantKey: demoGrantKey(), ReadyFile: file},
+		sites:      sites, log: slog.New(slog.DiscardHandler), agentLog: slog.New(slog.DiscardHandler),
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the program does not stop")
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	cloud.Status(sites[len(sites)-1].Branch, protocol.Online, time.Time{}, 10*time.Second)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ready struct{ HTTP string }
+	if err := json.Unmarshal(text, &ready); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + ready.HTTP
+}
+
+func TestDemoRuns(t *testing.T) {
+	cloud := cloudtest.New(t)
+	sites, err := site.Parse(site.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	panel := start(t, cloud, sites)
+	for _, branch := range []string{"gangnam", "hongdae"} {
+		cloud.Status(branch, protocol.Online, time.Time{}, 10*time.Second)
+		answer, err := http.Get(panel + "/sim/branches/" + url.PathEscape(branch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state struct{ Branch string }
+		if err := json.NewDecoder(answer.Body).Decode(&state); err != nil || state.Branch != branch {
+			t.Errorf("%s: %+v (%v)", branch, state, err)
+		}
+		answer.Body.Close()
+	}
+}
+
+func TestFleetRuns(t *testing.T) {
+	cloud := cloudtest.New(t)
+	sites, err := site.Fleet(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, cloud, sites)
+	for _, s := range sites {
+		cloud.Status(s.Branch, protocol.Online, time.Time{}, 10*time.Second)
+	}
+}
+
+func TestBranchFileIsWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "branches.yaml")
+	c := fleetCommand{Agents: 3, WriteBranches: file}
+	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := site.BranchFile(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
+		t.Errorf("written: %s (%v)", got, err)
+	}
+}
