@@ -64,6 +64,7 @@ type Agent struct {
 	denied   []protocol.Deny
 	asked    map[string]int
 	commands []string
+	last     string        // request id of the last command
 	changed  chan struct{} // closed and replaced whenever something of the above changes
 	gone     chan struct{}
 	reason   byte // of the server's DISCONNECT
@@ -227,11 +228,18 @@ func (a *Agent) Asked(requestID string) int {
 	return a.asked[requestID]
 }
 
-// Commands is every air conditioner option sent so far.
+// Commands is every air conditioner option received so far, repetitions included.
 func (a *Agent) Commands() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.commands)
+}
+
+// LastRequest is the request id of the last command.
+func (a *Agent) LastRequest() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
 }
 
 // Until waits until ok reports true, looking again whenever the agent has received something.

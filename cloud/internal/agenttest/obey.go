@@ -157,6 +157,7 @@ func (a *Agent) command(p *paho.Publish, m protocol.ClimateCommand) {
 	var faults Faults
 	a.note(func() {
 		a.commands = append(a.commands, m.AirConditionerID)
+		a.last = m.RequestID
 		faults = a.faults
 	})
 	outcome := protocol.ClimateSent
