@@ -36,6 +36,7 @@ lint: ## vet, formatting and golangci-lint
 bench: ## measure the whole path, holds and look-ups (medians of 3)
 	@deploy/demo/install.sh
 	@go run ./firmware-sim/cmd/yeolda-bench
+	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
 
 fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)

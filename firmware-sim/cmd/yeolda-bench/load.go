@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// presser presses a button once and waits for the result; n tells presses apart.
+type presser func(ctx context.Context, n int64) (ok bool, err error)
+
+// sample is one measurement.
+type sample struct {
+	rate          float64
+	p50, p99, max time.Duration
+	failed        int // presses that ended without SUCCESS
+}
+
+// client keeps one connection per press in flight.
+var client = &http.Client{
+	Timeout:   20 * time.Second,
+	Transport: &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DialContext: (&net.Dialer{}).DialContext},
+}
+
+func measure(ctx context.Context, inFlight int, round time.Duration, press presser) (sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, round+30*time.Second)
+	defer cancel()
+	var (
+		mu      sync.Mutex
+		took    []time.Duration
+		failed  int
+		problem error
+		n       atomic.Int64
+		wg      sync.WaitGroup
+	)
+	began := time.Now()
+	for range inFlight {
+		wg.Go(func() {
+			var mine []time.Duration
+			misses := 0
+			for time.Since(began) < round {
+				pressed := time.Now()
+				ok, err := press(ctx, n.Add(1))
+				if err != nil {
+					mu.Lock()
+					problem = errors.Join(problem, err)
+					mu.Unlock()
+					break
+				}
+				mine = append(mine, time.Since(pressed))
+				if !ok {
+					misses++
+				}
+			}
+			mu.Lock()
+			took, failed = append(took, mine...), failed+misses
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if problem != nil {
+		return sample{}, problem
+	}
+	elapsed := time.Since(began)
+	slices.Sort(took)
+	at := func(q float64) time.Duration { return took[min(len(took)-1, int(q*float64(len(took))))] }
+	return sample{rate: float64(len(took)) / elapsed.Seconds(), p50: at(0.5), p99: at(0.99), max: at(1), failed: failed}, nil
+}
+
+// unlocker opens the room doors of the branches in turn.
+func unlocker(api string, keys []grant) presser {
+	return func(ctx context.Context, n int64) (bool, error) {
+		key := keys[n%int64(len(keys))]
+		body := `{"branch":"` + key.branch + `","doorlockType":"room","key":"` + key.key + `"}`
+		var accepted struct {
+			Data struct {
+				RequestID string `json:"requestId"`
+			} `json:"data"`
+		}
+		if err := post(ctx, api+"/door/v2/unlock", body, &accepted); err != nil {
+			return false, err
+		}
+		return result(ctx, api+"/door/v2/unlock/subscribe?requestId="+accepted.Data.RequestID+"&key="+key.key)
+	}
+}
+
+func post(ctx context.Context, url, body string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %d %s", url, response.StatusCode, content)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(content, into)
+}
+
+// result reads the one event of a door's stream.
+func result(ctx context.Context, url string) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	ok := false
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if bytes.HasPrefix(lines.Bytes(), []byte("data:")) {
+			ok = bytes.Contains(lines.Bytes(), []byte(`"SUCCESS"`))
+		}
+	}
+	return ok && response.StatusCode == http.StatusOK, lines.Err()
+}
+
+// floor answers the two requests of an unlock with constants.
+type floor struct {
+	server *http.Server
+	url    string
+}
+
+func startFloor() (*floor, error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /unlock", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status":"success","errorType":null,"errorCode":null,"message":null,"data":{"requestId":"0b0e1f5c-0000-4000-8000-000000000000"}}`)
+	})
+	mux.HandleFunc("GET /subscribe", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: door-result\ndata: {\"status\":\"SUCCESS\",\"device\":\"room_1\",\"failoverKey\":null}\n\n")
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f := &floor{server: &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}, url: "http://" + listener.Addr().String()}
+	go func() { _ = f.server.Serve(listener) }() // ends with Close
+	return f, nil
+}
+
+// Close ends the floor's server.
+func (f *floor) Close() { _ = f.server.Close() }
+
+func (f *floor) press(ctx context.Context, _ int64) (bool, error) {
+	if err := post(ctx, f.url+"/unlock", `{"branch":"gangnam","doorlockType":"room","key":"0b0e1f5c-0000-4000-8000-000000000000"}`, nil); err != nil {
+		return false, err
+	}
+	return result(ctx, f.url+"/subscribe")
+}

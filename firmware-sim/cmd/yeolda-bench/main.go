@@ -1,0 +1,109 @@
+// Command yeolda-bench measures the way from a press on the unlock button to its result: POST, broker, agent, claim,
+// signed grant, simulated lock, event. It starts the whole system as real processes and prints a table.
+//
+// Rates depend on the machine; compare what stands in one run. The floor is the same two requests answered with
+// constants by the same HTTP stack.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+func main() {
+	agents := flag.Int("agents", 50, "branches with an agent each")
+	round := flag.Duration("round", 10*time.Second, "length of one measurement")
+	rounds := flag.Int("rounds", 3, "measurements of each kind; medians are printed")
+	root := flag.String("root", ".", "the checkout")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *root, *agents, *rounds, *round)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "yeolda-bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, root string, agents, rounds int, round time.Duration) error {
+	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk: commits are durable
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if err := stack.Build(ctx, root, dir); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s, keys, err := start(ctx, root, dir, agents, log)
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+
+	floor, err := startFloor()
+	if err != nil {
+		return err
+	}
+	defer floor.Close()
+
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
+	for _, inFlight := range []int{1, 16, 64} {
+		for _, of := range []struct {
+			name  string
+			press presser
+		}{{"unlock", unlocker(s.API, keys)}, {"floor", floor.press}} {
+			var results []sample
+			for range rounds {
+				result, err := measure(ctx, inFlight, round, of.press)
+				if err != nil {
+					return err
+				}
+				results = append(results, result)
+			}
+			m := medians(results)
+			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", inFlight, of.name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
+			if err := table.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func medians(samples []sample) sample {
+	by := func(less func(a, b sample) int) sample {
+		slices.SortFunc(samples, less)
+		return samples[len(samples)/2]
+	}
+	m := sample{
+		rate: by(func(a, b sample) int { return int(a.rate - b.rate) }).rate,
+		p50:  by(func(a, b sample) int { return int(a.p50 - b.p50) }).p50,
+		p99:  by(func(a, b sample) int { return int(a.p99 - b.p99) }).p99,
+		max:  by(func(a, b sample) int { return int(a.max - b.max) }).max,
+	}
+	for _, one := range samples {
+		m.failed += one.failed
+	}
+	return m
+}
