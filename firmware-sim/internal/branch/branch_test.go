@@ -318,19 +318,19 @@ func TestClimateCommand(t *testing.T) {
 	}
 	unit := func() rig.AirConditioner { return s.State().AirConditioners[0] }
 
-	if r := command("cool", "24", "auto", "on"); r.Outcome != protocol.ClimateSent {
+	if r := command("냉방", "24", "자동", "회전"); r.Outcome != protocol.ClimateSent {
 		t.Errorf("%+v", r)
 	}
-	want := rig.AirConditioner{Name: "로비", Power: true, Mode: "cool", Temperature: 24, Fan: "auto", Direction: "on", Frames: 1}
+	want := rig.AirConditioner{Name: "로비", Power: true, Mode: "냉방", Temperature: 24, Fan: "자동", Direction: "회전", Frames: 1}
 	if got := unit(); got.Signal == nil || got.Signal.Protocol != "LG" || withoutSignal(got) != want {
 		t.Errorf("the unit shows %+v", got)
 	}
 	s.fault(fault.Fault{Kind: fault.IRDead})
-	if r := command("off"); r.Outcome != protocol.ClimateFailed || !unit().Power {
+	if r := command("전원 끄기"); r.Outcome != protocol.ClimateFailed || !unit().Power {
 		t.Errorf("with a dead transmitter: %+v", r)
 	}
 	s.ClearFaults()
-	if r := command("off"); r.Outcome != protocol.ClimateSent || unit().Power {
+	if r := command("전원 끄기"); r.Outcome != protocol.ClimateSent || unit().Power {
 		t.Errorf("off: %+v, %+v", r, unit())
 	}
 }

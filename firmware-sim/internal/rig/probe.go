@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/agent/sensor"
@@ -103,26 +104,19 @@ func (p *probe) drift(since, step time.Duration) {
 
 // treats reports whether the unit moves the air of a place at the moment.
 func (u *unit) treats(location string) bool {
-	if !u.row.Power || u.row.Mode == "fan" || u.row.Mode == "" {
-		return false
-	}
-	for _, l := range u.plan.Cools {
-		if l == location {
-			return true
-		}
-	}
-	return false
+	return u.state.Power && u.state.Mode != "fan" && slices.Contains(u.plan.Cools, location)
 }
 
 // treat is where the unit takes the air, which would go to goal by itself.
 func (u *unit) treat(goal, air chip.Air) chip.Air {
-	target := float64(u.row.Temperature)
+	target := float64(u.state.Temperature)
+	dry := min(goal.Humidity, treatedPercent)
 	switch {
-	case u.row.Mode == "dry":
-		return chip.Air{Celsius: goal.Celsius - 1, Humidity: min(goal.Humidity, treatedPercent)}
-	case u.row.Mode != "heat" && target < max(goal.Celsius, air.Celsius):
-		return chip.Air{Celsius: target, Humidity: min(goal.Humidity, treatedPercent)}
-	case u.row.Mode != "cool" && target > min(goal.Celsius, air.Celsius):
+	case u.state.Mode == "dry":
+		return chip.Air{Celsius: goal.Celsius - 1, Humidity: dry}
+	case u.state.Mode != "heat" && target < max(goal.Celsius, air.Celsius):
+		return chip.Air{Celsius: target, Humidity: dry}
+	case u.state.Mode != "cool" && target > min(goal.Celsius, air.Celsius):
 		return chip.Air{Celsius: target, Humidity: goal.Humidity}
 	}
 	return goal

@@ -335,7 +335,7 @@ func TestForeignProtocol(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := r.State().AirConditioners[0]
-		if got := shown(u); got != "on cool 21 low on" || u.Signal.Protocol != "raw" {
+		if got := shown(u); got != "on 냉방 21 약 회전" || u.Signal.Protocol != "raw" {
 			t.Errorf("the unit shows %s after %+v", got, u.Signal)
 		}
 	})
@@ -385,7 +385,7 @@ func TestUnitCoolsTheAir(t *testing.T) {
 		lobby := func() rig.Sensor { return r.State().Sensors[0] }
 		unit := board.AirConditioners[0]
 		for path, code := range unit.Codes.Leaves() {
-			if len(path) == 4 && path[0] == "cool" && path[1] == "20" {
+			if len(path) == 4 && path[0] == "냉방" && path[1] == "20" {
 				send(t, unit.Transmitter, code)
 				break
 			}

@@ -19,9 +19,10 @@ var errIRDead = errors.New("the transmitter does not answer")
 
 // unit is an air conditioner. Its fields belong to rig.mu.
 type unit struct {
-	rig  *Rig
-	plan UnitPlan
-	row  AirConditioner
+	rig   *Rig
+	plan  UnitPlan
+	state infrared.State // what was decoded last
+	row   AirConditioner // what the display shows of it
 }
 
 // emitter is the infrared LED in front of a unit.
@@ -72,20 +73,16 @@ func (e *emitter) check() error {
 // hear does what the unit's receiver does with a signal.
 func (u *unit) hear(carrierHz int, durations []uint32) {
 	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: append([]uint32(nil), durations...)}
-	state := infrared.State{
-		Power: u.row.Power, Mode: u.row.Mode, Temperature: u.row.Temperature, Fan: u.row.Fan, Direction: u.row.Direction,
-	}
-	heard := false
+	u.rig.mu.Lock()
+	defer u.rig.mu.Unlock()
+	state, heard := u.state, false
 	if carrierHz >= minCarrier && carrierHz <= maxCarrier {
 		heard = u.decode(&signal, &state) || u.match(&signal, &state)
 	}
-
-	u.rig.mu.Lock()
-	defer u.rig.mu.Unlock()
 	if heard {
 		u.row.Frames++
-		u.row.Power, u.row.Mode, u.row.Temperature = state.Power, state.Mode, state.Temperature
-		u.row.Fan, u.row.Direction = state.Fan, state.Direction
+		u.state = state
+		u.row.show(state)
 	} else {
 		u.row.Noise++
 	}

@@ -48,10 +48,10 @@ type Actuation struct {
 type AirConditioner struct {
 	Name        string  `json:"name"`
 	Power       bool    `json:"power"`
-	Mode        string  `json:"mode"`        // cool, dry, fan, auto, heat; empty: never told
+	Mode        string  `json:"mode"`        // 냉방, 난방, 자동, 제습, 송풍, as in the option tree; empty: never told
 	Temperature int     `json:"temperature"` // °C; 0: never told
-	Fan         string  `json:"fan"`         // lowest, low, mid, high, max, auto; empty: never told
-	Direction   string  `json:"direction"`   // on: the louvre swings; off; empty: never told
+	Fan         string  `json:"fan"`         // 최약, 약, 중, 강, 최강, 자동; empty: never told
+	Direction   string  `json:"direction"`   // 회전: the louvre swings; 고정; empty: never told
 	Frames      int     `json:"frames"`      // signals that were for this unit
 	Noise       int     `json:"noise"`       // signals that were not
 	Signal      *Signal `json:"signal"`

@@ -1,69 +1,103 @@
 package site
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/yeolda/yeolda/agent/ir"
 	"github.com/yeolda/yeolda/firmware-sim/internal/infrared"
 )
 
-// carrier is that of LG's remotes, in Hz.
-const carrier = 38_000
+// The settings of the demo's remote control, in the words of published code
+// sets.
+var (
+	warmModes  = []string{"cool", "heat", "auto"} // those with a set point
+	airModes   = []string{"dry", "fan"}
+	fanSpeeds  = []string{"low", "mid", "high", "auto"}
+	directions = []string{"off", "on"}
+)
 
-// LGCodes makes the code set of an LG unit with a louvre: power off, and for
-// each mode and temperature every fan speed with the louvre swinging or not.
-// Drying and blowing know no temperature, so their fan speeds come next.
+const minTemperature, maxTemperature = 18, 30 // °C
+
+// LGCodeFile writes a SmartIR file for an LG unit with a louvre: power off, and
+// each mode and fan speed with the louvre swinging or not, at every temperature
+// where the mode has one.
+func LGCodeFile() ([]byte, error) {
+	commands := map[string]any{}
+	// code gives one command; the first that cannot be encoded ends it all.
+	var failed error
+	code := func(s infrared.State) string {
+		train, err := infrared.EncodeLG(s)
+		if failed == nil {
+			failed = err
+		}
+		return raw(train)
+	}
+	commands["off"] = code(infrared.State{})
+	each := func(mode string, leaf func(infrared.State) any) {
+		byFan := map[string]any{}
+		for _, fan := range fanSpeeds {
+			byDirection := map[string]any{}
+			for _, direction := range directions {
+				byDirection[direction] = leaf(infrared.State{Power: true, Mode: mode, Fan: fan, Direction: direction})
+			}
+			byFan[fan] = byDirection
+		}
+		commands[mode] = byFan
+	}
+	for _, mode := range warmModes {
+		each(mode, func(s infrared.State) any {
+			byTemperature := map[string]string{}
+			for s.Temperature = minTemperature; s.Temperature <= maxTemperature; s.Temperature++ {
+				byTemperature[strconv.Itoa(s.Temperature)] = code(s)
+			}
+			return byTemperature
+		})
+	}
+	for _, mode := range airModes {
+		each(mode, func(s infrared.State) any {
+			s.Temperature = 24 // the frame has one all the same; units ignore it
+			return code(s)
+		})
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("code set: %w", failed)
+	}
+	return json.Marshal(map[string]any{
+		"manufacturer": "LG", "supportedModels": []string{"simulated"}, "supportedController": "ESPHome", "commandsEncoding": "Raw",
+		"minTemperature": minTemperature, "maxTemperature": maxTemperature, "precision": 1,
+		"operationModes": append(append([]string{}, warmModes...), airModes...), "fanModes": fanSpeeds, "swingModes": directions,
+		"commands": commands,
+	})
+}
+
+// raw writes durations as ESPHome does: spaces are negative.
+func raw(train []uint32) string {
+	fields := make([]string, len(train))
+	for i, d := range train {
+		sign := ""
+		if i%2 == 1 {
+			sign = "-"
+		}
+		fields[i] = sign + strconv.FormatUint(uint64(d), 10)
+	}
+	return "[" + strings.Join(fields, ",") + "]"
+}
+
+// LGCodes is LGCodeFile as a branch's agent reads it.
 func LGCodes() (*ir.CodeSet, error) {
-	off, err := leaf("off", infrared.State{})
+	file, err := LGCodeFile()
 	if err != nil {
 		return nil, err
 	}
-	set := &ir.CodeSet{Roots: []ir.Node{off}}
-	for _, mode := range []string{"cool", "heat", "auto", "dry", "fan"} {
-		node := ir.Node{Name: mode}
-		if mode == "dry" || mode == "fan" {
-			// The frame has a set point all the same; units ignore it.
-			node.Children, err = fans(infrared.State{Power: true, Mode: mode, Temperature: 24})
-			if err != nil {
-				return nil, err
-			}
-		} else {
-			for t := 18; t <= 30; t++ {
-				speeds, err := fans(infrared.State{Power: true, Mode: mode, Temperature: t})
-				if err != nil {
-					return nil, err
-				}
-				node.Children = append(node.Children, ir.Node{Name: strconv.Itoa(t), Children: speeds})
-			}
-		}
-		set.Roots = append(set.Roots, node)
-	}
-	return set, nil
-}
-
-// fans makes the levels below a temperature.
-func fans(s infrared.State) ([]ir.Node, error) {
-	var speeds []ir.Node
-	for _, fan := range []string{"low", "mid", "high", "auto"} {
-		node := ir.Node{Name: fan}
-		for _, direction := range []string{"off", "on"} {
-			s.Fan, s.Direction = fan, direction
-			l, err := leaf(direction, s)
-			if err != nil {
-				return nil, err
-			}
-			node.Children = append(node.Children, l)
-		}
-		speeds = append(speeds, node)
-	}
-	return speeds, nil
-}
-
-func leaf(name string, s infrared.State) (ir.Node, error) {
-	train, err := infrared.EncodeLG(s)
+	set, err := ir.ParseSmartIR(file)
 	if err != nil {
-		return ir.Node{}, fmt.Errorf("code set: %w", err)
+		return nil, fmt.Errorf("code set: %w", err)
 	}
-	return ir.Node{Name: name, Code: ir.Code{{CarrierHz: carrier, Durations: train}}}, nil
+	if len(set.Skipped) > 0 {
+		return nil, fmt.Errorf("code set: %d codes are not understood, first: %s", len(set.Skipped), set.Skipped[0])
+	}
+	return set.Codes, nil
 }

@@ -226,11 +226,11 @@ function buildUnits(b) {
 function showUnit(u) {
   const v = views.units.get(u.name);
   v.display.closest(".unit").classList.toggle("on", u.power);
-  v.display.closest(".unit").classList.toggle("swing", u.power && u.direction === "on");
+  v.display.closest(".unit").classList.toggle("swing", u.power && u.direction === "회전");
   v.power.textContent = word(u.power ? "powerOn" : "powerOffUnit");
   v.display.replaceChildren(
     h("b", {}, u.power && u.temperature ? `${u.temperature}°` : "--"),
-    h("span", {}, [u.mode && word(u.mode), u.fan && `${word("wind")} ${word(u.fan)}`, u.direction && word(u.direction === "on" ? "swing" : "still")].filter(Boolean).join(" · ")));
+    h("span", {}, [u.mode && word(u.mode), u.fan && `${word("wind")} ${word(u.fan)}`, u.direction && word(u.direction)].filter(Boolean).join(" · ")));
   const s = u.signal;
   v.code.textContent = s
     ? `${s.protocol ? word(s.protocol) : word("noise")} ${s.code} · ${(s.carrierHz / 1000).toFixed(1)} kHz · ${s.durations.length} · ${word("frames")} ${u.frames}`
