@@ -1,0 +1,108 @@
+package cloud_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/yeolda/yeolda/cloud/internal/"
+
+// layers are the packages of each floor of the house, from the ground up. A package may import what is below its own
+// floor.
+var layers = [][]string{
+	{"booking", "seal"},
+	{"toss", "notify", "channel", "discord", "pgserver"},
+	{"postgres"},
+	{"config", "queue", "limit"},
+	{"reserve", "access", "climate", "account", "franchise", "partner"},
+	{"desk", "branchfile"},
+	{"broker", "httpapi", "jobs", "web"},
+	{"service"},
+}
+
+// testOnly packages are imported by tests and by the sandbox's program.
+var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true}
+
+// rules forbid an import, each with its reason.
+var rules = []struct{ in, imports, because string }{
+	{"booking", "*", "nouns and rules are standard library only: no I/O, no clock, no wire format"},
+	{"!postgres,pgtest,pgserver,service", "github.com/jackc/pgx/v5/pgconn", "SQL states are translated in package postgres"},
+	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,cmd", "net/http", "transport stays at the edges"},
+	{"!broker,agenttest", "github.com/mochi-mqtt/server/v2", "the broker is behind access.Link and climate.Link"},
+	{"!httpapi,service,web,broker,sandbox,partner", "github.com/go-chi/chi/v5", "routing is transport"},
+}
+
+func TestImports(t *testing.T) {
+	floor := map[string]int{}
+	for i, layer := range layers {
+		for _, name := range layer {
+			floor[name] = i
+		}
+	}
+	files := 0
+	err := filepath.WalkDir("internal", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files++
+		name := strings.Split(filepath.ToSlash(path), "/")[1]
+		if testOnly[name] {
+			return nil
+		}
+		level, known := floor[name]
+		if !known {
+			t.Errorf("%s: package %s has no floor in arch_test.go: say where it belongs", path, name)
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			checkRules(t, path, name, imported)
+			other, ours := strings.CutPrefix(imported, module)
+			if !ours {
+				continue
+			}
+			other, _, _ = strings.Cut(other, "/")
+			if testOnly[other] {
+				t.Errorf("%s imports %s, which is for tests", path, other)
+			} else if other != name && floor[other] >= level {
+				t.Errorf("%s imports %s, which does not stand below it", path, other)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Fatalf("only %d files were looked at", files)
+	}
+}
+
+func checkRules(t *testing.T, path, name, imported string) {
+	t.Helper()
+	for _, rule := range rules {
+		applies := rule.in == name
+		if except, ok := strings.CutPrefix(rule.in, "!"); ok {
+			applies = true
+			for _, allowed := range strings.Split(except, ",") {
+				applies = applies && allowed != name
+			}
+		}
+		forbidden := imported == rule.imports || rule.imports == "*" && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".")
+		if applies && forbidden {
+			t.Errorf("%s imports %s: %s", path, imported, rule.because)
+		}
+	}
+}
