@@ -24,37 +24,59 @@ var (
 // [limit.ExceededError]. An unknown id, a disabled one and a wrong password cannot be told apart, by the
 // time they take neither.
 func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, client string) (Principal, error) {
-	// A try counts before the password is looked at and is given back if it was right; otherwise guesses
-	// made at the same moment would all be let through.
-	if err := s.Limits.Take(ctx, failuresPerAddress, client); err != nil {
+	end, err := takeTurn(ctx)
+	if err != nil {
 		return Principal{}, err
 	}
-	if err := s.Limits.Take(ctx, failuresPerID, loginID); err != nil {
+	defer end()
+	// Asked when it is our turn: of guesses made at once no more than there are turns get past the last allowed one.
+	if err := s.Limits.Check(ctx, failuresPerAddress, client); err != nil {
 		return Principal{}, err
 	}
+	if err := s.Limits.Check(ctx, failuresPerID, loginID); err != nil {
+		return Principal{}, err
+	}
+	p, err := s.verifyAdministrator(ctx, loginID, password)
+	if errors.Is(err, ErrWrongPassword) {
+		uncounted := errors.Join(s.countFailure(ctx, failuresPerAddress, client), s.countFailure(ctx, failuresPerID, loginID))
+		if uncounted != nil {
+			return Principal{}, uncounted // nobody guesses for nothing
+		}
+		return Principal{}, err
+	}
+	if err != nil {
+		return Principal{}, fmt.Errorf("administrator login: %w", err)
+	}
+	return p, nil
+}
+
+// countFailure counts a wrong password. That it was one too many is for the next try to hear.
+func (s *Service) countFailure(ctx context.Context, rule limit.Rule, subject string) error {
+	if err := s.Limits.Take(ctx, rule, subject); !errors.Is(err, limit.ErrExceeded) {
+		return err
+	}
+	return nil
+}
+
+func (s *Service) verifyAdministrator(ctx context.Context, loginID, password string) (Principal, error) {
 	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
 	hash := a.PasswordHash
 	if errors.Is(err, postgres.ErrNoAdministrator) {
 		hash = strangerHash
 	} else if err != nil {
-		return Principal{}, fmt.Errorf("administrator login: %w", err)
+		return Principal{}, err
 	}
-	ok, outdated, err := verifyPassword(ctx, password, hash)
+	ok, outdated, err := verifyPassword(password, hash)
 	if err != nil {
-		return Principal{}, fmt.Errorf("administrator login: %w", err)
+		return Principal{}, err
 	}
 	if !ok || a.LoginID == "" || !a.DisabledAt.IsZero() {
 		return Principal{}, ErrWrongPassword
 	}
-	err = errors.Join(
-		s.Limits.Return(ctx, failuresPerAddress, client),
-		s.Limits.Return(ctx, failuresPerID, loginID),
-	)
-	if err == nil && outdated {
-		err = postgres.ReplaceHash(ctx, s.DB.Pool, loginID, hash, HashPassword(password))
-	}
-	if err != nil {
-		return Principal{}, fmt.Errorf("administrator login: %w", err)
+	if outdated {
+		if err := postgres.ReplaceHash(ctx, s.DB.Pool, loginID, hash, HashPassword(password)); err != nil {
+			return Principal{}, err
+		}
 	}
 	return principal(a), nil
 }

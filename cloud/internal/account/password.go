@@ -30,8 +30,19 @@ const (
 // ErrWeakPassword says that a password is too short or too long.
 var ErrWeakPassword = fmt.Errorf("account: a password has %d to %d characters", MinPassword, MaxPassword)
 
-// hashing bounds how many passwords are hashed at once, and with it the memory strangers can make us use.
+// hashing bounds how many passwords are compared at once: the memory strangers can make us use, and the guesses
+// that are under way when the last one that is allowed fails.
 var hashing = make(chan struct{}, 4)
+
+// takeTurn waits for a turn to compare a password; end gives it back.
+func takeTurn(ctx context.Context) (end func(), err error) {
+	select {
+	case hashing <- struct{}{}:
+		return func() { <-hashing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // HashPassword returns the PHC string of a password: $argon2id$v=19$m=…,t=…,p=…$salt$hash.
 func HashPassword(password string) string {
@@ -47,23 +58,17 @@ func HashPassword(password string) string {
 var strangerHash = HashPassword("nobody has this password")
 
 // VerifyPassword reports whether a password is the one of a stored hash.
-func VerifyPassword(ctx context.Context, password, phc string) (bool, error) {
-	ok, _, err := verifyPassword(ctx, password, phc)
+func VerifyPassword(password, phc string) (bool, error) {
+	ok, _, err := verifyPassword(password, phc)
 	return ok, err
 }
 
 // verifyPassword reports whether a password is the one of a PHC string, and whether its hash has other
 // parameters than new ones get.
-func verifyPassword(ctx context.Context, password, phc string) (ok, outdated bool, err error) {
+func verifyPassword(password, phc string) (ok, outdated bool, err error) {
 	h, err := parsePHC(phc)
 	if err != nil {
 		return false, false, err
-	}
-	select {
-	case hashing <- struct{}{}:
-		defer func() { <-hashing }()
-	case <-ctx.Done():
-		return false, false, ctx.Err()
 	}
 	given := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.lanes, uint32(len(h.hash)))
 	outdated = h.memory != argonMemory || h.time != argonTime || h.lanes != argonLanes || len(h.hash) != hashSize

@@ -20,7 +20,7 @@ func TestPasswordHash(t *testing.T) {
 		t.Error("two hashes have one salt")
 	}
 	for password, want := range map[string]bool{"비밀번호 열두자 이상": true, "비밀번호 열두자 이상 ": false, "": false} {
-		ok, outdated, err := verifyPassword(t.Context(), password, hash)
+		ok, outdated, err := verifyPassword(password, hash)
 		if ok != want || outdated || err != nil {
 			t.Errorf("%q: %v, %v, %v", password, ok, outdated, err)
 		}
@@ -32,7 +32,7 @@ func TestOlderParametersStillOpenAndAreReplaced(t *testing.T) {
 	salt := []byte("sixteen bytes!!!")
 	older := fmt.Sprintf("$argon2id$v=19$m=8192,t=1,p=2$%s$%s", base64.RawStdEncoding.EncodeToString(salt),
 		base64.RawStdEncoding.EncodeToString(argon2.IDKey([]byte("secret"), salt, 1, 8192, 2, 32)))
-	ok, outdated, err := verifyPassword(t.Context(), "secret", older)
+	ok, outdated, err := verifyPassword("secret", older)
 	if !ok || !outdated || err != nil {
 		t.Errorf("%v, %v, %v", ok, outdated, err)
 	}
@@ -49,7 +49,7 @@ func TestForeignHashesAreRefused(t *testing.T) {
 		"$argon2id$v=19$m=19456,t=2,p=0$" + salt + "$" + hash,
 		"$argon2id$v=19$m=19456,t=2,p=1$" + salt + "$", "$argon2id$v=19$m=19456,t=2,p=1$$" + hash,
 	} {
-		if _, _, err := verifyPassword(t.Context(), "x", phc); !errors.Is(err, errPHC) {
+		if _, _, err := verifyPassword("x", phc); !errors.Is(err, errPHC) {
 			t.Errorf("%q: %v", phc, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestForeignHashesAreRefused(t *testing.T) {
 // is not measured, other tests run beside this one.
 func TestStrangersCostAHash(t *testing.T) {
 	t.Parallel()
-	ok, outdated, err := verifyPassword(t.Context(), "a guess", strangerHash)
+	ok, outdated, err := verifyPassword("a guess", strangerHash)
 	if ok || outdated || err != nil {
 		t.Errorf("%v, %v, %v", ok, outdated, err)
 	}

@@ -84,7 +84,7 @@ func TestDemoFileIsAppliedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := account.VerifyPassword(t.Context(), "gangnam-demo", manager.PasswordHash); !ok || err != nil {
+	if ok, err := account.VerifyPassword("gangnam-demo", manager.PasswordHash); !ok || err != nil {
 		t.Errorf("the manager's password: %v, %v", ok, err)
 	}
 	if !slices.Equal(manager.Branches, []string{"gangnam"}) || manager.Role != "manager" {

@@ -72,7 +72,7 @@ func MakePlan(ctx context.Context, q postgres.Querier, keys *seal.Keyring, name 
 		}
 	}
 	for _, a := range file.Administrators {
-		if err := p.administrator(ctx, a); err != nil {
+		if err := p.administrator(a); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -257,7 +257,7 @@ func (p *planner) agent(b Branch, a Agent) {
 }
 
 // administrator plans a demo administrator. One that has got a password of its own, or was disabled, is left alone.
-func (p *planner) administrator(ctx context.Context, a Administrator) error {
+func (p *planner) administrator(a Administrator) error {
 	put := func(batch *postgres.BranchBatch) error {
 		batch.PutDemoAdministrator(postgres.Administrator{
 			LoginID: a.LoginID, PasswordHash: account.HashPassword(a.Password), Role: string(a.Role), Branches: notNil(a.Branches),
@@ -281,7 +281,7 @@ func (p *planner) administrator(ctx context.Context, a Administrator) error {
 	if was, shall := rights(old.Role, old.Branches), rights(string(a.Role), a.Branches); was != shall {
 		p.change("~", put, "administrator %s: %s → %s", a.LoginID, was, shall)
 	}
-	same, err := account.VerifyPassword(ctx, a.Password, old.PasswordHash)
+	same, err := account.VerifyPassword(a.Password, old.PasswordHash)
 	if err != nil {
 		return fmt.Errorf("administrator %s: %w", a.LoginID, err)
 	}

@@ -58,12 +58,20 @@ func (l *Limiter) Take(ctx context.Context, rule Rule, subject string) error {
 	return nil
 }
 
-// Return gives a try back that turned out not to count.
-func (l *Limiter) Return(ctx context.Context, rule Rule, subject string) error {
+// Check returns an [ExceededError] when a next try would be one too many. It counts none: where only failures
+// count, it is asked before a try and Take told after one that failed.
+func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
 	}
-	return postgres.GiveBack(ctx, l.DB.Pool, rule.key(subject))
+	exceeded, retryAfter, err := postgres.Exceeded(ctx, l.DB.Pool, rule.key(subject), rule.Max, rule.Window, l.DB.Now())
+	if err != nil {
+		return fmt.Errorf("limit %s: %w", rule.Name, err)
+	}
+	if exceeded {
+		return &ExceededError{Rule: rule.Name, RetryAfter: retryAfter}
+	}
+	return nil
 }
 
 // key hashes the subject: phone numbers and addresses need no further copy in the database, and an id of

@@ -70,16 +70,30 @@ func TestCountIsExactUnderLoad(t *testing.T) {
 	}
 }
 
-func TestReturnedTriesDoNotCount(t *testing.T) {
+func TestCheckCountsNothing(t *testing.T) {
 	t.Parallel()
-	l := &limit.Limiter{DB: pgtest.New(t)}
-	for range 10 {
+	db := pgtest.New(t)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	db.Now = func() time.Time { return now }
+	l := &limit.Limiter{DB: db}
+	for try := range 3 {
+		for range 5 {
+			if err := l.Check(t.Context(), rule, "a"); err != nil {
+				t.Fatalf("after %d tries: %v", try, err)
+			}
+		}
 		if err := l.Take(t.Context(), rule, "a"); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Return(t.Context(), rule, "a"); err != nil {
-			t.Fatal(err)
-		}
+	}
+	now = now.Add(20 * time.Second)
+	exceeded := new(limit.ExceededError)
+	if err := l.Check(t.Context(), rule, "a"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 40*time.Second {
+		t.Errorf("after 3 tries: %v", err)
+	}
+	now = now.Add(40 * time.Second)
+	if err := l.Check(t.Context(), rule, "a"); err != nil {
+		t.Errorf("a window later: %v", err)
 	}
 }
 

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Allow counts one try of key and reports whether it is among the first limit ones of its window, which
@@ -28,10 +31,15 @@ func Allow(ctx context.Context, q Querier, key string, limit int, window time.Du
 	return count <= limit, max(start.Add(window).Sub(now), 0), nil
 }
 
-// GiveBack takes back one try that Allow has counted, where only failures count.
-func GiveBack(ctx context.Context, q Querier, key string) error {
-	_, err := q.Exec(ctx, `update rate_limit set count = count - 1 where key = $1 and count > 0`, key)
-	return err
+// Exceeded reports whether a next try of key would be one too many, and for how long, without counting one.
+func Exceeded(ctx context.Context, q Querier, key string, limit int, window time.Duration, now time.Time) (exceeded bool, retryAfter time.Duration, err error) {
+	var start time.Time
+	err = q.QueryRow(ctx, `select window_start from rate_limit where key = $1 and count >= $2 and window_start > $3`,
+		key, limit, now.Add(-window)).Scan(&start)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, 0, nil
+	}
+	return err == nil, start.Add(window).Sub(now), err
 }
 
 // PurgeRateLimits deletes the windows that began before a time no window lasts back to.
