@@ -56,6 +56,8 @@ func (s *Service) purge(ctx context.Context) error {
 	now := s.DB.Now()
 	return errors.Join(
 		postgres.PurgeSessions(ctx, s.DB.Pool, now),
+		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
+		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
 	)
 }
