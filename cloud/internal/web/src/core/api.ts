@@ -1,6 +1,7 @@
 // The service's HTTP interface: one envelope, two kinds of failure.
 
 import { noteServerTime } from "./clock";
+import { language } from "./language";
 
 /** The service answered, and the answer is no. */
 export class ApiError extends Error {
@@ -40,7 +41,8 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
     response = await fetch(`/api${path}`, {
       method,
       keepalive,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      // Messages to the customer are written in the language of the page.
+      headers: { "Accept-Language": language.peek(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(patience),
     });

@@ -1,7 +1,7 @@
 // Addresses and the screens behind them, on the browser's own history.
 
 import { match, mount, type Child } from "./dom";
-import { signal } from "./signal";
+import { batch, signal } from "./signal";
 
 export type Params = Record<string, string>;
 
@@ -13,13 +13,8 @@ export interface Route {
   isolated?: boolean;
 }
 
-interface Place {
-  path: string;
-  /** Grows with every visit, so that the same address is a new screen. */
-  visit: number;
-}
-
-const place = signal<Place>({ path: location.pathname, visit: 0 });
+const place = signal({ path: location.pathname });
+const search = signal(location.search);
 let routes: Route[] = [];
 let notFound: (params: Params) => Child = () => null;
 let shown: Route | undefined;
@@ -52,8 +47,8 @@ export function fit(pattern: string, path: string): Params | null {
   return params;
 }
 
-/** The query of the address that is shown. */
-export const query = (): URLSearchParams => new URLSearchParams(location.search);
+/** The query of the address that is shown. A change of it alone leaves the screen standing. */
+export const query = (): URLSearchParams => new URLSearchParams(search());
 
 export interface Visit {
   /** Puts the new address in place of the one that is shown: back does not return to it. */
@@ -74,11 +69,16 @@ export function go(address: string, { replace = false }: Visit = {}): void {
 }
 
 function arrive(): void {
-  place.update(({ visit }) => ({ path: location.pathname, visit: visit + 1 }));
+  batch(() => {
+    search.set(location.search);
+    if (place.peek().path !== location.pathname) again();
+  });
 }
 
-/** Shows the screen again from its beginning. */
-export const again = arrive;
+/** Shows the screen from its beginning. */
+export function again(): void {
+  place.set({ path: location.pathname });
+}
 
 /** Shows screens in target as addresses change, each through frame. */
 export function route(target: Element, table: Route[], missing: () => Child, frame: (screen: () => Child) => Child): () => void {

@@ -22,7 +22,6 @@ export const ko = {
   room: "{no}번 룸",
   call: "전화 문의",
   map: "지도 보기",
-  unit: ",",
 
   offlineBanner: "인터넷에 연결되어 있지 않아요.",
   failedTitle: "잠시 문제가 생겼어요",
@@ -174,6 +173,10 @@ export const ko = {
   labelDue: "입금 기한",
   exact: "금액이 다르면 입금되지 않아요.",
   dueLeft: "{time} 안에 입금해 주세요",
+  methodCard: "카드",
+  methodEasy: "간편결제",
+  methodAccount: "가상계좌",
+  methodMobile: "휴대폰",
   canceledTitle: "예약이 취소됐어요",
   canceledText: "시간 안에 입금되지 않았거나 취소하신 예약이에요. 입금하셨다면 자동으로 돌려드려요.",
   bookAgain: "다시 예약하기",
@@ -244,8 +247,6 @@ export const ko = {
   footMailOrder: "통신판매업신고",
   footCheck: "사업자정보 확인",
   footHelp: "도움이 필요하세요?",
-  updated: "시행일 2026년 11월 1일",
-  printed: "{name}",
 };
 
 export type Texts = Record<keyof typeof ko, string>;

@@ -1,0 +1,104 @@
+// Cancelling a reservation: why, and where the money goes.
+
+import { parseMinute, parseStoredEnd } from "../booking/time";
+import { h, match, type Child } from "../core/dom";
+import { resource } from "../core/resource";
+import { signal, type Signal } from "../core/signal";
+import { checkAll, field, select } from "./field";
+import { check, sign } from "./icons";
+import { missing } from "./missing";
+import { cancelable, loadMine, type Mine } from "./my";
+import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import { branchName, cancelPayment, getBanks, type Bank, type RefundAccount } from "./service";
+import { dateText, t, timesText, won } from "./text";
+
+const longestReason = 200;
+
+export function cancelPage({ id = "" }: Record<string, string>): Child {
+  const found = resource(async () => (await loadMine())?.find((m) => String(m.record.id) === id) ?? null);
+  return fetched(found, (data) => {
+    const m = data.peek();
+    if (!m) return missing();
+    if (m.record.status === "CANCELED") return done(m);
+    return screen(m);
+  });
+}
+
+/** A virtual account has to be told where its deposit goes back to; other methods know. */
+const needsAccount = (m: Mine): boolean => m.record.method === "가상계좌" && m.record.status === "DONE";
+
+const refunded = (m: Mine): boolean => m.record.status === "DONE";
+
+function screen(m: Mine): Child {
+  const canceled = signal(false);
+  return match(canceled, (is) => (is ? done(m) : form(m, canceled)));
+}
+
+function done(m: Mine): Child {
+  const text = refunded(m) ? t("cancelDoneText", { amount: won(m.record.amount) }) : t("cancelDoneFree");
+  return notice(sign(check(), "good"), t("cancelDone"), text, link(t("my"), "/my", "primary"));
+}
+
+function form(m: Mine, canceled: Signal<boolean>): Child {
+  const reasons = [t("reasonPlan"), t("reasonMistake"), t("reasonOther"), t("reasonElse")];
+  const chosen = signal("");
+  const detail = field({ id: "detail", label: t("reasonText"), attributes: { maxlength: longestReason - 40, autocomplete: "off" } });
+  const account = needsAccount(m) ? refundFields() : null;
+  const problem = signal("");
+  const busy = signal(false);
+  const submit = async () => {
+    busy.set(true);
+    problem.set("");
+    try {
+      const reason = [chosen(), detail.value().trim()].filter(Boolean).join(": ");
+      await cancelPayment(m.record.id, reason.slice(0, longestReason), account?.read() ?? null);
+      canceled.set(true);
+    } catch (error) {
+      problem.set(explain(error));
+    }
+    busy.set(false);
+  };
+  const ask = () => {
+    problem.set("");
+    if (!chosen()) problem.set(t("needReason"));
+    else if (!account || checkAll(account.fields)) dialog.showModal();
+  };
+  const dialog = h(
+    "dialog",
+    { class: "ask", "aria-labelledby": "ask-title", "aria-describedby": "ask-text" },
+    h("h2", { id: "ask-title" }, t("cancelCheck")),
+    h("p", { id: "ask-text" }, t("cancelCheckText")),
+    refunded(m) ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(m.record.amount))) : null,
+    h("div", { class: "pair" }, button(t("keep"), () => dialog.close(), { kind: "soft" }), button(t("cancelNow"), () => (dialog.close(), void submit()), { kind: "danger" })),
+  );
+  const start = parseMinute(m.record.startDateTime);
+  return [
+    heading(t("cancelTitle")),
+    facts([
+      [t("labelBranch"), `${branchName(m.branch)} ${t("room", { no: m.record.roomNo })}`],
+      [t("labelTime"), `${dateText(start)} ${timesText(start, parseStoredEnd(m.record.endDateTime))}`],
+      [t("refundAmount"), refunded(m) ? h("b", null, won(m.record.amount)) : null],
+    ]),
+    cancelable(m) ? null : note(t("tooLate"), "warn"),
+    h("fieldset", { class: "options" }, h("legend", null, t("cancelReason")), reasons.map((text, i) => h("label", { class: "option" }, h("input", { type: "radio", name: "reason", value: i, checked: () => chosen() === text, onchange: () => chosen.set(text) }), h("span", null, text)))),
+    detail.view,
+    account?.view ?? null,
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(button(t("cancelNow"), ask, { kind: "danger", busy, disabled: () => !cancelable(m) }), link(t("keep"), "/my", "plain")),
+    dialog,
+  ];
+}
+
+function refundFields() {
+  const banks = resource(getBanks);
+  const list = () => (banks.data() ?? []).map((b: Bank) => ({ value: b.code, text: b.name }));
+  const bank = select("bank", t("fieldBank"), t("pickBank"), list, t("needBank"));
+  const number = field({ id: "account", label: t("fieldAccount"), problem: (v) => (/^[\d -]{6,20}$/.test(v) ? "" : t("needAccount")), attributes: { inputmode: "numeric", autocomplete: "off", maxlength: 20 } });
+  const holder = field({ id: "holder", label: t("fieldHolder"), problem: (v) => (v ? "" : t("needHolder")), attributes: { autocomplete: "name", maxlength: 60 } });
+  const read = (): RefundAccount => ({
+    refundReceiveAccountBank: bank.value(),
+    refundReceiveAccountNumber: number.value().trim(),
+    refundReceiveAccountHolderName: holder.value().trim(),
+  });
+  return { fields: [bank, number, holder], read, view: h("section", null, h("h2", null, t("refundTo")), bank.view, number.view, holder.view) };
+}

@@ -1,0 +1,126 @@
+// A room and a time that are being chosen.
+
+import type { Availability, Room } from "../booking/slots";
+import { priceLines } from "../booking/price";
+import { clockOf, dateOf, type Minute } from "../booking/time";
+import { h, type Child } from "../core/dom";
+import { go } from "../core/router";
+import type { Readable, Signal } from "../core/signal";
+import { button } from "./screen";
+import { clockOnDay, span, t, timesText, won } from "./text";
+
+export interface Choice {
+  room: string;
+  start: Minute;
+  minutes: number;
+}
+
+/** A day of a branch as it is now. */
+export interface Day {
+  branch: string;
+  date: Minute;
+  slots: Readable<Availability>;
+  now: Readable<Minute>;
+}
+
+const usual = 60; // minutes that most people want
+
+/** What to begin with at a start: the usual length, or the next one below that is to be had. */
+export function beginAt(d: Day, room: Room, start: Minute): Choice | null {
+  const lengths = d.slots().lengths(room, start, d.now());
+  const length = lengths.findLast((l) => l.minutes <= usual) ?? lengths[0];
+  return length ? { room: room.roomNo, start, minutes: length.minutes } : null;
+}
+
+/** The choice with a length near the wanted one, at least as long if there is one. */
+export function stretched(d: Day, choice: Choice, wanted: number): Choice {
+  const room = d.slots().room(choice.room)!;
+  const lengths = d.slots().lengths(room, choice.start, d.now());
+  const length = lengths.find((l) => l.minutes >= wanted) ?? lengths.at(-1);
+  return length ? { ...choice, minutes: length.minutes } : choice;
+}
+
+/** Whether a choice can still be had. */
+export function stands(d: Day, choice: Choice): boolean {
+  const room = d.slots().room(choice.room);
+  return Boolean(room?.enabled && d.slots().lengths(room, choice.start, d.now()).some((l) => l.minutes === choice.minutes));
+}
+
+export const end = (c: Choice): Minute => c.start + c.minutes;
+
+export function choicePrice(d: Day, c: Choice): number {
+  const lines = priceLines(d.slots().room(c.room)!.pricing, c.minutes) ?? [];
+  return lines.reduce((sum, line) => sum + line.won, 0);
+}
+
+/** Where the choice is looked over before it is reserved. */
+export function summaryAddress(branch: string, date: Minute, c: Choice): string {
+  const time = (m: Minute) => clockOf(m).replace(":", "");
+  return `/b/${branch}/${dateOf(date)}/${c.room}/${time(c.start)}-${time(end(c))}`;
+}
+
+/** Shorter and longer, with what it costs, and why it cannot be longer. */
+export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
+  const chosen = () => choice()!;
+  const lengths = () => d.slots().lengths(d.slots().room(chosen().room)!, chosen().start, d.now());
+  const at = () => lengths().findIndex((l) => l.minutes === chosen().minutes);
+  const step = (by: number) => {
+    const next = lengths()[at() + by];
+    if (next) choice.set({ ...chosen(), minutes: next.minutes });
+  };
+  const quick = () => lengths().filter((l) => l.minutes % 30 === 0 && (l.minutes <= 120 || l.minutes % 60 === 0));
+  return [
+    h(
+      "div",
+      { class: "stepper", role: "group", "aria-label": t("lengthTitle") },
+      h("button", { type: "button", "aria-label": t("shorter"), disabled: () => at() <= 0, onclick: () => step(-1) }, "−"),
+      h("output", { "aria-live": "polite" }, h("b", null, () => span(chosen().minutes)), h("span", null, () => won(choicePrice(d, chosen())))),
+      h("button", { type: "button", "aria-label": t("longer"), disabled: () => at() === lengths().length - 1, onclick: () => step(1) }, "+"),
+    ),
+    h("ul", { class: "chips lengths" }, () =>
+      quick().map((l) =>
+        h(
+          "li",
+          null,
+          h(
+            "button",
+            { type: "button", class: "chip", "aria-pressed": () => String(chosen().minutes === l.minutes), onclick: () => choice.set({ ...chosen(), minutes: l.minutes }) },
+            h("b", null, span(l.minutes)),
+            h("span", null, won(l.won)),
+          ),
+        ),
+      ),
+    ),
+    h("p", { class: "limit" }, () => limit(d, chosen())),
+  ];
+}
+
+/** Why a choice cannot be longer. */
+function limit(d: Day, c: Choice): string {
+  const free = d.slots().freeFrom(c.room, c.start, d.now());
+  const values = { time: clockOnDay(c.start + free, c.start), length: span(free) };
+  switch (d.slots().obstacle(c.room, c.start, d.now())) {
+    case "paid":
+    case "booking":
+      return t("untilBusy", values);
+    case "paidMargin":
+    case "bookingMargin":
+      return t("untilMargin", values);
+    case "breakTime":
+      return t("untilBreak", values);
+    case "closedTime":
+      return t("untilClosed", values);
+    default:
+      return t("untilLongest");
+  }
+}
+
+/** The step from the choice to the summary. */
+export const chooseButton = (d: Day, choice: Readable<Choice | null>): HTMLButtonElement =>
+  button(
+    () => (choice() ? t("choose", { price: won(choicePrice(d, choice()!)) }) : t("next")),
+    () => go(summaryAddress(d.branch, d.date, choice.peek()!)),
+    { disabled: () => !choice() },
+  );
+
+export const choiceText = (c: Choice): string => `${t("room", { no: c.room })} ${timesText(c.start, end(c))}`;

@@ -1,0 +1,67 @@
+// Back from the payment provider: the service confirms. The request may be sent again as often as needed, by a reload
+// or after a lost network; the service charges once. Not knowing is never told as a failure.
+
+import { ApiError, NetworkError } from "../core/api";
+import { h, match, type Child } from "../core/dom";
+import { go, query } from "../core/router";
+import { onCleanup, signal } from "../core/signal";
+import { refused } from "./fail";
+import { clock, sign } from "./icons";
+import { finish } from "./purchase";
+import { noteRecent } from "./recent";
+import { heading, link, notice } from "./screen";
+import { confirmPayment } from "./service";
+import { t } from "./text";
+
+type State = { is: "asking" } | { is: "lost" } | { is: "pending"; long: boolean } | { is: "refused"; code: string | null; message: string } | { is: "gone" };
+
+const pause = 2000; // ms between questions
+const patience = 60_000; // after which the customer need not stay
+
+export function confirmPage(): Child {
+  const asked = query();
+  const [paymentKey, orderId, amount] = [asked.get("paymentKey"), asked.get("orderId"), Number(asked.get("amount"))];
+  if (!paymentKey || !orderId || !Number.isInteger(amount)) {
+    go("/book/receipt", { replace: true });
+    return null;
+  }
+  const state = signal<State>({ is: "asking" });
+  let alive = true;
+  onCleanup(() => (alive = false));
+  void (async () => {
+    const began = Date.now();
+    while (alive) {
+      try {
+        await confirmPayment(paymentKey, orderId, amount);
+        if (!alive) return;
+        finish();
+        noteRecent();
+        go("/book/receipt", { replace: true });
+        return;
+      } catch (error) {
+        const next = after(error, Date.now() - began > patience);
+        state.set(next);
+        if (next.is === "refused" || next.is === "gone") return;
+      }
+      await new Promise((wake) => setTimeout(wake, pause));
+    }
+  })();
+  return match(state, (now) => {
+    if (now.is === "refused") return refused(now.code, now.message);
+    if (now.is === "gone") return notice(sign(clock(), "bad"), t("goneTitle"), t("goneText"), link(t("bookAgain"), "/", "primary"));
+    return waiting(now);
+  });
+}
+
+function after(error: unknown, long: boolean): State {
+  if (error instanceof NetworkError) return { is: "lost" };
+  if (!(error instanceof ApiError) || error.status >= 500) return { is: "pending", long };
+  if (error.status === 401) return { is: "gone" };
+  if (error.status === 429) return { is: "pending", long };
+  return { is: "refused", code: error.code, message: error.message };
+}
+
+function waiting(state: State): Child {
+  const text = state.is === "lost" ? t("lostText") : state.is === "pending" ? t(state.long ? "pendingLong" : "pendingText") : t("confirmText");
+  return h("section", { class: "empty" }, h("span", { class: "spinner big" }), heading(t("confirmTitle")), h("p", { role: "status" }, text));
+}

@@ -1,0 +1,132 @@
+// Which day: the next ones as chips, all others on a month's page.
+
+import { h, match, type Child } from "../core/dom";
+import { query, go } from "../core/router";
+import { resource } from "../core/resource";
+import { dateOf, day, inZone, parseDate, weekday, type Minute } from "../booking/time";
+import { missing } from "./missing";
+import { giveUp } from "./purchase";
+import { fetched, heading, loading, failure } from "./screen";
+import { branchName, getBranch, getCalendar, type Branch, type CalendarDay } from "./service";
+import { dateText, monthText, t, weekdayText } from "./text";
+
+const week = 7;
+
+export function datePage({ branch = "" }: Record<string, string>): Child {
+  giveUp();
+  return fetched(
+    resource(() => getBranch(branch)),
+    (found) => () => {
+      const b = found();
+      return b ? screen(b) : missing();
+    },
+  );
+}
+
+function screen(b: Branch): Child {
+  const today = parseDate(dateOf(inZone(b.timeZone)));
+  const last = today + b.bookingHorizonDays * day;
+  const month = () => validMonth(query().get("month"), today, last);
+  return [
+    heading(`${branchName(b)}, ${t("dateTitle")}`, b.address || null),
+    chips(b, today, last),
+    match(month, (shown) => calendar(b, shown, today, last)),
+  ];
+}
+
+const monthOf = (m: Minute): string => dateOf(m).slice(0, 7);
+
+function validMonth(asked: string | null, today: Minute, last: Minute): string {
+  return asked && asked >= monthOf(today) && asked <= monthOf(last) ? asked : monthOf(today);
+}
+
+const href = (b: Branch, m: Minute): string => `/b/${b.branch}/${dateOf(m)}`;
+
+/** The days of a month by date; fetched again for each month that is shown. */
+const daysOf = async (b: Branch, months: string[]): Promise<Map<string, CalendarDay>> =>
+  new Map((await Promise.all(months.map((m) => getCalendar(b.branch, m)))).flat().map((d) => [d.date, d]));
+
+function chips(b: Branch, today: Minute, last: Minute): Child {
+  const days = Array.from({ length: week }, (_, i) => today + i * day).filter((m) => m <= last);
+  const months = resource(() => daysOf(b, [...new Set(days.map(monthOf))]));
+  const label = (m: Minute, i: number) => (i === 0 ? t("today") : i === 1 ? t("tomorrow") : weekdayText(weekday(m)));
+  return h(
+    "ul",
+    { class: "day-chips" },
+    days.map((m, i) =>
+      h("li", null, () => {
+        const d = months.data()?.get(dateOf(m));
+        const inside: Child = [h("span", null, label(m, i)), h("b", null, String(new Date(m * 60_000).getUTCDate()))];
+        if (!d || d.status === "available") return h("a", { class: "day-chip", href: href(b, m), "aria-label": `${label(m, i)} ${dateText(m)}` }, inside);
+        return h("span", { class: "day-chip off" }, inside, h("span", { class: "hidden" }, `${dateText(m)} ${closedText(d)}`));
+      }),
+    ),
+  );
+}
+
+const closedText = (d: CalendarDay): string => d.reason ?? t(d.status === "holiday" ? "dayHoliday" : "dayClosed");
+
+function calendar(b: Branch, month: string, today: Minute, last: Minute): Child {
+  const first = parseDate(`${month}-01`);
+  const step = (to: string, text: string, sign: string) =>
+    h(
+      "button",
+      { type: "button", class: "icon-button text", "aria-label": text, disabled: to < monthOf(today) || to > monthOf(last), onclick: () => go(`/b/${b.branch}?month=${to}`, { replace: true }) },
+      sign,
+    );
+  const days = resource(() => daysOf(b, [month]));
+  return h(
+    "section",
+    { class: "calendar" },
+    h("div", { class: "month" }, step(monthOf(first - 1), t("previousMonth"), "‹"), h("h2", { "aria-live": "polite" }, monthText(first)), step(monthOf(first + 31 * day), t("nextMonth"), "›")),
+    () => {
+      const now = days();
+      if (now.is === "loading") return loading();
+      if (now.is === "failed") return failure(now.error, days.retry);
+      return [table(b, first, now.data, today, last), reasons([...now.data.values()], today)];
+    },
+  );
+}
+
+function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: Minute, last: Minute): Child {
+  const start = first - weekday(first) * day;
+  const month = monthOf(first);
+  const weeks = [];
+  for (let at = start; at < first + 31 * day && (monthOf(at) === month || at < first); at += week * day) weeks.push(at);
+  const cell = (m: Minute): Child => {
+    if (monthOf(m) !== month) return h("td", null);
+    const d = days.get(dateOf(m));
+    const number = String(new Date(m * 60_000).getUTCDate());
+    const off = m < today ? t("dayPast") : m > last ? t("dayFar") : d && d.status !== "available" ? closedText(d) : "";
+    const current = m === today ? "date" : null;
+    if (off) return h("td", { class: m < today ? "past" : "off" }, h("span", { "aria-current": current }, h("span", { "aria-hidden": "true" }, number), h("span", { class: "hidden" }, `${dateText(m)} ${off}`)));
+    const name = [m === today ? t("today") : "", dateText(m), d?.reason ?? ""].filter(Boolean).join(" ");
+    return h("td", { class: d?.reason ? "festive" : null }, h("a", { href: href(b, m), "aria-label": name, "aria-current": current }, number));
+  };
+  return h(
+    "table",
+    null,
+    h("thead", null, h("tr", null, Array.from({ length: week }, (_, i) => h("th", { scope: "col" }, weekdayText(i))))),
+    h("tbody", null, weeks.map((w) => h("tr", null, Array.from({ length: week }, (_, i) => cell(w + i * day))))),
+  );
+}
+
+/** Why days are closed, in words under the month: the days of a reason together. */
+function reasons(days: CalendarDay[], today: Minute): Child {
+  const list = (wanted: (d: CalendarDay) => boolean): [string, string][] => {
+    const byReason = new Map<string, number[]>();
+    for (const d of days) {
+      if (parseDate(d.date) < today || !wanted(d)) continue;
+      const text = closedText(d);
+      byReason.set(text, [...(byReason.get(text) ?? []), Number(d.date.slice(8))]);
+    }
+    return [...byReason].map(([text, numbers]) => [text, t("days", { list: numbers.join(", ") })]);
+  };
+  const section = (title: string, rows: [string, string][]): Child =>
+    rows.length === 0 ? null : h("div", { class: "reasons" }, h("h3", null, title), h("ul", null, rows.map(([reason, numbers]) => h("li", null, h("b", null, numbers), " ", reason))));
+  return [
+    section(t("closedDays"), list((d) => d.status !== "available")),
+    section(t("openHolidays"), list((d) => d.status === "available" && d.reason !== null)),
+  ];
+}
+

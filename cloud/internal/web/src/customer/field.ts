@@ -1,0 +1,100 @@
+// Form fields: a label, an input, and what is wrong with it.
+
+import { h, when, type Child } from "../core/dom";
+import { signal, type Signal } from "../core/signal";
+
+export interface Field {
+  view: Child;
+  value: Signal<string>;
+  /** Checks the value, shows what is wrong, and says whether all is well. */
+  check(): boolean;
+  focus(): void;
+}
+
+export interface FieldOptions {
+  id: string;
+  label: string;
+  value?: string;
+  /** Says what is wrong with a value; empty when nothing is. */
+  problem?: (value: string) => string;
+  /** Puts a value into its usual form when the field is left. */
+  tidy?: (value: string) => string;
+  /** More attributes of the input. */
+  attributes?: Record<string, string | number | boolean>;
+}
+
+export function field({ id, label, value: initial = "", problem = () => "", tidy, attributes = {} }: FieldOptions): Field {
+  const value = signal(initial);
+  const wrong = signal("");
+  const input = h("input", {
+    id,
+    name: id,
+    type: "text",
+    ...attributes,
+    value: () => value(),
+    "aria-invalid": () => (wrong() ? "true" : null),
+    "aria-describedby": () => (wrong() ? `${id}-problem` : null),
+    oninput: () => {
+      value.set(input.value);
+      if (wrong.peek()) wrong.set(problem(input.value));
+    },
+    onblur: () => tidy && value.set(tidy(value.peek())),
+  });
+  const check = () => {
+    wrong.set(problem(value.peek().trim()));
+    return wrong.peek() === "";
+  };
+  const view = h("div", { class: "field" }, h("label", { for: id }, label), input, problemText(id, wrong));
+  return { view, value, check, focus: () => input.focus() };
+}
+
+export function select(id: string, label: string, blank: string, options: () => { value: string; text: string }[], problem: string): Field {
+  const value = signal("");
+  const wrong = signal("");
+  const input = h(
+    "select",
+    {
+      id,
+      name: id,
+      "aria-invalid": () => (wrong() ? "true" : null),
+      "aria-describedby": () => (wrong() ? `${id}-problem` : null),
+      onchange: () => {
+        value.set(input.value);
+        wrong.set("");
+      },
+    },
+    h("option", { value: "" }, blank),
+    () => options().map((o) => h("option", { value: o.value }, o.text)),
+  );
+  const check = () => {
+    wrong.set(value.peek() ? "" : problem);
+    return wrong.peek() === "";
+  };
+  return { view: h("div", { class: "field" }, h("label", { for: id }, label), input, problemText(id, wrong)), value, check, focus: () => input.focus() };
+}
+
+const problemText = (id: string, wrong: Signal<string>): Child => when(() => wrong(), () => h("p", { class: "problem", id: `${id}-problem` }, () => wrong()));
+
+/** Checks all fields and leads to the first that is wrong. */
+export function checkAll(fields: Field[]): boolean {
+  const wrong = fields.filter((f) => !f.check());
+  wrong[0]?.focus();
+  return wrong.length === 0;
+}
+
+
+export function tick(id: string, label: Child, checked: Signal<boolean>, more: Child = null): Child {
+  const input = h("input", { type: "checkbox", id, checked: () => checked(), onchange: () => checked.set(input.checked) });
+  return h("div", { class: "tick" }, h("label", { for: id }, input, h("span", null, label)), more);
+}
+
+/** Digits of a Korean mobile number, grouped. */
+export function tidyMobile(text: string): string {
+  const digits = text.replace(/\D/g, "");
+  const parts = /^(01\d)(\d{3,4})(\d{4})$/.exec(digits);
+  return parts ? parts.slice(1).join("-") : text.trim();
+}
+
+export const looksLikeMobile = (text: string): boolean => /^[\d+\-(). ]{8,20}$/.test(text) && text.replace(/\D/g, "").length >= 8;
+
+export const looksLikeEmail = (text: string): boolean => text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);

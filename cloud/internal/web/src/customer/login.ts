@@ -1,0 +1,128 @@
+// Login by a code that is sent to the phone or the mailbox.
+
+import { ApiError } from "../core/api";
+import { now, ticking } from "../core/clock";
+import { h, match, type Child } from "../core/dom";
+import { go, query } from "../core/router";
+import { computed, signal, type Signal } from "../core/signal";
+import { checkAll, field, looksLikeEmail, looksLikeMobile, tidyMobile } from "./field";
+import { actions, alert, button, explain, heading, note } from "./screen";
+import { login, sendCode, type LoginType } from "./service";
+import { countdown, t } from "./text";
+
+const codeLife = 180_000; // ms
+const resendAfter = 30_000;
+
+interface Sent {
+  type: LoginType;
+  id: string;
+  at: number;
+}
+
+export function loginPage(): Child {
+  const sent = signal<Sent | null>(null);
+  return match(sent, (s) => (s ? codeForm(s, sent) : idForm(sent)));
+}
+
+function idForm(sent: Signal<Sent | null>): Child {
+  const type = signal<LoginType>("mobile");
+  const tab = (value: LoginType, text: string) =>
+    h("label", { class: "tab" }, h("input", { type: "radio", name: "type", value, checked: () => type() === value, onchange: () => type.set(value) }), h("span", null, text));
+  return [
+    heading(t("loginTitle"), t("loginText")),
+    h("div", { class: "tabs", role: "radiogroup", "aria-label": t("loginTitle") }, tab("mobile", t("byMobile")), tab("email", t("byEmail"))),
+    match(type, (chosen) => idField(chosen, sent)),
+  ];
+}
+
+function idField(type: LoginType, sent: Signal<Sent | null>): Child {
+  const id =
+    type === "mobile"
+      ? field({ id: "mobile", label: t("fieldMobile"), tidy: tidyMobile, problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")), attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20 } })
+      : field({ id: "email", label: t("fieldEmailOnly"), problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")), attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 } });
+  const problem = signal("");
+  const busy = signal(false);
+  const send = async () => {
+    if (!checkAll([id])) return;
+    busy.set(true);
+    problem.set("");
+    const to = id.value().trim();
+    try {
+      await sendCode(type, to);
+      sent.set({ type, id: to, at: now() });
+    } catch (error) {
+      problem.set(error instanceof ApiError && error.status === 404 ? t("noHistory") : explain(error));
+    }
+    busy.set(false);
+  };
+  return form(send, busy, id.view, alert(() => (problem() ? note(problem(), "warn") : null)), actions(submitButton(t("sendCode"), busy)));
+}
+
+function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
+  const code = field({
+    id: "code",
+    label: t("fieldCode"),
+    problem: (v) => (/^\d{6}$/.test(v) ? "" : t("needCode")),
+    attributes: { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 6, pattern: "\\d{6}", class: "code" },
+  });
+  const time = ticking();
+  const left = computed(() => s.at + codeLife - time());
+  const problem = signal("");
+  const busy = signal(false);
+  const enter = async () => {
+    if (!checkAll([code])) return;
+    busy.set(true);
+    problem.set("");
+    try {
+      await login(s.type, s.id, code.value().trim());
+      go(nextAddress(), { replace: true });
+    } catch (error) {
+      problem.set(error instanceof ApiError && error.status === 401 ? t("wrongCode") : explain(error));
+      code.focus();
+    }
+    busy.set(false);
+  };
+  const resend = async () => {
+    problem.set("");
+    try {
+      await sendCode(s.type, s.id);
+      sent.set({ ...s, at: now() });
+    } catch (error) {
+      problem.set(explain(error));
+    }
+  };
+  const waits = computed(() => Math.ceil((s.at + resendAfter - time()) / 1000));
+  queueMicrotask(code.focus);
+  return form(
+    enter,
+    busy,
+    heading(t("codeTitle"), t("codeText", { to: s.id })),
+    code.view,
+    h("p", { class: "dim", role: "timer" }, () => (left() > 0 ? t("codeLeft", { time: countdown(left()) }) : t("codeGone"))),
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    h("div", { class: "pair" }, button(() => (waits() > 0 ? t("resendIn", { n: waits() }) : t("resend")), () => void resend(), { kind: "soft", disabled: () => waits() > 0 }), button(t("otherId"), () => sent.set(null), { kind: "soft" })),
+    actions(submitButton(t("login"), busy)),
+  );
+}
+
+function form(submit: () => Promise<void>, busy: () => boolean, ...children: Child[]): Element {
+  return h(
+    "form",
+    {
+      novalidate: true,
+      onsubmit: (event: SubmitEvent) => {
+        event.preventDefault();
+        if (!busy()) void submit();
+      },
+    },
+    ...children,
+  );
+}
+
+const submitButton = (text: string, busy: () => boolean): Element => h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
+
+/** Where the login was asked for; only addresses of this site. */
+function nextAddress(): string {
+  const next = query().get("next") ?? "/my";
+  return /^\/(?!\/)/.test(next) ? next : "/my";
+}

@@ -1,0 +1,103 @@
+// A customer's reservations.
+
+import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
+import { ApiError } from "../core/api";
+import { ticking, whileSeen } from "../core/clock";
+import { h, when, type Child } from "../core/dom";
+import { go } from "../core/router";
+import { resource } from "../core/resource";
+import type { Readable } from "../core/signal";
+import { dueOf } from "./receipt";
+import { button, facts, fetched, heading, link } from "./screen";
+import { branchName, getBranches, getKeys, getMine, logout, type Branch, type PaymentRecord } from "./service";
+import { countdown, dateText, t, timesText, won } from "./text";
+
+export interface Mine {
+  record: PaymentRecord;
+  branch: Branch;
+  /** The address of the key page, if the doors open with it. */
+  key: string | null;
+}
+
+/** The customer's reservations; without a session the login comes first. */
+export async function loadMine(): Promise<Mine[] | null> {
+  try {
+    const [records, keys, branches] = await Promise.all([getMine(), getKeys(), getBranches()]);
+    return records.map((record) => {
+      const key = keys.find((k) => k.id === record.id);
+      return { record, branch: branches.find((b) => b.branch === record.branch)!, key: key ? `/k/${key.doorlockKey}` : null };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
+    go(`/login?next=${encodeURIComponent(location.pathname)}`, { replace: true });
+    return null;
+  }
+}
+
+const refetch = 10_000; // ms
+
+export function myPage(): Child {
+  const mine = resource(loadMine);
+  whileSeen(refetch, () => {
+    if (mine.data()?.some((m) => m.record.status === "WAITING_FOR_DEPOSIT")) void mine.refresh();
+  });
+  return fetched(mine, (data) => (data.peek() ? screen(data as Readable<Mine[]>, () => void mine.refresh()) : null));
+}
+
+const startOf = (m: Mine): number => parseMinute(m.record.startDateTime);
+
+const isOver = (m: Mine): boolean => m.record.status === "CANCELED" || parseStoredEnd(m.record.endDateTime) <= inZone(m.branch.timeZone);
+
+function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
+  const upcoming = () => mine().filter((m) => !isOver(m)).sort((a, b) => startOf(a) - startOf(b));
+  const past = () => mine().filter(isOver).sort((a, b) => startOf(b) - startOf(a));
+  const leave = async () => {
+    await logout().catch(() => undefined);
+    go("/", { replace: true });
+  };
+  return [
+    heading(t("myTitle")),
+    () => (mine().length === 0 ? h("p", { class: "dim" }, t("myEmpty")) : null),
+    when(() => upcoming().length > 0, () => [h("h2", null, t("myUpcoming")), h("ul", { class: "cards" }, () => upcoming().map((m) => h("li", null, card(m))))]),
+    when(() => past().length > 0, () => h("details", { class: "past" }, h("summary", null, t("myPast")), h("ul", { class: "cards" }, () => past().map((m) => h("li", null, card(m)))))),
+    h("div", { class: "pair" }, button(t("refresh"), refresh, { kind: "soft" }), button(t("logout"), () => void leave(), { kind: "soft" })),
+  ];
+}
+
+const statusText = { DONE: "statusDone", WAITING_FOR_DEPOSIT: "statusWaiting", CANCELED: "statusCanceled" } as const;
+
+const looks = { DONE: "good", WAITING_FOR_DEPOSIT: "wait", CANCELED: "off" } as const;
+
+function card(m: Mine): Child {
+  const { record: r, branch } = m;
+  const start = startOf(m);
+  return h(
+    "article",
+    { class: "card mine" },
+    h("p", { class: "row" }, h("b", { class: "big" }, `${branchName(branch)} ${t("room", { no: r.roomNo })}`), h("span", { class: `badge ${looks[r.status]}` }, t(statusText[r.status]))),
+    h("p", null, `${dateText(start)} ${timesText(start, parseStoredEnd(r.endDateTime))}`),
+    h("p", { class: "dim" }, won(r.amount)),
+    r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
+    isOver(m) ? null : h("div", { class: "pair" }, m.key ? link(t("openKey"), m.key, "primary") : null, cancelLink(m)),
+  );
+}
+
+function deposit(m: Mine): Child {
+  const { record: r } = m;
+  const due = dueOf({ receipt: r, branch: m.branch });
+  const time = ticking();
+  return [
+    h("p", { class: "wait" }, () => t("dueLeft", { time: countdown(due - time()) })),
+    facts([
+      [t("labelBank"), r.virtualaccountBankName ?? ""],
+      [t("labelAccount"), r.virtualaccountAccountNumber ?? ""],
+      [t("labelAmount"), won(r.amount)],
+    ]),
+  ];
+}
+
+const refundLead = 30; // minutes before the start
+
+export const cancelable = (m: Mine): boolean => startOf(m) - refundLead >= inZone(m.branch.timeZone);
+
+const cancelLink = (m: Mine): Child => (cancelable(m) ? link(t("cancel"), `/my/${m.record.id}/cancel`) : h("p", { class: "dim" }, t("notCancelable")));

@@ -1,0 +1,124 @@
+// The payment provider's widget. This document alone may run a script that is not ours, and it comes with a full page
+// load of its own (see policy.go).
+
+import { h, match, type Child } from "../core/dom";
+import { go } from "../core/router";
+import { resource } from "../core/resource";
+import { signal } from "../core/signal";
+import { afterHold, currentHold, gone, holdChip, whatIsHeld, type Held } from "./contact";
+import { purchase } from "./purchase";
+import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
+import { branchName, getSite } from "./service";
+import { t, won } from "./text";
+
+/** The surface of the provider's script that is used here (version 2, "standard"). */
+interface Widgets {
+  setAmount(amount: { currency: "KRW"; value: number }): Promise<void>;
+  renderPaymentMethods(where: { selector: string; variantKey: string }): Promise<unknown>;
+  renderAgreement(where: { selector: string; variantKey: string }): Promise<unknown>;
+  requestPayment(order: Record<string, string>): Promise<void>;
+}
+
+interface TossPayments {
+  (clientKey: string): { widgets(customer: { customerKey: string }): Widgets };
+  ANONYMOUS: string;
+}
+
+declare global {
+  interface Window {
+    TossPayments?: TossPayments;
+  }
+}
+
+export function payPage(): Child {
+  const held = resource(async () => {
+    const found = await currentHold();
+    if (!found) await afterHold();
+    return found;
+  });
+  return fetched(held, (data) => {
+    const found = data.peek();
+    if (!found) return gone();
+    if (!purchase()?.orderId) {
+      go("/book/contact", { replace: true });
+      return null;
+    }
+    const over = signal(false);
+    return match(over, (isOver) => (isOver ? gone() : screen(found, () => over.set(true))));
+  });
+}
+
+function screen(held: Held, over: () => void): Child {
+  const widgets = resource(() => open(held.hold.amount));
+  const problem = signal("");
+  const busy = signal(false);
+  const pay = async () => {
+    const ready = widgets.data();
+    if (!ready) return;
+    busy.set(true);
+    problem.set("");
+    try {
+      await ready.requestPayment(order(held));
+    } catch (error) {
+      problem.set(refusal(error));
+      busy.set(false);
+    }
+  };
+  return [
+    heading(t("payTitle")),
+    whatIsHeld(held),
+    holdChip(held, over),
+    () => {
+      const now = widgets();
+      if (now.is === "failed") return failure(now.error, widgets.retry);
+      return now.is === "loading" ? h("p", { class: "dim", role: "status" }, t("payLoading")) : null;
+    },
+    h("div", { id: "payment-methods", class: "widget" }),
+    h("div", { id: "payment-agreement", class: "widget" }),
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), { busy, disabled: () => widgets().is !== "ready" })),
+  ];
+}
+
+/** Loads the script and has it draw its part of the page. */
+async function open(amount: number): Promise<Widgets> {
+  const { payment } = await getSite();
+  await script(payment.scriptUrl);
+  const toss = window.TossPayments!;
+  const widgets = toss(payment.clientKey).widgets({ customerKey: toss.ANONYMOUS });
+  await widgets.setAmount({ currency: "KRW", value: amount });
+  await Promise.all([
+    widgets.renderPaymentMethods({ selector: "#payment-methods", variantKey: "DEFAULT" }),
+    widgets.renderAgreement({ selector: "#payment-agreement", variantKey: "AGREEMENT" }),
+  ]);
+  return widgets;
+}
+
+function script(src: string): Promise<void> {
+  if (window.TossPayments) return Promise.resolve();
+  return new Promise((loaded, failed) => {
+    const element = h("script", { src, onload: () => loaded(), onerror: () => failed(new Error("the payment script did not load")) });
+    document.head.append(element);
+  });
+}
+
+function order(held: Held): Record<string, string> {
+  const p = purchase()!;
+  return {
+    orderId: p.orderId,
+    orderName: t("payOrder", { branch: branchName(held.branch), room: t("room", { no: held.hold.roomNo }) }),
+    successUrl: `${location.origin}/book/confirm`,
+    failUrl: `${location.origin}/book/fail`,
+    customerName: p.name,
+    customerMobilePhone: p.mobile.replace(/\D/g, ""),
+    ...(p.email ? { customerEmail: p.email } : {}),
+  };
+}
+
+/** The widget refuses before anything is paid: nothing chosen, terms not agreed to, closed. */
+function refusal(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string };
+  if (code === "NEED_AGREEMENT_WITH_REQUIRED_TERMS") return t("agree");
+  if (code === "USER_CANCEL" || code === "PAY_PROCESS_CANCELED") return t("failCanceled");
+  return code && message ? message : explain(error);
+}

@@ -1,0 +1,73 @@
+// A room's time on a phone: the hour, the start, the length. The sheet is part of the address, so that the phone's
+// back button closes it.
+
+import type { Room } from "../booking/slots";
+import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
+import { h, match, when, type Child } from "../core/dom";
+import { go } from "../core/router";
+import { computed, effect, onCleanup, signal, type Signal } from "../core/signal";
+import { beginAt, chooseButton, end, lengthStepper, type Choice, type Day } from "./choice";
+import { cross } from "./icons";
+import { t, timesText } from "./text";
+
+const hour = 60;
+
+export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child {
+  choice.set(null);
+  const starts = computed(() => startsOf(d, room));
+  const hours = computed(() => [...new Set(starts().map((m) => Math.floor(m / hour) * hour))]);
+  const shown = signal(hours.peek()[0] ?? d.date);
+  const close = () => go(location.pathname, { replace: true });
+  const dialog = h(
+    "dialog",
+    {
+      class: "sheet",
+      "aria-labelledby": "sheet-title",
+      onclose: close,
+      onclick: (event: MouseEvent) => event.target === event.currentTarget && dialog.close(),
+    },
+    h(
+      "div",
+      { class: "sheet-body" },
+      h("div", { class: "row" }, h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim" }, room.machine)), h("button", { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => dialog.close() }, cross())),
+      h("h3", null, t("startTitle")),
+      h("div", { class: "hours", role: "group", "aria-label": t("startTitle") }, () => hours().map((m) => hourChip(m, shown))),
+      h("ul", { class: "chips starts" }, () => slotsOf(shown()).map((m) => h("li", null, startChip(d, room, m, starts(), choice)))),
+      when(
+        () => choice(),
+        () => [h("h3", null, t("lengthTitle")), lengthStepper(d, choice)],
+      ),
+      h("div", { class: "actions" }, match(() => choice() !== null, (chosen) => (chosen ? h("p", { class: "chosen" }, () => (choice() ? timesText(choice()!.start, end(choice()!)) : "")) : null)), chooseButton(d, choice)),
+    ),
+  );
+  queueMicrotask(() => dialog.isConnected && dialog.showModal());
+  // The page behind must not scroll with the sheet.
+  document.documentElement.classList.add("still");
+  onCleanup(() => document.documentElement.classList.remove("still"));
+  effect(() => {
+    const first = hours()[0];
+    if (first !== undefined && !hours().includes(shown())) shown.set(first);
+  });
+  return dialog;
+}
+
+/** Every start of the day from which at least one length can be had. */
+function startsOf(d: Day, room: Room): Minute[] {
+  const list = [];
+  for (let m = Math.max(d.date, slotOf(d.now())); m < d.date + day; m += slot) {
+    if (d.slots().lengths(room, m, d.now()).length > 0) list.push(m);
+  }
+  return list;
+}
+
+const slotsOf = (from: Minute): Minute[] => Array.from({ length: hour / slot }, (_, i) => from + i * slot);
+
+const hourChip = (m: Minute, shown: Signal<Minute>): Element =>
+  h("button", { type: "button", class: "chip", "aria-pressed": () => String(shown() === m), onclick: () => shown.set(m) }, t("hourOf", { h: Number(clockOf(m).slice(0, 2)) }));
+
+const startChip = (d: Day, room: Room, m: Minute, starts: Minute[], choice: Signal<Choice | null>): Element =>
+  h(
+    "button",
+    { type: "button", class: "chip", disabled: !starts.includes(m), "aria-pressed": () => String(choice()?.start === m), onclick: () => choice.set(beginAt(d, room, m)) },
+    clockOf(m),
+  );

@@ -1,0 +1,135 @@
+// What was bought. A virtual account waits here for its deposit and becomes the receipt when it has come.
+
+import { clockOf, parseMinute, parseStoredEnd, type Minute } from "../booking/time";
+import { ApiError } from "../core/api";
+import { now, ticking, whileSeen } from "../core/clock";
+import { h, match, type Child } from "../core/dom";
+import { resource } from "../core/resource";
+import { computed, signal, type Readable } from "../core/signal";
+import { check, clock, cross, question, sign } from "./icons";
+import { forgetRecent } from "./recent";
+import { actions, facts, fetched, heading, link, note, notice } from "./screen";
+import { branchName, getBranches, getReceipt, type Branch, type Receipt } from "./service";
+import { countdown, dateText, t, timesText, won } from "./text";
+
+const ask = 3000; // ms between questions for a deposit
+
+export function receiptPage(): Child {
+  const source = resource(load);
+  whileSeen(ask, () => {
+    if (source.data()?.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
+  });
+  return fetched(source, (data) => {
+    if (!data.peek()) return notice(sign(question(), "wait"), t("noReceiptTitle"), t("noReceiptText"), link(t("my"), "/my", "primary"), link(t("home"), "/"));
+    const shown = data as Readable<Found>;
+    return match(
+      () => shown().receipt.status,
+      (status) => (status === "DONE" ? done(shown.peek()) : status === "WAITING_FOR_DEPOSIT" ? waiting(shown) : canceled()),
+    );
+  });
+}
+
+interface Found {
+  receipt: Receipt;
+  branch: Branch;
+}
+
+async function load(): Promise<Found | null> {
+  try {
+    const [receipt, branches] = await Promise.all([getReceipt(), getBranches()]);
+    return { receipt, branch: branches.find((b) => b.branch === receipt.branch)! };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) {
+      forgetRecent();
+      return null;
+    }
+    throw error;
+  }
+}
+
+function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
+  const start = parseMinute(r.startDateTime);
+  return [
+    [t("labelBranch"), [branchName(b), b.address ? h("a", { href: mapLink(b), rel: "noreferrer", target: "_blank" }, b.address, " ", h("b", null, t("map"))) : null]],
+    [t("labelRoom"), t("room", { no: r.roomNo })],
+    [t("labelDate"), dateText(start)],
+    [t("labelTime"), timesText(start, parseStoredEnd(r.endDateTime))],
+    [t("labelPrice"), `${won(r.amount)} · ${methodText(r.paymentMethod)}`],
+  ];
+}
+
+/** Methods are Korean values of the interface. */
+const methodText = (method: string): string => (({ 카드: t("methodCard"), 간편결제: t("methodEasy"), 가상계좌: t("methodAccount"), 휴대폰: t("methodMobile") }) as Record<string, string>)[method] ?? method;
+
+const mapLink = (b: Branch): string => `https://map.naver.com/p/search/${encodeURIComponent(b.address)}`;
+
+/** 010-****-5678 */
+const masked = (number: string): string => number.replace(/\d(?=(?:\D*\d){4})/g, (d, i: number) => (i < 3 ? d : "*"));
+
+function done(found: Found): Child {
+  const { receipt: r } = found;
+  const deadline = parseMinute(r.refundableDateTime);
+  const key = r.keyLink ? new URL(r.keyLink).pathname : null;
+  return [
+    sign(check(), "good"),
+    heading(t("doneTitle"), t("doneText", { to: masked(r.mobileNum) })),
+    facts(whatWasBought(found)),
+    note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good"),
+    h("p", { class: "dim" }, t("unlockNote")),
+    key ? h("div", { class: "pair" }, h("a", { class: "button soft", href: `${key}/reservation.ics`, download: "yeolda.ics" }, t("calendar")), copyButton(t("copyKey"), r.keyLink!)) : null,
+    r.receiptUrl ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt"))) : null,
+    key ? actions(link(t("openKey"), key, "primary")) : null,
+  ];
+}
+
+function copyButton(text: string, value: string): Element {
+  const copied = signal(false);
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "button soft",
+      onclick: async () => {
+        await navigator.clipboard?.writeText(value);
+        copied.set(true);
+        setTimeout(() => copied.set(false), 3000);
+      },
+    },
+    h("span", { "aria-live": "polite" }, () => (copied() ? t("copied") : text)),
+  );
+}
+
+function waiting(found: Readable<Found>): Child {
+  const { receipt: r } = found.peek();
+  const due = dueOf(found.peek());
+  const time = ticking();
+  const left = computed(() => due - time());
+  return [
+    sign(clock(), "wait"),
+    heading(t("waitTitle"), t("waitText")),
+    h("p", { class: "hold-chip" }, clock(), h("span", { role: "timer" }, () => t("dueLeft", { time: countdown(left()) }))),
+    h("div", { class: "account" }, h("p", { class: "dim" }, r.virtualaccountBankName ?? ""), h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""), copyButton(t("copy"), r.virtualaccountAccountNumber ?? "")),
+    facts([
+      [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount))],
+      [t("labelHolder"), r.virtualaccountCustomerName ?? ""],
+      [t("labelDue"), r.virtualaccountDueDate ? dueText(r.virtualaccountDueDate) : ""],
+    ]),
+    note(t("exact"), "warn"),
+    facts(whatWasBought(found.peek())),
+  ];
+}
+
+const dueMinute = (local: string): Minute => parseMinute(local.replace(/\D/g, "").slice(0, 12));
+
+const dueText = (local: string): string => `${dateText(dueMinute(local))} ${clockOf(dueMinute(local))}`;
+
+/** The instant a deposit is due. The interface gives the branch's local time without an offset. */
+export function dueOf({ receipt: r, branch: b }: { receipt: { virtualaccountDueDate: string | null }; branch: Branch }): number {
+  const local = r.virtualaccountDueDate;
+  if (!local) return now();
+  const asIfUtc = Date.parse(`${local}Z`);
+  const shown = new Date(new Intl.DateTimeFormat("sv-SE", { timeZone: b.timeZone, dateStyle: "short", timeStyle: "medium" }).format(asIfUtc).replace(" ", "T") + "Z").getTime();
+  return asIfUtc - (shown - asIfUtc);
+}
+
+const canceled = (): Child => notice(sign(cross(), "bad"), t("canceledTitle"), t("canceledText"), link(t("bookAgain"), "/", "primary"), link(t("my"), "/my"));

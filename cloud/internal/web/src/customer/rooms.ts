@@ -1,0 +1,145 @@
+// The rooms of a day: cards and a sheet on phones, the whole timetable where there is space for it.
+
+import { smallest } from "../booking/price";
+import type { Availability, Room } from "../booking/slots";
+import { clockOf, dateOf, day, inZone, parseDate, slot, slotOf, type Minute } from "../booking/time";
+import { ticking, whileSeen } from "../core/clock";
+import { h, match, type Child } from "../core/dom";
+import { query } from "../core/router";
+import { resource } from "../core/resource";
+import { computed, effect, onCleanup, signal, untracked, type Readable, type Signal } from "../core/signal";
+import { stands, type Choice, type Day } from "./choice";
+import { rememberBranch } from "./last-branch";
+import { missing } from "./missing";
+import { picker } from "./picker";
+import { giveUp } from "./purchase";
+import { alert, fetched, heading, link } from "./screen";
+import { branchName, getBranch, getCalendar, getDay, type Branch, type CalendarDay } from "./service";
+import { dateText, span, t, won } from "./text";
+import { timetable } from "./timetable";
+
+const refetch = 20_000; // ms
+
+interface Found {
+  branch: Branch;
+  day: CalendarDay | undefined;
+  slots: Availability;
+}
+
+export function roomsPage({ branch = "", date = "" }: Record<string, string>): Child {
+  giveUp();
+  const at = parseDate(date);
+  if (Number.isNaN(at)) return missing();
+  const found = resource(async (): Promise<Found | null> => {
+    const b = await getBranch(branch);
+    if (!b) return null;
+    const [days, slots] = await Promise.all([getCalendar(branch, date.slice(0, 7)), getDay(branch, date)]);
+    return { branch: b, day: days.find((d) => d.date === date), slots };
+  });
+  whileSeen(refetch, () => void found.refresh());
+  return fetched(found, (data) => {
+    const now = data.peek();
+    if (!now) return missing();
+    rememberBranch(branch);
+    return screen(now.branch, at, now.day, computed(() => data()!.slots));
+  });
+}
+
+function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots: Readable<Availability>): Child {
+  const time = ticking();
+  const now = computed(() => inZone(b.timeZone, time()));
+  const d: Day = { branch: b.branch, date, slots, now };
+  const choice = signal<Choice | null>(null);
+  const lost = signal("");
+  effect(() => {
+    const c = choice();
+    if (!c || stands(d, c)) return;
+    choice.set(null);
+    lost.set(t("stale"));
+  });
+  effect(() => {
+    if (choice()) untracked(() => lost.set(""));
+  });
+  if (query().get("taken")) lost.set(t("taken"));
+  return [
+    heading(t("roomsTitle"), [branchName(b), " · ", dateText(date)]),
+    dateNav(b, date, now.peek()),
+    alert(() => (lost() ? h("p", { class: "note warn" }, lost()) : null)),
+    status && status.status !== "available"
+      ? h("section", { class: "empty" }, h("h2", null, t("closedDate")), h("p", null, status.reason ?? ""), link(t("pickOther"), `/b/${b.branch}`, "primary"))
+      : match(wide(), (isWide) => (isWide ? timetable(d, choice) : cards(d, choice))),
+  ];
+}
+
+/** Whether there is space for the timetable. */
+function wide(): Readable<boolean> {
+  const media = matchMedia("(min-width: 60rem)");
+  const matches = signal(media.matches);
+  const changed = () => matches.set(media.matches);
+  media.addEventListener("change", changed);
+  onCleanup(() => media.removeEventListener("change", changed));
+  return matches;
+}
+
+function dateNav(b: Branch, date: Minute, now: Minute): Child {
+  const today = parseDate(dateOf(now));
+  const step = (to: Minute, text: string, sign: string): Child =>
+    to < today || to > today + b.bookingHorizonDays * day
+      ? h("span", { class: "step off" }, sign)
+      : h("a", { class: "step", href: `/b/${b.branch}/${dateOf(to)}`, "aria-label": `${text} ${dateText(to)}` }, sign);
+  return h(
+    "nav",
+    { class: "date-nav", "aria-label": t("labelDate") },
+    step(date - day, t("previousDay"), "‹"),
+    h("a", { class: "this", href: `/b/${b.branch}` }, dateText(date), h("span", { class: "hidden" }, t("otherDate"))),
+    step(date + day, t("nextDayLink"), "›"),
+  );
+}
+
+function cards(d: Day, choice: Signal<Choice | null>): Child {
+  const open = () => query().get("room");
+  return [
+    h("ul", { class: "cards" }, () => d.slots().rooms.map((r) => h("li", null, card(d, r)))),
+    match(open, (no) => {
+      const room = no === null ? undefined : d.slots.peek().room(no);
+      return room?.enabled ? picker(d, room, choice) : null;
+    }),
+  ];
+}
+
+/** The first start of the day that a room can be had from. */
+const firstFree = (d: Day, room: Room) => d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
+
+function card(d: Day, room: Room): Child {
+  const from = smallest(room.pricing);
+  const first = room.enabled ? firstFree(d, room) : null;
+  const inside: Child = [
+    h("span", { class: "row" }, h("b", { class: "big" }, t("room", { no: room.roomNo })), room.grade ? h("span", { class: "badge" }, room.grade) : null),
+    h("span", { class: "dim" }, room.machine),
+    strip(d, room),
+    h("span", { class: "row" }, h("span", { class: first ? "good" : "dim" }, availability(d, room, first)), from && room.enabled ? h("span", { class: "price" }, t("priceFrom", { length: span(from.minutes), price: won(from.won) })) : null),
+  ];
+  if (!first) return h("div", { class: room.enabled ? "card room off" : "card room off disabled" }, inside);
+  return h("a", { class: "card room", href: `${location.pathname}?room=${room.roomNo}`, "aria-haspopup": "dialog" }, inside);
+}
+
+function availability(d: Day, room: Room, first: { start: Minute; free: number } | null): string {
+  if (!room.enabled) return t("disabled");
+  if (!smallest(room.pricing)) return t("notForSale");
+  if (!first) return t("full");
+  if (first.start <= d.now()) return t("freeNowFor", { length: span(first.free) });
+  return t("freeFor", { from: clockOf(first.start), length: span(first.free) });
+}
+
+/** The day of a room as a line: what is free is coloured. It says nothing the sentence below it does not. */
+function strip(d: Day, room: Room): Child {
+  const runs = [];
+  for (let at = d.date; at < d.date + day; ) {
+    let to = at;
+    while (to < d.date + day && (d.slots().state(room.roomNo, to, d.now()) === "free") === (d.slots().state(room.roomNo, at, d.now()) === "free")) to += slot;
+    if (room.enabled && d.slots().state(room.roomNo, at, d.now()) === "free") runs.push(h("rect", { x: at - d.date, y: 0, width: to - at, height: 1 }));
+    at = to;
+  }
+  return h("svg", { class: "strip", viewBox: `0 0 ${day} 1`, preserveAspectRatio: "none", "aria-hidden": "true" }, runs);
+}
+

@@ -1,0 +1,96 @@
+// What screens are made of.
+
+import { ApiError, NetworkError } from "../core/api";
+import { match, h, type Child } from "../core/dom";
+import { signal, effect, type Readable } from "../core/signal";
+import type { Resource } from "../core/resource";
+import { language } from "../core/language";
+import { t } from "./text";
+
+/** The heading of a screen, which also names the page. */
+export function heading(text: string, lead?: Child): Child {
+  document.title = `${text} | ${t("brand")}`;
+  return h("div", { class: "heading" }, h("h1", { tabindex: -1 }, text), lead ? h("p", { class: "lead" }, lead) : null);
+}
+
+export interface ButtonOptions {
+  kind?: "primary" | "soft" | "plain" | "danger";
+  disabled?: () => boolean;
+  busy?: () => boolean;
+}
+
+export function button(text: Child, onclick: () => void, { kind = "primary", disabled, busy }: ButtonOptions = {}): HTMLButtonElement {
+  return h(
+    "button",
+    {
+      type: "button",
+      class: `button ${kind}`,
+      disabled: () => Boolean(disabled?.()),
+      "aria-busy": () => (busy?.() ? "true" : null),
+      onclick: () => {
+        if (!busy?.()) onclick();
+      },
+    },
+    text,
+  );
+}
+
+export const link = (text: Child, href: string, kind: "primary" | "soft" | "plain" = "soft"): HTMLAnchorElement =>
+  h("a", { class: `button ${kind}`, href }, text);
+
+/** The step that leads on, in reach of the thumb. */
+export const actions = (...children: Child[]): HTMLElement => h("div", { class: "actions" }, ...children);
+
+/** Names and values. Rows whose value is empty are left out. */
+export function facts(rows: [label: string, value: Child][]): HTMLElement {
+  return h(
+    "dl",
+    { class: "facts" },
+    rows.filter(([, value]) => value !== "" && value !== null && value !== false).map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))),
+  );
+}
+
+export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTMLElement => h("p", { class: `note ${kind}` }, text);
+
+/** Something that is said aloud when it appears. */
+export const alert = (text: () => Child): HTMLElement => h("div", { class: "alert", role: "alert" }, () => text());
+
+/** Shows what is fetched. view is made once; what comes later arrives through its signal. */
+export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
+  return match(
+    () => source().is,
+    (is) => {
+      if (is === "loading") return loading();
+      const now = source.peek();
+      if (now.is === "failed") return failure(now.error, source.retry);
+      if (now.is !== "ready") return null;
+      const data = signal(now.data);
+      effect(() => {
+        const next = source();
+        if (next.is === "ready") data.set(next.data);
+      });
+      return view(data);
+    },
+  );
+}
+
+export const loading = (): HTMLElement => h("div", { class: "loading", role: "status" }, h("span", { class: "spinner" }), h("span", { class: "hidden" }, t("loading")));
+
+/** What went wrong, in words for the customer. */
+export function explain(error: unknown): string {
+  if (error instanceof NetworkError) return t("networkFailed");
+  if (!(error instanceof ApiError)) return t("serverFailed");
+  if (error.status === 429) return t("tooMany");
+  if (error.status < 500 && error.message && language.peek() === "ko") return error.message;
+  return t("serverFailed");
+}
+
+export function failure(error: unknown, retry: () => void): Child {
+  return h("section", { class: "empty", role: "alert" }, h("h1", { tabindex: -1 }, t("failedTitle")), h("p", null, explain(error)), button(t("retry"), retry));
+}
+
+/** A screen that says one thing and leads on. */
+export function notice(icon: Child, title: string, text: Child, ...next: Child[]): Child {
+  document.title = `${title} | ${t("brand")}`;
+  return h("section", { class: "empty" }, icon, h("h1", { tabindex: -1 }, title), h("p", null, text), h("div", { class: "stack" }, next));
+}

@@ -1,0 +1,160 @@
+// The endpoints the customers' screens use, typed.
+
+import { api } from "../core/api";
+import { Availability, type Lookup } from "../booking/slots";
+import { dateOf, day, parseDate, wire, type Minute } from "../booking/time";
+import { language } from "../core/language";
+
+export interface Branch {
+  branch: string;
+  nameKo: string;
+  nameEn: string;
+  address: string;
+  phone: string;
+  timeZone: string;
+  bookingHorizonDays: number;
+}
+
+export interface Site {
+  company: Record<"name" | "representative" | "address" | "phone" | "email" | "businessNumber" | "mailOrderNumber", string | null>;
+  payment: { clientKey: string; scriptUrl: string };
+}
+
+export interface CalendarDay {
+  date: string;
+  status: "available" | "closed" | "holiday";
+  reason: string | null;
+}
+
+export interface Hold {
+  branch: string;
+  roomNo: string;
+  startDateTime: string;
+  endDateTime: string;
+  amount: number;
+  bookingStatus: string;
+  expiresAt: string;
+  remainingSeconds: number;
+}
+
+export type Status = "DONE" | "WAITING_FOR_DEPOSIT" | "CANCELED";
+
+export interface Receipt {
+  branch: string;
+  roomNo: string;
+  startDateTime: string;
+  endDateTime: string;
+  refundableDateTime: string;
+  mobileNum: string;
+  email: string | null;
+  paymentMethod: string;
+  virtualaccountAccountNumber: string | null;
+  virtualaccountBankName: string | null;
+  virtualaccountAmount: number | null;
+  virtualaccountCustomerName: string | null;
+  virtualaccountDueDate: string | null;
+  status: Status;
+  amount: number;
+  doorlockKey: string | null;
+  keyLink: string | null;
+  receiptUrl: string | null;
+}
+
+export interface PaymentRecord {
+  id: number;
+  status: Status;
+  method: string;
+  branch: string;
+  roomNo: string;
+  startDateTime: string;
+  endDateTime: string;
+  amount: number;
+  paymentDoneDateTime: string;
+  virtualaccountBankName: string | null;
+  virtualaccountAccountNumber: string | null;
+  virtualaccountDueDate: string | null;
+}
+
+export interface Key {
+  id: number;
+  doorlockKey: string;
+  keyLink: string;
+}
+
+export interface Bank {
+  code: string;
+  name: string;
+  issues: boolean;
+}
+
+export type LoginType = "mobile" | "email";
+
+/** A fetch that is made once and asked for often; a failure is not kept. */
+function once<T>(fetcher: () => Promise<T>): () => Promise<T> {
+  let kept: Promise<T> | undefined;
+  return () => {
+    kept ??= fetcher().catch((error: unknown) => {
+      kept = undefined;
+      throw error;
+    });
+    return kept;
+  };
+}
+
+export const getSite = once(() => api.get<Site>("/v2/site"));
+export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
+export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
+
+/** The branch with that code; undefined if there is none. */
+export const getBranch = async (code: string): Promise<Branch | undefined> => (await getBranches()).find((b) => b.branch === code);
+
+export const branchName = (b: Branch): string => (language.peek() === "en" && b.nameEn) || b.nameKo;
+
+export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
+  (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
+
+const lookup = (branch: string, date: string, baseHour: number, hours: number) =>
+  api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
+
+/** How far past midnight a reservation that starts on a day may reach. */
+const overnight = 5;
+
+/** A day's slots, and those of the night after it. */
+export async function getDay(branch: string, date: string): Promise<Availability> {
+  const start = parseDate(date);
+  const lookups = await Promise.all([lookup(branch, date, 0, 24), lookup(branch, dateOf(start + day), 0, overnight)]);
+  return new Availability(lookups, start, start + day + overnight * 60);
+}
+
+/** The slots of the hours that are left of today. */
+export async function getToday(branch: string, now: Minute): Promise<Availability> {
+  const hour = Math.floor((now % day) / 60);
+  const start = now - (now % day);
+  return new Availability([await lookup(branch, dateOf(now), hour, 24 - hour)], start + hour * 60, start + day);
+}
+
+export const hold = (branch: string, room: string, start: Minute, end: Minute) =>
+  api.post<null>("/reservation", { branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
+export const release = () => api.farewell("/reservation");
+export const getHold = () => api.get<Hold>("/v2/hold");
+
+export const register = (amount: number, name: string, mobileNum: string, email: string) =>
+  api.post<{ orderId: string }>("/payment", { amount, name, mobileNum, ...(email ? { email } : {}) });
+export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
+  api.post<Receipt>("/payment/confirm", { paymentKey, orderId, amount });
+export const getReceipt = () => api.get<Receipt>("/v2/receipt");
+
+export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });
+export const login = (type: LoginType, id: string, code: string) => api.post<PaymentRecord[]>("/account/login", { type, id, code });
+export const logout = () => api.post<null>("/account/logout");
+export const getMine = () => api.get<PaymentRecord[]>("/my-reservations");
+export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] }>("/v2/my-keys")).keys;
+
+export interface RefundAccount {
+  refundReceiveAccountBank: string;
+  refundReceiveAccountNumber: string;
+  refundReceiveAccountHolderName: string;
+}
+
+export const cancelPayment = (id: number, cancelReason: string, account: RefundAccount | null) =>
+  api.post<null>("/payment/cancel", { id, cancelReason, ...account });

@@ -1,0 +1,94 @@
+// Looking the choice over. The next step takes the room.
+
+import { priceLines, type Pricing } from "../booking/price";
+import { clockOf, day, inZone, parseDate, type Minute } from "../booking/time";
+import { ApiError } from "../core/api";
+import { h, type Child } from "../core/dom";
+import { go } from "../core/router";
+import { resource } from "../core/resource";
+import { signal } from "../core/signal";
+import { missing } from "./missing";
+import { begin, giveUp } from "./purchase";
+import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import { question, sign } from "./icons";
+import { branchName, getBranch, getDay, type Branch } from "./service";
+import { clockOnDay, dateText, span, t, timesText, won } from "./text";
+
+interface Offer {
+  branch: Branch;
+  room: string;
+  machine: string;
+  pricing: Pricing;
+  start: Minute;
+  end: Minute;
+  free: boolean;
+}
+
+export function summaryPage({ branch = "", date = "", room = "", times = "" }: Record<string, string>): Child {
+  giveUp();
+  const [start, end] = interval(date, times);
+  if (Number.isNaN(start)) return missing();
+  const rooms = `/b/${branch}/${date}`;
+  const offer = resource(async (): Promise<Offer | null> => {
+    const [b, slots] = await Promise.all([getBranch(branch), getDay(branch, date)]);
+    const found = slots.room(room);
+    if (!b || !found) return null;
+    const free = found.enabled && slots.freeFrom(room, start, inZone(b.timeZone)) >= end - start;
+    return { branch: b, room, machine: found.machine, pricing: found.pricing, start, end, free };
+  });
+  return fetched(offer, (data) => {
+    const o = data.peek();
+    if (!o) return missing();
+    const lines = priceLines(o.pricing, o.end - o.start);
+    if (!o.free || !lines) return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
+    return screen(o, lines, rooms);
+  });
+}
+
+/** 1500-1620 on a date; an end that is not after the start lies on the next day. */
+function interval(date: string, times: string): [Minute, Minute] {
+  const found = /^([01]\d|2[0-3])([0-5]0)-([01]\d|2[0-3])([0-5]0)$/.exec(times);
+  const midnight = parseDate(date);
+  if (!found) return [NaN, NaN];
+  const [, h1, m1, h2, m2] = found.map(Number) as [number, number, number, number, number];
+  const [start, end] = [midnight + h1 * 60 + m1, midnight + h2 * 60 + m2];
+  return [start, end > start ? end : end + day];
+}
+
+const refundLead = 30; // minutes before the start
+
+function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: string): Child {
+  const price = lines.reduce((sum, line) => sum + line.won, 0);
+  const busy = signal(false);
+  const problem = signal("");
+  const reserve = async () => {
+    busy.set(true);
+    problem.set("");
+    try {
+      await begin(o.branch.branch, o.room, o.start, o.end);
+      go("/book/contact");
+    } catch (error) {
+      busy.set(false);
+      if (error instanceof ApiError && error.status === 409) go(`${rooms}?taken=1`, { replace: true });
+      else problem.set(explain(error));
+    }
+  };
+  const deadline = o.start - refundLead;
+  const refundable = deadline > inZone(o.branch.timeZone);
+  return [
+    heading(t("summaryTitle")),
+    facts([
+      [t("labelBranch"), [branchName(o.branch), o.branch.address ? h("span", { class: "dim" }, o.branch.address) : null]],
+      [t("labelRoom"), [t("room", { no: o.room }), h("span", { class: "dim" }, o.machine)]],
+      [t("labelDate"), dateText(o.start)],
+      [t("labelTime"), [timesText(o.start, o.end), h("span", { class: "dim" }, span(o.end - o.start))]],
+    ]),
+    h("div", { class: "bill" }, h("p", { class: "dim" }, lines.map((l) => `${span(l.minutes)} ${won(l.won)}`).join(" + ")), h("p", { class: "total" }, h("span", null, t("labelPrice")), h("b", null, won(price)))),
+    refundable ? note(t("refundUntil", { time: refundTime(deadline, o.start) }), "good") : note(t("refundGone"), "warn"),
+    h("p", { class: "dim" }, t("unlockNote")),
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(button(t("holdAndPay"), () => void reserve(), { busy })),
+  ];
+}
+
+const refundTime = (deadline: Minute, start: Minute): string => (dateText(deadline) === dateText(start) ? clockOf(deadline) : `${dateText(deadline)} ${clockOnDay(deadline, deadline)}`);
