@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -94,13 +95,13 @@ func (r *smartIRReader) read(path []string, value json.RawMessage) {
 	case len(path) > maxLevels:
 		r.skip(path, errors.New("nested too deeply"))
 	case json.Unmarshal(value, &levels) == nil:
-		for key, below := range levels {
+		for _, key := range slices.Sorted(maps.Keys(levels)) { // sorted: which of two conflicting codes wins is no matter of luck
 			switch {
 			case strings.HasPrefix(key, "_"): // a comment
 			case key == "" || len(key) > maxKey || strings.ContainsFunc(key, unicode.IsControl):
 				r.skip(path, fmt.Errorf("%q is no name for an option", key))
 			default:
-				r.read(append(slices.Clone(path), key), below)
+				r.read(append(slices.Clone(path), key), levels[key])
 			}
 		}
 	case json.Unmarshal(value, &text) == nil:
