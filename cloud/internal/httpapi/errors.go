@@ -138,6 +138,7 @@ func answerTo(err error) (answer, bool) {
 		refused  *reserve.PaymentRefused
 		busy     *reserve.RoomBusy
 		exceeded *limit.ExceededError
+		stale    *reserve.Stale
 	)
 	switch {
 	case errors.As(err, &field):
@@ -147,6 +148,8 @@ func answerTo(err error) (answer, bool) {
 	case errors.As(err, &busy):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
 			message: "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.", data: wireConflicts(busy)}, true
+	case errors.As(err, &stale):
+		return answer{status: http.StatusConflict, errorType: typeConflict, message: "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."}, true
 	case errors.As(err, &exceeded):
 		return answer{status: http.StatusTooManyRequests, errorType: typeTooMany,
 			message: "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요.", retryAfter: exceeded.RetryAfter}, true

@@ -76,6 +76,11 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/receipt", a.handle(a.showReceipt))
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
 	mux.Get("/v2/keys/{key}", a.handle(a.showKey))
+
+	// Additions for the console
+	mux.Get("/v2/admin/branches/{branch}/timeline", a.look(a.timeline))
+	mux.Get("/v2/admin/reservations", a.look(a.searchReservations))
+	mux.Get("/v2/admin/reservations/{id}", a.look(a.reservationRecord))
 	return mux
 }
 

@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// The additions under /v2/admin serve the console. Their times are real, also where a reservation ends.
+
+// timelineReservation is a reservation as the timeline shows it. The phone number is masked: who needs all of it asks
+// for the record, and that is written down.
+type timelineReservation struct {
+	ID            string  `json:"id"`
+	RoomNo        string  `json:"roomNo"`
+	Start         string  `json:"start"`
+	End           string  `json:"end"`
+	Source        string  `json:"source"`
+	State         string  `json:"state"`
+	BookingStatus string  `json:"bookingStatus"`
+	Name          *string `json:"name"`
+	MobileNum     *string `json:"mobileNum"`
+	Method        *string `json:"method"`
+	Amount        int     `json:"amount"`
+	ExpiresAt     *string `json:"expiresAt"`
+	Version       int     `json:"version"`
+}
+
+func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelineReservation {
+	item := timelineReservation{
+		ID: wireID(r.ID), RoomNo: strconv.Itoa(r.RoomNo), Start: wireMinute(r.Start, zone), End: wireMinute(r.End, zone),
+		Source: string(r.Source), State: string(r.State), BookingStatus: string(r.BookingStatus()),
+		Name: nullable(r.Name), MobileNum: nullable(maskedMobile(r.Mobile)), Method: nullable(string(r.Method)), Amount: r.Amount, Version: r.Version,
+	}
+	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
+		item.ExpiresAt = instant(r.ExpiresAt)
+	}
+	return item
+}
+
+// maskedMobile keeps the last four digits of a phone number.
+func maskedMobile(mobile string) string {
+	digits := booking.NormalizePhone(mobile)
+	if len(digits) < 8 {
+		return ""
+	}
+	return digits[:3] + "-****-" + digits[len(digits)-4:]
+}
+
+// instant is a time in RFC 3339; nil for none.
+func instant(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format(time.RFC3339Nano)
+	return &text
+}
+
+type wireSpan struct {
+	Start string `json:"start"`
+	End   string `json:"end"`
+}
+
+// wireSpans joins slots, which come in order, to spans.
+func wireSpans(slots []time.Time, zone *time.Location) []wireSpan {
+	spans := []wireSpan{}
+	var start, end time.Time
+	flush := func() {
+		if !start.IsZero() {
+			spans = append(spans, wireSpan{wireMinute(start, zone), wireMinute(end, zone)})
+		}
+	}
+	for _, slot := range slots {
+		if start.IsZero() || !slot.Equal(end) {
+			flush()
+			start = slot
+		}
+		end = slot.Add(booking.SlotLength)
+	}
+	flush()
+	return spans
+}
+
+type timelineRoom struct {
+	RoomNo  string      `json:"roomNo"`
+	Machine string      `json:"machine"`
+	Grade   *string     `json:"grade"`
+	Enabled bool        `json:"enabled"`
+	Pricing wirePrice `json:"pricing"`
+}
+
+// timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, everything that occupies them
+// on that day, and when the branch is closed.
+func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
+	code := chi.URLParam(r, "branch")
+	if err := a.scope(r, code); err != nil {
+		return err
+	}
+	branch, err := a.DB.Branch(r.Context(), code)
+	if err != nil {
+		return err
+	}
+	day, err := dayOf(r, branch.Zone)
+	if err != nil {
+		return err
+	}
+	found, err := postgres.ReservationsDuring(r.Context(), a.DB.Pool, branch.ID, day)
+	if err != nil {
+		return err
+	}
+	rooms := make([]timelineRoom, 0, len(branch.Rooms))
+	for _, room := range branch.Rooms {
+		rooms = append(rooms, timelineRoom{
+			strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled,
+			wirePrice{room.Price.Min10, room.Price.Min30, room.Price.Min60},
+		})
+	}
+	now := a.Now()
+	reservations := []timelineReservation{}
+	for _, reservation := range found {
+		if reservation.Occupies(now) {
+			reservations = append(reservations, wireTimelineReservation(reservation, branch.Zone))
+		}
+	}
+	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
+	return writeData(w, struct {
+		Date         string                `json:"date"`
+		Status       string                `json:"status"`
+		Reason       *string               `json:"reason"`
+		Rooms        []timelineRoom        `json:"rooms"`
+		Reservations []timelineReservation `json:"reservations"`
+		Closed       []wireSpan            `json:"closed"`
+		Breaks       []wireSpan            `json:"breaks"`
+	}{
+		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), nullable(status.Reason), rooms, reservations,
+		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
+	})
+}
+
+// dayOf is the local day that the query's date names.
+func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
+	text, err := query(r, "date")
+	if err != nil {
+		return booking.Interval{}, err
+	}
+	start, ok := parseExact(time.DateOnly, text, zone)
+	if !ok {
+		return booking.Interval{}, malformed("date")
+	}
+	return booking.Interval{Start: start, End: start.AddDate(0, 0, 1)}, nil
+}
+
+// searchReservations is GET /v2/admin/reservations?query=: the latest 50 of the administrator's branches whose name
+// starts with it, whose phone number has it in it (four digits or more), or whose order id, id or e-mail address it is.
+func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
+	text, err := query(r, "query")
+	if err != nil {
+		return err
+	}
+	if text = strings.TrimSpace(text); len([]rune(text)) < 2 || len(text) > 100 {
+		return malformed("query")
+	}
+	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, who(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		Branch string `json:"branch"`
+		timelineReservation
+	}
+	list := make([]item, 0, len(found))
+	for _, reservation := range found {
+		branch, err := a.DB.BranchByID(r.Context(), reservation.Branch)
+		if err != nil {
+			return err
+		}
+		list = append(list, item{branch.Code, wireTimelineReservation(reservation, branch.Zone)})
+	}
+	return writeData(w, map[string]any{"reservations": list})
+}

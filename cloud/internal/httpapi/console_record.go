@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// reservationRecord is GET /v2/admin/reservations/{id}: all that is known of a reservation, whatever became of it, and
+// everything that happened to it. Who looked is written down.
+func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
+	id, err := reservationID(r)
+	if err != nil {
+		return err
+	}
+	reservation, err := postgres.Reservation(r.Context(), a.DB.Pool, id)
+	if err != nil {
+		return err
+	}
+	branch, err := a.DB.BranchByID(r.Context(), reservation.Branch)
+	if err != nil {
+		return err
+	}
+	if err := a.scope(r, branch.Code); err != nil {
+		return err
+	}
+	payment, err := postgres.PaymentOf(r.Context(), a.DB.Pool, id)
+	if err != nil && !errors.Is(err, postgres.ErrNoPayment) {
+		return err
+	}
+	history, err := postgres.HistoryOf(r.Context(), a.DB.Pool, id)
+	if err != nil {
+		return err
+	}
+	if err := a.viewed(r, "reservation.view", wireID(id), branch.ID); err != nil {
+		return err
+	}
+	return writeData(w, a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history))
+}
+
+// viewed writes down that an administrator looked at somebody's data.
+func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
+	return postgres.NoteView(r.Context(), a.DB.Pool, postgres.AuditEntry{
+		Actor: who(r).Actor(), BranchID: &branch, Action: action, Target: target, Address: a.client(r), RequestID: requestID(r.Context()),
+	}, a.Now())
+}
+
+type wireHistory struct {
+	At     string          `json:"at"`
+	Kind   string          `json:"kind"`
+	By     *string         `json:"by"`
+	Detail json.RawMessage `json:"detail"`
+}
+
+type wireAccount struct {
+	BankName string  `json:"bankName"`
+	Number   string  `json:"number"`
+	Holder   string  `json:"holder"`
+	DueAt    *string `json:"dueAt"`
+}
+
+// wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, and only while doors
+// open with it.
+func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) any {
+	zone := d.Branch.Zone
+	room, _ := d.Branch.Room(d.RoomNo)
+	item := wireTimelineReservation(d.Reservation, zone)
+	item.MobileNum = nullable(d.Mobile)
+	record := struct {
+		timelineReservation
+		Branch          string        `json:"branch"`
+		Machine         string        `json:"machine"`
+		Email           *string       `json:"email"`
+		Note            *string       `json:"note"`
+		CreatedBy       *string       `json:"createdBy"`
+		OrderID         *string       `json:"orderId"`
+		CreatedAt       *string       `json:"createdAt"`
+		PaidAt          *string       `json:"paidAt"`
+		CanceledAt      *string       `json:"canceledAt"`
+		RefundUntil     *string       `json:"refundUntil"`
+		ReceiptURL      *string       `json:"receiptUrl"`
+		KeyLink         *string       `json:"keyLink"`
+		Account         *wireAccount  `json:"account"`
+		NeedsRefundBank bool          `json:"needsRefundAccount"`
+		Movable         bool          `json:"movable"`
+		Cancelable      bool          `json:"cancelable"`
+		History         []wireHistory `json:"history"`
+	}{
+		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: nullable(d.Email), Note: nullable(d.Note),
+		CreatedBy: nullable(d.CreatedBy), OrderID: nullable(d.OrderID), CreatedAt: instant(d.CreatedAt), PaidAt: instant(d.PaidAt),
+		CanceledAt: instant(d.CanceledAt), ReceiptURL: nullable(d.Payment.ReceiptURL),
+		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
+		Movable:         d.State == booking.Done,
+		Cancelable:      d.Occupies(a.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
+		History:         make([]wireHistory, 0, len(history)),
+	}
+	if d.State == booking.Done {
+		record.RefundUntil = instant(d.RefundDeadline())
+	}
+	if d.DoorlockKey != "" {
+		record.KeyLink = nullable(a.Reserve.KeyLink(d.DoorlockKey))
+	}
+	if account := d.Payment.Account; account.Number != "" {
+		record.Account = &wireAccount{bankName(account.Bank), account.Number, account.Holder, instant(account.DueAt)}
+	}
+	for _, e := range history {
+		record.History = append(record.History, wireHistory{e.At.UTC().Format(time.RFC3339Nano), e.Kind, nullable(e.By), e.Detail})
+	}
+	return record
+}

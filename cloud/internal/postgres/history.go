@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// HistoryEntry is one thing that happened to a reservation.
+type HistoryEntry struct {
+	At     time.Time
+	Kind   string // created, paid, canceled, money, message, door, move, refund, deed
+	By     string // who did it; empty where nobody in particular
+	Detail json.RawMessage
+}
+
+// HistoryOf returns everything that happened to a reservation, oldest first. Nothing in it is secret: keys, PINs and
+// the texts of messages are left out.
+func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]HistoryEntry, error) {
+	rows, err := q.Query(ctx, `
+		select at, kind, by, detail from (
+			select created_at as at, 'created' as kind, coalesce(created_by, '') as by,
+			       jsonb_build_object('source', source) as detail, 0 as rank
+			from reservation where id = $1
+			union all
+			select paid_at, 'paid', '', jsonb_build_object('method', method, 'amount', amount), 2
+			from reservation where id = $1 and paid_at is not null
+			union all
+			select canceled_at, 'canceled', '', '{}', 9 from reservation where id = $1 and canceled_at is not null
+			union all
+			select at, 'money', '', jsonb_build_object('what', kind, 'amount', amount, 'code', code), 1
+			from ledger where reservation_id = $1
+			union all
+			select coalesce(sent_at, created_at), 'message', '',
+			       jsonb_build_object('id', id, 'template', template, 'state', state, 'channel', channel, 'error', error), 3
+			from message where reservation_id = $1
+			union all
+			select created_at, 'door', case when requested_by like 'admin:%' then requested_by else '' end,
+			       jsonb_build_object('device', device, 'state', state, 'detail', detail,
+			           'latencyMs', round(extract(epoch from finished_at - created_at) * 1000)), 4
+			from door_request where reservation_id = $1
+			union all
+			select v.at, 'move', v.moved_by, jsonb_build_object('reason', v.reason,
+			       'fromRoom', f.no, 'fromStart', v.from_start, 'fromEnd', v.from_end,
+			       'toRoom', t.no, 'toStart', v.to_start, 'toEnd', v.to_end), 5
+			from reservation_move v join room f on f.id = v.from_room join room t on t.id = v.to_room
+			where v.reservation_id = $1
+			union all
+			select updated_at, 'refund', requested_by,
+			       jsonb_build_object('state', state, 'amount', amount, 'code', error_code, 'message', error_message), 6
+			from refund where reservation_id = $1
+			union all
+			select at, 'deed', actor, jsonb_build_object('action', action), 7
+			from audit where target = $1::bigint::text and action like 'reservation.%' and action <> 'reservation.move'
+		) entry order by at, rank limit 500`, id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[HistoryEntry])
+}
+
+// SearchReservations finds reservations of branches by the start of a name, a part of a phone number (digits only),
+// an order id or an id; the latest first.
+func SearchReservations(ctx context.Context, q Querier, branches []string, text, digits string, limit int) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		join branch b on b.id = r.branch_id
+		where b.code = any($1) and r.state not in ('EXPIRED', 'RELEASED')
+		  and (r.name ilike $2 || '%' or r.order_id = $2 or r.email_key = lower($2)
+		       or length($3) >= 4 and r.mobile_key like '%' || $3 || '%' or $3 = $2 and r.id::text = $3)
+		order by r.start_at desc limit $4`, branches, text, digits, limit)
+}
+
+// NoteView writes down that somebody looked at personal data, once in ten minutes for the same person and target.
+func NoteView(ctx context.Context, q Querier, e AuditEntry, now time.Time) error {
+	var seen bool
+	err := q.QueryRow(ctx, `select exists (select from audit where target = $1 and actor = $2 and action = $3 and at > $4)`,
+		e.Target, e.Actor, e.Action, now.Add(-10*time.Minute)).Scan(&seen)
+	if err != nil || seen {
+		return err
+	}
+	return AppendAudit(ctx, q, e)
+}
