@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
 // Client is one browser or program: it keeps its cookies.
@@ -47,27 +51,30 @@ func (a Answer) Into(t testing.TB, data any) {
 	}
 }
 
-// Do sends a request with a JSON body, unless body is nil. A string body is sent as it stands.
+// Do sends a request with a JSON body, unless body is nil. A string body is sent as it stands. The exchange must be one
+// that openapi.yaml allows, and the answer in the envelope.
 func (c *Client) Do(method, path string, body any) Answer {
 	c.t.Helper()
-	var reader io.Reader
-	switch b := body.(type) {
-	case nil:
-	case string:
-		reader = bytes.NewReader([]byte(b))
-	default:
-		encoded, err := json.Marshal(b)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		reader = bytes.NewReader(encoded)
+	answer := c.Send(method, path, body, nil)
+	if err := json.Unmarshal(answer.Raw, &answer); err != nil {
+		c.t.Fatalf("%s %s: %d, not the envelope: %s", method, path, answer.HTTP, answer.Raw)
 	}
-	request, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, reader)
+	return answer
+}
+
+// Send is Do with a header, for answers that need not be in the envelope.
+func (c *Client) Send(method, path string, body any, header http.Header) Answer {
+	c.t.Helper()
+	sent := c.encode(body)
+	request, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, bytes.NewReader(sent))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if reader != nil {
+	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range header {
+		request.Header[name] = values
 	}
 	response, err := c.HTTP.Do(request)
 	if err != nil {
@@ -78,11 +85,49 @@ func (c *Client) Do(method, path string, body any) Answer {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	answer := Answer{HTTP: response.StatusCode, Header: response.Header, Raw: raw}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		c.t.Fatalf("%s %s: %d, not the envelope: %s", method, path, response.StatusCode, raw)
+	described := request.Clone(request.Context())
+	if described.URL, err = url.Parse(path); err != nil {
+		c.t.Fatal(err)
 	}
-	return answer
+	if err := contract.Check(contract.Exchange{Request: described, Sent: sent, Answer: response, Got: raw}); err != nil {
+		c.t.Errorf("%s %s: against openapi.yaml: %v", method, path, err)
+	}
+	return Answer{HTTP: response.StatusCode, Header: response.Header, Raw: raw}
+}
+
+func (c *Client) encode(body any) []byte {
+	c.t.Helper()
+	switch b := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return []byte(b)
+	}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return encoded
+}
+
+// Event is the data of the event door-result.
+type Event struct {
+	Status      string  `json:"status"`
+	Device      *string `json:"device"`
+	FailoverKey *string `json:"failoverKey"`
+}
+
+// Event reads the one event of a stream.
+func (a Answer) Event(t testing.TB) (e Event) {
+	t.Helper()
+	_, data, found := strings.Cut(string(a.Raw), "\nevent: door-result\ndata: ")
+	if !found || a.HTTP != http.StatusOK || a.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("answer %d: %s", a.HTTP, a.Raw)
+	}
+	if err := json.Unmarshal([]byte(data), &e); err != nil {
+		t.Fatalf("event %s: %v", data, err)
+	}
+	return e
 }
 
 // Get, Post, Put, Patch and Delete are Do.
