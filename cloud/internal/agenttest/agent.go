@@ -181,6 +181,11 @@ func encode(t testing.TB, m protocol.Message) []byte {
 
 // Close says goodbye and waits for everything under way.
 func (a *Agent) Close() {
+	select {
+	case <-a.gone:
+	default:
+		_ = a.Publish(protocol.Status{State: protocol.Offline, BootID: "boot", Connection: 1})
+	}
 	a.cancel()
 	_ = a.client.Disconnect(&paho.Disconnect{})
 	<-a.client.Done()

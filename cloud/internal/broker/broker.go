@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,10 +61,8 @@ type Broker struct {
 	sessions *sessions
 	inbox    *inbox
 	lookups  chan struct{}
+	presence *presence
 	unsent   atomic.Int64
-
-	presence  sync.Mutex
-	announced map[string]bool // what Devices was told last; absent is offline
 }
 
 // New prepares a broker. Nothing is accepted before Run, which also closes the listeners.
@@ -94,14 +91,14 @@ func New(cfg Config) (*Broker, error) {
 	})
 	b := &Broker{
 		cfg: cfg, log: cfg.Log, server: server,
-		self:      server.NewClient(nil, mqtt.LocalListener, "cloud", true),
-		gate:      newGate(connectWithin),
-		inbox:     newInbox(cfg.Doors, cfg.Devices, cfg.Log),
-		lookups:   make(chan struct{}, maxLookups),
-		announced: make(map[string]bool),
+		self:    server.NewClient(nil, mqtt.LocalListener, "cloud", true),
+		gate:    newGate(connectWithin),
+		inbox:   newInbox(cfg.Doors, cfg.Devices, cfg.Log),
+		lookups: make(chan struct{}, maxLookups),
 	}
 	b.self.Properties.ProtocolVersion = 5 // else message expiry is ignored
-	b.sessions = newSessions(cfg.Now, b.announce)
+	b.presence = newPresence(b.inbox, b.Online)
+	b.sessions = newSessions(cfg.Now, b.presence.announce)
 	if err := server.AddHook(&hook{Broker: b}, nil); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
@@ -148,6 +145,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	stopInbox()
 	return errors.Join(err, inbox.Wait())
 }
+
+// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
+func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
 
 // receive runs in the read loop of an agent.
 func (b *Broker) receive(_ *mqtt.Client, _ packets.Subscription, pk packets.Packet) {

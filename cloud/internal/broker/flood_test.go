@@ -54,10 +54,17 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
+// hurry gives connections less time for their CONNECT.
+func (r *running) hurry(within time.Duration) {
+	r.gate.mu.Lock()
+	defer r.gate.mu.Unlock()
+	r.gate.within = within
+}
+
 func TestIdleSocketIsClosed(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	b.gate.within = 200 * time.Millisecond
+	b.hurry(200 * time.Millisecond)
 	idle, slow := dial(t, b.addr), dial(t, b.addr)
 	if _, err := slow.Write([]byte{0x10, 100, 0}); err != nil { // the rest never comes
 		t.Fatal(err)
@@ -78,7 +85,7 @@ func TestIdleSocketIsClosed(t *testing.T) {
 func TestDeadlineDoesNotOutliveConnect(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	b.gate.within = 300 * time.Millisecond
+	b.hurry(300 * time.Millisecond)
 	a := b.agent(t, "gangnam")
 	select {
 	case <-a.Gone():

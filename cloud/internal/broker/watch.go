@@ -16,25 +16,6 @@ const (
 	revokedEvery = 15 * time.Second
 )
 
-// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
-func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
-
-// announce tells Devices when a branch came or went.
-func (b *Broker) announce(branch string) {
-	b.presence.Lock()
-	defer b.presence.Unlock()
-	online := b.sessions.online(branch)
-	if b.announced[branch] == online || !b.inbox.put(delivery{branch: branch, kind: kindPresence, online: online}) {
-		return // told already, or told when watch comes round
-	}
-	if online {
-		b.announced[branch] = true
-	} else {
-		delete(b.announced, branch)
-		b.log.Info("mqtt: branch offline", "branch", branch)
-	}
-}
-
 // watch looks after what no event tells: silence, deafness, revoked credentials, lost messages.
 func (b *Broker) watch(ctx context.Context) {
 	silent := time.NewTicker(silentEvery)
@@ -49,7 +30,10 @@ func (b *Broker) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-silent.C:
-			b.announceAll()
+			b.presence.announceAll()
+			for _, s := range b.sessions.all() {
+				b.presence.announce(s.branch)
+			}
 			if now := b.inbox.dropped.Load() + b.unsent.Load(); now > lost {
 				b.log.Warn("mqtt: messages dropped", "in", b.inbox.dropped.Load(), "out", b.unsent.Load())
 				lost = now
@@ -61,21 +45,6 @@ func (b *Broker) watch(ctx context.Context) {
 				b.log.Error("mqtt: revoked credentials not checked", "error", err)
 			}
 		}
-	}
-}
-
-func (b *Broker) announceAll() {
-	branches := make(map[string]struct{})
-	b.presence.Lock()
-	for branch := range b.announced {
-		branches[branch] = struct{}{}
-	}
-	b.presence.Unlock()
-	for _, s := range b.sessions.all() {
-		branches[s.branch] = struct{}{}
-	}
-	for branch := range branches {
-		b.announce(branch)
 	}
 }
 

@@ -1,0 +1,224 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/paho"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// RemoteConfig is what a Remote needs. URL, Doors, Devices and Log must be set.
+type RemoteConfig struct {
+	URL *url.URL    // mqtt, mqtts, ws or wss, with user name and password if the broker wants them
+	TLS *tls.Config // nil: the system's roots
+
+	Doors   Doors
+	Devices Devices
+	Log     *slog.Logger
+	Now     func() time.Time // for presence; nil is time.Now
+}
+
+const (
+	remoteKeepAlive = 10 // seconds
+	remoteTimeout   = 3 * time.Second
+	// remoteQueue is what may wait to be sent while the line to the broker is slow; more is not worth sending.
+	remoteQueue = 1024
+	// sharedBy is the name under which replicas share messages that any of them, but only one, is to handle.
+	sharedBy = "$share/yeolda/"
+	// subscribeTries is how often subscribing is tried before the connection is made anew.
+	subscribeTries = 3
+)
+
+// Remote reaches the agents through a broker outside of this process, to which all replicas of the cloud connect. Who may
+// do what there is the broker's to enforce, by the rules of package protocol.
+type Remote struct {
+	cfg      RemoteConfig
+	clientID string
+	inbox    *inbox
+	branches *branches
+	presence *presence
+	outgoing chan *paho.Publish
+	unsent   atomic.Int64
+}
+
+// NewRemote prepares a client of the broker. It connects in Run.
+func NewRemote(cfg RemoteConfig) *Remote {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	r := &Remote{cfg: cfg, clientID: "cloud-" + strings.ToLower(rand.Text()), branches: newBranches(cfg.Now),
+		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
+	r.presence = newPresence(r.inbox, r.Online)
+	return r
+}
+
+// Online reports whether the branch was heard within protocol.OfflineAfter and has not said goodbye since.
+func (r *Remote) Online(branch string) bool { return r.branches.online(branch) }
+
+// Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
+// again. It never waits for the line: what the queue does not take is dropped.
+func (r *Remote) Send(branch string, m protocol.Message) error {
+	payload, err := protocol.Encode(m)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	p := properties(branch, m)
+	publish := &paho.Publish{Topic: protocol.Topic(branch, m.Kind()), Payload: payload, Properties: &paho.PublishProperties{
+		MessageExpiry: &p.MessageExpiryInterval, ResponseTopic: p.ResponseTopic, CorrelationData: p.CorrelationData}}
+	select {
+	case r.outgoing <- publish:
+	default:
+		r.unsent.Add(1)
+	}
+	return nil
+}
+
+// Run stays connected until ctx ends.
+func (r *Remote) Run(ctx context.Context) error {
+	var subscribing sync.WaitGroup
+	password, _ := r.cfg.URL.User.Password()
+	address := *r.cfg.URL
+	address.User = nil
+	connection, err := autopaho.NewConnection(ctx, autopaho.ClientConfig{
+		ServerUrls: []*url.URL{&address}, TlsCfg: r.cfg.TLS, KeepAlive: remoteKeepAlive,
+		ConnectUsername: r.cfg.URL.User.Username(), ConnectPassword: []byte(password),
+		ConnectTimeout: remoteTimeout, ReconnectBackoff: autopaho.NewExponentialBackoff(100*time.Millisecond, 5*time.Second, 200*time.Millisecond, 2),
+		ConnectPacketBuilder: func(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
+			c.CleanStart = true // also when connecting again: nothing may wait for us
+			return c, nil
+		},
+		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
+			r.cfg.Log.Info("mqtt: connected to the broker", "broker", address.Host)
+			subscribing.Go(func() { r.subscribe(ctx, m) }) // this callback must not block
+		},
+		OnConnectError: func(err error) {
+			r.cfg.Log.Error("mqtt: no connection to the broker", "broker", address.Host, "error", err)
+		},
+		ClientConfig: paho.ClientConfig{
+			ClientID: r.clientID, PacketTimeout: remoteTimeout,
+			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
+				r.receive(p.Packet)
+				return true, nil
+			}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	inboxCtx, stopInbox := context.WithCancel(context.WithoutCancel(ctx))
+	var work errgroup.Group
+	work.Go(func() error { return r.inbox.run(inboxCtx) })
+	work.Go(func() error { r.send(ctx, connection); return nil })
+	work.Go(func() error { r.watch(ctx); return nil })
+	<-ctx.Done()
+	select {
+	case <-connection.Done():
+	case <-time.After(closeLimit):
+		err = errors.New("broker: connection not closed in time")
+	}
+	subscribing.Wait()
+	stopInbox()
+	return errors.Join(err, work.Wait())
+}
+
+// subscribe asks for everything agents say. What decides or is stored comes to one replica only; presence, and answers
+// to whoever asked, come to all.
+func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
+	request := &paho.Subscribe{}
+	for kind, filter := range protocol.CloudFilters() {
+		switch kind {
+		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry:
+			filter = sharedBy + filter
+		}
+		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})
+	}
+	for range subscribeTries {
+		limited, cancel := context.WithTimeout(ctx, remoteTimeout)
+		_, err := m.Subscribe(limited, request)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		r.cfg.Log.Error("mqtt: not subscribed", "error", err)
+	}
+	// Connected and deaf is worse than not connected. autopaho connects again by itself.
+	m.TerminateConnectionForTest()
+}
+
+// receive runs in the client's read loop.
+func (r *Remote) receive(p *paho.Publish) {
+	branch, kind, ok := protocol.ParseTopic(p.Topic)
+	if !ok {
+		return
+	}
+	switch kind {
+	case protocol.KindHeartbeat:
+		if m, err := protocol.Decode[protocol.Heartbeat](p.Payload); err == nil {
+			r.branches.hear(branch, line{m.BootID, m.Connection})
+		}
+	case protocol.KindStatus:
+		m, err := protocol.Decode[protocol.Status](p.Payload)
+		if err != nil {
+			r.cfg.Log.Warn("mqtt: message not handled", "branch", branch, "kind", string(kind), "error", err)
+			return
+		}
+		if m.State == protocol.Online {
+			r.branches.hear(branch, line{m.BootID, m.Connection})
+		} else {
+			r.branches.lose(branch, line{m.BootID, m.Connection})
+		}
+	}
+	r.presence.announce(branch)
+	if kind != protocol.KindHeartbeat {
+		r.inbox.put(delivery{branch: branch, kind: kind, payload: p.Payload})
+	}
+}
+
+func (r *Remote) send(ctx context.Context, m *autopaho.ConnectionManager) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-r.outgoing:
+			if _, err := m.Publish(ctx, p); err != nil {
+				r.unsent.Add(1)
+			}
+		}
+	}
+}
+
+func (r *Remote) watch(ctx context.Context) {
+	silent := time.NewTicker(silentEvery)
+	defer silent.Stop()
+	var lost int64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-silent.C:
+		}
+		r.presence.announceAll()
+		if now := r.inbox.dropped.Load() + r.unsent.Load(); now > lost {
+			r.cfg.Log.Warn("mqtt: messages dropped", "in", r.inbox.dropped.Load(), "out", r.unsent.Load())
+			lost = now
+		}
+	}
+}
+
+// Stats returns the counters for metrics. Sessions is the number of branches that are online.
+func (r *Remote) Stats() Stats {
+	return Stats{Sessions: r.branches.count(), Dropped: r.inbox.dropped.Load(), Unsent: r.unsent.Load()}
+}

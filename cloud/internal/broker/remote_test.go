@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// outside is a broker that is not ours: it lets everybody do everything.
+func outside(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := mqtt.New(&mqtt.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AddListener(listeners.NewNet("tcp", l)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return l.Addr().String()
+}
+
+// replica is a cloud at a broker outside.
+type replica struct {
+	*Remote
+	*verbs
+}
+
+func join(t *testing.T, addr string) replica {
+	t.Helper()
+	r := replica{verbs: newVerbs()}
+	r.Remote = NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr, User: url.UserPassword("cloud", "secret")},
+		Doors: r.verbs, Devices: r.verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestReplicasShareABrokerOutside(t *testing.T) {
+	t.Parallel()
+	addr := outside(t)
+	first, second := join(t, addr), join(t, addr)
+	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
+	for _, r := range []replica{first, second} {
+		wait(t, "the branch to be online at both", func() bool { return r.Online("gangnam") })
+		if h := receive(t, r.comings); h.branch != "gangnam" || !h.online {
+			t.Errorf("presence %+v", h)
+		}
+		if h := receive(t, r.devices); h.message.Kind() != protocol.KindStatus {
+			t.Errorf("got %+v", h)
+		}
+	}
+	// Whichever asks, one of them gets the claim, and only one.
+	const asks = 40
+	for n := range asks {
+		r := []replica{first, second}[n%2]
+		id := fmt.Sprintf("11111111-2222-4333-8444-%012d", n)
+		if err := r.Send("gangnam", protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(map[string]int)
+	for range asks {
+		select {
+		case h := <-first.doors:
+			got[h.message.(protocol.Claim).RequestID]++
+		case h := <-second.doors:
+			got[h.message.(protocol.Claim).RequestID]++
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d of %d claims", len(got), asks)
+		}
+	}
+	if len(got) != asks {
+		t.Errorf("%d of %d requests were claimed", len(got), asks)
+	}
+	// An answer goes to all: only the one that asked knows that it did.
+	const id = "99999999-2222-4333-8444-555555555555"
+	if err := first.Send("gangnam", protocol.SensorsRead{RequestID: id}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []replica{first, second} {
+		if h := receive(t, r.devices); h.message.(protocol.SensorsReadings).RequestID != id {
+			t.Errorf("got %+v", h)
+		}
+	}
+	a.Close()
+	for _, r := range []replica{first, second} {
+		wait(t, "offline", func() bool { return !r.Online("gangnam") })
+	}
+}
+
+func TestReplicaThatComesLaterKnowsWhoIsThere(t *testing.T) {
+	t.Parallel()
+	addr := outside(t)
+	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
+	r := join(t, addr)
+	wait(t, "the retained status", func() bool { return r.Online("gangnam") })
+}
+
+func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
+	t.Parallel()
+	r := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: "127.0.0.1:1"}, Doors: newVerbs(), Devices: newVerbs(),
+		Log: slog.New(slog.DiscardHandler)})
+	began := time.Now()
+	for range 2 * remoteQueue {
+		if err := r.Send("gangnam", protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: []string{"front_1"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if n := r.Stats().Unsent; n != remoteQueue {
+		t.Errorf("%d unsent, want %d", n, remoteQueue)
+	}
+}
+
+func TestBranchesFromMessages(t *testing.T) {
+	t.Parallel()
+	var clock fakeClock
+	clock.set(time.Now())
+	b := newBranches(clock.now)
+	first, second := line{"boot", 1}, line{"boot", 2}
+	if b.online("gangnam") {
+		t.Error("online before anything was heard")
+	}
+	b.lose("gangnam", first)
+	b.hear("gangnam", first)
+	if !b.online("gangnam") {
+		t.Error("offline after a status")
+	}
+	b.hear("gangnam", second)
+	b.lose("gangnam", first) // the will of the earlier connection, late
+	if !b.online("gangnam") {
+		t.Error("offline by a late will")
+	}
+	clock.set(clock.now().Add(protocol.OfflineAfter - time.Millisecond))
+	if !b.online("gangnam") || b.count() != 1 {
+		t.Error("offline too early")
+	}
+	clock.set(clock.now().Add(time.Millisecond))
+	if b.online("gangnam") || b.count() != 0 {
+		t.Error("online after silence")
+	}
+	b.hear("gangnam", second)
+	b.lose("gangnam", second)
+	if b.online("gangnam") {
+		t.Error("online after its own will")
+	}
+}
