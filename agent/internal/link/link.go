@@ -140,8 +140,11 @@ func (l *Link) serve(ctx context.Context) (up bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// However it ends, the broker is to publish the will: it says what is true then.
-	defer client.Disconnect(&paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage})
+	defer func() {
+		// However it ends, the broker is to publish the will: it says what is true then.
+		_ = client.Disconnect(&paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage})
+		err = cause(err, ended)
+	}()
 	if err := l.subscribe(ctx, client); err != nil {
 		return false, err
 	}
@@ -150,7 +153,24 @@ func (l *Link) serve(ctx context.Context) (up bool, err error) {
 		return false, err
 	}
 	l.config.Logger.Info("connected to the broker", "connection", l.connection)
+	return true, l.use(ctx, client, ended, status)
+}
 
+// cause is why a connection ended. Whoever was publishing learns of it first, and only that; what matters is whether
+// the broker gave our place away, which paho tells a moment later.
+func cause(err error, ended <-chan error) error {
+	select {
+	case reported := <-ended:
+		if errors.Is(reported, errTakenOver) {
+			return reported
+		}
+	case <-time.After(backoffMin):
+	}
+	return err
+}
+
+// use serves a connection that is up until it ends, which is always an error.
+func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error, status []byte) error {
 	// The context ends this connection by way of goodbye only: until then the outbox is emptied.
 	g, gctx := errgroup.WithContext(context.WithoutCancel(ctx))
 	g.Go(func() error {
@@ -173,7 +193,7 @@ func (l *Link) serve(ctx context.Context) (up bool, err error) {
 			return nil
 		}
 	})
-	return true, g.Wait()
+	return g.Wait()
 }
 
 func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, error) {

@@ -225,14 +225,24 @@ func TestHalfOpenLine(t *testing.T) {
 func TestTakenOverAgentStaysAway(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
-	connect(t, "mqtt://"+b.Addr, nil)
+	first := connect(t, "mqtt://"+b.Addr, nil)
 	brokertest.Await[protocol.Status](b)
+	busy, stop := context.WithCancel(t.Context())
+	var talking sync.WaitGroup
+	defer func() { stop(); talking.Wait() }()
+	talking.Go(func() { // so that the first to notice is one who publishes
+		for busy.Err() == nil {
+			first.Send(result("room_9"), nil, protocol.ResultLife)
+			time.Sleep(time.Millisecond)
+		}
+	})
 	second := connect(t, "mqtt://"+b.Addr, nil)
 	brokertest.Await[protocol.Status](b)
 	time.Sleep(2 * time.Second)
 	if n := b.Connections(); n != 2 {
 		t.Errorf("%d connections, want one of each", n)
 	}
+	stop()
 	second.wantBothWays(t, b)
 }
 
