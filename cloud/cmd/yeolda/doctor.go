@@ -101,6 +101,9 @@ func (d *doctor) examineSettings() {
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
+	if !config.Loopback(d.settings.HTTP.MetricsAddr) {
+		d.warn("settings", "metrics and profiles are served at "+d.settings.HTTP.MetricsAddr, "keep that address inside a private network")
+	}
 	for _, name := range config.UnknownVariables() {
 		d.warn("settings", name+" is not a setting", "yeolda serve --help lists them all")
 	}

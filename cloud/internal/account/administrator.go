@@ -38,6 +38,8 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 	}
 	p, err := s.verifyAdministrator(ctx, loginID, password)
 	if errors.Is(err, ErrWrongPassword) {
+		// Without the id: people type passwords into the wrong field.
+		s.Log.WarnContext(ctx, "administrator login failed", "client", client)
 		uncounted := errors.Join(s.countFailure(ctx, failuresPerAddress, client), s.countFailure(ctx, failuresPerID, loginID))
 		if uncounted != nil {
 			return Principal{}, uncounted // nobody guesses for nothing

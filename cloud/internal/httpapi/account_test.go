@@ -366,7 +366,9 @@ func TestFranchiseInquiry(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Raw)
 		}
 	}
-	longest := inquiry(func(b map[string]any) { b["message"], b["name"] = strings.Repeat("가", 2000), strings.Repeat("가", 50) })
+	longest := inquiry(func(b map[string]any) {
+		b["message"], b["name"] = strings.Repeat("가", 2000), strings.Repeat("가", 50)
+	})
 	if a := c.Post("/franchise/inquiries", longest).OK(t); string(a.Data) != "null" {
 		t.Errorf("data %s", a.Data)
 	}

@@ -34,7 +34,7 @@ const sessionCookie = "JSESSIONID"
 // NewSessions returns the manager of sessions in the database. Tokens (256 random bits) are stored hashed.
 func NewSessions(db *postgres.DB) *scs.SessionManager {
 	sessions := scs.New()
-	sessions.Store = postgres.Sessions{DB: db}
+	sessions.Store = scs.CtxStore(postgres.Sessions{DB: db})
 	sessions.HashTokenInStore = true
 	sessions.Codec = sessionCodec{}
 	return sessions
