@@ -125,15 +125,24 @@ func optionNodes(branch, unit string, path []string, options []Option) []OptionN
 	return nodes
 }
 
-func (ClimateCommand) Kind() Kind  { return KindClimateCommand }
-func (ClimateResult) Kind() Kind   { return KindClimateResult }
-func (SensorsRead) Kind() Kind     { return KindSensorsRead }
+// Kind implements Message.
+func (ClimateCommand) Kind() Kind { return KindClimateCommand }
+
+// Kind implements Message.
+func (ClimateResult) Kind() Kind { return KindClimateResult }
+
+// Kind implements Message.
+func (SensorsRead) Kind() Kind { return KindSensorsRead }
+
+// Kind implements Message.
 func (SensorsReadings) Kind() Kind { return KindSensorsReadings }
 
+// Validate implements Message.
 func (m ClimateCommand) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkLeafID(m.AirConditionerID))
 }
 
+// Validate implements Message.
 func (m ClimateResult) Validate() error {
 	var err error
 	switch m.Outcome {
@@ -145,8 +154,10 @@ func (m ClimateResult) Validate() error {
 		checkText("detail", m.Detail, maxDetail, false))
 }
 
+// Validate implements Message.
 func (m SensorsRead) Validate() error { return checkRequestID(m.RequestID) }
 
+// Validate implements Message.
 func (m SensorsReadings) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkReadings(m.Readings))
 }

@@ -37,6 +37,7 @@ const maxDetail = 240
 // DoorKind tells the branch's entrance doors from the doors of its rooms.
 type DoorKind string
 
+// The kinds of doors.
 const (
 	DoorFront DoorKind = "front"
 	DoorRoom  DoorKind = "room"
@@ -126,6 +127,7 @@ type Deny struct {
 // Outcome is how a door answered.
 type Outcome string
 
+// The outcomes.
 const (
 	// Opened: the line was driven and read back, and the sense line confirmed it where one is fitted.
 	Opened Outcome = "opened"
@@ -147,16 +149,27 @@ type Result struct {
 	EnergizedMs uint32  `json:"energizedMs"`
 }
 
-func (Ask) Kind() Kind    { return KindDoorAsk }
-func (Claim) Kind() Kind  { return KindDoorClaim }
-func (Grant) Kind() Kind  { return KindDoorGrant }
-func (Deny) Kind() Kind   { return KindDoorDeny }
+// Kind implements Message.
+func (Ask) Kind() Kind { return KindDoorAsk }
+
+// Kind implements Message.
+func (Claim) Kind() Kind { return KindDoorClaim }
+
+// Kind implements Message.
+func (Grant) Kind() Kind { return KindDoorGrant }
+
+// Kind implements Message.
+func (Deny) Kind() Kind { return KindDoorDeny }
+
+// Kind implements Message.
 func (Result) Kind() Kind { return KindDoorResult }
 
+// Validate implements Message.
 func (m Ask) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkDoors(m.Doors))
 }
 
+// Validate implements Message.
 func (m Claim) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkNonce(m.Nonce))
 }
@@ -176,10 +189,12 @@ func (m Grant) Validate() error {
 	return errors.Join(err, checkRequestID(m.RequestID), checkNonce(m.Nonce), checkDoors(m.Doors))
 }
 
+// Validate implements Message.
 func (m Deny) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkNonce(m.Nonce), checkText("reason", m.Reason, maxDetail, false))
 }
 
+// Validate implements Message.
 func (m Result) Validate() error {
 	var err error
 	switch m.Outcome {

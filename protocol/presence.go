@@ -71,9 +71,13 @@ type Heartbeat struct {
 	UptimeMs   int64  `json:"uptimeMs"` // monotonic, since the start of the agent
 }
 
-func (Status) Kind() Kind    { return KindStatus }
+// Kind implements Message.
+func (Status) Kind() Kind { return KindStatus }
+
+// Kind implements Message.
 func (Heartbeat) Kind() Kind { return KindHeartbeat }
 
+// Validate implements Message.
 func (m Status) Validate() error {
 	var err error
 	switch m.State {
@@ -95,6 +99,7 @@ func (m Status) Validate() error {
 	return errors.Join(err, checkBootID(m.BootID), checkText("agentVersion", m.AgentVersion, maxName, false))
 }
 
+// Validate implements Message.
 func (m Heartbeat) Validate() error { return checkBootID(m.BootID) }
 
 func checkBootID(id string) error { return checkText("bootId", id, 36, true) }

@@ -38,8 +38,10 @@ type Event struct {
 
 const maxEvents = 64
 
+// Kind implements Message.
 func (Telemetry) Kind() Kind { return KindTelemetry }
 
+// Validate implements Message.
 func (m Telemetry) Validate() error {
 	if len(m.Events) > maxEvents {
 		return fmt.Errorf("more than %d events", maxEvents)
