@@ -231,7 +231,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	err = agent.Run(ctx, agent.Config{
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
-		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger.With("branch", b.cfg.Branch),
+		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger,
 		Observe: b.heard,
 	}, board)
 

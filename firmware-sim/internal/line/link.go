@@ -9,7 +9,7 @@ import (
 
 // queueLength is how many packets may be under way in one direction; a sender
 // that is further ahead waits, as for a TCP window.
-const queueLength = 256
+const queueLength = 64
 
 // link carries one connection.
 //

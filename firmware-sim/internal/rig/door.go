@@ -24,9 +24,9 @@ const firstPin = 9
 // door is a door with its lock, contact, exit button and keypad. All fields
 // belong to rig.mu.
 type door struct {
-	rig *Rig
-	pin string
-	row Door
+	rig  *Rig
+	plan DoorPlan
+	row  Door
 
 	bolt    bool        // the lock follows the relay: it is released
 	keyed   bool        // released by the keypad
@@ -44,7 +44,7 @@ func newDoor(r *Rig, i int, p DoorPlan) (*door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rig: %w", err)
 	}
-	return &door{rig: r, pin: p.PIN, row: Door{Device: p.Device, Kind: kind, Locked: true, Pin: firstPin + i}}, nil
+	return &door{rig: r, plan: p, row: Door{Device: p.Device, Kind: kind, Locked: true, Pin: firstPin + i}}, nil
 }
 
 // fit makes the lines of the door for one supply.
@@ -53,15 +53,22 @@ func (d *door) fit(power *supply) agent.Lock {
 		return line{rig: d.rig, power: power, name: d.row.Device + " " + what, number: number}
 	}
 	// The inputs sit on an expander, from line 100 on.
-	sense := newInputPin(l("sense", 100+3*d.row.Pin), d.senses)
-	contact := newInputPin(l("contact", 101+3*d.row.Pin), func() bool { return d.row.Open })
-	exit := newInputPin(l("exit", 102+3*d.row.Pin), func() bool { return d.row.Exit })
-	d.inputs = []*inputPin{sense, contact, exit}
-	return agent.Lock{
+	input := func(what string, number int, level func() bool) *inputPin {
+		p := newInputPin(l(what, 100+3*d.row.Pin+number), level)
+		d.inputs = append(d.inputs, p)
+		return p
+	}
+	d.inputs = nil
+	lock := agent.Lock{
 		Device: d.row.Device, Kind: d.row.Kind,
 		Relay: &relayPin{line: l("relay", d.row.Pin), door: d},
-		Sense: sense, Contact: contact, Exit: exit,
+		Sense: input("sense", 0, d.senses),
 	}
+	if !d.plan.Bare {
+		lock.Contact = input("contact", 1, func() bool { return d.row.Open })
+		lock.Exit = input("exit", 2, func() bool { return d.row.Exit })
+	}
+	return lock
 }
 
 // energize drives the relay.
@@ -167,7 +174,7 @@ func (r *Rig) EnterPIN(device, pin string) (opened bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if d.pin == "" || subtle.ConstantTimeCompare([]byte(d.pin), []byte(pin)) != 1 {
+	if d.plan.PIN == "" || subtle.ConstantTimeCompare([]byte(d.plan.PIN), []byte(pin)) != 1 {
 		return false, nil
 	}
 	r.stop(d.keypad)

@@ -24,6 +24,7 @@ type Plan struct {
 type DoorPlan struct {
 	Device string // front_1, room_3
 	PIN    string // opens the lock at the keypad; empty: no PIN does
+	Bare   bool   // no contact and no exit button are fitted, and nobody needs to watch them
 }
 
 // UnitPlan is an air conditioner.
@@ -188,6 +189,10 @@ const airInterval = time.Second
 // Run lets the air of the branch warm, cool and drift until ctx ends.
 func (r *Rig) Run(ctx context.Context) error {
 	defer r.stopTimers()
+	if len(r.sensors) == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	tick := time.NewTicker(airInterval)
 	defer tick.Stop()
 	start := time.Now()

@@ -13,7 +13,7 @@ const MaxFleet = 9999
 const FleetRooms = 2
 
 // Fleet makes n branches load-0001 to load-<n>, each with one front door and
-// two rooms.
+// two rooms, bare, so that thousands fit into one process.
 func Fleet(n int) ([]Branch, error) {
 	if n < 1 || n > MaxFleet {
 		return nil, fmt.Errorf("fleet: %d branches, want 1 to %d", n, MaxFleet)
@@ -21,9 +21,9 @@ func Fleet(n int) ([]Branch, error) {
 	branches := make([]Branch, n)
 	for i := range branches {
 		name := fmt.Sprintf("load-%04d", i+1)
-		doors := []rig.DoorPlan{{Device: "front_1"}}
+		doors := []rig.DoorPlan{{Device: "front_1", Bare: true}}
 		for room := range FleetRooms {
-			doors = append(doors, rig.DoorPlan{Device: fmt.Sprintf("room_%d", room+1)})
+			doors = append(doors, rig.DoorPlan{Device: fmt.Sprintf("room_%d", room+1), Bare: true})
 		}
 		branches[i] = Branch{Branch: name, Password: DemoPassword(name), Plan: rig.Plan{Doors: doors}}
 	}
