@@ -120,6 +120,9 @@ func build(tree fs.FS, options api.BuildOptions) api.BuildResult {
 func fromTree(tree fs.FS) api.Plugin {
 	return api.Plugin{Name: "tree", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `.*`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			if strings.HasPrefix(args.Path, "data:") {
+				return api.OnResolveResult{Path: args.Path, External: true}, nil // the drawing stands in the style itself
+			}
 			name, err := resolve(tree, args)
 			return api.OnResolveResult{Path: name, Namespace: "src"}, err
 		})

@@ -84,7 +84,8 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
     detail.view,
     account?.view ?? null,
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    actions(button(t("cancelNow"), ask, { kind: "danger", busy, disabled: () => !cancelable(m) }), link(t("keep"), "/my", "plain")),
+    link(t("keep"), "/my", "plain"),
+    actions(button(t("cancelNow"), ask, { kind: "danger", busy, disabled: () => !cancelable(m) })),
     dialog,
   ];
 }

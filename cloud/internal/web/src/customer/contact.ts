@@ -6,7 +6,7 @@ import { now, ticking } from "../core/clock";
 import { h, match, type Child } from "../core/dom";
 import { go } from "../core/router";
 import { resource } from "../core/resource";
-import { computed, effect, signal } from "../core/signal";
+import { batch, computed, effect, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, sign } from "./icons";
 import { begin, choosing, giveUp, keep, purchase } from "./purchase";
@@ -170,14 +170,12 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     email.view,
     consentBoxes(consents),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    actions(
-      h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("toPayment", { price: won(held.hold.amount) })),
-      button(t("leave"), () => {
-        const to = choosing(purchase());
-        giveUp();
-        go(to, { replace: true });
-      }, { kind: "plain" }),
-    ),
+    button(t("leave"), () => {
+      const to = choosing(purchase());
+      giveUp();
+      go(to, { replace: true });
+    }, { kind: "plain" }),
+    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("toPayment", { price: won(held.hold.amount) }))),
   );
 }
 
@@ -190,7 +188,10 @@ function consentBoxes({ terms, privacy, age }: Consents): Child {
     type: "checkbox",
     id: "consent-all",
     checked: () => list.every((c) => c()),
-    onchange: () => list.forEach((c) => c.set(all.checked)),
+    onchange: () => {
+      const every = all.checked;
+      batch(() => list.forEach((c) => c.set(every)));
+    },
   });
   const view = (href: string, what: string) => h("a", { href, target: "_blank", "aria-label": `${what} ${t("view")}` }, t("view"));
   return h(

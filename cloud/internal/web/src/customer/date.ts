@@ -40,6 +40,8 @@ function validMonth(asked: string | null, today: Minute, last: Minute): string {
   return asked && asked >= monthOf(today) && asked <= monthOf(last) ? asked : monthOf(today);
 }
 
+const dayOfMonth = (m: Minute): string => String(new Date(m * 60_000).getUTCDate());
+
 const href = (b: Branch, m: Minute): string => `/b/${b.branch}/${dateOf(m)}`;
 
 /** The days of a month by date; fetched again for each month that is shown. */
@@ -56,9 +58,9 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
     days.map((m, i) =>
       h("li", null, () => {
         const d = months.data()?.get(dateOf(m));
-        const inside: Child = [h("span", null, label(m, i)), h("b", null, String(new Date(m * 60_000).getUTCDate()))];
-        if (!d || d.status === "available") return h("a", { class: "day-chip", href: href(b, m), "aria-label": `${label(m, i)} ${dateText(m)}` }, inside);
-        return h("span", { class: "day-chip off" }, inside, h("span", { class: "hidden" }, `${dateText(m)} ${closedText(d)}`));
+        const off = d && d.status !== "available" ? closedText(d) : "";
+        const inside: Child = [h("span", null, label(m, i)), h("b", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, dateText(m), off && ` ${off}`)];
+        return off ? h("span", { class: "day-chip off" }, inside) : h("a", { class: "day-chip", href: href(b, m) }, inside);
       }),
     ),
   );
@@ -96,12 +98,12 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
   const cell = (m: Minute): Child => {
     if (monthOf(m) !== month) return h("td", null);
     const d = days.get(dateOf(m));
-    const number = String(new Date(m * 60_000).getUTCDate());
     const off = m < today ? t("dayPast") : m > last ? t("dayFar") : d && d.status !== "available" ? closedText(d) : "";
     const current = m === today ? "date" : null;
-    if (off) return h("td", { class: m < today ? "past" : "off" }, h("span", { "aria-current": current }, h("span", { "aria-hidden": "true" }, number), h("span", { class: "hidden" }, `${dateText(m)} ${off}`)));
-    const name = [m === today ? t("today") : "", dateText(m), d?.reason ?? ""].filter(Boolean).join(" ");
-    return h("td", { class: d?.reason ? "festive" : null }, h("a", { href: href(b, m), "aria-label": name, "aria-current": current }, number));
+    // What is seen is the number; what is heard is the whole date and what is special about it.
+    const inside: Child = [h("span", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, [m === today ? t("today") : "", dateText(m), off || (d?.reason ?? "")].filter(Boolean).join(" "))];
+    if (off) return h("td", { class: m < today ? "past" : "off" }, h("span", { "aria-current": current }, inside));
+    return h("td", { class: d?.reason ? "festive" : null }, h("a", { href: href(b, m), "aria-current": current }, inside));
   };
   return h(
     "table",

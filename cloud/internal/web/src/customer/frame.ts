@@ -40,11 +40,12 @@ function arriveAt(main: HTMLElement): void {
 
 function header(): Child {
   const other = language.peek() === "ko" ? "en" : "ko";
-  const home = location.pathname === "/";
+  // Behind a payment lies the payment provider's page, where there is nothing to go back to.
+  const first = location.pathname === "/" || /^\/book\/(confirm|fail|receipt)$/.test(location.pathname);
   return h(
     "header",
     { class: "top" },
-    home
+    first
       ? null
       : h("button", { type: "button", class: "icon-button", "aria-label": t("back"), onclick: () => (history.length > 1 ? history.back() : location.assign("/")) }, backArrow()),
     h("a", { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}` }, mark(), h("span", { "aria-hidden": "true" }, t("brand"))),

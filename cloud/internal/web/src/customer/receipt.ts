@@ -1,6 +1,6 @@
 // What was bought. A virtual account waits here for its deposit and becomes the receipt when it has come.
 
-import { clockOf, parseMinute, parseStoredEnd, type Minute } from "../booking/time";
+import { clockOf, inZone, parseMinute, parseStoredEnd, type Minute } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { h, match, type Child } from "../core/dom";
@@ -74,7 +74,7 @@ function done(found: Found): Child {
     sign(check(), "good"),
     heading(t("doneTitle"), t("doneText", { to: masked(r.mobileNum) })),
     facts(whatWasBought(found)),
-    note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good"),
+    deadline >= inZone(found.branch.timeZone) ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good") : note(t("refundOver")),
     h("p", { class: "dim" }, t("unlockNote")),
     key ? h("div", { class: "pair" }, h("a", { class: "button soft", href: `${key}/reservation.ics`, download: "yeolda.ics" }, t("calendar")), copyButton(t("copyKey"), r.keyLink!)) : null,
     r.receiptUrl ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt"))) : null,

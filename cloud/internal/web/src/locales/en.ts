@@ -137,7 +137,7 @@ export const en: Texts = {
   payLoading: "Loading the payment form",
   payUnavailable: "The payment form could not be loaded",
   payNow: "Pay {price}",
-  payOrder: "Yeolda {branch} {room}",
+  payOrder: "{branch} {room}",
   agree: "Please agree to the payment terms.",
 
   confirmTitle: "We are confirming your payment",
@@ -166,6 +166,7 @@ export const en: Texts = {
   calendar: "Add to calendar",
   receipt: "Receipt",
   refundDeadline: "Cancel until {time} and get everything back.",
+  refundOver: "The start is less than 30 minutes away: it can no longer be cancelled or refunded.",
   waitTitle: "Transfer the money to confirm",
   waitText: "This screen changes as soon as the money arrives.",
   labelBank: "Bank",

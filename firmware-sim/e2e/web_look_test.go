@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// A screen is what a page is looked at on.
+type screen struct {
+	name          string
+	width, height int64
+}
+
+var (
+	phone   = screen{"phone", 390, 844}
+	narrow  = screen{"narrow", 320, 568}
+	desktop = screen{"desktop", 1280, 800}
+)
+
+// on gives the page another screen.
+func (p *page) on(s screen) *page {
+	p.t.Helper()
+	p.do("screen "+s.name, chromedp.EmulateViewport(s.width, s.height))
+	return p
+}
+
+// look holds what is shown against WCAG 2.2 AA and our own rules on every screen given, phone and desktop if none is,
+// and keeps a picture of it when SCREENSHOTS names a folder. The page is left on the first screen.
+func (p *page) look(name string, screens ...screen) {
+	p.t.Helper()
+	if len(screens) == 0 {
+		screens = []screen{phone, desktop}
+	}
+	for _, s := range screens {
+		p.on(s)
+		p.settle()
+		p.judge(name + " on " + s.name)
+		p.keep(name+"-"+s.name, s)
+	}
+	if len(screens) > 1 {
+		p.on(screens[0])
+	}
+}
+
+// settle waits until nothing moves or loads any more.
+func (p *page) settle() {
+	p.t.Helper()
+	p.wait("settle", `document.readyState === "complete" && !document.querySelector(".loading") &&
+		document.getAnimations().every(a => a.playState !== "running" || a.effect?.getComputedTiming().iterations === Infinity)`)
+}
+
+// audit is axe-core; without it (npm ci) pages are not judged by it.
+var audit = sync.OnceValues(func() (string, error) {
+	source, err := os.ReadFile(filepath.Join(root(), "cloud/internal/web/node_modules/axe-core/axe.min.js"))
+	return string(source), err
+})
+
+type violation struct {
+	ID    string
+	Help  string
+	Nodes []string
+}
+
+func (p *page) judge(what string) {
+	p.t.Helper()
+	source, err := audit()
+	switch {
+	case err != nil && os.Getenv("E2E_REQUIRED") == "1":
+		p.t.Fatalf("axe-core: %v (npm ci --prefix cloud/internal/web)", err)
+	case err != nil:
+		p.t.Log("axe-core is not installed: npm ci --prefix cloud/internal/web")
+	default:
+		value[bool](p, `(() => { `+source+`; return true })()`)
+		found := value[[]violation](p, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
+			.then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0]?.message ?? ""))})))`)
+		for _, v := range found {
+			p.t.Errorf("%s: %s (%s):\n  %s", what, v.ID, v.Help, strings.Join(v.Nodes, "\n  "))
+		}
+	}
+	if wide := value[bool](p, `document.documentElement.scrollWidth > innerWidth`); wide {
+		p.t.Errorf("%s: scrolls sideways", what)
+	}
+	for _, small := range value[[]string](p, smallTargets) {
+		p.t.Errorf("%s: smaller than 44 pixels: %s", what, small)
+	}
+}
+
+// smallTargets lists what can be pressed and is too small for a thumb. Links within a sentence are exempt (WCAG 2.5.8),
+// and a box or button of a choice is as large as its label.
+const smallTargets = `[...document.querySelectorAll("a[href], button, input, select, summary, td[data-at]")]
+	.filter(e => { const r = e.getBoundingClientRect(), s = getComputedStyle(e);
+		if (r.width === 0 || r.height === 0 || s.visibility === "hidden" || e.closest(".widget, .hidden, .skip, [inert]")) return false;
+		if (e.matches("a") && e.closest("p, dd, .company")) return false;
+		const target = e.matches("[type=checkbox], [type=radio]") && e.closest("label") || e;
+		const t = target.getBoundingClientRect();
+		return t.width < 43.5 || t.height < 43.5 })
+	.map(e => e.outerHTML.slice(0, 140) + " " + JSON.stringify(e.getBoundingClientRect()))`
+
+// keep writes a picture, if pictures are wanted.
+func (p *page) keep(name string, s screen) {
+	p.t.Helper()
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	// A long page is shown whole, on a screen as high as it is, so that what sticks to the edges stays there.
+	height := s.height
+	if !value[bool](p, `Boolean(document.querySelector("dialog[open]"))`) {
+		height = max(height, value[int64](p, `document.documentElement.scrollHeight`))
+	}
+	p.on(screen{s.name, s.width, height})
+	defer p.on(s)
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// enlarge makes the letters of the page larger, as people set it in their browsers.
+func (p *page) enlarge(percent int) {
+	p.t.Helper()
+	value[bool](p, fmt.Sprintf(`(document.documentElement.style.fontSize = "%d%%", true)`, percent))
+}
+
+// calm asks for reduced motion.
+func (p *page) calm() {
+	p.t.Helper()
+	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}}
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, params); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,291 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// A page is one person's tab in a real browser. It finds things the way people do, by their visible texts, and fails
+// the test when something is not there in time, is covered, or the browser complains.
+type page struct {
+	t    *testing.T
+	ctx  context.Context
+	base string
+
+	mu         sync.Mutex
+	complaints []string
+	expected   []string // parts of complaints that belong to the story
+}
+
+// patience is how long a page may take to show something.
+const patience = 15 * time.Second
+
+// chromium says why there is no browser, or finds it.
+func chromium(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return
+		}
+	}
+	const missing = "no browser: apt-get install -y --no-install-recommends chromium fonts-noto-cjk"
+	if os.Getenv("E2E_REQUIRED") == "1" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+// newPage opens a browser of its own with one tab, speaking Korean, on a phone's screen.
+func newPage(t *testing.T, base string) *page {
+	t.Helper()
+	chromium(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	return watched(t, ctx, base)
+}
+
+// another opens a tab for somebody else, who shares neither cookies nor storage.
+func (p *page) another() *page {
+	p.t.Helper()
+	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext())
+	p.t.Cleanup(cancel)
+	return watched(p.t, ctx, p.base)
+}
+
+func watched(t *testing.T, ctx context.Context, base string) *page {
+	t.Helper()
+	p := &page{t: t, ctx: ctx, base: base}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
+		t.Fatal(err)
+	}
+	console := chromedp.Console(ctx)
+	go func() {
+		for message, err := range console {
+			if err != nil {
+				return
+			}
+			text := fmt.Sprintf("%s: %s (%s)", message.Type, message.Text, message.URL)
+			if (message.Type == "error" || message.Type == chromedp.ConsoleException) && strings.Contains(text, p.base) {
+				p.mu.Lock()
+				p.complaints = append(p.complaints, text)
+				p.mu.Unlock()
+			}
+		}
+	}()
+	t.Cleanup(p.complain)
+	return p
+}
+
+// expect names a complaint of the browser that the story brings about, such as an answer of 409.
+func (p *page) expect(parts ...string) { p.expected = append(p.expected, parts...) }
+
+func (p *page) complain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, complaint := range p.complaints {
+		known := false
+		for _, part := range p.expected {
+			known = known || strings.Contains(complaint, part)
+		}
+		if !known {
+			p.t.Errorf("the browser complains: %s", complaint)
+		}
+	}
+	if p.t.Failed() {
+		p.shotOfFailure()
+	}
+}
+
+// shotOfFailure leaves a picture of what was there when the test failed.
+func (p *page) shotOfFailure() {
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		return
+	}
+	name := filepath.Join(os.TempDir(), strings.ReplaceAll(p.t.Name(), "/", "-")+".png")
+	if os.WriteFile(name, picture, 0o644) == nil {
+		p.t.Logf("what the page looked like: %s", name)
+	}
+	if text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`)); err == nil {
+		p.t.Log(text)
+	}
+}
+
+func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// open goes to an address of the site.
+func (p *page) open(path string) {
+	p.t.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = p.base + path
+	}
+	p.do("open "+path, chromedp.Navigate(path))
+}
+
+// value evaluates an expression in the page.
+func value[T any](p *page, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("evaluate %.80s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until an expression holds in the page. While a page is being left there is nothing to ask.
+func (p *page) wait(what, expression string) {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(`+expression+`)`))
+		cancel()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s: not within %s (%v)", what, patience, err)
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+func quoted(s string) string {
+	q, _ := json.Marshal(s) // a string always can be
+	return string(q)
+}
+
+// see waits until the page shows a text.
+func (p *page) see(texts ...string) {
+	p.t.Helper()
+	for _, text := range texts {
+		p.wait("see "+text, `document.body.innerText.replace(/\s+/g, " ").includes(`+quoted(text)+`)`)
+	}
+}
+
+// sees reports whether the page shows a text now.
+func (p *page) sees(text string) bool {
+	p.t.Helper()
+	return value[bool](p, `document.body.innerText.replace(/\s+/g, " ").includes(`+quoted(text)+`)`)
+}
+
+// at waits until the page is at an address.
+func (p *page) at(path string) {
+	p.t.Helper()
+	p.wait("be at "+path, `location.pathname === `+quoted(path))
+}
+
+// finder looks for what can be pressed and is called so, in the dialog that is open or anywhere: the whole name first,
+// then a part of it. It brings it into sight and says where it is, or what covers it.
+const finder = `(want => {
+	const tidy = s => s.replace(/\s+/g, " ").trim();
+	const named = e => tidy(e.getAttribute("aria-label") || e.innerText || e.value || "");
+	const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
+	const seen = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 && getComputedStyle(e).visibility !== "hidden" };
+	const all = [...scope.querySelectorAll("a[href], button, summary, label, td[data-at]")].filter(e => seen(e) && !e.disabled && !e.closest("[inert]"));
+	const found = all.find(e => named(e) === want) || all.find(e => named(e).includes(want));
+	if (!found) return null;
+	found.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+	const r = found.getBoundingClientRect();
+	const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];
+	const hit = document.elementFromPoint(x, y);
+	return hit && (found.contains(hit) || hit.contains(found)) ? {x, y} : {covered: hit ? hit.outerHTML.slice(0, 120) : "outside the window"};
+})`
+
+type spot struct {
+	X, Y    float64
+	Covered string
+}
+
+// find waits for something that can be pressed.
+func (p *page) find(name string) spot {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+		found, err := chromedp.Run(ctx, chromedp.Evaluate[*spot](finder+`(`+quoted(name)+`)`))
+		cancel()
+		if err == nil && found != nil && found.Covered == "" {
+			return *found
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("find %q: not within %s (%v, %+v)", name, patience, err, found)
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+// press clicks what is called so.
+func (p *page) press(names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		at := p.find(name)
+		p.do("press "+name, chromedp.MouseClickXY(at.X, at.Y))
+	}
+}
+
+// fill types into the field with that label, in place of what is there.
+func (p *page) fill(label, text string) {
+	p.t.Helper()
+	field := `(() => { const l = [...document.querySelectorAll("label")].find(l => l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
+	p.wait("field "+label, field)
+	value[bool](p, `(() => { const f = `+field+`; f.focus(); f.select?.(); return true })()`)
+	p.do("fill "+label, chromedp.KeyEvent(text))
+}
+
+// keys types.
+func (p *page) keys(keys string, options ...chromedp.KeyOption) {
+	p.t.Helper()
+	p.do("type", chromedp.KeyEvent(keys, options...))
+}
+
+// back is the browser's own button.
+func (p *page) back() {
+	p.t.Helper()
+	value[bool](p, `(history.back(), true)`)
+}
+
+// offline cuts the network, or mends it. Patterns of addresses limit the cut to them.
+func (p *page) offline(cut bool, patterns ...string) {
+	p.t.Helper()
+	if len(patterns) == 0 {
+		patterns = []string{""}
+	}
+	var rules []*network.Conditions
+	for _, pattern := range patterns {
+		rules = append(rules, &network.Conditions{URLPattern: pattern, Offline: cut, DownloadThroughput: -1, UploadThroughput: -1})
+	}
+	params := network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: rules, EmulateOfflineServiceWorker: &cut}
+	_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, params)
+	state := network.OverrideNetworkStateParams{Offline: cut && patterns[0] == "", DownloadThroughput: -1, UploadThroughput: -1}
+	_, stateErr := chromedp.Call(p.ctx, network.OverrideNetworkState, state)
+	if err := errors.Join(err, stateErr); err != nil {
+		p.t.Fatal(err)
+	}
+}
