@@ -1,0 +1,123 @@
+package panel_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+)
+
+// browserPatience is what a page may take; a browser's first start is slow.
+const browserPatience = 30 * time.Second
+
+// browse opens the panel's page and gives the context of its tab. Nothing may
+// be written to the console: neither errors nor violations of the policy.
+func browse(t *testing.T, f *fixture) context.Context {
+	t.Helper()
+	found := slices.ContainsFunc([]string{"chromium", "chromium-headless-shell", "google-chrome"}, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	})
+	if !found && os.Getenv("E2E_REQUIRED") == "" {
+		t.Skip("no browser; set E2E_REQUIRED=1 to insist")
+	}
+	allocator, end := chromedp.NewExecAllocator(context.Background(),
+		append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.Flag("lang", "ko"))...)
+	t.Cleanup(end)
+	ctx, leave := chromedp.NewContext(allocator)
+	t.Cleanup(leave)
+	ctx, cancel := context.WithTimeout(ctx, browserPatience)
+	t.Cleanup(cancel)
+	console := chromedp.Console(ctx)
+	t.Cleanup(func() {
+		cancel()
+		for m, err := range console {
+			if err != nil {
+				break
+			}
+			t.Errorf("console: %s", m)
+		}
+	})
+	if err := chromedp.Do(ctx, chromedp.Navigate(f.server.URL), chromedp.WaitVisible(chromedp.CSS("#plan .tile"))); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// until waits for an expression to hold in the page.
+func until(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+expression+") || null", chromedp.WithPollingTimeout(patience))); err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+}
+
+func TestPageShowsAnUnlock(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	ctx := browse(t, f)
+	until(t, ctx, `document.querySelectorAll("#plan .tile").length === 8 && document.querySelectorAll(".sensor").length === 5`)
+	id := f.cloud.Unlock("gangnam", "room_2")
+	tile := `document.querySelectorAll("#plan .tile")[1].classList`
+	until(t, ctx, tile+`.contains("energized") && `+tile+`.contains("released")`)
+	until(t, ctx, `!`+tile+`.contains("energized")`)
+	until(t, ctx, fmt.Sprintf(`document.querySelector("#log").textContent.includes("door/grant") &&
+		document.querySelector("#log").textContent.includes(%q)`, id[:8]))
+}
+
+func TestPageBreaksThings(t *testing.T) {
+	f := newFixture(t)
+	ctx := browse(t, f)
+	gangnam := f.all[0]
+	click := func(selector string) {
+		t.Helper()
+		if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	click(`[data-kind="duplicate"]`)
+	until(t, ctx, `document.querySelector('[data-kind="duplicate"]').getAttribute("aria-checked") === "true"`)
+	if _, on := gangnam.Presence().Faults.At(fault.Duplicate, ""); !on {
+		t.Error("the switch does not switch the fault on")
+	}
+	click(`[data-kind="duplicate"]`)
+	until(t, ctx, `document.querySelector('[data-kind="duplicate"]').getAttribute("aria-checked") === "false"`)
+
+	click(`#device-fault button`)
+	until(t, ctx, `document.querySelectorAll(".chip").length === 1`)
+	if _, on := gangnam.Presence().Faults.At(fault.Stuck, "room_1"); !on {
+		t.Error("the form does not add the fault")
+	}
+	click(`#clear`)
+	until(t, ctx, `document.querySelectorAll(".chip").length === 0`)
+
+	click(`#plan .tile .actions button`)
+	until(t, ctx, `document.querySelector("#plan .tile").classList.contains("open")`)
+
+	click(`#plan .tile .actions button:nth-child(3)`)
+	const keys = "123456789C0*"
+	for _, key := range "481901*" {
+		click(fmt.Sprintf(`#keypad-keys button:nth-child(%d)`, strings.IndexRune(keys, key)+1))
+	}
+	until(t, ctx, `document.querySelector("#keypad-answer").textContent !== ""`)
+	if d := gangnam.State().Doors[2]; !d.Released {
+		t.Errorf("the keypad did not open room 1: %+v", d)
+	}
+
+	click(`#keypad button[value="close"]`)
+	language := `document.documentElement.lang`
+	before, err := chromedp.Run(ctx, chromedp.Evaluate[string](language))
+	if err != nil {
+		t.Fatal(err)
+	}
+	click(`#language`)
+	until(t, ctx, fmt.Sprintf(`%s !== %q`, language, before))
+}
