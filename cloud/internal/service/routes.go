@@ -16,7 +16,9 @@ import (
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
 	mux.Mount("/api", api.Routes())
-	mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
+	if s.broker != nil {
+		mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
+	}
 	pages, err := s.pages()
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package service
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,7 +49,8 @@ type Service struct {
 	access   *access.Service
 	devices  *climate.Service
 	jobs     *jobs.Service
-	broker   *broker.Broker
+	link     link
+	broker   *broker.Broker   // nil: agents are at a broker outside
 	chat     *discord.Handler // nil: off
 	api      net.Listener
 	metrics  net.Listener
@@ -157,10 +157,10 @@ func (s *Service) wire() error {
 		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
 	}
 	s.devices = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
-	if err := s.openBroker(); err != nil {
+	if err := s.openLink(); err != nil {
 		return err
 	}
-	s.access.Link, s.devices.Link = s.broker, s.broker
+	s.access.Link, s.devices.Link = s.link, s.link
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err
@@ -183,36 +183,6 @@ const (
 	reconcileEvery = 24 * time.Hour
 )
 
-// openBroker makes the embedded broker, over which agents are reached.
-func (s *Service) openBroker() error {
-	mqtt := s.settings.MQTT
-	cfg := broker.Config{
-		Doors: s.access, Devices: s.devices, Log: s.log,
-		Credential: func(ctx context.Context, username string) (string, []byte, error) {
-			return postgres.AgentCredential(ctx, s.db.Pool, username)
-		},
-		Revoked: func(ctx context.Context, usernames []string) ([]string, error) {
-			return postgres.RevokedAgents(ctx, s.db.Pool, usernames)
-		},
-	}
-	var err error
-	if cfg.Listener, err = net.Listen("tcp", mqtt.Addr); err != nil {
-		return err
-	}
-	if mqtt.TLSAddr != "" {
-		certificate, err := tls.LoadX509KeyPair(mqtt.TLSCert, mqtt.TLSKey)
-		if err != nil {
-			return err
-		}
-		if cfg.TLS, err = net.Listen("tcp", mqtt.TLSAddr); err != nil {
-			return err
-		}
-		cfg.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	}
-	s.broker, err = broker.New(cfg)
-	return err
-}
-
 // Addr is where the API listens.
 func (s *Service) Addr() string { return s.api.Addr().String() }
 
@@ -234,7 +204,7 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	run("broker", s.broker.Run)
+	run("broker", s.link.Run)
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)
 	run("jobs", s.jobs.Run)

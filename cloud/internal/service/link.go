@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+
+	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// link is how agents are reached: the embedded broker, or one outside that replicas share.
+type link interface {
+	Run(ctx context.Context) error
+	Send(branch string, m protocol.Message) error
+	Online(branch string) bool
+}
+
+func (s *Service) openLink() error {
+	if s.settings.MQTT.BrokerURL == "" {
+		return s.openBroker()
+	}
+	address, err := url.Parse(s.settings.MQTT.BrokerURL)
+	if err != nil {
+		return err
+	}
+	s.link = broker.NewRemote(broker.RemoteConfig{URL: address, Doors: s.access, Devices: s.devices, Log: s.log})
+	return nil
+}
+
+// openBroker makes the embedded broker, over which agents are reached.
+func (s *Service) openBroker() error {
+	mqtt := s.settings.MQTT
+	cfg := broker.Config{
+		Doors: s.access, Devices: s.devices, Log: s.log,
+		Credential: func(ctx context.Context, username string) (string, []byte, error) {
+			return postgres.AgentCredential(ctx, s.db.Pool, username)
+		},
+		Revoked: func(ctx context.Context, usernames []string) ([]string, error) {
+			return postgres.RevokedAgents(ctx, s.db.Pool, usernames)
+		},
+	}
+	var err error
+	if cfg.Listener, err = net.Listen("tcp", mqtt.Addr); err != nil {
+		return err
+	}
+	if mqtt.TLSAddr != "" {
+		certificate, err := tls.LoadX509KeyPair(mqtt.TLSCert, mqtt.TLSKey)
+		if err != nil {
+			return err
+		}
+		if cfg.TLS, err = net.Listen("tcp", mqtt.TLSAddr); err != nil {
+			return err
+		}
+		cfg.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	}
+	if s.broker, err = broker.New(cfg); err != nil {
+		return err
+	}
+	s.link = s.broker
+	return nil
+}
