@@ -16,20 +16,21 @@ func wireID(id booking.ReservationID) string { return strconv.FormatInt(int64(id
 
 // reservationID reads the id of a path. What is no number names no reservation.
 func reservationID(r *http.Request) (booking.ReservationID, error) {
-	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
+	id, err := number(chi.URLParam(r, "id"))
 	if err != nil || id < 1 {
 		return 0, reserve.ErrNotFound
 	}
 	return booking.ReservationID(id), nil
 }
 
-// inScope returns the check whether the administrator of a request may act at a branch.
-func (a *API) inScope(r *http.Request) func(booking.BranchID) error {
+// inScope returns the check whether the administrator of a request may act at a branch. code becomes the branch's.
+func (a *API) inScope(r *http.Request, code *string) func(booking.BranchID) error {
 	return func(id booking.BranchID) error {
 		branch, err := a.DB.BranchByID(r.Context(), id)
 		if err != nil {
 			return err
 		}
+		*code = branch.Code
 		return a.scope(r, branch.Code)
 	}
 }
@@ -135,13 +136,14 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var branch string
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: who(r).AdminLoginID, Scope: a.inScope(r),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch),
 	})
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, "reservation.cancel", wireID(id), nil)
+	return a.done(w, r, branch, "reservation.cancel", wireID(id), nil)
 }
 
 // moveReservation is PUT /admin/reservation/{payId}.
@@ -164,7 +166,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	no, err := strconv.Atoi(room)
+	no, err := number(room)
 	if err != nil {
 		return malformed("room")
 	}
@@ -175,8 +177,9 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var branch string
 	request := reserve.MoveRequest{
-		ID: id, Room: no, Reason: reason, By: who(r).AdminLoginID, Scope: a.inScope(r),
+		ID: id, Room: no, Reason: reason, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch),
 		Times: func(zone *time.Location) (booking.Interval, error) {
 			return interval(body.StartDateTime, body.EndDateTime, zone)
 		},
@@ -187,7 +190,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.Move(r.Context(), request); err != nil {
 		return err
 	}
-	return a.done(w, r, "reservation.move", wireID(id), map[string]any{
+	return a.done(w, r, branch, "reservation.move", wireID(id), map[string]any{
 		"room": no, "start": *body.StartDateTime, "end": *body.EndDateTime, "reason": reason,
 	})
 }
@@ -213,7 +216,8 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	token := holdToken(r, adminHoldCookie)
-	if err := a.ownHold(r, token); err != nil {
+	branch, err := a.ownHold(r, token)
+	if err != nil {
 		return err
 	}
 	id, err := a.Reserve.RegisterWithoutPayment(r.Context(), token, reserve.Registration{
@@ -223,16 +227,17 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, "reservation.register", wireID(id), map[string]any{"reason": reason})
+	return a.done(w, r, branch, "reservation.register", wireID(id), map[string]any{"reason": reason})
 }
 
-// ownHold checks that the hold of a cookie is where its administrator may act.
-func (a *API) ownHold(r *http.Request, token reserve.Token) error {
+// ownHold checks that the hold of a cookie is where its administrator may act, and returns the branch.
+func (a *API) ownHold(r *http.Request, token reserve.Token) (branch string, err error) {
 	held, err := a.Reserve.AdminHolder(r.Context(), token)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return a.inScope(r)(held.Branch)
+	err = a.inScope(r, &branch)(held.Branch)
+	return branch, err
 }
 
 // issueAccount is POST /admin/v2/virtual-accounts.
@@ -268,7 +273,8 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		return unknownValue("bankCode")
 	}
 	token := holdToken(r, adminHoldCookie)
-	if err := a.ownHold(r, token); err != nil {
+	branch, err := a.ownHold(r, token)
+	if err != nil {
 		return err
 	}
 	id, err := a.Reserve.IssueAccount(r.Context(), token, reserve.AccountRequest{
@@ -278,7 +284,7 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, "virtual-account.issue", wireID(id), map[string]any{"amount": amount}, struct {
+	return a.done(w, r, branch, "virtual-account.issue", wireID(id), map[string]any{"amount": amount}, struct {
 		DataType string `json:"dataType"`
 	}{"virtualaccount"})
 }
@@ -298,14 +304,14 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	if body.Enabled == nil {
 		return missing("enabled")
 	}
-	no, err := strconv.Atoi(chi.URLParam(r, "room"))
+	no, err := number(chi.URLParam(r, "room"))
 	if err != nil {
 		return reserve.ErrNoRoom
 	}
 	if err := a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled); err != nil {
 		return err
 	}
-	return a.done(w, r, "room.switch", code+"/"+strconv.Itoa(no), map[string]any{"enabled": *body.Enabled})
+	return a.done(w, r, code, "room.switch", code+"/"+strconv.Itoa(no), map[string]any{"enabled": *body.Enabled})
 }
 
 // conflict is what stands in the way of switching a room off.
@@ -344,7 +350,7 @@ func conflictKind(r booking.Reservation) (kind, status, description string) {
 		return "WAITING_DEPOSIT", "WAITING_FOR_DEPOSIT", "입금 대기"
 	case r.Source == booking.Admin && r.Method == booking.ByAdmin:
 		return "ADMIN_BOOKING", "DONE", "관리자 예약"
-	case r.Source == booking.Admin && r.State == booking.Hold:
+	case r.Source == booking.Admin && (r.State == booking.Hold || r.State == booking.Confirming):
 		return "ADMIN_BOOKING", string(r.BookingStatus()), "관리자 예약 진행 중"
 	case r.State == booking.Hold, r.State == booking.Confirming:
 		if r.BookingStatus() == booking.StatusPaymentTab {

@@ -32,5 +32,5 @@ func (a *API) commandAirConditioner(w http.ResponseWriter, r *http.Request) erro
 	if err := a.Climate.Command(r.Context(), who(r).Actor(), option); err != nil {
 		return err
 	}
-	return a.done(w, r, "airconditioner.command", branch, map[string]string{"option": option})
+	return a.done(w, r, branch, "airconditioner.command", branch, map[string]string{"option": option})
 }

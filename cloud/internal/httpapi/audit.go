@@ -6,9 +6,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// done writes the audit entry of an administrator's deed and answers 200 with data, or null.
-func (a *API) done(w http.ResponseWriter, r *http.Request, action, target string, detail any, data ...any) error {
-	if err := a.audit(r, action, target, detail); err != nil {
+// done writes the audit entry of an administrator's deed at a branch and answers 200 with data, or null.
+func (a *API) done(w http.ResponseWriter, r *http.Request, branch, action, target string, detail any, data ...any) error {
+	if err := a.audit(r, branch, action, target, detail); err != nil {
 		return err
 	}
 	if len(data) > 0 {
@@ -17,10 +17,10 @@ func (a *API) done(w http.ResponseWriter, r *http.Request, action, target string
 	return writeData(w, nil)
 }
 
-// audit notes who did what, from where.
-func (a *API) audit(r *http.Request, action, target string, detail any) error {
+// audit notes who did what at which branch, from where.
+func (a *API) audit(r *http.Request, branch, action, target string, detail any) error {
 	return postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
-		Actor: who(r).Actor(), Action: action, Target: target, Detail: detail,
+		Actor: who(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
 		Address: a.client(r), RequestID: requestID(r.Context()),
 	})
 }

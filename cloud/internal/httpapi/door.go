@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
@@ -58,12 +57,12 @@ func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	}
 	var room int
 	if kind == access.Room {
-		number := chi.URLParam(r, "roomNo")
-		if number == "" {
+		text := chi.URLParam(r, "roomNo")
+		if text == "" {
 			return missing("roomNo")
 		}
 		var err error
-		if room, err = strconv.Atoi(number); err != nil {
+		if room, err = number(text); err != nil {
 			return malformed("roomNo")
 		}
 	}

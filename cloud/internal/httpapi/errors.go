@@ -51,6 +51,7 @@ var (
 	errMethod           = errors.New("httpapi: method not allowed")
 	errEnded            = errors.New("httpapi: this version has ended")
 	errBodyTooLarge     = errors.New("httpapi: body too large")
+	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
 )
 
 // row is one line of the error table.
@@ -68,6 +69,7 @@ var table = []row{
 	{account.ErrWrongPassword, 401, typeAuthentication, "아이디 또는 비밀번호가 올바르지 않습니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
+	{errCrossOrigin, 403, typeAuthorization, "다른 사이트에서 보낸 요청은 처리할 수 없습니다."},
 	{errBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
 	{reserve.ErrNotPayer, 403, typeScope, "해당 예약에 대한 권한이 없습니다."},
 	{reserve.ErrWrongSecret, 403, typeScope, "웹훅 인증에 실패했습니다."},

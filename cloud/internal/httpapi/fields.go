@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,20 +69,45 @@ func fieldName(field string) string {
 // decode reads one JSON object of at most maxBody bytes into body. Fields that body does not have are ignored,
 // so that clients may send more than this version knows.
 func decode(r *http.Request, body any) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	raw, err := readBody(r)
 	if err != nil {
-		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return errBodyTooLarge
-		}
-		return &FieldError{Problem: "요청 본문을 읽을 수 없습니다."}
+		return err
 	}
-	if !utf8.Valid(raw) || bytes.Contains(raw, []byte(`\u0000`)) || !isObject(raw) {
+	return decodeBytes(raw, body)
+}
+
+// decodeOptional is decode for endpoints whose body may be absent.
+func decodeOptional(r *http.Request, body any) error {
+	raw, err := readBody(r)
+	if err != nil || len(raw) == 0 {
+		return err
+	}
+	return decodeBytes(raw, body)
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return nil, errBodyTooLarge
+	}
+	if err != nil {
+		return nil, &FieldError{Problem: "요청 본문을 읽을 수 없습니다."}
+	}
+	return raw, nil
+}
+
+func decodeBytes(raw []byte, body any) error {
+	if !isObject(raw) {
 		return errMalformedBody
+	}
+	if !utf8.Valid(raw) {
+		return notUTF8(raw)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
-			return malformed(wrongType.Field)
+			// The field of a part that several bodies share comes with the name of the part.
+			return malformed(wrongType.Field[strings.LastIndexByte(wrongType.Field, '.')+1:])
 		}
 		return errMalformedBody
 	}
@@ -90,12 +117,18 @@ func decode(r *http.Request, body any) error {
 	return nil
 }
 
-// decodeOptional is decode for endpoints whose body may be absent.
-func decodeOptional(r *http.Request, body any) error {
-	if r.ContentLength == 0 {
-		return nil
+// notUTF8 names the first field whose value is not UTF-8, which the decoder would silently mend.
+func notUTF8(raw []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return errMalformedBody
 	}
-	return decode(r, body)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !utf8.Valid(fields[name]) {
+			return malformed(name)
+		}
+	}
+	return errMalformedBody
 }
 
 var errMalformedBody = &FieldError{Problem: "요청 본문이 올바른 JSON 형식이 아닙니다."}
@@ -105,9 +138,12 @@ func isObject(raw []byte) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
+// blank reports whether a string is absent or says nothing.
+func blank(value *string) bool { return value == nil || strings.TrimSpace(*value) == "" }
+
 // text checks a required string of at most max characters (not bytes).
 func text(field string, value *string, max int) (string, error) {
-	if value == nil || strings.TrimSpace(*value) == "" {
+	if blank(value) {
 		return "", missing(field)
 	}
 	return optionalText(field, value, max)
@@ -121,7 +157,7 @@ func optionalText(field string, value *string, max int) (string, error) {
 	if utf8.RuneCountInString(*value) > max {
 		return "", tooLong(field, max)
 	}
-	if strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }) {
+	if strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f }) {
 		return "", malformed(field)
 	}
 	return strings.TrimSpace(*value), nil
@@ -201,9 +237,17 @@ func queryInt(r *http.Request, field string, low, high int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.Atoi(value)
+	n, err := number(value)
 	if err != nil {
 		return 0, malformed(field)
 	}
 	return whole(field, &n, low, high)
+}
+
+// number reads decimal digits and nothing else: no sign, no space.
+func number(text string) (int, error) {
+	if strings.Trim(text, "0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(text)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,14 +20,44 @@ import (
 // has written nothing.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// handle turns a handler into what the router takes. It is the one place where errors become answers.
-func (a *API) handle(h handler) http.HandlerFunc {
+// behind turns a handler into what the router takes: behind a layer and the check of what every request must hold to.
+// It is the one place where errors become answers.
+func (a *API) behind(allow layer, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
+		err := allow(who(r))
+		if err == nil {
+			err = admissible(r)
+		}
+		if err == nil {
+			err = h(w, r)
+		}
+		if err != nil {
 			a.fail(w, r, err)
 		}
 	}
 }
+
+// admissible refuses what no endpoint takes: a body that is too large, and text that the database cannot keep.
+func admissible(r *http.Request) error {
+	if r.ContentLength > maxBody {
+		return errBodyTooLarge
+	}
+	params := chi.RouteContext(r.Context()).URLParams
+	for i, value := range params.Values {
+		if name := params.Keys[i]; name != "*" && !storable(value) { // the star is the router's own
+			return malformed(name)
+		}
+	}
+	for name, values := range r.URL.Query() {
+		if !storable(name) || slices.ContainsFunc(values, func(value string) bool { return !storable(value) }) {
+			return malformed(strings.ToValidUTF8(name, ""))
+		}
+	}
+	return nil
+}
+
+// storable reports whether PostgreSQL could keep a text.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // contextKey names what this package keeps in a request's context.
 type contextKey int
@@ -48,40 +79,14 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// limits gives the request its id, bounds its body and refuses what no endpoint could store.
-func (a *API) limits(next http.Handler) http.Handler {
+// identified gives the request the id under which the log knows it.
+func (a *API) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := uuid.NewString()
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey, id))
-		if r.ContentLength > maxBody {
-			a.fail(w, r, errBodyTooLarge)
-			return
-		}
-		if path, query := r.URL.Path, r.URL.Query(); !storable(path) || !storableQuery(query) {
-			a.fail(w, r, &FieldError{Problem: "요청 주소가 올바르지 않습니다."})
-			return
-		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey, id)))
 	})
-}
-
-// storable reports whether PostgreSQL could keep a text.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
-
-func storableQuery(query map[string][]string) bool {
-	for name, values := range query {
-		if !storable(name) {
-			return false
-		}
-		for _, value := range values {
-			if !storable(value) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // recoverPanics answers 500 for a handler that panicked and logs where.
@@ -137,54 +142,8 @@ func (w *statusRecorder) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach what is behind.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// user is layer 1: there must be a session.
-func (a *API) user(h handler) http.HandlerFunc {
-	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
-		if !who(r).Anybody() {
-			return errNoSession
-		}
-		return h(w, r)
-	})
-}
-
-// customer is layer 1 for endpoints that make sense for customers only.
-func (a *API) customer(h handler) http.HandlerFunc {
-	return a.user(func(w http.ResponseWriter, r *http.Request) error {
-		if who(r).Administrator() {
-			return errNotCustomer
-		}
-		return h(w, r)
-	})
-}
-
-// look is layer 2: an administrator, also one who may only look.
-func (a *API) look(h handler) http.HandlerFunc {
-	return a.user(func(w http.ResponseWriter, r *http.Request) error {
-		if !who(r).Administrator() {
-			return errNotAdministrator
-		}
-		return h(w, r)
-	})
-}
-
-// admin is layer 2 for endpoints that change something.
-func (a *API) admin(h handler) http.HandlerFunc {
-	return a.look(func(w http.ResponseWriter, r *http.Request) error {
-		if !who(r).MayChange() {
-			return errNotAdministrator
-		}
-		return h(w, r)
-	})
-}
-
-// scope refuses a branch that the administrator may not use. An unknown branch is not found for the head quarters and
-// out of scope for everyone else.
-func (a *API) scope(r *http.Request, branch string) error {
-	if !who(r).Reaches(branch) {
-		return errBranchForbidden
-	}
-	return nil
-}
+// DenyCrossOrigin answers a request that a browser sent for another site.
+func (a *API) DenyCrossOrigin(w http.ResponseWriter, r *http.Request) { a.fail(w, r, errCrossOrigin) }
 
 // fail answers an error. Every error a client can cause has a row in the table of errors.go; all others are ours.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {

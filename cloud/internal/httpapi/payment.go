@@ -157,7 +157,7 @@ type refundBody struct {
 
 // account reads the refund account; nil when none is given. Whether one is needed depends on the payment.
 func (b refundBody) account() (*toss.RefundAccount, error) {
-	if b.Bank == nil && b.Number == nil && b.Holder == nil {
+	if blank(b.Bank) && blank(b.Number) && blank(b.Holder) {
 		return nil, nil
 	}
 	bank, err := text("refundReceiveAccountBank", b.Bank, 10)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -11,9 +10,9 @@ import (
 // a handler says who may call it: handle (anybody), user (layer 1), customer, look and admin (layer 2).
 func (a *API) Routes() http.Handler {
 	mux := chi.NewRouter()
-	mux.Use(a.logRequests, a.limits, a.recoverPanics, a.session)
-	mux.NotFound(a.handle(a.noPath))
-	mux.MethodNotAllowed(a.handle(a.noMethod))
+	mux.Use(a.identified, canonical, a.logRequests, a.recoverPanics, a.session)
+	mux.NotFound(a.noPath)
+	mux.MethodNotAllowed(a.noMethod)
 
 	// Availability and calendar
 	mux.Get("/reservations", a.handle(a.slotsV1))
@@ -68,6 +67,7 @@ func (a *API) Routes() http.Handler {
 	mux.Handle("/discord/interactions", a.Discord)
 
 	// Additions, documented in openapi.yaml
+	mux.Get("/openapi.yaml", a.handle(a.openAPI))
 	mux.Get("/v2/me", a.user(a.whoAmI))
 	mux.Get("/v2/branches", a.handle(a.listBranches))
 	mux.Get("/v2/banks", a.handle(a.listBanks))
@@ -82,41 +82,6 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/reservations", a.look(a.searchReservations))
 	mux.Get("/v2/admin/reservations/{id}", a.look(a.reservationRecord))
 	return mux
-}
-
-// noPath answers what matches no route: layer 1 comes before the question whether a path exists (decisions.md 1).
-func (a *API) noPath(_ http.ResponseWriter, r *http.Request) error {
-	if err := layers(r); err != nil {
-		return err
-	}
-	return errNoPath
-}
-
-// noMethod answers a known path with a method it does not have.
-func (a *API) noMethod(_ http.ResponseWriter, r *http.Request) error {
-	if err := layers(r); err != nil {
-		return err
-	}
-	return errMethod
-}
-
-// layers applies layers 1 and 2 to a request without a route. The exempt list names a few paths for every method.
-func layers(r *http.Request) error {
-	path := r.URL.Path
-	if ctx := chi.RouteContext(r.Context()); ctx != nil && ctx.RoutePath != "" {
-		path = ctx.RoutePath
-	}
-	p := who(r)
-	switch {
-	case path == "/discord/interactions", path == "/door/v2/unlock", strings.HasPrefix(path, "/door/v2/unlock/"),
-		r.Method == http.MethodPost && strings.HasPrefix(path, "/franchise/"):
-		return nil
-	case !p.Anybody():
-		return errNoSession
-	case strings.HasPrefix(path, "/admin/") && !p.Administrator():
-		return errNotAdministrator
-	}
-	return nil
 }
 
 // ended answers the V1 door endpoints, which ended on 2026-01-31 and never drive a lock.

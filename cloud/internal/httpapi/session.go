@@ -146,15 +146,15 @@ func (a *API) identify(r *http.Request) (account.Principal, error) {
 
 // session finds out who makes a request, for the layers behind it.
 func (a *API) session(next http.Handler) http.Handler {
-	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := a.identify(r)
 		if err != nil {
-			return err
+			a.fail(w, r, err)
+			return
 		}
 		if p.Anybody() {
 			r = r.WithContext(context.WithValue(r.Context(), principalKey, p))
 		}
 		next.ServeHTTP(w, r)
-		return nil
 	})
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"io"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -9,18 +8,26 @@ import (
 
 // providerCallback is POST /virtualaccount/webhook. Any answer but 200 has the provider send it again.
 func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	body, err := readBody(r)
 	if err != nil {
-		return errBodyTooLarge
+		return err
 	}
 	event, err := toss.ParseEvent(body)
 	if err != nil {
 		return errMalformedBody
 	}
-	if event.Kind == toss.OtherEvent && event.Type == "" {
+	transmission := r.Header.Get(toss.TransmissionIDHeader)
+	switch {
+	case event.Kind == toss.OtherEvent && event.Type == "":
 		return missing("orderId")
+	case !storable(event.OrderID):
+		return malformed("orderId")
+	case !storable(event.Status):
+		return malformed("status")
+	case !storable(transmission):
+		transmission = ""
 	}
-	if err := a.Reserve.ReceiveCallback(r.Context(), event, r.Header.Get("tosspayments-webhook-transmission-id")); err != nil {
+	if err := a.Reserve.ReceiveCallback(r.Context(), event, transmission); err != nil {
 		return err
 	}
 	return writeData(w, nil)

@@ -16,6 +16,9 @@ import (
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
 	mux.Mount("/api", api.Routes())
+	docs := httpapi.Docs()
+	mux.Handle(httpapi.DocsPath, docs)
+	mux.Handle(httpapi.DocsPath+"/*", docs)
 	if s.broker != nil {
 		mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
 	}
@@ -27,6 +30,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 
 	// Browsers say where a request comes from; callbacks and clients that are no browsers say nothing and pass.
 	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(api.DenyCrossOrigin))
 	return guard.Handler(mux), nil
 }
 

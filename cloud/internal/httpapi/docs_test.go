@@ -1,0 +1,65 @@
+package httpapi_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+func fetch(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	if answer, body := fetch(t, s.URL+"/openapi.yaml"); answer.StatusCode != 200 || body != string(cloud.OpenAPI) {
+		t.Errorf("openapi.yaml: %d, %d bytes", answer.StatusCode, len(body))
+	}
+	answer, page := fetch(t, s.Root+"/docs")
+	if answer.StatusCode != 200 || !strings.Contains(page, "/api/openapi.yaml") {
+		t.Fatalf("page: %d %s", answer.StatusCode, page)
+	}
+	policy := answer.Header.Get("Content-Security-Policy")
+	for _, inline := range regexp.MustCompile(`(?s)<script>(.*?)</script>`).FindAllStringSubmatch(page, -1) {
+		sum := sha256.Sum256([]byte(inline[1]))
+		if !strings.Contains(policy, base64.StdEncoding.EncodeToString(sum[:])) {
+			t.Errorf("the policy %s does not allow the script %s", policy, inline[1])
+		}
+	}
+	// Nothing comes from elsewhere, and what the page names is there.
+	references := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page, -1)
+	if len(references) < 3 {
+		t.Errorf("references %v in %s", references, page)
+	}
+	for _, reference := range references {
+		if !strings.HasPrefix(reference[1], "/docs/") {
+			t.Errorf("the page refers to %s", reference[1])
+			continue
+		}
+		if file, body := fetch(t, s.Root+reference[1]); file.StatusCode != 200 || body == "" {
+			t.Errorf("%s: %d", reference[1], file.StatusCode)
+		}
+	}
+}

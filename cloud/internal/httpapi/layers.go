@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+)
+
+// A layer decides who may call an endpoint (interface.md, Authentication).
+type layer func(account.Principal) error
+
+// anybody needs no session: the interface's exempt list and what has auth none.
+func anybody(account.Principal) error { return nil }
+
+// session is layer 1.
+func session(p account.Principal) error {
+	if !p.Anybody() {
+		return errNoSession
+	}
+	return nil
+}
+
+// customer is layer 1 where only a customer's session makes sense.
+func customer(p account.Principal) error {
+	if err := session(p); err != nil {
+		return err
+	}
+	if p.Administrator() {
+		return errNotCustomer
+	}
+	return nil
+}
+
+// administrator is layer 2, also for those who may only look.
+func administrator(p account.Principal) error {
+	if err := session(p); err != nil {
+		return err
+	}
+	if !p.Administrator() {
+		return errNotAdministrator
+	}
+	return nil
+}
+
+// changer is layer 2 for what changes something.
+func changer(p account.Principal) error {
+	if err := administrator(p); err != nil {
+		return err
+	}
+	if !p.MayChange() {
+		return errNotAdministrator
+	}
+	return nil
+}
+
+// headQuarters is layer 2 for what concerns all branches.
+func headQuarters(p account.Principal) error {
+	if err := administrator(p); err != nil {
+		return err
+	}
+	if p.Role != account.HQ {
+		return errNotAdministrator
+	}
+	return nil
+}
+
+func (a *API) handle(h handler) http.HandlerFunc   { return a.behind(anybody, h) }
+func (a *API) user(h handler) http.HandlerFunc     { return a.behind(session, h) }
+func (a *API) customer(h handler) http.HandlerFunc { return a.behind(customer, h) }
+func (a *API) look(h handler) http.HandlerFunc     { return a.behind(administrator, h) }
+func (a *API) admin(h handler) http.HandlerFunc    { return a.behind(changer, h) }
+func (a *API) hq(h handler) http.HandlerFunc       { return a.behind(headQuarters, h) }
+
+// scope refuses a branch that the administrator may not use. An unknown branch is not found for the head quarters and
+// out of scope for everyone else.
+func (a *API) scope(r *http.Request, branch string) error {
+	if !who(r).Reaches(branch) {
+		return errBranchForbidden
+	}
+	return nil
+}
+
+// canonical has requests routed by their decoded path, so that what is routed is what the layers look at, however a
+// client spells it.
+func canonical(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if route := chi.RouteContext(r.Context()); r.URL.RawPath != "" {
+			if decoded, err := url.PathUnescape(route.RoutePath); err == nil {
+				route.RoutePath = decoded
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// noPath answers what matches no route: the layers come before the question whether a path exists (decisions.md 1).
+func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
+	a.behind(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)
+}
+
+// noMethod answers a known path with a method it does not have.
+func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
+	a.behind(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errMethod })(w, r)
+}
+
+// layerOf returns the layer of a request without a route. The exempt list names a few paths for every method and
+// whatever stands below them.
+func layerOf(r *http.Request) layer {
+	place := path.Clean(chi.RouteContext(r.Context()).RoutePath)
+	parent, _ := path.Split(place)
+	switch {
+	case place == "/discord/interactions", place == "/door/v2/unlock", parent == "/door/v2/unlock/",
+		r.Method == http.MethodPost && strings.HasPrefix(place, "/franchise/"):
+		return anybody
+	case place == "/admin", strings.HasPrefix(place, "/admin/"), strings.HasPrefix(place, "/v2/admin/"):
+		return administrator
+	}
+	return session
+}
