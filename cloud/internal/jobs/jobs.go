@@ -98,10 +98,14 @@ func every(ctx context.Context, interval time.Duration, do func(ctx context.Cont
 	}
 }
 
-// settle asks the provider about a reservation. An answer that is still open is no failure of the job: the verb has
-// put the next question into the queue.
+// settle asks the provider about a reservation if that is due.
 func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
-	err := s.Reserve.Settle(ctx, id)
+	return settled(s.Reserve.SettleDue(ctx, id))
+}
+
+// settled passes on what went wrong on our side. An answer of the provider that is open, or not what the customer
+// hoped for, is no failure of the work: the row says what comes next.
+func settled(err error) error {
 	var refused *reserve.PaymentRefused
 	switch {
 	case errors.Is(err, reserve.ErrPaymentPending), errors.As(err, &refused), errors.Is(err, reserve.ErrAccountRequired):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -13,11 +14,8 @@ import (
 // sendLease is how long an attempt to send may take before another one is made.
 const sendLease = time.Minute
 
-// maxUnknown is how often a message is tried when nobody can say whether it went out: at least once, at most twice.
-const maxUnknown = 2
-
 // send makes one attempt at a message. The attempt is written down before it is made, so that a crash in between costs
-// a second message at most.
+// a second message at most: see postgres.ClaimMessage.
 func (s *Service) send(ctx context.Context, id int64) error {
 	m, err := postgres.ClaimMessage(ctx, s.DB.Pool, id, s.DB.Now(), sendLease)
 	if errors.Is(err, postgres.ErrNoMessage) {
@@ -28,29 +26,24 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	}
 	variables, err := s.Queue.Variables(m)
 	if err != nil {
-		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "variables cannot be opened", time.Time{}))
+		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "variables cannot be opened", false, time.Time{}))
 	}
 	receipt, err := s.Sender.Send(ctx, notify.Message{
 		ID: fmt.Sprintf("yeolda-%d", m.ID), Template: notify.Template(m.Template), Language: notify.Language(m.Language),
 		To: notify.Recipient{Mobile: m.Mobile, Email: m.Email}, Variables: variables,
 	})
+	failpoint.Hit("message.sent")
 	if err == nil {
 		return postgres.MarkMessageSent(ctx, s.DB.Pool, id, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
 	}
 	s.Log.WarnContext(ctx, "message not sent", "message", id, "template", m.Template, "attempt", m.Attempt, "error", err)
-	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), s.retryAt(m, notify.ClassOf(err)))
+	class := notify.ClassOf(err)
+	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), class == notify.Unknown, s.retryAt(m, class))
 }
 
 // retryAt is when the next attempt is made; zero for never.
 func (s *Service) retryAt(m postgres.Message, class notify.Class) time.Time {
-	attempts := postgres.MaxMessageAttempts
-	switch class {
-	case notify.Permanent:
-		return time.Time{}
-	case notify.Unknown:
-		attempts = maxUnknown
-	}
-	if m.Attempt >= attempts {
+	if class == notify.Permanent || m.Attempt >= postgres.MaxMessageAttempts {
 		return time.Time{}
 	}
 	return s.DB.Now().Add(min(2*time.Second<<m.Attempt, 10*time.Minute))

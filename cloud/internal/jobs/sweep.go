@@ -3,8 +3,13 @@ package jobs
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -14,42 +19,61 @@ const (
 	reconcileLock = 0x79656f6c_0002
 )
 
+// sweepWorkers bounds how many rows of a kind are worked on at a time: a provider that hangs keeps each for seconds.
+const sweepWorkers = 16
+
 // sweep looks at the rows themselves: reservations whose money is not settled, callbacks that were not acted on,
-// messages that nobody sends. What the queue has done meanwhile is not found any more.
+// messages that nobody sends. What the queue has done meanwhile is not found any more. The kinds do not wait for each
+// other: messages go out while the payment provider hangs.
 func (s *Service) sweep(ctx context.Context) {
 	s.lead(ctx, sweepLock, func(ctx context.Context) error {
-		return errors.Join(s.sweepMoney(ctx), s.sweepCallbacks(ctx), s.sweepMessages(ctx), s.purge(ctx))
+		var group errgroup.Group
+		for _, part := range []func(context.Context) error{
+			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.purge,
+		} {
+			group.Go(func() error { return part(ctx) })
+		}
+		return group.Wait()
 	})
 }
 
 func (s *Service) sweepMoney(ctx context.Context) error {
 	ids, err := postgres.Unsettled(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
-	for _, id := range ids {
-		err = errors.Join(err, s.settle(ctx, id))
-	}
-	return err
+	return errors.Join(err, eachOf(ids, func(id booking.ReservationID) error { return s.settle(ctx, id) }))
 }
 
 func (s *Service) sweepCallbacks(ctx context.Context) error {
-	orders, err := postgres.UnappliedOrders(ctx, s.DB.Pool, sweepLimit)
-	for _, order := range orders {
-		r, findErr := postgres.ReservationByOrder(ctx, s.DB.Pool, order)
-		if findErr != nil {
-			err = errors.Join(err, findErr)
-			continue
-		}
-		err = errors.Join(err, s.settle(ctx, r.ID))
-	}
-	return err
+	last, err := postgres.UnappliedOrders(ctx, s.DB.Pool, sweepLimit)
+	return errors.Join(err, eachOf(slices.Collect(maps.Keys(last)), func(order string) error {
+		return settled(s.Reserve.SettleCallbacks(ctx, order, last[order]))
+	}))
 }
 
 func (s *Service) sweepMessages(ctx context.Context) error {
 	ids, err := postgres.DueMessages(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
-	for _, id := range ids {
-		err = errors.Join(err, s.send(ctx, id))
-	}
-	return err
+	return errors.Join(err,
+		postgres.GiveUpMessages(ctx, s.DB.Pool, s.DB.Now()),
+		eachOf(ids, func(id int64) error { return s.send(ctx, id) }))
 }
+
+// eachOf does the same to all of a list, several at a time, and returns what went wrong.
+func eachOf[T any](list []T, do func(T) error) error {
+	var (
+		group errgroup.Group
+		errs  = make([]error, len(list))
+	)
+	group.SetLimit(sweepWorkers)
+	for i, item := range list {
+		group.Go(func() error {
+			errs[i] = do(item)
+			return nil
+		})
+	}
+	return errors.Join(group.Wait(), errors.Join(errs...))
+}
+
+// webhookLife is how long callbacks are kept that were acted on. The provider repeats one for less than four days.
+const webhookLife = 30 * 24 * time.Hour
 
 // purge removes what has only been of use for a time.
 func (s *Service) purge(ctx context.Context) error {
@@ -59,10 +83,14 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+		postgres.PurgeWebhooks(ctx, s.DB.Pool, now.Add(-webhookLife)),
 	)
 }
 
 // reconcile compares the provider's books with ours.
 func (s *Service) reconcile(ctx context.Context) {
-	s.lead(ctx, reconcileLock, s.Reserve.Reconcile)
+	s.lead(ctx, reconcileLock, func(ctx context.Context) error {
+		_, err := s.Reserve.Reconcile(ctx)
+		return err
+	})
 }

@@ -61,6 +61,11 @@ func (db *DB) BranchByID(ctx context.Context, id booking.BranchID) (booking.Bran
 	return db.Branch(ctx, code)
 }
 
+// BranchOf reads a branch as a part of a transaction, without a second connection.
+func BranchOf(ctx context.Context, q Querier, id booking.BranchID) (booking.Branch, error) {
+	return selectBranch(ctx, q, `b.id = $1`, id)
+}
+
 // BranchCodes returns the codes of all branches in the order they were made.
 func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
 	rows, err := db.Pool.Query(ctx, `select code from branch where $1 order by id`, true)
@@ -83,6 +88,10 @@ func (db *DB) loadBranch(ctx context.Context, code string) (booking.Branch, erro
 }
 
 func readBranch(ctx context.Context, q Querier, code string) (booking.Branch, error) {
+	return selectBranch(ctx, q, `b.code = $1`, code)
+}
+
+func selectBranch(ctx context.Context, q Querier, where string, key any) (booking.Branch, error) {
 	var (
 		b        booking.Branch
 		zone     string
@@ -98,7 +107,7 @@ func readBranch(ctx context.Context, q Querier, code string) (booking.Branch, er
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled,
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
-		from branch b where b.code = $1`, code,
+		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
 		&b.FrontDoors, &schedule, &b.Revision, &rooms)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -108,14 +117,14 @@ func readBranch(ctx context.Context, q Querier, code string) (booking.Branch, er
 		return booking.Branch{}, err
 	}
 	if b.Zone, err = time.LoadLocation(zone); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: %w", code, err)
+		return booking.Branch{}, fmt.Errorf("branch %s: %w", b.Code, err)
 	}
 	b.Horizon = time.Duration(days) * 24 * time.Hour
 	if err := json.Unmarshal(schedule, &b.Schedule); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: schedule: %w", code, err)
+		return booking.Branch{}, fmt.Errorf("branch %s: schedule: %w", b.Code, err)
 	}
 	if err := json.Unmarshal(rooms, &b.Rooms); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: rooms: %w", code, err)
+		return booking.Branch{}, fmt.Errorf("branch %s: rooms: %w", b.Code, err)
 	}
 	return b, nil
 }

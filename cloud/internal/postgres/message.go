@@ -62,18 +62,21 @@ func InsertMessage(ctx context.Context, q Querier, m Message) (int64, error) {
 	return id, err
 }
 
-// MaxMessageAttempts bounds how often one message is tried. An attempt whose outcome is unknown counts as sent to
-// the person, so nobody is told more than twice.
+// MaxMessageAttempts bounds how often one message is tried.
 const MaxMessageAttempts = 8
 
+// maxDoubtful is how many attempts may leave nobody knowing whether the person was told: at least once, at most twice.
+const maxDoubtful = 2
+
 // ClaimMessage takes a message that is due for one attempt, or returns ErrNoMessage. A sender that died in the
-// middle leaves SENDING behind; after lease the message is taken again.
+// middle leaves SENDING behind; after lease the message is taken again. Until its outcome is known the attempt counts
+// as one that may have reached the person.
 func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Message, error) {
 	rows, err := q.Query(ctx, `
-		update message set state = 'SENDING', attempt = attempt + 1, next_at = $3
-		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2
+		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
+		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 and doubtful < $4
 		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
-		          state, channel, provider_id, attempt, sent_at, error`, id, now, now.Add(lease))
+		          state, channel, provider_id, attempt, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
 	if err != nil {
 		return Message{}, err
 	}
@@ -92,12 +95,28 @@ func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, provider
 	return err
 }
 
-// MarkMessageFailed notes why an attempt failed; a zero retryAt gives up.
-func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, retryAt time.Time) error {
+// MarkMessageFailed notes why an attempt failed; a zero retryAt gives up. doubtful: it may have reached the person
+// all the same.
+func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, doubtful bool, retryAt time.Time) error {
 	_, err := q.Exec(ctx, `
-		update message set state = case when $3::timestamptz is null then 'FAILED' else 'QUEUED' end,
-		       error = $2, next_at = coalesce($3, next_at) where id = $1`, id, why, null(retryAt))
+		update message set error = $2, next_at = coalesce($3, next_at), doubtful = case when $4 then doubtful else doubtful - 1 end,
+		       state = case when $3::timestamptz is null or $4 and doubtful >= $5 then 'FAILED' else 'QUEUED' end
+		where id = $1`, id, why, null(retryAt), doubtful, maxDoubtful)
 	return err
+}
+
+// GiveUpMessages closes messages whose senders died twice: one more attempt could be a third message.
+func GiveUpMessages(ctx context.Context, q Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update message set state = 'FAILED', error = 'sent twice with unknown outcome'
+		where state = 'SENDING' and next_at <= $1 and doubtful >= $2`, now, maxDoubtful)
+	return err
+}
+
+// CountMessages returns how many messages there are about a reservation.
+func CountMessages(ctx context.Context, q Querier, id booking.ReservationID) (n int, err error) {
+	err = q.QueryRow(ctx, `select count(*) from message where reservation_id = $1`, id).Scan(&n)
+	return n, err
 }
 
 // DueMessages returns messages that nobody is sending though they are due: what the sweep finds when the queue forgot.

@@ -22,7 +22,10 @@ type Payment struct {
 	ConfirmKey  string // Idempotency-Key of the attempt under way or done
 	Attempt     int
 	AttemptedAt time.Time
-	Checks      int
+	Checks      int    // how often the provider was asked in vain since something last happened
+	Answers     int    // how many of the provider's answers were acted on
+	Status      string // what the provider said last; empty before it said anything
+	Balance     int    // what it held then, won
 	Secret      []byte // of the deposit callback, sealed
 	Account     Account
 	DepositedAt time.Time
@@ -38,18 +41,20 @@ type Account struct {
 }
 
 const selectPayment = `
-	select reservation_id, key_set, payment_key, confirm_key, attempt, attempted_at, checks, secret,
-	       account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url
+	select reservation_id, key_set, payment_key, confirm_key, attempt, attempted_at, checks, answers,
+	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url
 	from payment `
 
 func scanPayment(row pgx.CollectableRow) (Payment, error) {
 	var (
-		p                                  Payment
-		key, bank, number, holder, receipt *string
-		due, deposited                     *time.Time
+		p                                          Payment
+		key, status, bank, number, holder, receipt *string
+		balance                                    *int
+		due, deposited                             *time.Time
 	)
-	err := row.Scan(&p.Reservation, &p.KeySet, &key, &p.ConfirmKey, &p.Attempt, &p.AttemptedAt, &p.Checks, &p.Secret,
-		&bank, &number, &holder, &due, &deposited, &receipt)
+	err := row.Scan(&p.Reservation, &p.KeySet, &key, &p.ConfirmKey, &p.Attempt, &p.AttemptedAt, &p.Checks, &p.Answers,
+		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &deposited, &receipt)
+	p.Status, p.Balance = value(status), value(balance)
 	p.PaymentKey, p.ReceiptURL, p.DepositedAt = value(key), value(receipt), value(deposited)
 	p.Account = Account{Bank: value(bank), Number: value(number), Holder: value(holder), DueAt: value(due)}
 	return p, err
@@ -83,7 +88,7 @@ func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (ma
 }
 
 // StartAttempt writes down, before the provider is called, that a payment is being confirmed or an account issued.
-// A payment key that belongs to another reservation is a unique violation.
+// A payment key that belongs to another reservation is a unique violation. Answers to earlier attempts are void.
 func StartAttempt(ctx context.Context, tx pgx.Tx, p Payment, nextCheck time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into payment (reservation_id, key_set, payment_key, confirm_key, attempted_at, check_at)
@@ -91,7 +96,7 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p Payment, nextCheck time.Time
 		on conflict (reservation_id) do update set
 		    key_set = excluded.key_set, payment_key = excluded.payment_key, confirm_key = excluded.confirm_key,
 		    attempt = payment.attempt + 1, attempted_at = excluded.attempted_at, checks = 0, check_at = excluded.check_at,
-		    updated_at = excluded.attempted_at`,
+		    answers = payment.answers + 1, provider_status = null, balance_amount = null, updated_at = excluded.attempted_at`,
 		p.Reservation, p.KeySet, null(p.PaymentKey), p.ConfirmKey, p.AttemptedAt, nextCheck)
 	return err
 }
@@ -108,17 +113,31 @@ type ProviderState struct {
 	ReceiptURL string
 }
 
-// SaveProviderState stores what the provider said. depositedAt is set the first time it is not zero and cleared by a reversal.
+// SaveProviderState stores what the provider said and counts the answer. depositedAt is kept from the first time it is
+// not zero and cleared by a reversal. The payment key stays the one that was confirmed.
 func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID, s ProviderState, depositedAt time.Time, now time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update payment set payment_key = $2, provider_status = $3, total_amount = $4, balance_amount = $5,
+		update payment set payment_key = coalesce(payment_key, $2), provider_status = $3, total_amount = $4, balance_amount = $5,
 		       approved_at = $6, secret = coalesce($7, secret), account_bank = coalesce($8, account_bank),
 		       account_number = coalesce($9, account_number), account_holder = coalesce($10, account_holder),
-		       account_due_at = coalesce($11, account_due_at), receipt_url = coalesce($12, receipt_url),
-		       deposited_at = case when $13::timestamptz is null then null else coalesce(deposited_at, $13) end, updated_at = $14
+		       receipt_url = coalesce($11, receipt_url),
+		       deposited_at = case when $12::timestamptz is null then null else coalesce(deposited_at, $12) end,
+		       answers = answers + 1, updated_at = $13
 		where reservation_id = $1`,
 		id, s.PaymentKey, s.Status, s.Total, s.Balance, null(s.ApprovedAt), s.Secret, null(s.Account.Bank),
-		null(s.Account.Number), null(s.Account.Holder), null(s.Account.DueAt), null(s.ReceiptURL), null(depositedAt), now)
+		null(s.Account.Number), null(s.Account.Holder), null(s.ReceiptURL), null(depositedAt), now)
+	return err
+}
+
+// CountAnswer counts an answer that says nothing about the payment's state, such as a refusal.
+func CountAnswer(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `update payment set answers = answers + 1 where reservation_id = $1`, id)
+	return err
+}
+
+// ScheduleCheck says when the provider is to be asked next, now that something has happened.
+func ScheduleCheck(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
+	_, err := tx.Exec(ctx, `update payment set checks = 0, check_at = $2 where reservation_id = $1`, id, at)
 	return err
 }
 
@@ -128,26 +147,59 @@ func PostponeCheck(ctx context.Context, q Querier, id booking.ReservationID, at 
 	return err
 }
 
-// RenewConfirmKey gives the next attempt of the same confirmation a fresh Idempotency-Key.
-func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, key string) error {
-	_, err := q.Exec(ctx, `update payment set confirm_key = $2, attempt = attempt + 1 where reservation_id = $1`, id, key)
+// ClaimCheck takes the question that is due about a reservation for as long as lease, so that it is asked once however
+// many find it due. False: it is not due, or somebody else asks.
+func ClaimCheck(ctx context.Context, q Querier, id booking.ReservationID, now time.Time, lease time.Duration) (bool, error) {
+	tag, err := q.Exec(ctx, `update payment set check_at = $3 where reservation_id = $1 and check_at <= $2`, id, now, now.Add(lease))
+	return tag.RowsAffected() == 1, err
+}
+
+// RenewConfirmKey gives the next attempt of the same confirmation a fresh Idempotency-Key, once per key.
+func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, old, key string) error {
+	_, err := q.Exec(ctx, `
+		update payment set confirm_key = $3, attempt = attempt + 1 where reservation_id = $1 and confirm_key = $2`, id, old, key)
 	return err
 }
 
-// Unsettled returns reservations whose outcome at the provider is open and due to be asked about: under
-// confirmation, waiting for a deposit past their deadline, or with a refund under way.
+// unsettled is true of a reservation r whose outcome at the provider is open: under confirmation, waiting for a
+// deposit, or with a refund under way.
+const unsettled = `(r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
+	or exists (select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING')))`
+
+// Unsettled returns reservations that the provider is due to be asked about, the longest waiting first.
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
-		select r.id from reservation r left join payment p on p.reservation_id = r.id
-		where (r.state = 'CONFIRMING' and p.check_at <= $1)
-		   or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1 and coalesce(p.check_at, $1) <= $1)
-		union
-		select reservation_id from refund where state in ('REQUESTED', 'PENDING') and next_at <= $1
-		limit $2`, now, limit)
+		select r.id from payment p join reservation r on r.id = p.reservation_id
+		where p.check_at <= $1 and `+unsettled+` order by p.check_at limit $2`, now, limit)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+}
+
+// Stuck returns the reservations, with their orders, whose slot is kept because the provider has not told for too
+// long what became of the money: nothing has happened to them since before, and no answer is waited for by rule.
+func Stuck(ctx context.Context, q Querier, before time.Time) (map[string]booking.ReservationID, error) {
+	rows, err := q.Query(ctx, `
+		select r.order_id, r.id from reservation r join payment p on p.reservation_id = r.id
+		where r.order_id is not null and (
+		    (r.state = 'CONFIRMING' and p.attempted_at <= $1)
+		 or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1)
+		 or (r.state = 'CANCELING' and exists (
+		        select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)))`, before)
+	if err != nil {
+		return nil, err
+	}
+	stuck := map[string]booking.ReservationID{}
+	var (
+		order string
+		id    booking.ReservationID
+	)
+	_, err = pgx.ForEachRow(rows, []any{&order, &id}, func() error {
+		stuck[order] = id
+		return nil
+	})
+	return stuck, err
 }
 
 // LedgerEntry is one line of money's history; Detail must hold nothing secret.
@@ -172,80 +224,20 @@ func AppendLedger(ctx context.Context, q Querier, e LedgerEntry) error {
 	return err
 }
 
-// Webhook is a stored callback of the provider.
-type Webhook struct {
-	ID             int64
-	TransmissionID string
-	OrderID        string
-	Status         string
-}
-
-// SaveWebhook stores a callback once; false means that it was there already.
-func SaveWebhook(ctx context.Context, q Querier, w Webhook) (bool, error) {
-	tag, err := q.Exec(ctx, `
-		insert into webhook_event (transmission_id, order_id, status) values ($1, $2, $3) on conflict do nothing`,
-		null(w.TransmissionID), w.OrderID, w.Status)
-	return tag.RowsAffected() == 1, err
-}
-
-// MarkWebhooksApplied closes the callbacks of an order that were received before the provider was asked.
-func MarkWebhooksApplied(ctx context.Context, q Querier, orderID string, asked, now time.Time) error {
-	_, err := q.Exec(ctx, `
-		update webhook_event set applied_at = $3 where order_id = $1 and received_at <= $2 and applied_at is null`,
-		orderID, asked, now)
-	return err
-}
-
-// UnappliedOrders returns the orders with callbacks that have not been acted on.
-func UnappliedOrders(ctx context.Context, q Querier, limit int) ([]string, error) {
-	rows, err := q.Query(ctx, `
-		select order_id from webhook_event where applied_at is null group by order_id order by min(received_at) limit $1`, limit)
-	if err != nil {
-		return nil, err
+// LastRefusal returns the code and message of the provider's last refusal to confirm an order; both are empty if it
+// never refused.
+func LastRefusal(ctx context.Context, q Querier, orderID string) (code, message string, err error) {
+	err = q.QueryRow(ctx, `
+		select coalesce(code, ''), coalesce(detail ->> 'message', '') from ledger
+		where order_id = $1 and kind = 'confirm.refused' order by id desc limit 1`, orderID).Scan(&code, &message)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return code, message, err
 }
 
 // SetAccountDue stores until when a virtual account waits: the earlier of the provider's deadline and ours.
 func SetAccountDue(ctx context.Context, q Querier, id booking.ReservationID, due time.Time) error {
 	_, err := q.Exec(ctx, `update payment set account_due_at = $2 where reservation_id = $1`, id, due)
 	return err
-}
-
-// ReportDifference lists a difference between the provider's books and ours for the head quarters, once per kind.
-func ReportDifference(ctx context.Context, q Querier, orderID, kind, detail string) error {
-	_, err := q.Exec(ctx, `
-		insert into reconciliation_difference (order_id, kind, detail) values ($1, $2, $3)
-		on conflict (order_id, kind) do update set detail = excluded.detail`, orderID, kind, detail)
-	return err
-}
-
-// Holding is what a reservation says the provider holds for it.
-type Holding struct {
-	Reservation booking.ReservationID
-	Won         int
-}
-
-// Holdings returns, by order id, the payments begun in a span of time and what we believe the provider holds of each.
-func Holdings(ctx context.Context, q Querier, from, to time.Time) (map[string]Holding, error) {
-	rows, err := q.Query(ctx, `
-		select r.order_id, r.id, case when r.state in ('DONE', 'CANCELING') and r.paid_at is not null then r.amount else 0 end
-		from reservation r join payment p on p.reservation_id = r.id
-		where p.attempted_at between $1 and $2 and r.order_id is not null`, from, to)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	held := map[string]Holding{}
-	for rows.Next() {
-		var (
-			order string
-			h     Holding
-		)
-		if err := rows.Scan(&order, &h.Reservation, &h.Won); err != nil {
-			return nil, err
-		}
-		held[order] = h
-	}
-	return held, rows.Err()
 }

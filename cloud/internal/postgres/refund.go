@@ -43,12 +43,12 @@ type Refund struct {
 var ErrNoRefund = errors.New("postgres: no open refund")
 
 // OpenRefund writes down the intent to refund before anything is sent.
-func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund, next time.Time) (int64, error) {
+func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
-		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, next_at)
-		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7, $8) returning id`,
-		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey, next).Scan(&id)
+		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key)
+		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7) returning id`,
+		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey).Scan(&id)
 	return id, err
 }
 
@@ -80,18 +80,19 @@ func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (Re
 }
 
 // AdvanceRefund moves a refund to a state, with the provider's words where it declined.
-func AdvanceRefund(ctx context.Context, q Querier, id int64, to RefundState, code, message string, next time.Time) error {
-	_, err := q.Exec(ctx, `
-		update refund set state = $2, error_code = $3, error_message = $4, next_at = $5, updated_at = clock_timestamp() where id = $1`,
-		id, to, null(code), null(message), next)
+func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to RefundState, code, message string) error {
+	_, err := tx.Exec(ctx, `
+		update refund set state = $2, error_code = $3, error_message = $4, updated_at = clock_timestamp() where id = $1`,
+		id, to, null(code), null(message))
 	return err
 }
 
-// RetryRefund gives the next attempt its own Idempotency-Key: the provider replays an error for the old one.
-func RetryRefund(ctx context.Context, q Querier, id int64, key string, next time.Time) error {
+// RenewRefundKey gives the next attempt its own Idempotency-Key, once per key: the provider replays an error for the
+// old one.
+func RenewRefundKey(ctx context.Context, q Querier, id int64, old, key string) error {
 	_, err := q.Exec(ctx, `
-		update refund set idempotency_key = $2, attempt = attempt + 1, next_at = $3, updated_at = clock_timestamp() where id = $1`,
-		id, key, next)
+		update refund set idempotency_key = $3, attempt = attempt + 1, updated_at = clock_timestamp()
+		where id = $1 and idempotency_key = $2`, id, old, key)
 	return err
 }
 
@@ -102,9 +103,35 @@ func RestoreKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key st
 }
 
 // ReopenRefund sends a failed refund on its way again, with another account if there is one.
-func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key string, now time.Time) error {
+func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
-		       next_at = $4, error_code = null, error_message = null, updated_at = $4 where id = $1`, id, account, key, now)
+		       error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, account, key)
 	return err
+}
+
+// FailedRefund is a refund that waits for a person.
+type FailedRefund struct {
+	Refund
+	OrderID      string
+	Branch       booking.BranchID
+	ErrorMessage string
+	FailedAt     time.Time
+}
+
+// FailedRefunds returns the refunds that wait for a person, oldest first.
+func FailedRefunds(ctx context.Context, q Querier, limit int) ([]FailedRefund, error) {
+	rows, err := q.Query(ctx, `
+		select f.id, f.reservation_id, f.state, f.reason, f.amount, f.requested_by, coalesce(f.error_code, ''),
+		       coalesce(f.error_message, ''), f.updated_at, coalesce(r.order_id, ''), r.branch_id
+		from refund f join reservation r on r.id = f.reservation_id
+		where f.state = 'FAILED' order by f.id limit $1`, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f FailedRefund, err error) {
+		err = row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.ErrorCode, &f.ErrorMessage,
+			&f.FailedAt, &f.OrderID, &f.Branch)
+		return f, err
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -84,13 +85,14 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 // cancel decides under the row's lock what a cancellation means for the reservation as it is, and then has the money
 // follow.
 func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow func(booking.Reservation, time.Time) (cancellation, error)) error {
-	var r booking.Reservation
-	refunding := false
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
-		refunding = false
-		if r, err = postgres.LockReservation(ctx, tx, id); errors.Is(err, postgres.ErrNoReservation) {
+	refunding := "" // the Idempotency-Key of the refund under way
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		refunding = ""
+		r, err := postgres.LockReservation(ctx, tx, id)
+		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrNotFound
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 		c, err := allow(r, now)
@@ -103,32 +105,43 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow fu
 			return err
 		case booking.Confirming:
 			return ErrPaymentPending
-		case booking.Canceled:
-			return nil
+		case booking.Done, booking.WaitingForDeposit:
+			owed, err := owesRefund(ctx, tx, r, c)
+			if err != nil {
+				return err
+			}
+			if !owed {
+				return s.end(ctx, tx, r, now)
+			}
+			if err := s.startRefund(ctx, tx, r, c, now); err != nil {
+				return err
+			}
 		case booking.Canceling:
-			refunding = true
-			return nil
+		default:
+			return nil // over already
 		}
-		if refunding, err = s.owesRefund(ctx, tx, r, c); err != nil {
-			return err
-		}
-		if refunding {
-			return s.startRefund(ctx, tx, r, c, now)
-		}
-		return errors.Join(
-			postgres.MarkCanceled(ctx, tx, r.ID, now),
-			s.tellCanceled(ctx, tx, r),
-			s.unblock(ctx, tx, r),
-		)
+		f, err := postgres.CurrentRefund(ctx, tx, id)
+		refunding = f.IdempotencyKey
+		failpoint.Hit("cancel.beginning")
+		return err
 	})
-	if err != nil || !refunding {
+	if err != nil || refunding == "" {
 		return err
 	}
-	return s.ask(ctx, r.OrderID, func(ctx context.Context) error { return s.Settle(ctx, r.ID) })
+	return s.converseRefund(ctx, id, refunding)
+}
+
+// end cancels a reservation of which the provider knows nothing.
+func (s *Service) end(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
+	return errors.Join(
+		postgres.MarkCanceled(ctx, tx, r.ID, now),
+		s.tellCanceled(ctx, tx, r),
+		s.unblock(ctx, tx, r),
+	)
 }
 
 // owesRefund reports whether the provider holds, or may come to hold, money of the reservation.
-func (s *Service) owesRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, c cancellation) (bool, error) {
+func owesRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, c cancellation) (bool, error) {
 	_, err := postgres.PaymentOf(ctx, tx, r.ID)
 	if errors.Is(err, postgres.ErrNoPayment) {
 		return false, nil // registered by an administrator, or from a partner

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -28,11 +29,8 @@ type Receipt struct {
 	Payment postgres.Payment
 }
 
-// How long after an attempt began the sweep asks about it, and how long an answer may take at all.
-const (
-	watchdogDelay = 15 * time.Second
-	providerLimit = 70 * time.Second
-)
+// watchdogDelay is how long an attempt is left to the process that made it. After that anybody asks what came of it.
+const watchdogDelay = 15 * time.Second
 
 // Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. The same
 // request again, at the same time or later, gives the same receipt and charges nothing more.
@@ -40,33 +38,52 @@ const (
 // Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (the provider is not asked), *PaymentRefused (the hold
 // is kept), ErrPaymentPending (ask again later).
 func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
+	topic := fmt.Sprintf("confirm %q %q %d", r.OrderID, r.PaymentKey, r.Amount)
+	return converse(ctx, s, topic, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
+}
+
+func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
 	attempt, err := s.beginConfirm(ctx, r)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if !attempt.settled {
-		err := s.ask(ctx, r.OrderID, func(ctx context.Context) error { return s.confirmAtProvider(ctx, attempt) })
-		if err != nil {
-			return Receipt{}, err
-		}
+	switch {
+	case attempt.ours:
+		failpoint.Hit("confirm.begun")
+		err = s.sendConfirm(ctx, attempt.question)
+		failpoint.Hit("confirm.finished")
+	case attempt.reservation.State == booking.Confirming:
+		err = s.followAttempt(ctx, attempt.question)
 	}
-	return s.receipt(ctx, attempt)
+	if err != nil {
+		return Receipt{}, s.pending(ctx, r.OrderID, err)
+	}
+	return s.receipt(ctx, attempt.reservation.ID)
 }
 
-// confirmation is one attempt to confirm an order.
+// pending is the error of a conversation that has begun: whatever went wrong on our side, the outcome is open and the
+// watchdog will settle it. Only the provider's refusal ends an attempt.
+func (s *Service) pending(ctx context.Context, orderID string, err error) error {
+	var refused *PaymentRefused
+	if errors.As(err, &refused) || errors.Is(err, ErrPaymentPending) || errors.Is(err, ErrHoldExpired) || errors.Is(err, ErrAccountRequired) {
+		return err
+	}
+	s.Log.ErrorContext(ctx, "the provider's answer could not be acted on yet", "order_id", orderID, "error", err)
+	return ErrPaymentPending
+}
+
+// confirmation is an attempt to confirm an order as beginConfirm found or made it.
 type confirmation struct {
-	ConfirmRequest
-	id      booking.ReservationID
-	settled bool // by an earlier attempt
-	resumed bool // an earlier attempt is under way and its outcome open
-	key     string
+	question
+	ours bool // begun here: nobody else sends it
 }
 
 // beginConfirm writes down, in one transaction, that the order is being confirmed: from here on the hold can neither
 // expire nor be taken. The provider is never asked without owning the slot.
 func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (confirmation, error) {
-	attempt := confirmation{ConfirmRequest: req}
+	var attempt confirmation
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		attempt = confirmation{}
 		found, err := postgres.ReservationByOrder(ctx, tx, req.OrderID)
 		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrUnknownOrder
@@ -85,22 +102,33 @@ func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (confirm
 		if err != nil {
 			return err
 		}
+		if r.Source != booking.Customer {
+			return ErrUnknownOrder // an administrator's account is issued, not confirmed
+		}
 		if req.Amount != r.Amount {
 			return ErrAmountMismatch
 		}
-		attempt.id = r.ID
 		switch r.State {
 		case booking.Hold, booking.Expired:
-			return s.startConfirm(ctx, tx, r, &attempt, now)
-		case booking.Confirming, booking.WaitingForDeposit, booking.Done, booking.Canceling:
-			return s.joinConfirm(ctx, tx, r, &attempt)
+			attempt.ours = true
+			if err := s.startConfirm(ctx, tx, r, req, now); err != nil {
+				return err
+			}
+		case booking.Released:
+			return ErrHoldExpired
+		default:
+			if err := joinConfirm(ctx, tx, r, req); err != nil {
+				return err
+			}
 		}
-		return ErrHoldExpired
+		attempt.question, err = ask(ctx, tx, r.ID)
+		failpoint.Hit("confirm.beginning")
+		return err
 	})
 	return attempt, err
 }
 
-func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, attempt *confirmation, now time.Time) error {
+func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req ConfirmRequest, now time.Time) error {
 	if !r.Occupies(now) {
 		if err := s.retake(ctx, tx, r, now); err != nil {
 			return err
@@ -112,9 +140,8 @@ func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reserva
 		}
 		return errors.Join(err, errIf(!ok, ErrHoldExpired))
 	}
-	attempt.key = "confirm-" + r.OrderID + "-" + uuid.NewString()
 	err := postgres.StartAttempt(ctx, tx, postgres.Payment{
-		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: attempt.PaymentKey, ConfirmKey: attempt.key, AttemptedAt: now,
+		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: now,
 	}, now.Add(watchdogDelay))
 	if postgres.IsUniqueViolation(err, "payment_payment_key_key") {
 		return &PaymentRefused{Code: "INVALID_REQUEST", Message: "다른 주문에 사용된 결제입니다."}
@@ -130,9 +157,15 @@ func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reserva
 	})
 }
 
-// retake makes the slot of an expired hold ours again if nobody has taken it and the room is still on. The caller
-// holds the room's lock, so what is found free stays free.
+// newConfirmKey names one attempt: the provider executes a key once, whatever the body.
+func newConfirmKey(orderID string) string { return "confirm-" + orderID + "-" + uuid.NewString() }
+
+// retake makes the slot of an expired hold ours again if it can still be reserved, nobody has taken it and the room is
+// on. The caller holds the room's lock, so what is found free stays free.
 func (s *Service) retake(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
+	if booking.CheckStart(r.Interval, now) != nil {
+		return ErrHoldExpired
+	}
 	if err := postgres.ExpireHolds(ctx, tx, r.Room, r.Interval, r.ID, now); err != nil {
 		return err
 	}
@@ -146,42 +179,68 @@ func (s *Service) retake(ctx context.Context, tx pgx.Tx, r booking.Reservation, 
 	return nil
 }
 
-// joinConfirm joins an attempt that was begun before: it is settled, or its outcome is asked for.
-func (s *Service) joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, attempt *confirmation) error {
+// joinConfirm lets a request join an attempt that was begun before, if it is the same one.
+func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req ConfirmRequest) error {
 	p, err := postgres.PaymentOf(ctx, tx, r.ID)
 	if err != nil {
 		return err
 	}
-	if p.PaymentKey != attempt.PaymentKey {
+	if p.PaymentKey != req.PaymentKey {
 		return &PaymentRefused{Code: "ALREADY_PROCESSED_PAYMENT", Message: "이미 처리된 결제 입니다."}
 	}
-	attempt.key = p.ConfirmKey
-	attempt.settled = r.State != booking.Confirming
-	attempt.resumed = !attempt.settled
 	return nil
 }
 
-// confirmAtProvider asks the provider for the charge and applies its answer.
-func (s *Service) confirmAtProvider(ctx context.Context, a confirmation) error {
-	if a.resumed {
-		// Someone else sent the request, perhaps a process that has died since: learn what came of it.
-		return s.Settle(ctx, a.id)
-	}
-	asked := s.now()
-	payment, err := s.Payments.Confirm(ctx, toss.Widget, a.key, toss.ConfirmRequest{
-		PaymentKey: a.PaymentKey, OrderID: a.OrderID, Amount: a.Amount,
-	})
+// sendConfirm asks the provider for the charge and acts on its answer.
+func (s *Service) sendConfirm(ctx context.Context, q question) error {
+	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.payment.ConfirmKey, q.confirmRequest())
+	failpoint.Hit("confirm.answered")
 	if err == nil {
-		return s.apply(ctx, a.id, answer{payment: payment, asked: asked})
+		return s.act(ctx, q, answer{payment: payment})
 	}
 	switch toss.ClassOf(err) {
 	case toss.Unknown, toss.AlreadyProcessed:
-		s.Log.WarnContext(ctx, "confirm: outcome unknown", "reservation", a.id, "order_id", a.OrderID, "error", err)
-		return s.Settle(ctx, a.id)
+		s.Log.WarnContext(ctx, "confirm: outcome unknown", "reservation", q.reservation.ID, "order_id", q.reservation.OrderID, "error", err)
+		return s.Settle(ctx, q.reservation.ID)
 	case toss.Misconfigured:
-		s.Log.ErrorContext(ctx, "confirm: the provider does not accept our request", "order_id", a.OrderID, "error", err)
+		s.Log.ErrorContext(ctx, "confirm: the provider does not accept our request", "order_id", q.reservation.OrderID, "error", err)
 	}
-	return s.apply(ctx, a.id, answer{refused: refusal(err), asked: asked})
+	return s.act(ctx, q, answer{refused: refusal(err)})
+}
+
+// followPause is how often an attempt of another process is looked at.
+const followPause = 100 * time.Millisecond
+
+// followAttempt waits for what comes of an attempt that another process makes. It may have died since: once the attempt
+// is old enough anybody may ask the provider about it.
+func (s *Service) followAttempt(ctx context.Context, q question) error {
+	ticker := time.NewTicker(followPause)
+	defer ticker.Stop()
+	for {
+		if s.now().Sub(q.payment.AttemptedAt) >= watchdogDelay {
+			return s.Settle(ctx, q.reservation.ID)
+		}
+		r, err := postgres.Reservation(ctx, s.DB.Pool, q.reservation.ID)
+		if err != nil {
+			return err
+		}
+		switch r.State {
+		case booking.Confirming:
+		case booking.Hold, booking.Expired, booking.Released:
+			code, message, err := postgres.LastRefusal(ctx, s.DB.Pool, q.reservation.OrderID)
+			if err != nil {
+				return err
+			}
+			return &PaymentRefused{Code: code, Message: message}
+		default:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ErrPaymentPending
+		case <-ticker.C:
+		}
+	}
 }
 
 // refusal is the provider's definitive no in the words meant for the customer.
@@ -193,18 +252,20 @@ func refusal(err error) *PaymentRefused {
 	return &PaymentRefused{Code: e.Code, Message: e.Message}
 }
 
-func (s *Service) receipt(ctx context.Context, a confirmation) (Receipt, error) {
-	r, err := postgres.Reservation(ctx, s.DB.Pool, a.id)
+// receipt is what a confirmation has led to. It stays the same after the reservation was cancelled: it tells what was
+// confirmed, not what stands.
+func (s *Service) receipt(ctx context.Context, id booking.ReservationID) (Receipt, error) {
+	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
 	if err != nil {
 		return Receipt{}, err
 	}
-	switch r.State {
-	case booking.Confirming:
+	switch {
+	case r.State == booking.Confirming, r.State == booking.Canceling && r.Method == "":
 		return Receipt{}, ErrPaymentPending
-	case booking.WaitingForDeposit, booking.Done, booking.Canceling:
-		return s.withPayment(ctx, r)
+	case r.Method == "":
+		return Receipt{}, fmt.Errorf("%w: state %s", ErrHoldExpired, r.State)
 	}
-	return Receipt{}, fmt.Errorf("%w: state %s", ErrHoldExpired, r.State)
+	return s.withPayment(ctx, r)
 }
 
 func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Receipt, error) {

@@ -99,5 +99,5 @@ func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r 
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return errors.Join(s.block(ctx, tx, r), s.tell(ctx, tx, r, notify.ReservationMoved, nil))
+	return errors.Join(s.block(ctx, tx, r), s.tellAgain(ctx, tx, r, notify.ReservationMoved))
 }

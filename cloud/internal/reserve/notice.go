@@ -17,7 +17,7 @@ import (
 
 // tell enqueues a message to the guest, in the transaction of what it tells.
 func (s *Service) tell(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template, more map[string]string) error {
-	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key }
 
 func (s *Service) tellAccount(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due time.Time) error {
-	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,17 @@ func (s *Service) tellAccount(ctx context.Context, tx pgx.Tx, r booking.Reservat
 
 func (s *Service) tellCanceled(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 	r.DoorlockKey = ""
-	return s.tell(ctx, tx, r, notify.ReservationCanceled, nil)
+	return s.tellAgain(ctx, tx, r, notify.ReservationCanceled)
+}
+
+// tellAgain is tell for what became of a reservation: only those are told who were told of the reservation itself. An
+// administrator may have registered it without a word to anybody (decisions.md 11).
+func (s *Service) tellAgain(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template) error {
+	told, err := postgres.CountMessages(ctx, tx, r.ID)
+	if err != nil || told == 0 {
+		return err
+	}
+	return s.tell(ctx, tx, r, template, nil)
 }
 
 // bankName is the bank's name, or its code if the provider knows a bank we do not.

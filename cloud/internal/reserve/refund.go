@@ -11,9 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Who cancels when nobody does.
+const (
+	byOverdue = "system:overdue" // the deposit did not come in time
+	byAmount  = "system:amount"  // the provider's payment is not the one we asked for
+	byLate    = "system:late"    // money for a reservation that is over
 )
 
 // startRefund writes down the intent to give money back, or to close an account, and kills the key. The slot stays
@@ -25,17 +33,17 @@ func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	}
 	// A deposit that has not arrived needs no account to go back to; the provider refuses one.
 	if c.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
-		account, err := json.Marshal(c.account)
-		if err != nil {
+		var err error
+		if refund.Account, err = s.sealAccount(c.account); err != nil {
 			return err
 		}
-		refund.Account = s.Keys.Seal(accountPurpose, account)
 	}
-	if _, err := postgres.OpenRefund(ctx, tx, refund, now.Add(watchdogDelay)); err != nil {
+	if _, err := postgres.OpenRefund(ctx, tx, refund); err != nil {
 		return err
 	}
 	return errors.Join(
 		postgres.MarkCanceling(ctx, tx, r.ID),
+		postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(watchdogDelay)),
 		s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
 		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
 			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.requested", Amount: r.Amount, Detail: map[string]any{"by": c.by},
@@ -45,272 +53,264 @@ func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservat
 
 // startLateRefund has money sent back that came for a reservation that is over. Without the payer's account the
 // provider cannot send a deposit back: then the refund waits, failed and visible, for a person to enter one.
-func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment) error {
-	if _, err := postgres.CurrentRefund(ctx, tx, r.ID); !errors.Is(err, postgres.ErrNoRefund) {
-		return err // one is open already
-	}
+func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
 	id, err := postgres.OpenRefund(ctx, tx, postgres.Refund{
-		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: "system:late", IdempotencyKey: newCancelKey(r.ID),
-	}, s.now())
+		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: byLate, IdempotencyKey: newCancelKey(r.ID),
+	})
 	if err != nil {
 		return err
 	}
 	if p.Method == toss.MethodVirtualAccount {
-		return errors.Join(
-			postgres.AdvanceRefund(ctx, tx, id, postgres.RefundFailed, "REFUND_ACCOUNT_REQUIRED", "환불 계좌가 필요합니다.", s.now()),
-			s.tell(ctx, tx, r, notify.RefundFailed, nil),
-		)
+		return s.failRefund(ctx, tx, r, id, "REFUND_ACCOUNT_REQUIRED", "환불 계좌가 필요합니다.")
 	}
-	return s.Queue.Settle(ctx, tx, r.ID, s.now())
+	return errors.Join(postgres.ScheduleCheck(ctx, tx, r.ID, now), s.Queue.Settle(ctx, tx, r.ID, now))
 }
 
+// failRefund leaves a refund to a person, and has guest and head quarters know.
+func (s *Service) failRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, id int64, code, message string) error {
+	return errors.Join(
+		postgres.AdvanceRefund(ctx, tx, id, postgres.RefundFailed, code, message),
+		s.report(ctx, tx, r.OrderID, "refund", code+": "+message),
+		s.tell(ctx, tx, r, notify.RefundFailed, nil),
+	)
+}
+
+// newCancelKey names one attempt to cancel: the provider executes a key once.
 func newCancelKey(id booking.ReservationID) string {
 	return fmt.Sprintf("cancel-%d-%s", id, uuid.NewString())
 }
 
+func (s *Service) sealAccount(account *toss.RefundAccount) ([]byte, error) {
+	plain, err := json.Marshal(account)
+	if err != nil {
+		return nil, err
+	}
+	return s.Keys.Seal(accountPurpose, plain), nil
+}
+
+func (s *Service) openAccount(sealed []byte) (*toss.RefundAccount, error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	plain, err := s.Keys.Open(accountPurpose, sealed)
+	if err != nil {
+		return nil, err
+	}
+	account := new(toss.RefundAccount)
+	return account, json.Unmarshal(plain, account)
+}
+
 // overdue closes an account whose deposit did not come in time. The account is closed at the provider first; only
 // then is the slot free, and if the money has come after all the reservation stands.
-func (s *Service) overdue(ctx context.Context, r booking.Reservation) error {
+func (s *Service) overdue(ctx context.Context, q question) error {
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		locked, err := postgres.LockReservation(ctx, tx, r.ID)
+		r, err := postgres.LockReservation(ctx, tx, q.reservation.ID)
 		if err != nil {
 			return err
 		}
-		if locked.State != booking.WaitingForDeposit || now.Before(locked.ExpiresAt) {
+		if r.State != booking.WaitingForDeposit || now.Before(r.ExpiresAt) {
 			return nil
 		}
-		return s.startRefund(ctx, tx, locked, cancellation{by: "system:overdue", reason: "입금 기한 초과"}, now)
+		return s.startRefund(ctx, tx, r, cancellation{by: byOverdue, reason: "입금 기한 초과"}, now)
 	})
 	if err != nil {
 		return err
 	}
-	f, err := postgres.CurrentRefund(ctx, s.DB.Pool, r.ID)
-	if errors.Is(err, postgres.ErrNoRefund) {
-		return nil // settled in between
-	}
-	if err != nil {
-		return err
-	}
-	return s.settleRefund(ctx, r, f)
+	failpoint.Hit("cancel.begun")
+	return errOvertaken // and on with the refund
 }
 
-// settleRefund has the provider send the money back, once, and brings the reservation in line with what it says.
-func (s *Service) settleRefund(ctx context.Context, r booking.Reservation, f postgres.Refund) error {
-	p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
-	if err != nil {
+// sendRefund has the provider send the money back, once, and brings the reservation in line with what it says.
+func (s *Service) sendRefund(ctx context.Context, q question, f postgres.Refund) error {
+	request := toss.CancelRequest{Reason: f.Reason}
+	var err error
+	if request.RefundAccount, err = s.openAccount(f.Account); err != nil {
 		return err
 	}
-	if f.State == postgres.RefundPending {
-		return s.refundStatus(ctx, r, p)
+	payment, err := s.Payments.Cancel(ctx, q.keys(), f.IdempotencyKey, q.payment.PaymentKey, request)
+	failpoint.Hit("cancel.answered")
+	if err != nil {
+		return s.unclearRefund(ctx, q, f, err)
 	}
-	request := toss.CancelRequest{Reason: f.Reason}
-	if len(f.Account) > 0 {
-		plain, err := s.Keys.Open(accountPurpose, f.Account)
-		if err != nil {
-			return err
-		}
-		request.RefundAccount = new(toss.RefundAccount)
-		if err := json.Unmarshal(plain, request.RefundAccount); err != nil {
-			return err
-		}
-	}
-	asked := s.now()
-	payment, err := s.Payments.Cancel(ctx, toss.KeySet(p.KeySet), f.IdempotencyKey, p.PaymentKey, request)
-	if err == nil {
-		return s.apply(ctx, r.ID, answer{payment: payment, asked: asked})
-	}
-	return s.unclearRefund(ctx, r, p, f, err)
+	err = s.apply(ctx, q, answer{payment: payment})
+	failpoint.Hit("cancel.finished")
+	return err
 }
 
 // unclearRefund looks at the payment after anything but a plain yes: the provider also declines what is done already.
-func (s *Service) unclearRefund(ctx context.Context, r booking.Reservation, p postgres.Payment, f postgres.Refund, cause error) error {
-	asked := s.now()
-	payment, err := s.Payments.PaymentByOrder(ctx, toss.KeySet(p.KeySet), r.OrderID)
+func (s *Service) unclearRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
+	payment, err := s.Payments.Payment(ctx, q.keys(), q.payment.PaymentKey)
 	if err != nil {
-		s.Log.WarnContext(ctx, "refund: outcome unknown", "reservation", r.ID, "error", cause)
-		return s.retryRefund(ctx, f, cause)
+		s.Log.WarnContext(ctx, "refund: outcome unknown", "reservation", q.reservation.ID, "error", cause)
+		return s.retryRefund(ctx, q, f, cause)
 	}
 	if payment.FullyCanceled() || payment.Status == toss.StatusExpired || payment.Status == toss.StatusAborted {
-		return s.apply(ctx, r.ID, answer{payment: payment, asked: asked})
+		return s.apply(ctx, q, answer{payment: payment})
 	}
 	switch toss.ClassOf(cause) {
 	case toss.Unknown, toss.RetryLater, toss.AlreadyCanceled:
-		return s.retryRefund(ctx, f, cause)
+		return s.retryRefund(ctx, q, f, cause)
 	case toss.Misconfigured:
-		s.Log.ErrorContext(ctx, "refund: the provider does not accept our request", "reservation", r.ID, "error", cause)
+		s.Log.ErrorContext(ctx, "refund: the provider does not accept our request", "reservation", q.reservation.ID, "error", cause)
 	}
-	return s.declined(ctx, r, f, payment, refusal(cause))
+	return s.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
 // retryRefund tries again later: with the same key while nobody has answered it, with a new one after an answer, which
 // the provider would only replay.
-func (s *Service) retryRefund(ctx context.Context, f postgres.Refund, cause error) error {
-	key := f.IdempotencyKey
-	var e *toss.Error
-	if errors.As(cause, &e) && e.HTTPStatus != 0 && e.HTTPStatus != 409 {
-		key = newCancelKey(f.Reservation)
+func (s *Service) retryRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
+	if answered(cause) {
+		if err := postgres.RenewRefundKey(ctx, s.DB.Pool, f.ID, f.IdempotencyKey, newCancelKey(f.Reservation)); err != nil {
+			return err
+		}
 	}
-	delay := min(5*time.Second<<min(f.Attempt-1, 8), 10*time.Minute)
-	at := s.now().Add(delay)
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		return errors.Join(
-			postgres.RetryRefund(ctx, tx, f.ID, key, at),
-			s.Queue.Settle(ctx, tx, f.Reservation, at),
-		)
-	})
-	return errors.Join(err, ErrPaymentPending)
+	return s.later(ctx, q)
 }
 
 // declined: the provider will not give the money back as asked, and has not. The reservation stands again, with the
 // key it had. A deposit that came in while its account was being closed confirms the reservation.
-func (s *Service) declined(ctx context.Context, r booking.Reservation, f postgres.Refund, p toss.Payment, why *PaymentRefused) error {
-	var verdict error = why
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		locked, err := postgres.LockReservation(ctx, tx, r.ID)
-		if err != nil {
-			return err
+func (s *Service) declined(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
+	f, err := postgres.CurrentRefund(ctx, tx, r.ID)
+	if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != postgres.RefundRequested {
+		return nil, nil // someone else has brought it to an end
+	}
+	if err != nil {
+		return nil, err
+	}
+	verdict = why
+	switch {
+	case r.State != booking.Canceling, f.By == byAmount:
+		return why, s.failRefund(ctx, tx, r, f.ID, why.Code, why.Message)
+	case p.Status == toss.StatusDone && f.RevokedKey != "":
+		err = postgres.RestoreKey(ctx, tx, r.ID, f.RevokedKey)
+	case p.Status == toss.StatusDone:
+		r.State = booking.WaitingForDeposit
+		err = s.confirmed(ctx, tx, r, p, now)
+		if verdict = nil; f.By != byOverdue {
+			verdict = ErrAccountRequired // whoever cancels now has to say where the deposit goes
 		}
-		current, err := postgres.CurrentRefund(ctx, tx, r.ID)
-		if errors.Is(err, postgres.ErrNoRefund) || err == nil && (current.ID != f.ID || current.State != postgres.RefundRequested) {
-			verdict = nil // someone else has brought it to an end
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.saveProviderState(ctx, tx, locked, p, now); err != nil {
-			return err
-		}
-		switch {
-		case locked.State != booking.Canceling, f.RevokedKey == "" && f.By == "system:amount":
-			return errors.Join(
-				postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundFailed, why.Code, why.Message, now),
-				s.tell(ctx, tx, locked, notify.RefundFailed, nil),
-			)
-		case f.RevokedKey != "":
-			err = postgres.RestoreKey(ctx, tx, r.ID, f.RevokedKey)
-		case p.Status == toss.StatusDone:
-			locked.State = booking.WaitingForDeposit
-			err = s.confirmed(ctx, tx, locked, p, now)
-			if verdict = nil; f.By != "system:overdue" {
-				verdict = ErrAccountRequired // whoever cancels now has to say where the deposit goes
-			}
-		default:
-			err = s.await(ctx, tx, locked, p, now.Add(time.Minute)) // the provider keeps the account open: ask again
-		}
-		return errors.Join(err,
-			postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundRefused, why.Code, why.Message, now),
-			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
-				Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.refused", Amount: f.Amount, Code: why.Code,
-			}),
-		)
-	})
-	return errors.Join(err, verdict)
+	default:
+		_, err = s.await(ctx, tx, r, p, now.Add(time.Minute), now) // the provider keeps the account open: try again
+	}
+	return verdict, errors.Join(err,
+		postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundRefused, why.Code, why.Message),
+		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.refused", Amount: f.Amount, Code: why.Code,
+		}),
+	)
 }
 
 // refunded: the provider holds nothing any more. The slot is free from here on. A deposit goes back through the bank,
 // which takes days and may fail; until then the refund stays open.
-func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
+func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, p toss.Payment, now time.Time) error {
 	f, err := postgres.CurrentRefund(ctx, tx, r.ID)
-	if err != nil && !errors.Is(err, postgres.ErrNoRefund) {
-		return err
+	if err != nil {
+		return err // a cancellation without a refund is none
 	}
 	told := s.tellCanceled(ctx, tx, r)
-	if f.By == "system:overdue" {
+	if f.By == byOverdue {
 		told = s.tell(ctx, tx, r, notify.DepositOverdue, nil)
 	}
 	return errors.Join(told,
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.advanceRefund(ctx, tx, r, f, p, now),
+		s.advanceRefund(ctx, tx, r, before, f, p, now),
 		s.ledger(ctx, tx, r, "cancel.done", p),
 		s.unblock(ctx, tx, r),
 	)
 }
 
+// refundPolls are how long to wait before a refund at the bank is asked about again. It takes days.
+var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
 // advanceRefund follows the bank's part of giving a deposit back.
-func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, f postgres.Refund, p toss.Payment, now time.Time) error {
-	if f.ID == 0 {
-		return nil
-	}
+func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, f postgres.Refund, p toss.Payment, now time.Time) error {
 	status := ""
 	if p.VirtualAccount != nil {
 		status = p.VirtualAccount.RefundStatus
 	}
-	switch status {
-	case "PENDING":
-		at := now.Add(refundPoll)
-		return errors.Join(postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundPending, "", "", at), s.Queue.Settle(ctx, tx, r.ID, at))
-	case "FAILED", "PARTIAL_FAILED":
-		s.Log.ErrorContext(ctx, "the bank could not give a deposit back", "reservation", r.ID, "refund", f.ID)
+	switch {
+	case status == "PENDING" && f.State == postgres.RefundPending:
+		return postgres.PostponeCheck(ctx, tx, r.ID, now.Add(pause(refundPolls, before.Checks)))
+	case status == "PENDING":
 		return errors.Join(
-			postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundFailed, status, "은행 환불에 실패했습니다.", now),
-			s.tell(ctx, tx, r, notify.RefundFailed, nil),
+			postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundPending, "", ""),
+			postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(refundPolls[0])),
 		)
-	}
-	return postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", "", now)
-}
-
-// refundPoll is how often a refund at the bank is asked about.
-const refundPoll = time.Minute
-
-// refundStatus asks how far the bank has come with a refund.
-func (s *Service) refundStatus(ctx context.Context, r booking.Reservation, p postgres.Payment) error {
-	payment, err := s.Payments.PaymentByOrder(ctx, toss.KeySet(p.KeySet), r.OrderID)
-	if err != nil {
-		return err
-	}
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		f, err := postgres.CurrentRefund(ctx, tx, r.ID)
-		if errors.Is(err, postgres.ErrNoRefund) {
+	case status == "FAILED", status == "PARTIAL_FAILED":
+		if f.State == postgres.RefundFailed {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		return s.advanceRefund(ctx, tx, r, f, payment, now)
-	})
+		return s.failRefund(ctx, tx, r, f.ID, status, "은행 환불에 실패했습니다.")
+	}
+	return postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", "")
 }
 
-// RetryFailedRefund sends a failed refund again, to a corrected account.
-func (s *Service) RetryFailedRefund(ctx context.Context, id booking.ReservationID, account *toss.RefundAccount, by string) error {
-	if account != nil {
-		if _, ok := booking.BankByCode(account.Bank); !ok {
+// RetryRefundRequest has a failed refund sent again.
+type RetryRefundRequest struct {
+	ID      booking.ReservationID
+	Account *toss.RefundAccount                 // corrected; nil: as before
+	By      string                              // login id
+	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
+}
+
+// RetryRefund sends a failed refund again, to a corrected account.
+//
+// Errors: ErrNotFound (no refund of the reservation has failed), Scope's, ErrUnknownBank, *PaymentRefused,
+// ErrPaymentPending.
+func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error {
+	var sealed []byte
+	if req.Account != nil {
+		if _, ok := booking.BankByCode(req.Account.Bank); !ok {
 			return ErrUnknownBank
 		}
+		var err error
+		if sealed, err = s.sealAccount(req.Account); err != nil {
+			return err
+		}
 	}
+	key := newCancelKey(req.ID)
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r, err := postgres.LockReservation(ctx, tx, id)
+		r, err := postgres.LockReservation(ctx, tx, req.ID)
 		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		f, err := postgres.CurrentRefund(ctx, tx, id)
+		if err := req.Scope(r.Branch); err != nil {
+			return err
+		}
+		f, err := postgres.CurrentRefund(ctx, tx, req.ID)
 		if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != postgres.RefundFailed {
 			return ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		var sealed []byte
-		if account != nil {
-			plain, err := json.Marshal(account)
-			if err != nil {
-				return err
-			}
-			sealed = s.Keys.Seal(accountPurpose, plain)
-		}
 		return errors.Join(
-			postgres.ReopenRefund(ctx, tx, f.ID, sealed, newCancelKey(id), now),
-			s.Queue.Settle(ctx, tx, id, now),
+			postgres.ReopenRefund(ctx, tx, f.ID, sealed, key),
+			postgres.ScheduleCheck(ctx, tx, req.ID, now.Add(watchdogDelay)),
+			s.Queue.Settle(ctx, tx, req.ID, now.Add(watchdogDelay)),
 			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
-				Reservation: id, OrderID: r.OrderID, Kind: "cancel.retried", Amount: f.Amount, Detail: map[string]any{"by": "admin:" + by},
+				Reservation: req.ID, OrderID: r.OrderID, Kind: "cancel.retried", Amount: f.Amount, Detail: map[string]any{"by": "admin:" + req.By},
 			}),
 		)
 	})
 	if err != nil {
 		return err
 	}
-	return s.Settle(ctx, id)
+	return s.converseRefund(ctx, req.ID, key)
+}
+
+// converseRefund carries a refund out that has been written down, as one conversation however many ask for it.
+func (s *Service) converseRefund(ctx context.Context, id booking.ReservationID, key string) error {
+	_, err := converse(ctx, s, key, func(ctx context.Context) (struct{}, error) {
+		failpoint.Hit("cancel.begun")
+		err := s.Settle(ctx, id)
+		if err != nil {
+			err = s.pending(ctx, key, err)
+		}
+		return struct{}{}, err
+	})
+	return err
 }

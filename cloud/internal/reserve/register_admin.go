@@ -89,50 +89,63 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 		return 0, ErrUnknownBank
 	}
 	var (
-		r   booking.Reservation
+		q   question
 		due time.Time
-		key string
 	)
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
-		if r, err = lockAdminHold(ctx, tx, token, now); err != nil {
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := lockAdminHold(ctx, tx, token, now)
+		if err != nil {
 			return err
 		}
-		r.OrderID, r.Amount, due = newOrderID(), req.Amount, now.Add(s.DepositDue)
-		key = "issue-" + r.OrderID
-		ok, err := postgres.RegisterOrder(ctx, tx, r.ID, req.Contact, r.OrderID, req.Amount, now)
-		if err != nil || !ok {
+		order := newOrderID()
+		due = now.Add(s.DepositDue)
+		if ok, err := postgres.RegisterOrder(ctx, tx, r.ID, req.Contact, order, req.Amount, now); err != nil || !ok {
 			return errors.Join(err, errIf(!ok, ErrHoldExpired))
 		}
 		if _, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Confirming); err != nil {
 			return err
 		}
-		return errors.Join(
+		err = errors.Join(
 			postgres.StartAttempt(ctx, tx, postgres.Payment{
-				Reservation: r.ID, KeySet: string(toss.API), ConfirmKey: key, AttemptedAt: now,
+				Reservation: r.ID, KeySet: string(toss.API), ConfirmKey: "issue-" + order, AttemptedAt: now,
 			}, now.Add(watchdogDelay)),
 			s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
-			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{Reservation: r.ID, OrderID: r.OrderID, Kind: "account.requested", Amount: req.Amount}),
+			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{Reservation: r.ID, OrderID: order, Kind: "account.requested", Amount: req.Amount}),
 		)
+		if err != nil {
+			return err
+		}
+		q, err = ask(ctx, tx, r.ID)
+		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	request := toss.VirtualAccountRequest{
-		Amount: req.Amount, OrderID: r.OrderID, OrderName: req.OrderName, CustomerName: req.Name, Email: req.Email,
+		Amount: req.Amount, OrderID: q.reservation.OrderID, OrderName: req.OrderName, CustomerName: req.Name, Email: req.Email,
 		Mobile: booking.NormalizePhone(req.Mobile), Bank: req.Bank, DueDate: due,
 	}
-	return r.ID, s.ask(ctx, r.OrderID, func(ctx context.Context) error {
-		asked := s.now()
-		payment, err := s.Payments.IssueVirtualAccount(ctx, key, request)
-		if err == nil {
-			return s.apply(ctx, r.ID, answer{payment: payment, asked: asked})
+	return converse(ctx, s, q.payment.ConfirmKey, func(ctx context.Context) (booking.ReservationID, error) {
+		err := s.sendIssue(ctx, q, request)
+		if err != nil {
+			err = s.pending(ctx, request.OrderID, err)
 		}
-		switch toss.ClassOf(err) {
-		case toss.Unknown, toss.AlreadyProcessed:
-			return s.Settle(ctx, r.ID)
-		case toss.Misconfigured:
-			s.Log.ErrorContext(ctx, "virtual account: the provider does not accept our request", "order_id", r.OrderID, "error", err)
-		}
-		return s.apply(ctx, r.ID, answer{refused: refusal(err), asked: asked})
+		return q.reservation.ID, err
 	})
+}
+
+// sendIssue asks the provider for the account and acts on its answer.
+func (s *Service) sendIssue(ctx context.Context, q question, request toss.VirtualAccountRequest) error {
+	payment, err := s.Payments.IssueVirtualAccount(ctx, q.payment.ConfirmKey, request)
+	if err == nil {
+		return s.act(ctx, q, answer{payment: payment})
+	}
+	switch toss.ClassOf(err) {
+	case toss.Unknown, toss.AlreadyProcessed:
+		s.Log.WarnContext(ctx, "virtual account: outcome unknown", "order_id", request.OrderID, "error", err)
+		return s.Settle(ctx, q.reservation.ID)
+	case toss.Misconfigured:
+		s.Log.ErrorContext(ctx, "virtual account: the provider does not accept our request", "order_id", request.OrderID, "error", err)
+	}
+	return s.act(ctx, q, answer{refused: refusal(err)})
 }

@@ -19,6 +19,7 @@ import (
 // Payments is the payment provider. *toss.Client is it; tests put the sandbox's faults behind a real one.
 type Payments interface {
 	Confirm(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.ConfirmRequest) (toss.Payment, error)
+	Payment(ctx context.Context, keys toss.KeySet, paymentKey string) (toss.Payment, error)
 	PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error)
 	Cancel(ctx context.Context, keys toss.KeySet, idempotencyKey, paymentKey string, r toss.CancelRequest) (toss.Payment, error)
 	IssueVirtualAccount(ctx context.Context, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
@@ -38,16 +39,9 @@ type Service struct {
 	DepositDue   time.Duration // from the issue of a virtual account to its deadline
 	PublicURL    string        // in links of messages, without a slash at the end
 
-	calls  singleflight.Group // one question to the provider per order at a time
-	asking sync.WaitGroup     // questions that outlive the request that asked them
+	talks   singleflight.Group // conversations with the provider, by topic
+	talking sync.WaitGroup     // requests whose conversation is under way; it may outlive them
 }
-
-// patience is how long a request waits for the provider before it is told that the outcome is pending. The provider
-// may take 60 seconds; the question goes on without the request.
-const patience = 10 * time.Second
-
-// Wait returns when no question to the provider is under way.
-func (s *Service) Wait() { s.asking.Wait() }
 
 func (s *Service) now() time.Time { return s.DB.Now() }
 

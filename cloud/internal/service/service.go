@@ -213,7 +213,9 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return serveHTTP(ctx, s.metrics, s.operations()) })
 	s.log.Info("serving", "http", s.api.Addr().String(), "mqtt", s.settings.MQTT.Addr, "metrics", s.metrics.Addr().String())
 	err := group.Wait()
-	s.reserve.Wait()
+	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	s.reserve.Drain(drain)
 	if s.chat != nil {
 		s.chat.Wait()
 	}

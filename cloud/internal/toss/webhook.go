@@ -1,7 +1,9 @@
 package toss
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,13 +40,24 @@ type Event struct {
 	Status         string // a claim, not a fact
 	TransactionKey string
 
-	secret string
+	secret    string
+	createdAt string // verbatim: the provider writes it in more than one way
 }
 
 // SecretMatches compares the event's secret with the one stored with the payment, in
 // constant time. Two empty secrets do not match.
 func (e Event) SecretMatches(stored string) bool {
 	return stored != "" && subtle.ConstantTimeCompare([]byte(e.secret), []byte(stored)) == 1
+}
+
+// Fingerprint is the same for two deliveries of the same event and differs for any two other ones: it tells
+// repetitions that carry no transmission id.
+func (e Event) Fingerprint() string {
+	sum := sha256.New()
+	for _, part := range []string{e.Type, e.OrderID, e.PaymentKey, e.Status, e.TransactionKey, e.createdAt} {
+		fmt.Fprintf(sum, "%q", part)
+	}
+	return "event-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // LogValue keeps the secret out of logs.
@@ -65,7 +78,7 @@ func ParseEvent(body []byte) (Event, error) {
 	if fields == nil {
 		return Event{}, errors.New("toss: webhook is null")
 	}
-	e := Event{Type: text(fields["eventType"])}
+	e := Event{Type: text(fields["eventType"]), createdAt: text(fields["createdAt"])}
 	switch {
 	case e.Type == "PAYMENT_STATUS_CHANGED":
 		var data map[string]json.RawMessage

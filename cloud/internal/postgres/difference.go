@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Difference is something about money that a person has to look at.
+type Difference struct {
+	ID         int64
+	FoundAt    time.Time
+	OrderID    string
+	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, stuck
+	Detail     string
+	ResolvedAt time.Time
+	Resolution string
+}
+
+// ReportDifference lists a difference between the provider's books and ours for the head quarters, once per order and
+// kind. It returns false if it was listed already; one that was resolved is opened again.
+func ReportDifference(ctx context.Context, q Querier, orderID, kind, detail string) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		insert into reconciliation_difference as d (order_id, kind, detail) values ($1, $2, $3)
+		on conflict (order_id, kind) do update
+		set detail = excluded.detail, found_at = excluded.found_at, resolved_at = null, resolution = null
+		where d.resolved_at is not null`, orderID, kind, detail)
+	return tag.RowsAffected() == 1, err
+}
+
+// Differences returns what is not resolved, oldest first.
+func Differences(ctx context.Context, q Querier, limit int) ([]Difference, error) {
+	rows, err := q.Query(ctx, `
+		select id, found_at, order_id, kind, detail from reconciliation_difference
+		where resolved_at is null order by id limit $1`, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Difference, err error) {
+		err = row.Scan(&d.ID, &d.FoundAt, &d.OrderID, &d.Kind, &d.Detail)
+		return d, err
+	})
+}
+
+// ResolveDifferences closes the differences of a kind about all orders but those that still differ.
+func ResolveDifferences(ctx context.Context, q Querier, kind string, still []string, resolution string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update reconciliation_difference set resolved_at = $4, resolution = $3
+		where kind = $1 and resolved_at is null and order_id <> all($2)`, kind, still, resolution, now)
+	return err
+}
+
+// Holding is what a reservation says the provider holds for it.
+type Holding struct {
+	Reservation booking.ReservationID
+	Won         int
+	Open        bool // its outcome at the provider is open: what it holds may change any moment
+}
+
+// Holdings returns, by order id, what we believe the provider holds: of the orders named, and of all that were paid
+// since a time.
+func Holdings(ctx context.Context, q Querier, orders []string, since time.Time) (map[string]Holding, error) {
+	rows, err := q.Query(ctx, `
+		select r.order_id, r.id,
+		       case when r.paid_at is not null and r.state in ('DONE', 'CANCELING') then r.amount else 0 end,
+		       r.state = 'CANCELING' or `+unsettled+`
+		from reservation r join payment p on p.reservation_id = r.id
+		where r.order_id = any($1) or r.paid_at > $2`, orders, since)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string]Holding{}
+	var (
+		order string
+		h     Holding
+	)
+	_, err = pgx.ForEachRow(rows, []any{&order, &h.Reservation, &h.Won, &h.Open}, func() error {
+		held[order] = h
+		return nil
+	})
+	return held, err
+}
