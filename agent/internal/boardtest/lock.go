@@ -119,6 +119,8 @@ type sense struct {
 	lock *Lock
 }
 
+func (sense) In(gpio.Pull, gpio.Edge) error { return nil }
+
 func (s sense) Read() gpio.Level {
 	l := s.lock
 	l.mu.Lock()
@@ -132,8 +134,9 @@ func (s sense) Read() gpio.Level {
 // Contact is an input that a test moves.
 type Contact struct {
 	gpio.PinIn
-	mu    sync.Mutex
-	level gpio.Level
+	mu      sync.Mutex
+	level   gpio.Level
+	missing error
 }
 
 // NewContact is an input that reads Low.
@@ -144,6 +147,20 @@ func (c *Contact) Set(level gpio.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.level = level
+}
+
+// Lose makes the input one that cannot be had.
+func (c *Contact) Lose(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.missing = err
+}
+
+// In implements gpio.PinIn.
+func (c *Contact) In(gpio.Pull, gpio.Edge) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missing
 }
 
 // Read implements gpio.PinIn.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -82,6 +83,16 @@ func TestSettings(t *testing.T) {
 	got, err := ParseSettings([]byte(`
 broker = "mqtts://mqtt.example.com"
 
+[[door]]
+device = "front_1"
+relay = { line = "GPIO17", active_low = true }
+contact = { chip = "mcp23017", line = "A0", pull = "up", debounce_ms = 0 }
+
+[[air_conditioner]]
+name = "로비"
+codes = "lg2"
+transmitter = "pwm-ir-tx"
+
 [[sensor]]
 location = "로비"
 kind = "sht4x"
@@ -91,11 +102,38 @@ address = 0x44
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Broker: "mqtts://mqtt.example.com", Sensors: []Sensor{{Location: "로비", Kind: "sht4x", Bus: "1", Address: 0x44}}}
+	want := Settings{
+		Broker: "mqtts://mqtt.example.com",
+		Doors: []Door{{
+			Device: "front_1", Relay: Line{Name: "GPIO17", ActiveLow: true},
+			Contact: &Line{Chip: "mcp23017", Name: "A0", Pull: "up", DebounceMs: new(int)},
+		}},
+		AirConditioners: []AirConditioner{{Name: "로비", Codes: "lg2", Transmitter: "pwm-ir-tx"}},
+		Sensors:         []Sensor{{Location: "로비", Kind: "sht4x", Bus: "1", Address: 0x44}},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
-	for _, data := range []string{"borker = 'x'", "[[sensor]]\nplace = 'x'", "broker = 5", "[[sensor]]\naddress = -1", "broker"} {
+	if d := got.Doors[0].Contact.Debounce(); d != 0 {
+		t.Errorf("debounce %v, want none", d)
+	}
+	if d := got.Doors[0].Relay.Debounce(); d != 20*time.Millisecond {
+		t.Errorf("default debounce %v", d)
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{
+		"borker = 'x'", "[[sensor]]\nplace = 'x'", "broker = 5", "[[sensor]]\naddress = -1", "broker",
+		"[[door]]\ndevice = 'cellar'\nrelay = {line = 'GPIO17'}",
+		"[[door]]\ndevice = 'front_1'",
+		"[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO17', pull = 'up'}",
+		"[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO17'}\nexit = {line = 'GPIO17'}",
+		"[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO17'}\nexit = {line = 'GPIO5', pull = 'sideways'}",
+		"[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO17'}\nexit = {line = 'GPIO5', debounce_ms = -1}",
+		"[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO17'}\n[[door]]\ndevice = 'front_1'\nrelay = {line = 'GPIO18'}",
+	} {
 		if got, err := ParseSettings([]byte(data)); err == nil {
 			t.Errorf("%q read as %+v", data, got)
 		}

@@ -59,11 +59,14 @@ func NewDesk(config Config, locks []Lock) *Desk {
 	return k
 }
 
-// Relock makes every line idle and reports how that went, in the order of the locks.
+// Relock makes every line idle and reports how that went, in the order of the locks, and then the inputs that fail.
 func (k *Desk) Relock() []protocol.SelfTest {
 	tests := make([]protocol.SelfTest, len(k.order))
 	for i, d := range k.order {
 		tests[i] = d.relock()
+	}
+	for _, d := range k.order {
+		tests = append(tests, d.inspect()...)
 	}
 	return tests
 }

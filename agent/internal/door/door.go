@@ -16,6 +16,7 @@
 package door
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -238,10 +239,29 @@ func (d *door) relock() protocol.SelfTest {
 		test.OK, test.Detail = false, "was energised at start"
 		d.event(protocol.Event{Kind: protocol.EventWasEnergized, Device: d.lock.Device})
 	}
-	if err := d.idle(); err != nil {
+	// A relay that cannot be driven is idle, but it will open nothing.
+	outErr := guard(func() error { return d.lock.Relay.Out(gpio.Low) })
+	if err := cmp.Or(d.idle(), outErr); err != nil {
 		test.OK, test.Detail = false, protocol.Clip(err.Error())
 	}
 	return test
+}
+
+// inspect sets the inputs up and reports those that cannot be had.
+func (d *door) inspect() []protocol.SelfTest {
+	var failed []protocol.SelfTest
+	for _, input := range []struct {
+		name string
+		pin  gpio.PinIn
+	}{{"sense", d.lock.Sense}, {"contact", d.lock.Contact}, {"exit", d.lock.Exit}} {
+		if input.pin == nil {
+			continue
+		}
+		if err := guard(func() error { return input.pin.In(gpio.PullNoChange, gpio.NoEdge) }); err != nil {
+			failed = append(failed, protocol.SelfTest{Name: input.name + " " + d.lock.Device, Detail: protocol.Clip(err.Error())})
+		}
+	}
+	return failed
 }
 
 // close lets no further drive begin.

@@ -1,6 +1,8 @@
 package door
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,6 +181,12 @@ func TestRelockOnStart(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Welded: true})
 		if tests := b.desk.Relock(); tests[0].OK {
 			t.Errorf("a welded relay passes: %+v", tests[0])
+		}
+		b.lock.Break(boardtest.Faults{Dead: true})
+		b.contact.Lose(errors.New("no such line"))
+		tests = b.desk.Relock()
+		if len(tests) != 3 || tests[0].OK || tests[2].OK || !strings.HasPrefix(tests[2].Name, "contact ") {
+			t.Errorf("a dead relay or a lost contact passes: %+v", tests)
 		}
 		b.lock.Break(boardtest.Faults{})
 	})

@@ -1,0 +1,25 @@
+package rpi
+
+import "testing"
+
+func TestChooseLine(t *testing.T) {
+	t.Parallel()
+	header := place{"gpiochip4", "pinctrl-rp1", 17}
+	expander := place{"gpiochip5", "mcp23017", 3}
+	other := place{"gpiochip6", "pcf8574", 3}
+	for _, tt := range []struct {
+		name  string
+		found []place
+		want  place
+		bad   bool
+	}{
+		{"only one", []place{expander}, expander, false},
+		{"the header goes first", []place{expander, header}, header, false},
+		{"two expanders", []place{expander, other}, place{}, true},
+		{"nowhere", nil, place{}, true},
+	} {
+		if got, err := choose(tt.found, "", "GPIO17"); got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		}
+	}
+}
