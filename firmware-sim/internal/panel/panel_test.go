@@ -334,6 +334,32 @@ func TestStreamOfOneBranch(t *testing.T) {
 	}
 }
 
+// TestSlowReaderIsCutOff: a reader that stops reading costs nobody else
+// anything, and is told to start again.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), f.socket(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(patience))
+	if _, _, err := conn.ReadMessage(); err != nil { // the reader is subscribed
+		t.Fatal(err)
+	}
+	change := branch.Change{Message: &branch.Message{Outcome: strings.Repeat("x", 1000)}}
+	for range 30_000 { // far more than the sockets between hold
+		f.feed.Publish("gangnam", change)
+	}
+	for err == nil {
+		_, _, err = conn.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the slow reader ended with %v", err)
+	}
+}
+
 // TestPageStandsAlone: the page loads nothing that the panel does not serve and
 // nothing that its policy forbids.
 func TestPageStandsAlone(t *testing.T) {
