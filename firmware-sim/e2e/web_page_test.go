@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,11 +61,11 @@ func newPage(t *testing.T, base string) *page {
 }
 
 // another opens a tab for somebody else, who shares neither cookies nor storage.
-func (p *page) another() *page {
-	p.t.Helper()
+func (p *page) another(t *testing.T) *page {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext())
-	p.t.Cleanup(cancel)
-	return watched(p.t, ctx, p.base)
+	t.Cleanup(cancel)
+	return watched(t, ctx, p.base)
 }
 
 func watched(t *testing.T, ctx context.Context, base string) *page {
@@ -288,4 +289,20 @@ func (p *page) offline(cut bool, patterns ...string) {
 	if err := errors.Join(err, stateErr); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// count counts the bytes that come over the network from now on, headers included.
+func (p *page) count() func() int64 {
+	p.t.Helper()
+	var total atomic.Int64
+	finished := chromedp.Events(p.ctx, network.LoadingFinished)
+	go func() {
+		for event, err := range finished {
+			if err != nil {
+				return
+			}
+			total.Add(int64(event.EncodedDataLength))
+		}
+	}()
+	return total.Load
 }

@@ -1,17 +1,34 @@
 package e2e
 
 import (
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 )
 
-// choose takes a person from the first page to the form, with the first time that a room has to offer.
-func (p *page) choose(room string) {
+// company is what the footer shows, as the law asks; all of it is made up.
+var company = map[string]string{
+	"YEOLDA_LEGAL_COMPANY":           "주식회사 열다",
+	"YEOLDA_LEGAL_REPRESENTATIVE":    "홍길동",
+	"YEOLDA_LEGAL_ADDRESS":           "서울특별시 강남구 가상대로 123",
+	"YEOLDA_LEGAL_PHONE":             "02-0000-1000",
+	"YEOLDA_LEGAL_EMAIL":             "help@yeolda.example",
+	"YEOLDA_LEGAL_BUSINESS_NUMBER":   "000-00-00000",
+	"YEOLDA_LEGAL_MAIL_ORDER_NUMBER": "제2026-서울강남-00000호",
+}
+
+// begin takes a person from the first page to a room's sheet, and picks the first start it has to offer.
+func (p *page) begin(day, room string) {
 	p.t.Helper()
 	p.open("/")
-	p.press("열다 강남점")
-	p.press("오늘")
+	p.press("열다 강남점", day)
 	p.see("어느 룸에서 쉴까요?")
 	p.press(room)
 	p.see("몇 시에 시작할까요?")
@@ -26,7 +43,7 @@ func (p *page) reserve() {
 	p.press("원 예약하기")
 	p.see("이렇게 예약할까요?")
 	p.press("예약하고 결제하기")
-	p.see("누구 이름으로 예약할까요?")
+	p.see("누구 이름으로 예약할까요?", "자리를 맡아 두었어요")
 }
 
 // introduce fills the form in and goes on to the payment.
@@ -34,53 +51,342 @@ func (p *page) introduce(mobile string) {
 	p.t.Helper()
 	p.fill("이름", "홍길동")
 	p.fill("휴대폰 번호", mobile)
-	p.press("모두 동의해요")
-	p.press("결제하기")
+	p.press("모두 동의해요", "원 결제하기")
 	p.at("/book/pay")
-	p.see("어떻게 결제할까요?")
+	p.see("어떻게 결제할까요?", "가상계좌")
 }
 
-func TestWebCardFromTheFirstPageToTheOpenDoor(t *testing.T) {
-	t.Parallel()
-	chromium(t)
-	s := startStack(t, nil)
-	p := newPage(t, s.Pages)
-	p.open("/")
-	p.see("어느 지점으로 갈까요?", "예약 가능")
-	p.look("home")
-	p.press("열다 강남점")
-	p.see("언제 갈까요?")
-	p.look("date")
-	p.choose("2번 룸")
-	p.look("picker", phone)
-	p.press("1시간")
-	p.press("원 예약하기")
-	p.see("이렇게 예약할까요?", "25,000원")
-	p.look("summary")
-	p.press("예약하고 결제하기")
-	p.see("누구 이름으로 예약할까요?", "자리를 맡아 두었어요")
-	p.look("contact")
-	p.introduce("01012345678")
-	p.see("가상계좌")
-	p.look("pay")
-	p.press("카드")
-	p.press("25,000원 결제하기")
-	pay(p, s)
-	p.see("예약이 확정됐어요", "25,000원", "010-****-5678")
-	p.look("receipt")
-	p.press("열쇠 열기")
-	p.see("지금 열 수 있어요")
-	p.look("key-open")
-	p.press("현관문 열기")
-	p.see("문이 열렸어요")
-	p.look("key-opened")
-	p.press("2번 룸 열기")
-	p.see("문이 열렸어요")
-}
-
-// pay goes through the sandbox's payment window.
-func pay(p *page, s *stack.Stack) {
+// pay chooses a method and goes through the sandbox's payment window.
+func (p *page) pay(s *stack.Stack, method string) {
 	p.t.Helper()
-	p.wait("payment window", `location.origin === `+quoted(s.SandboxAt))
+	p.press(method, "원 결제하기")
+	p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
 	p.press("원 결제하기")
 }
+
+func TestWebPurchase(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	first := newPage(t, s.Pages)
+	story := func(name string, tell func(t *testing.T, p *page)) {
+		t.Run(name, func(t *testing.T) { tell(t, first.another(t)) })
+	}
+
+	story("by card to the open door", func(t *testing.T, p *page) {
+		p.open("/")
+		p.see("어느 지점으로 갈까요?", "예약 가능", "주식회사 열다")
+		p.look("home")
+		p.press("열다 강남점")
+		p.see("언제 갈까요?")
+		p.look("date")
+		p.press("오늘")
+		p.see("어느 룸에서 쉴까요?")
+		p.look("rooms")
+		p.begin("오늘", "2번 룸")
+		p.look("picker", phone, narrow)
+		p.on(phone).press("1시간", "원 예약하기")
+		p.see("이렇게 예약할까요?", "25,000원")
+		p.look("summary", phone, desktop, narrow)
+		p.on(phone).press("예약하고 결제하기")
+		p.see("누구 이름으로 예약할까요?", "자리를 맡아 두었어요")
+		p.look("contact", phone, desktop, narrow)
+		p.on(phone).press("원 결제하기")
+		p.see("이름을 적어 주세요.", "휴대폰 번호를 확인해 주세요.")
+		p.look("contact-wrong", phone)
+		p.introduce("01012345678")
+		p.look("pay", phone, desktop, narrow)
+		p.on(phone).pay(s, "카드")
+		p.see("예약이 확정됐어요", "25,000원", "010-****-5678")
+		p.look("receipt", phone, desktop, narrow)
+		p.on(phone).press("열쇠 열기")
+		p.see("지금 열 수 있어요", "남았어요")
+		p.look("key-open", phone, desktop, narrow)
+		p.on(phone).press("현관문 열기")
+		p.see("문이 열렸어요")
+		p.look("key-opened")
+		p.press("2번 룸 열기")
+		p.see("문이 열렸어요")
+		opened := actuations(t, s, "gangnam")
+		if len(opened) != 3 {
+			t.Errorf("%d locks were driven, want both front doors and the room: %+v", len(opened), opened)
+		}
+	})
+
+	story("by virtual account", func(t *testing.T, p *page) {
+		p.begin("내일", "3번 룸")
+		p.reserve()
+		p.introduce("01023456789")
+		p.pay(s, "가상계좌")
+		p.see("입금하면 예약이 확정돼요", "우리은행", "안에 입금해 주세요")
+		p.look("account", phone, desktop, narrow)
+		p.on(phone).open("/")
+		p.press("방금 예약하신 내역이 있어요") // the tab was left, the account number is not lost
+		p.see("입금하면 예약이 확정돼요")
+		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
+		p.see("예약이 확정됐어요", "열쇠 열기")
+		p.press("열쇠 열기")
+		p.see("부터 열 수 있어요", "남았어요")
+		p.look("key-before")
+		if value[bool](p, `[...document.querySelectorAll("button")].some(b => !b.disabled)`) {
+			t.Error("a door can be pressed a day before the reservation")
+		}
+	})
+
+	story("refused by the card company, then paid", func(t *testing.T, p *page) {
+		p.expect("400 (Bad Request)")
+		p.begin("내일", "5번 룸")
+		p.reserve()
+		p.introduce("01034567890")
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.press("승인 단계에서 한도 초과로 거절", "원 결제하기")
+		p.see("결제를 마치지 못했어요", "다시 결제하기")
+		p.look("failed", phone, desktop, narrow)
+		p.on(phone).press("다시 결제하기")
+		p.at("/book/pay")
+		p.see("어떻게 결제할까요?", "가상계좌")
+		p.pay(s, "간편결제")
+		p.see("예약이 확정됐어요", "간편결제")
+	})
+
+	story("closed payment window, and back to choosing", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		p.begin("내일", "4번 룸")
+		p.reserve()
+		p.introduce("01045678901")
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.press("결제 취소하고 돌아가기")
+		p.see("결제를 마치지 못했어요", "자리는 아직 맡아 두고 있어요")
+		p.press("예약 그만두기")
+		p.at("/b/gangnam")
+		p.see("언제 갈까요?")
+		p.notHeld()
+	})
+
+	story("back gives the room back", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		p.begin("내일", "1번 룸")
+		p.reserve()
+		p.back()
+		p.see("이렇게 예약할까요?")
+		p.notHeld()
+		p.back()
+		p.see("몇 시에 시작할까요?") // the sheet is part of the address
+		p.back()
+		p.wait("the sheet is closed", `!document.querySelector("dialog[open]")`)
+		p.see("어느 룸에서 쉴까요?")
+	})
+
+	story("back from the payment keeps it", func(t *testing.T, p *page) {
+		p.begin("내일", "1번 룸")
+		p.reserve()
+		p.introduce("01056789012")
+		p.back()
+		p.at("/book/contact")
+		p.see("누구 이름으로 예약할까요?", "자리를 맡아 두었어요")
+		if name := value[string](p, `document.getElementById("name").value`); name != "홍길동" {
+			t.Errorf("the name was lost: %q", name)
+		}
+		p.press("예약 그만두기")
+		p.see("언제 갈까요?")
+	})
+
+	story("network lost while confirming", func(t *testing.T, p *page) {
+		p.expect("ERR_INTERNET_DISCONNECTED")
+		p.begin("내일", "6번 룸")
+		p.reserve()
+		p.introduce("01067890123")
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.offline(true, s.API+"/payment/confirm")
+		p.press("원 결제하기")
+		p.see("결제를 확인하고 있어요", "인터넷 연결이 끊겼어요")
+		p.look("confirm-lost")
+		p.do("reload", chromedp.Reload())
+		p.see("인터넷 연결이 끊겼어요")
+		p.offline(false)
+		p.see("예약이 확정됐어요")
+		if n := len(payments(t, s, p.lastOrder(s))); n != 1 {
+			t.Errorf("%d payments, want 1", n)
+		}
+	})
+
+	story("the provider is slow to say what it did", func(t *testing.T, p *page) {
+		p.expect("503 (Service Unavailable)")
+		p.begin("내일", "2번 룸")
+		p.reserve()
+		p.introduce("01078901234")
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		for target, times := range map[string]int{"confirm": 1, "get": 2} {
+			kind := map[string]string{"confirm": "drop-after-commit", "get": "error"}[target]
+			postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": target, "kind": kind, "times": times, "status": 500}, nil)
+		}
+		p.press("원 결제하기")
+		p.see("예약이 확정됐어요")
+		requestJSON(t, http.MethodDelete, s.SandboxAt+"/sandbox/faults", nil, nil)
+	})
+
+	story("two people at one slot", func(t *testing.T, p *page) {
+		p.expect("409 (Conflict)")
+		other := first.another(t)
+		p.begin("내일", "4번 룸")
+		p.press("원 예약하기")
+		p.see("이렇게 예약할까요?")
+		other.begin("내일", "4번 룸")
+		other.reserve()
+		p.press("예약하고 결제하기")
+		p.see("방금 다른 분이 먼저 예약했어요", "어느 룸에서 쉴까요?")
+		p.look("taken")
+		other.press("예약 그만두기")
+		other.see("언제 갈까요?")
+	})
+
+	story("in English", func(t *testing.T, p *page) {
+		p.open("/")
+		p.press("English")
+		p.see("Which branch would you like?", "Yeolda Gangnam")
+		p.look("home-en", phone)
+		p.press("Yeolda Gangnam")
+		p.see("which day?")
+		p.press("Tomorrow")
+		p.see("Which room would you like?")
+		p.look("rooms-en")
+		p.press("Room 5")
+		p.see("When would you like to start?")
+		value[bool](p, `(document.querySelectorAll("dialog .hours .chip")[20].click(), true)`)
+		value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
+		p.press("Book for")
+		p.see("Does this look right?")
+		p.press("한국어")
+		p.see("이렇게 예약할까요?")
+		p.press("English")
+		p.see("Does this look right?")
+		p.look("summary-en", phone)
+		p.press("Book and pay")
+		p.see("Who is coming?", "We keep the room for")
+		p.look("contact-en", phone)
+		if lang := value[string](p, `document.documentElement.lang`); lang != "en" {
+			t.Errorf("the page says that it is written in %q", lang)
+		}
+		p.fill("Name", "Jane Doe")
+		p.fill("Mobile number", "01089012345")
+		p.press("I agree to all of it", "Pay ₩")
+		p.see("How would you like to pay?", "가상계좌")
+		p.press("카드", "Pay ₩")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.press("원 결제하기")
+		p.see("Your booking is confirmed", "Card")
+		p.look("receipt-en", phone)
+		p.press("Open the key")
+		p.see("Opens at", "Open the entrance")
+		p.look("key-en", phone)
+	})
+
+	story("with the keyboard alone", func(t *testing.T, p *page) {
+		p.on(desktop).open("/")
+		p.see("예약 가능")
+		p.tabTo("열다 강남점")
+		p.keys(kb.Enter)
+		p.see("언제 갈까요?")
+		p.tabTo("23")
+		p.open("/b/gangnam/" + tomorrow())
+		p.see("어느 룸에서 쉴까요?")
+		p.wait("the timetable", `document.querySelector("td.free")`)
+		value[bool](p, `(document.querySelector("td[tabindex='0']").focus(), true)`)
+		for range 3 {
+			p.keys(kb.ArrowDown)
+		}
+		for range 5 {
+			p.keys(kb.ArrowRight)
+		}
+		p.keys(kb.Enter)
+		p.see("1시간", "원 예약하기")
+		for range 3 {
+			p.keys(kb.ArrowRight, chromedp.KeyModifiers(8)) // Shift
+		}
+		p.look("timetable-chosen", desktop)
+		p.tabTo("원 예약하기")
+		p.keys(kb.Enter)
+		p.see("이렇게 예약할까요?")
+		p.tabTo("예약하고 결제하기")
+		p.keys(kb.Enter)
+		p.see("누구 이름으로 예약할까요?")
+		p.tabTo("이름")
+		p.keys("김자판")
+		p.keys(kb.Tab)
+		p.keys("01090123456")
+		p.tabTo("모두 동의해요")
+		p.keys(" ")
+		p.tabTo("원 결제하기")
+		p.keys(kb.Enter)
+		p.see("어떻게 결제할까요?", "가상계좌")
+		p.tabTo("원 결제하기")
+		p.keys(kb.Enter)
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.press("원 결제하기")
+		p.see("예약이 확정됐어요", "010-****-3456")
+	})
+
+	story("with letters twice as large", func(t *testing.T, p *page) {
+		p.calm()
+		for _, path := range []string{"/", "/b/gangnam", "/b/gangnam/" + tomorrow(), "/b/hongdae/" + tomorrow() + "/1/1000-1100", "/login", "/terms"} {
+			p.open(path)
+			p.wait("the screen", `document.querySelector("h1") && !document.querySelector(".loading")`)
+			p.enlarge(200)
+			p.look("large"+strings.ReplaceAll(path, "/", "-"), phone)
+		}
+	})
+}
+
+// tabTo goes on with the tab key until the focus is on what is called so.
+func (p *page) tabTo(name string) {
+	p.t.Helper()
+	const focused = `(() => { const e = document.activeElement; return e === document.body ? "" : ((e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").replace(/\s+/g, " ")) })()`
+	for range 80 {
+		if strings.Contains(value[string](p, focused), name) {
+			if !value[bool](p, `(() => { const r = document.activeElement.getBoundingClientRect(); const hit = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2); return !hit || document.activeElement.contains(hit) || hit.contains(document.activeElement) })()`) {
+				p.t.Errorf("the focus on %q is hidden behind something", name)
+			}
+			return
+		}
+		p.keys(kb.Tab)
+	}
+	p.t.Fatalf("%q is not reached with the tab key", name)
+}
+
+// notHeld holds that this browser keeps no room any more.
+func (p *page) notHeld() {
+	p.t.Helper()
+	p.wait("the room is given back", `fetch("/api/v2/hold").then(r => window.held = r.status) && window.held === 401`)
+}
+
+// lastOrder is the newest order at the provider.
+func (p *page) lastOrder(s *stack.Stack) string {
+	p.t.Helper()
+	all := payments(p.t, s, "")
+	return all[len(all)-1].OrderID
+}
+
+type payment struct {
+	OrderID string `json:"orderId"`
+	Status  string `json:"status"`
+}
+
+func payments(t *testing.T, s *stack.Stack, order string) []payment {
+	t.Helper()
+	var list struct {
+		Payments []payment `json:"payments"`
+	}
+	getJSON(t, s.SandboxAt+"/sandbox/payments?orderId="+url.QueryEscape(order), &list)
+	return list.Payments
+}
+
+// tomorrow is the next day in Seoul, YYYY-MM-DD.
+func tomorrow() string {
+	return currentSlot().In(seoul).AddDate(0, 0, 1).Format("2006-01-02")
+}
+
+var seoul = time.FixedZone("KST", 9*3600)

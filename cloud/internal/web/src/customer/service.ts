@@ -113,8 +113,11 @@ export const branchName = (b: Branch): string => (language.peek() === "en" && b.
 export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
   (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
 
-const lookup = (branch: string, date: string, baseHour: number, hours: number) =>
-  api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
+/** A room that is being given back is waited for, or it would be seen as taken. */
+async function lookup(branch: string, date: string, baseHour: number, hours: number): Promise<Lookup> {
+  await releasing;
+  return api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
+}
 
 /** How far past midnight a reservation that starts on a day may reach. */
 const overnight = 5;
@@ -135,7 +138,14 @@ export async function getToday(branch: string, now: Minute): Promise<Availabilit
 
 export const hold = (branch: string, room: string, start: Minute, end: Minute) =>
   api.post<null>("/reservation", { branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
-export const release = () => api.farewell("/reservation");
+
+let releasing: Promise<unknown> = Promise.resolve();
+
+/** Gives the room of this browser back; should that not arrive, the hold ends by itself. */
+export function release(): void {
+  releasing = api.farewell("/reservation").catch(() => undefined);
+}
+
 export const getHold = () => api.get<Hold>("/v2/hold");
 
 export const register = (amount: number, name: string, mobileNum: string, email: string) =>

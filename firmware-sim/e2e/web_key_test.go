@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	protocol "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+func TestWebKeyPage(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	first := newPage(t, s.Pages)
+	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")
+	address := "/k/" + key
+	story := func(name string, tell func(t *testing.T, p *page)) {
+		t.Run(name, func(t *testing.T) { tell(t, first.another(t)) })
+	}
+
+	story("a lock that does not obey", func(t *testing.T, p *page) {
+		fault(t, s, "gangnam", "room_2", "stuck")
+		p.open(address)
+		p.see("지금 열 수 있어요")
+		p.press("2번 룸 열기")
+		p.see("도어록 비밀번호로 열어 주세요")
+		if pin := value[string](p, `document.querySelector(".pin").innerText.replace(/\s/g, "")`); pin != "481902" {
+			t.Errorf("PIN %q", pin)
+		}
+		if said := value[string](p, `document.querySelector(".pin").getAttribute("aria-label")`); said != "4 8 1 9 0 2" {
+			t.Errorf("a screen reader says %q", said)
+		}
+		p.look("key-pin", phone, desktop, narrow)
+		p.on(phone)
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		p.press("2번 룸 열기")
+		p.see("문이 열렸어요")
+		if p.sees("비밀번호") {
+			t.Error("the PIN is still shown")
+		}
+	})
+
+	story("a branch whose agent is away", func(t *testing.T, p *page) {
+		other := keyOfAdminReservation(t, s, "jamsil", 1, "01033334444")
+		p.open("/k/" + other)
+		p.see("연결이 끊겨") // before anything is pressed
+		p.look("key-offline", phone, desktop, narrow)
+		p.on(phone).press("현관문 열기")
+		p.see("도어록 비밀번호로 열어 주세요")
+		p.look("key-offline-pin")
+	})
+
+	story("without scripts", func(t *testing.T, p *page) {
+		if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+			t.Fatal(err)
+		}
+		p.open(address)
+		p.do("press the entrance", chromedp.Click(chromedp.CSS(`button[value=front]`)))
+		p.do("see the result", chromedp.WaitVisible(chromedp.CSS(`.good`)))
+		p.keep("key-without-scripts-phone", phone)
+		driven := len(actuations(t, s, "gangnam"))
+		p.do("reload", chromedp.Reload())
+		p.do("see the same result", chromedp.WaitVisible(chromedp.CSS(`.good`)))
+		if again := len(actuations(t, s, "gangnam")); again != driven {
+			t.Errorf("a reload drove %d locks more", again-driven)
+		}
+		fault(t, s, "gangnam", "room_2", "relay-dead")
+		p.do("press the room", chromedp.Click(chromedp.CSS(`button[value=room]`)))
+		p.do("see the PIN", chromedp.WaitVisible(chromedp.CSS(`.pin`)))
+		if pin, err := chromedp.Run(p.ctx, chromedp.Text(chromedp.CSS(`.pin`))); err != nil || strings.Join(strings.Fields(pin), "") != "481902" {
+			t.Errorf("PIN %q, %v", pin, err)
+		}
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+	})
+
+	story("an agent that says nothing", func(t *testing.T, p *page) {
+		fault(t, s, "gangnam", "", "network-cut")
+		p.open(address)
+		p.press("2번 룸 열기")
+		p.see("도어록 비밀번호로 열어 주세요")
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		awaitAgents(t, s, "gangnam")
+	})
+
+	story("when it is over", func(t *testing.T, p *page) {
+		p.expect("ERR_BLOCKED_BY_CLIENT", "ERR_FAILED", "ERR_INTERNET_DISCONNECTED")
+		// Three hours later, by the phone's clock: the service cannot be asked.
+		_, err := chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `{ const now = Date.now; Date.now = () => now() + 3 * 3600e3; const ask = fetch; window.fetch = (a, b) => String(a).includes("/v2/keys/") ? Promise.reject(new TypeError("no network")) : ask(a, b) }`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.open(address)
+		p.see("이용 시간이 끝났어요")
+		p.look("key-over")
+		if value[bool](p, `[...document.querySelectorAll("button")].some(b => !b.disabled)`) {
+			t.Error("a door can be pressed after the end")
+		}
+	})
+
+	story("unknown", func(t *testing.T, p *page) {
+		p.expect("404 (Not Found)")
+		p.open("/k/00000000-0000-4000-8000-000000000000")
+		p.see("쓸 수 없는 열쇠예요")
+		p.look("key-unknown")
+	})
+
+	story("read without a network", func(t *testing.T, p *page) {
+		p.expect("ERR_INTERNET_DISCONNECTED")
+		p.open(address)
+		p.see("지금 열 수 있어요")
+		p.wait("the page is kept", `navigator.serviceWorker.controller && caches.match(location.pathname).then(r => window.kept = Boolean(r)) && window.kept`)
+		p.offline(true)
+		p.do("reload", chromedp.Reload())
+		p.see("열다 강남점 2번 룸", "인터넷에 연결되어 있지 않아요")
+		p.look("key-no-network")
+		p.press("현관문 열기")
+		p.see("요청을 보내지 못했어요")
+		p.offline(false)
+		p.wait("the notice is gone", `!document.getElementById("key").dataset.net`)
+		p.press("현관문 열기")
+		p.see("문이 열렸어요")
+	})
+
+	story("on one bar of signal", func(t *testing.T, p *page) {
+		received := p.count()
+		const slow3G = 400 * 1024 / 8 // bytes a second
+		_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+			MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: slow3G, UploadThroughput: slow3G}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `document.addEventListener("DOMContentLoaded", () => { window.live = performance.now() - performance.getEntriesByType("navigation")[0].responseStart })`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.open(address)
+		p.see("지금 열 수 있어요")
+		live := value[float64](p, `live`)
+		if live > 1000 || value[bool](p, `document.querySelector("button").disabled`) {
+			t.Errorf("buttons live %.0f ms after the first byte", live)
+		}
+		p.wait("the worker", `navigator.serviceWorker.controller`)
+		bytes := received()
+		t.Logf("live %.0f ms after the first byte; %d bytes in all", live, bytes)
+		if bytes > 15<<10 {
+			t.Errorf("%d bytes, want at most %d", bytes, 15<<10)
+		}
+	})
+
+	t.Run("tells nobody the address", func(t *testing.T) {
+		response, err := http.Get(s.Pages + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"} {
+			if got := response.Header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+	})
+}
