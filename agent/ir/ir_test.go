@@ -39,11 +39,11 @@ func packetBase64(durations []uint32) string {
 }
 
 // near allows for the rounding to ticks.
-func near(a, b []uint32) bool {
+func alike(a, b []uint32) bool {
 	return slices.EqualFunc(a, b, func(x, y uint32) bool { return max(x, y)-min(x, y) <= 16 })
 }
 
-var off = lgTimings["lg2"].signal(lgOff).Durations
+var off = lg2.signal(lgOff).Durations
 
 func TestLGFrames(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func lgWord(t *testing.T, s Signal) uint32 {
 // TestBuiltInSetsFitTheProtocol: every option can be shown and every leaf has an id of its own.
 func TestBuiltInSetsFitTheProtocol(t *testing.T) {
 	t.Parallel()
-	for _, set := range []*CodeSet{LG(), LG2()} {
+	for _, set := range []*CodeSet{LG(), LG2(), Samsung()} {
 		unit := protocol.AirConditioner{Name: "main", Options: set.Options()}
 		v := protocol.Inventory{AirConditioners: []protocol.AirConditioner{unit}}
 		if _, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "b", Inventory: &v}); err != nil {
@@ -128,7 +128,7 @@ func TestBroadlink(t *testing.T) {
 		"with repeat count": append([]byte{0x26, 2}, good[2:]...),
 	} {
 		s, err := Broadlink(b)
-		if err != nil || s.CarrierHz != 38000 || !near(s.Durations, off) {
+		if err != nil || s.CarrierHz != 38000 || !alike(s.Durations, off) {
 			t.Errorf("%s: %v, %v", name, s.Durations, err)
 		}
 	}
@@ -159,11 +159,11 @@ func TestPublishedBase64(t *testing.T) {
 		"two much padding": strings.TrimRight(text, "=") + "===", "rubbish after the end": strings.TrimRight(text, "=") + "==AAAA",
 		"a letter too many": strings.TrimRight(base64.StdEncoding.EncodeToString(append(packet(off), make([]byte, (3-len(packet(off))%3)%3)...)), "=") + "A",
 	} {
-		if s, err := broadlinkBase64(text); err != nil || !near(s.Durations, off) {
+		if s, err := broadlinkBase64(text); err != nil || !alike(s.Durations, off) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s, err := broadlinkHex(hex.EncodeToString(packet(off))); err != nil || !near(s.Durations, off) {
+	if s, err := broadlinkHex(hex.EncodeToString(packet(off))); err != nil || !alike(s.Durations, off) {
 		t.Errorf("hex: %v", err)
 	}
 }
@@ -246,7 +246,7 @@ func TestSmartIR(t *testing.T) {
 			if len(code) > 1 {
 				leaf += fmt.Sprintf(" x%d", len(code))
 			}
-			if !near(code[0].Durations, off) {
+			if !alike(code[0].Durations, off) {
 				t.Errorf("%s sends %v", leaf, code[0].Durations)
 			}
 			got = append(got, leaf)

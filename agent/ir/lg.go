@@ -1,6 +1,6 @@
 package ir
 
-import "strconv"
+import "fmt"
 
 // LG's 28-bit frames, most significant bit first:
 //
@@ -8,70 +8,117 @@ import "strconv"
 //
 // The checksum is the sum of the four nibbles above it. The louvre has frames of its own.
 const (
+	lgBits      = 28
 	lgSignature = 0x88 << 20
 	lgOff       = 0x88C0051
 	lgSwingOn   = 0x8813149
 	lgSwingOff  = 0x881315A
 
-	lgTemperatureBase = 15
+	lgTemperatureBase, lgMinTemperature, lgMaxTemperature = 15, 16, 30
+)
+
+var (
+	lgModes = map[uint32]string{0: "cool", 1: "dry", 2: "fan", 3: "auto", 4: "heat"}
+	lgFans  = map[uint32]string{0: "lowest", 1: "low", 9: "low", 2: "mid", 10: "high", 4: "max", 5: "auto"}
 )
 
 // lgTiming is how a model's remote spells frames, in µs.
 type lgTiming struct{ headerMark, headerSpace, mark, one, zero uint32 }
 
-var lgTimings = map[string]lgTiming{
-	"lg":  {8500, 4250, 550, 1600, 550},
-	"lg2": {3200, 9900, 480, 1600, 550},
-}
+// The two families; the second is the newer.
+var lg1, lg2 = lgTiming{8500, 4250, 550, 1600, 550}, lgTiming{3200, 9900, 480, 1600, 550}
 
-// LG is the code set of LG's air conditioners, without a file. Of the two families LG2 are the newer.
-func LG() *CodeSet  { return lgCodes(lgTimings["lg"]) }
-func LG2() *CodeSet { return lgCodes(lgTimings["lg2"]) }
+// LG is the remote of LG's older air conditioners.
+func LG() *CodeSet { return lgRemote(lg1).codeSet() }
 
-func lgCodes(t lgTiming) *CodeSet {
-	set := &CodeSet{Roots: []Node{{Name: modeLabels["off"], Code: Code{t.signal(lgOff)}}}}
-	for _, mode := range []struct {
-		name        string
-		bits        uint32
-		temperature bool // the others take no notice of it
-	}{{"cool", 0, true}, {"heat", 4, true}, {"auto", 3, true}, {"dry", 1, false}, {"fan", 2, false}} {
-		node := Node{Name: modeLabels[mode.name]}
-		if mode.temperature {
-			for celsius := 18; celsius <= 30; celsius++ {
-				node.Children = append(node.Children, Node{Name: strconv.Itoa(celsius), Children: t.speeds(mode.bits, uint32(celsius))})
-			}
-		} else {
-			node.Children = t.speeds(mode.bits, 24)
-		}
-		set.Roots = append(set.Roots, node)
+// LG2 is the remote of LG's newer air conditioners.
+func LG2() *CodeSet { return lgRemote(lg2).codeSet() }
+
+// lgRemote keeps to the four fan speeds that every model knows: later remotes have lowest and max where earlier ones have
+// low and high.
+func lgRemote(t lgTiming) remote {
+	fans := []speed{{"low", "lowest"}, {"mid", "mid"}, {"high", "max"}, {"auto", "auto"}}
+	return remote{
+		modes:  []mode{{"cool", true, fans}, {"heat", true, fans}, {"auto", true, fans}, {"dry", false, fans}, {"fan", false, fans}},
+		encode: t.encode,
 	}
-	return set
 }
 
-func (t lgTiming) speeds(mode, celsius uint32) []Node {
-	var nodes []Node
-	for _, fan := range []struct {
-		name string
-		bits uint32
-	}{{"low", 0}, {"mid", 2}, {"high", 4}, {"auto", 5}} {
-		word := lgSignature | mode<<12 | (celsius-lgTemperatureBase)<<8 | fan.bits<<4
-		setting := t.signal(word | (word>>16+word>>12+word>>8+word>>4)&0xF)
-		nodes = append(nodes, Node{Name: speedLabels[fan.name], Children: []Node{
-			{Name: speedLabels["off"], Code: Code{setting, t.signal(lgSwingOff)}},
-			{Name: speedLabels["on"], Code: Code{setting, t.signal(lgSwingOn)}},
-		}})
+// encode gives the frames for a setting: its own, and that of the louvre where the setting names it.
+func (t lgTiming) encode(s Setting) (Code, error) {
+	if !s.Power {
+		return Code{t.signal(lgOff)}, nil
 	}
-	return nodes
+	mode, okMode := word(lgModes, s.Mode)
+	fan, okFan := word(lgFans, s.Fan)
+	if !okMode || !okFan || s.Celsius < lgMinTemperature || s.Celsius > lgMaxTemperature {
+		return nil, fmt.Errorf("LG has no frame for %+v", s)
+	}
+	bits := lgSignature | mode<<12 | uint32(s.Celsius-lgTemperatureBase)<<8 | fan<<4
+	code := Code{t.signal(bits | lgChecksum(bits))}
+	switch s.Swing {
+	case "on":
+		code = append(code, t.signal(lgSwingOn))
+	case "off":
+		code = append(code, t.signal(lgSwingOff))
+	}
+	return code, nil
 }
 
-func (t lgTiming) signal(word uint32) Signal {
+func lgChecksum(bits uint32) uint32 { return (bits>>16 + bits>>12 + bits>>8 + bits>>4) & 0xF }
+
+func (t lgTiming) signal(bits uint32) Signal {
 	durations := []uint32{t.headerMark, t.headerSpace}
-	for bit := 27; bit >= 0; bit-- {
+	for bit := lgBits - 1; bit >= 0; bit-- {
 		space := t.zero
-		if word>>bit&1 == 1 {
+		if bits>>bit&1 == 1 {
 			space = t.one
 		}
 		durations = append(durations, t.mark, space)
 	}
 	return Signal{CarrierHz: defaultCarrier, Durations: append(durations, t.mark)}
+}
+
+// DecodeLG reads one frame of either family. Frames of the louvre give a setting with nothing but Power and Swing.
+func DecodeLG(durations []uint32) (Setting, error) {
+	for _, t := range []lgTiming{lg1, lg2} {
+		if bits, ok := t.read(durations); ok {
+			return lgSetting(bits)
+		}
+	}
+	return Setting{}, fmt.Errorf("LG: %w", ErrNotUnderstood)
+}
+
+func (t lgTiming) read(durations []uint32) (uint32, bool) {
+	if len(durations) != 2+2*lgBits+1 || !near(durations[0], t.headerMark) || !near(durations[1], t.headerSpace) ||
+		!near(durations[len(durations)-1], t.mark) {
+		return 0, false
+	}
+	read, ok := spaceBits(durations[2:], lgBits, t.mark, t.one, t.zero)
+	var bits uint32
+	for _, b := range read {
+		bits = bits<<1 | uint32(b)
+	}
+	return bits, ok
+}
+
+func lgSetting(bits uint32) (Setting, error) {
+	if bits&0xFF00000 != lgSignature || bits&0xF != lgChecksum(bits) {
+		return Setting{}, fmt.Errorf("LG frame %07X: %w", bits, ErrNotUnderstood)
+	}
+	switch bits {
+	case lgOff:
+		return Setting{}, nil
+	case lgSwingOn:
+		return Setting{Power: true, Swing: "on"}, nil
+	case lgSwingOff:
+		return Setting{Power: true, Swing: "off"}, nil
+	}
+	mode, okMode := lgModes[bits>>12&7]
+	fan, okFan := lgFans[bits>>4&0xF]
+	celsius := int(bits>>8&0xF) + lgTemperatureBase
+	if !okMode || !okFan || celsius < lgMinTemperature || bits>>16&0xF != 0 {
+		return Setting{}, fmt.Errorf("LG frame %07X: %w", bits, ErrNotUnderstood)
+	}
+	return Setting{Power: true, Mode: mode, Celsius: celsius, Fan: fan}, nil
 }
