@@ -39,11 +39,16 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	if !protocol.ValidBranch(branch) {
 		return "", postgres.ErrNoBranch
 	}
+	leave, err := s.throttle.enter(ctx)
+	if err != nil {
+		return "", err
+	}
 	now := s.now()
 	state, detail := s.firstState(branch)
 	// A key that is no UUID opens nothing, but whether there is such a branch is answered first.
 	key, hash, keyErr := parseKey(doorlockKey)
 	found, err := postgres.RequestDoorByKey(ctx, s.DB.Pool, uuid.New(), branch, kind, key, hash, state, detail, now)
+	leave()
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("access: request: %w", err)

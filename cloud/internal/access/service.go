@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -72,6 +73,7 @@ type Service struct {
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
 	Now           func() time.Time
 
+	throttle throttle
 	attempts attempts
 	waiters  waiters
 	ended    queue
@@ -169,6 +171,23 @@ func (s *Service) listen(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(relisten):
 		}
+	}
+}
+
+// throttle bounds the requests that are at the database at once. More of them would only get in each other's way there,
+// and in the way of claims and results, for whose people the door is already on its way.
+type throttle struct {
+	once  sync.Once
+	slots chan struct{}
+}
+
+func (t *throttle) enter(ctx context.Context) (leave func(), err error) {
+	t.once.Do(func() { t.slots = make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))) })
+	select {
+	case t.slots <- struct{}{}:
+		return func() { <-t.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

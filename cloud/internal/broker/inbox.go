@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -29,16 +30,18 @@ type Devices interface {
 }
 
 const (
-	// Someone stands at the door: many workers, each of which waits for the database most of the time, but not so many
-	// that they take every connection of the pool.
-	urgentWorkers = 12
-	urgentQueue   = 4096
+	// Some seconds of work each.
+	urgentQueue = 4096
 	// The rest keeps its order by branch.
 	steadyLanes = 4
 	steadyQueue = 4096
 	// handleWithin bounds the work on one message; a claim is worthless after it.
 	handleWithin = 5 * time.Second
 )
+
+// urgentWorkers is how many messages are handled at once for people who stand at a door. Each waits for the database most
+// of the time; more of them would be slower, because the database is not wider.
+var urgentWorkers = max(6, 2*runtime.GOMAXPROCS(0))
 
 // delivery is a message on its way from the network to a verb.
 type delivery struct {

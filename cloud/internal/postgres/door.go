@@ -167,31 +167,26 @@ func ReportDoor(ctx context.Context, q Querier, id uuid.UUID, branch, device str
 	if err != nil {
 		return "", err
 	}
+	const complete = `d.state = 'GRANTED' and (d.outcomes || $4::jsonb) ?& d.devices`
+	var ended *DoorState
 	err = q.QueryRow(ctx, `
-		with `+relaxed+`, old as (
-			select d.id, d.state, d.devices, d.outcomes || $4::jsonb as outcomes
-			from door_request d join branch b on b.id = d.branch_id
-			where d.id = $1 and b.code = $2 and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
-			for update of d
-		), new as materialized (
-			select old.id, old.outcomes, case
-				when old.state <> 'GRANTED' or not old.outcomes ?& old.devices then null
-				when (select bool_and(o.value ->> 'outcome' = 'opened') from jsonb_each(old.outcomes) o) then 'SUCCESS'
-				else 'FAILED' end as decided
-			from old
-		)
+		with `+relaxed+`
 		update door_request d
-		set outcomes = new.outcomes, state = coalesce(new.decided, d.state),
-		    finished_at = case when new.decided is null then d.finished_at else clock_timestamp() end
-		from new, relaxed
-		where d.id = new.id
-		returning coalesce(new.decided, '')`,
+		set outcomes = d.outcomes || $4::jsonb,
+		    state = case when not (`+complete+`) then d.state
+		                 when jsonb_path_exists(d.outcomes || $4::jsonb, '$.* ? (@.outcome != "opened")') then 'FAILED'
+		                 else 'SUCCESS' end,
+		    finished_at = case when `+complete+` then clock_timestamp() else d.finished_at end
+		from branch b, relaxed
+		where d.id = $1 and b.id = d.branch_id and b.code = $2
+		  and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
+		returning case when d.finished_at >= statement_timestamp() then d.state end`,
 		id, branch, device, report,
-	).Scan(&decided)
+	).Scan(&ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", ErrNoDoorRequest
 	}
-	return decided, err
+	return value(ended), err
 }
 
 // FailDoor ends a request that nobody was granted. It reports false when the request was granted or has ended: granted
