@@ -21,7 +21,7 @@ import (
 )
 
 // connectAgent connects an agent that trusts the demo key of grants.
-func connectAgent(t *testing.T, s *servicetest.Stack, branch string, inventory protocol.Inventory, readings ...protocol.Reading) *agenttest.Agent {
+func connectAgent(t testing.TB, s *servicetest.Stack, branch string, inventory protocol.Inventory, readings ...protocol.Reading) *agenttest.Agent {
 	t.Helper()
 	keys, err := config.Settings{}.Effective().GrantKeys()
 	if err != nil {
@@ -32,7 +32,7 @@ func connectAgent(t *testing.T, s *servicetest.Stack, branch string, inventory p
 }
 
 // keyFor is the key of a paid reservation of a room of gangnam that runs now.
-func keyFor(t *testing.T, s *servicetest.Stack, room int) string {
+func keyFor(t testing.TB, s *servicetest.Stack, room int) string {
 	t.Helper()
 	key, start := uuid.NewString(), slot(s, -30*time.Minute)
 	_, err := s.DB.Pool.Exec(t.Context(), `
@@ -122,7 +122,7 @@ func (s stream) result(t *testing.T, status, device string, failoverKey any) {
 	}
 }
 
-func waitOnline(t *testing.T, a *agenttest.Agent) {
+func waitOnline(t testing.TB, a *agenttest.Agent) {
 	t.Helper()
 	// Its status was acknowledged, so the broker counts it.
 	if err := a.Publish(protocol.Heartbeat{BootID: "boot", Connection: 1}); err != nil {
