@@ -15,27 +15,27 @@ mkdir -p "$YEOLDA_DATA_DIR"
 deploy/demo/install.sh
 
 ready=$(mktemp -d)
-pids=()
+declare -A pid=() command=()
 stop() {
 	trap - EXIT INT TERM HUP
 	# The simulator first, the service last: agents say good-bye to a broker that still listens.
-	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do kill -TERM "${pids[i]}" 2>/dev/null || true; done
+	for name in simulator service sandbox; do [ -n "${pid[$name]:-}" ] && kill -TERM "${pid[$name]}" 2>/dev/null || true; done
 	wait || true
 	rm -rf "$ready"
 }
 trap stop EXIT
-trap 'exit 0' INT
-trap 'exit 0' TERM HUP
+trap 'exit 0' INT TERM HUP
 
 # start NAME COMMAND...: runs a program in the background and waits until it says that it is ready.
 start() {
 	local name=$1
-	shift
-	"$@" --ready-file "$ready/$name" &
-	pids+=($!)
+	command[$name]=${*:2}
+	rm -f "$ready/$name"
+	"${@:2}" --ready-file "$ready/$name" &
+	pid[$name]=$!
 	until [ -s "$ready/$name" ]; do
-		if ! kill -0 "${pids[-1]}" 2>/dev/null; then
-			echo "yeolda: $name did not start; what it said stands above" >&2
+		if ! kill -0 "${pid[$name]}" 2>/dev/null; then
+			echo "yeolda: the $name did not start; what it said stands above" >&2
 			exit 1
 		fi
 		sleep 0.05
@@ -64,6 +64,12 @@ cat <<END
   Ctrl-C stops everything.
 
 END
-wait -n "${pids[@]}" || true
-echo "yeolda: one of the programs has ended, stopping the others" >&2
-exit 1
+# A program that ends without being asked to is started again, as a server's service manager would.
+while true; do
+	wait -n || true
+	for name in "${!pid[@]}"; do
+		kill -0 "${pid[$name]}" 2>/dev/null && continue
+		echo "yeolda: the $name has ended; starting it again" >&2
+		start "$name" ${command[$name]}
+	done
+done
