@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -75,11 +74,13 @@ func (o Operation) Access() string {
 
 // Check returns what is wrong with an exchange.
 func Check(x Exchange) error {
-	segments, err := split(x.Request.URL)
-	if err != nil {
-		return nil // not a path at all: nothing is described for it
+	if x.Request.Method == http.MethodHead {
+		return nil // no body to look at
 	}
-	operation, params, known := find(x.Request.Method, segments)
+	if x.Answer.StatusCode == http.StatusForbidden && http.NewCrossOriginProtection().Check(x.Request) != nil {
+		return visit("CrossOrigin", x.Got)
+	}
+	operation, params, known := find(x.Request.Method, strings.Split(x.Request.URL.Path, "/"))
 	if !known {
 		return checkStray(x)
 	}
@@ -98,7 +99,7 @@ func Check(x Exchange) error {
 			return fmt.Errorf("%s: answered %d to a request that is not allowed: %w", operation.OperationID, x.Answer.StatusCode, err)
 		}
 	}
-	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+	err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: x.Answer.StatusCode, Header: x.Answer.Header,
 		Body: io.NopCloser(bytes.NewReader(x.Got)), Options: request.Options,
 	})
@@ -145,17 +146,6 @@ func visit(schema string, raw []byte) error {
 		return fmt.Errorf("%s: %w", schema, err)
 	}
 	return Document().Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
-}
-
-func split(u *url.URL) ([]string, error) {
-	segments := strings.Split(u.EscapedPath(), "/")
-	for i, s := range segments {
-		var err error
-		if segments[i], err = url.PathUnescape(s); err != nil {
-			return nil, err
-		}
-	}
-	return segments, nil
 }
 
 // find returns the operation that a request is for. Of several paths that match, the one with fewer names does.

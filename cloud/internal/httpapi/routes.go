@@ -64,7 +64,7 @@ func (a *API) Routes() http.Handler {
 
 	// Others
 	mux.Post("/franchise/inquiries", a.handle(a.inquireFranchise))
-	mux.Handle("/discord/interactions", a.Discord)
+	mux.Post("/discord/interactions", a.Discord.ServeHTTP)
 
 	// Additions, documented in openapi.yaml
 	mux.Get("/openapi.yaml", a.handle(a.openAPI))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -15,7 +16,18 @@ import (
 // routes is everything on the public address.
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
-	mux.Mount("/api", api.Routes())
+	below := api.Routes()
+	mux.Mount("/api", below)
+	// A method that the router has never heard of does not get as far as the mount.
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		place, isAPI := strings.CutPrefix(r.URL.Path, "/api")
+		if !isAPI {
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			return
+		}
+		chi.RouteContext(r.Context()).RoutePath = place
+		below.ServeHTTP(w, r)
+	})
 	docs := httpapi.Docs()
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)

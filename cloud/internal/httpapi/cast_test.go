@@ -1,0 +1,108 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// cast is everybody who may stand before the service. The roles of the matrix, in its order.
+type cast struct {
+	s *servicetest.Stack
+
+	Nobody   *servicetest.Client
+	Customer *servicetest.Client // 010-1234-5678, hong@example.com
+	Other    *servicetest.Client // manager of hongdae
+	Manager  *servicetest.Client // of gangnam
+	HQ       *servicetest.Client
+	Viewer   *servicetest.Client // of gangnam
+}
+
+// newCast has everybody logged in. The customer has paid for an hour in room 1 of gangnam, three hours from now.
+func newCast(t *testing.T, s *servicetest.Stack) *cast {
+	t.Helper()
+	accounts := &account.Service{DB: s.DB}
+	for _, a := range []account.NewAdministrator{
+		{LoginID: "hongdae-manager", Password: "far away from gangnam", Role: account.Manager, Branches: []string{"hongdae"}},
+		{LoginID: "gangnam-viewer", Password: "only looking around", Role: account.Viewer, Branches: []string{"gangnam"}},
+	} {
+		if err := accounts.AddAdministrator(t.Context(), a, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guest(t, s)
+	return &cast{
+		s: s, Nobody: s.Client(t), Customer: login(t, s, "01012345678", 1), HQ: s.Admin(t, "hq", "hq-demo"),
+		Manager: s.Admin(t, "gangnam-manager", "gangnam-demo"),
+		Other:   s.Admin(t, "hongdae-manager", "far away from gangnam"),
+		Viewer:  s.Admin(t, "gangnam-viewer", "only looking around"),
+	}
+}
+
+// role is a member of the cast by name.
+type role struct {
+	name   string
+	client *servicetest.Client
+}
+
+func (c *cast) roles() []role {
+	return []role{{"none", c.Nobody}, {"customer", c.Customer}, {"other", c.Other}, {"manager", c.Manager}, {"hq", c.HQ}, {"viewer", c.Viewer}}
+}
+
+// login logs a customer in by phone number; n is how many codes will have been sent to it then.
+func login(t *testing.T, s *servicetest.Stack, mobile string, n int) *servicetest.Client {
+	t.Helper()
+	c := s.Client(t)
+	c.Post("/account/code", map[string]string{"type": "mobile", "id": mobile}).OK(t)
+	code := awaitCode(t, s, mobile, n)
+	c.Post("/account/login", map[string]string{"type": "mobile", "id": mobile, "code": code}).OK(t)
+	return c
+}
+
+// cookie returns the value of a client's cookie, empty without it.
+func cookie(t *testing.T, s *servicetest.Stack, c *servicetest.Client, name string) string {
+	t.Helper()
+	for _, cookie := range c.HTTP.Jar.Cookies(baseURL(t, s)) {
+		if cookie.Name == name {
+			return cookie.Value
+		}
+	}
+	return ""
+}
+
+// give has a client present a cookie.
+func give(t *testing.T, s *servicetest.Stack, c *servicetest.Client, name, value string) {
+	t.Helper()
+	c.HTTP.Jar.SetCookies(baseURL(t, s), []*http.Cookie{{Name: name, Value: value, Path: "/"}})
+}
+
+func baseURL(t *testing.T, s *servicetest.Stack) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// only returns the one id that a query finds.
+func only(t *testing.T, s *servicetest.Stack, query string, args ...any) (id string) {
+	t.Helper()
+	if err := s.DB.Pool.QueryRow(t.Context(), query, args...).Scan(&id); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return id
+}
+
+// reservationAt is the id of the live reservation of a room of gangnam at a time.
+func reservationAt(t *testing.T, s *servicetest.Stack, room int, at time.Time) string {
+	t.Helper()
+	return only(t, s, `
+		select r.id::text from reservation r join room m on m.id = r.room_id join branch b on b.id = r.branch_id
+		where b.code = 'gangnam' and m.no = $1 and r.start_at <= $2 and $2 < r.end_at
+		  and r.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`, room, at)
+}

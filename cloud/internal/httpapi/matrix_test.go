@@ -1,0 +1,214 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/contract"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// routes are all of the router's, as METHOD /path/{}: names of parameters do not matter to who calls.
+func routes(t *testing.T) []string {
+	t.Helper()
+	api := &httpapi.API{Discord: http.NotFoundHandler(), Partner: http.NotFoundHandler()}
+	var list []string
+	err := chi.Walk(api.Routes().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		list = append(list, method+" "+anonymous(route))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func anonymous(path string) string {
+	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "{}")
+}
+
+// The description and the router have the same routes.
+func TestRoutesAreDescribed(t *testing.T) {
+	t.Parallel()
+	var described []string
+	for _, o := range contract.Operations() {
+		described = append(described, o.Method+" "+anonymous(o.Path))
+	}
+	served := routes(t)
+	for _, route := range served {
+		if !slices.Contains(described, route) {
+			t.Errorf("%s is served and not described", route)
+		}
+	}
+	for _, route := range described {
+		if !slices.Contains(served, route) {
+			t.Errorf("%s is described and not served", route)
+		}
+	}
+}
+
+// reply is what is compared of an answer. An empty errorType is a success.
+type reply struct {
+	status    int
+	errorType string
+	message   string
+}
+
+var (
+	success       = reply{200, "", ""}
+	noSuchSession = reply{401, "AuthenticationError", "인증되지 않은 사용자입니다."}
+	notAuthorized = reply{403, "AuthorizationError", "인가되지 않은 사용자입니다."}
+	outOfScope    = reply{403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다."}
+	holdExpired   = reply{401, "ResourceTimeOutException", "예약 세션이 만료되었습니다."}
+	noReservation = reply{404, "ResourceNotFoundException", "해당 예약을 찾을 수 없습니다."}
+	deviceAway    = reply{503, "DeviceUnavailableException", "지점 장치가 응답하지 않습니다."}
+	versionEnded  = reply{410, "ApiVersionEndedException", "종료된 API입니다. V2 API를 사용해 주세요."}
+)
+
+func missingField(korean, field string) reply {
+	return reply{400, "IllegalArguemntError", korean + "(" + field + ") 값은 필수입니다."}
+}
+
+// probe is a request that, let through, changes nothing, and what it is answered then.
+type probe struct {
+	path   string
+	body   any
+	want   reply
+	scoped bool // it concerns gangnam: the manager of another branch is out of scope
+}
+
+// probes are by operation id of openapi.yaml, whose x-access says who is let through.
+func probes(t *testing.T, c *cast) map[string]probe {
+	start := slot(c.s, 3*time.Hour) // newCast's
+	paid := reservationAt(t, c.s, 1, start)
+	order(t, c.s, c.s.Client(t), 2, start, time.Hour, 25000, "카드")
+	inTheWay := wire(start)
+	door := requestID(t, c.Manager, adminUnlock+"gangnam/front", nil)
+	option := "qk3tq5n2w7zlx4m6r2vd"
+	if _, err := c.s.DB.Pool.Exec(t.Context(), `
+		insert into airconditioner_option (id, branch_id, unit, path) select $1, id, '거실', '{끄기}' from branch where code = 'gangnam'`, option); err != nil {
+		t.Fatal(err)
+	}
+	lookUp := "branch=gangnam&base_date=20261125&base_hour=10"
+	login := missingField("로그인 방식", "type")
+	return map[string]probe{
+		"slotsV1":                {"/reservations?" + lookUp, nil, success, false},
+		"calendar":               {"/v2/branches/gangnam/calendar?yearMonth=2026-12", nil, success, false},
+		"slotsV2":                {"/v2/branches/gangnam/reservations?date=2026-11-25&baseHour=10", nil, success, false},
+		"hold":                   {"/reservation", "{}", missingField("지점", "branch"), false},
+		"release":                {"/reservation", nil, success, false},
+		"registerPayment":        {"/payment", map[string]any{"amount": 1, "name": "a", "mobileNum": "01012345678"}, holdExpired, false},
+		"confirmPayment":         {"/payment/confirm", map[string]any{"amount": 1, "paymentKey": "a", "orderId": "none"}, reply{404, "ResourceNotFoundException", "해당 주문을 찾을 수 없습니다."}, false},
+		"cancelPayment":          {"/payment/cancel", map[string]any{"id": 1, "cancelReason": "a"}, noReservation, false},
+		"myReservations":         {"/my-reservations", nil, success, false},
+		"sendLoginCode":          {"/account/code", "{}", login, false},
+		"loginCustomer":          {"/account/login", "{}", login, false},
+		"unlockDoor":             {"/door/v2/unlock", "{}", missingField("지점", "branch"), false},
+		"awaitDoor":              {"/door/v2/unlock/subscribe?requestId=a&key=b", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+		"unlockDoorV1":           {"/door/unlock", nil, versionEnded, false},
+		"loginAdmin":             {"/admin/login", "{}", missingField("아이디", "id"), false},
+		"adminSlots":             {"/admin/reservations?" + lookUp, nil, success, true},
+		"reservationDetail":      {"/admin/reservation/" + paid, nil, success, true},
+		"adminCancel":            {"/admin/reservation/" + paid + "?bookingStatus=waitingForDeposit", nil, reply{400, "IllegalArguemntError", "bookingStatus 값이 올바르지 않습니다."}, true},
+		"moveReservation":        {"/admin/reservation/" + paid, map[string]any{"room": "2", "startDateTime": inTheWay, "endDateTime": wire(start.Add(time.Hour))}, reply{409, "ResourceAlreadyExistException", "이미 예약 진행 중인 시간대입니다."}, true},
+		"adminHold":              {"/admin/reservation", holdBody(1, start, time.Hour), reply{409, "ResourceAlreadyExistException", "해당 시간대에 이미 예약이 존재합니다."}, true},
+		"registerWithoutPayment": {"/admin/payment", map[string]any{}, holdExpired, false},
+		"issueAccount":           {"/admin/v2/virtual-accounts", map[string]any{"amount": 1, "orderName": "a", "name": "a", "mobileNum": "01012345678", "bankCode": "20"}, holdExpired, false},
+		"switchRoom":             {"/admin/machines/gangnam/1", map[string]any{"enabled": true}, success, true},
+		"adminUnlockFront":       {adminUnlock + "gangnam/front", nil, success, true},
+		"adminUnlockRoom":        {adminUnlock + "gangnam/room/1", nil, success, true},
+		"adminAwaitDoor":         {"/admin/door/v2/unlock/subscribe?requestId=" + door, nil, success, true},
+		"adminUnlockFrontV1":     {"/admin/door/unlock/gangnam/front", nil, versionEnded, false},
+		"adminUnlockRoomV1":      {"/admin/door/unlock/gangnam/room/1", nil, versionEnded, false},
+		"airConditionerOptions":  {"/admin/airconditioner/gangnam", nil, success, true},
+		"commandAirConditioner":  {"/admin/airconditioner/" + option, nil, deviceAway, true},
+		"readSensors":            {"/admin/thermo-hygrometer/gangnam", nil, deviceAway, true},
+		"providerCallback":       {"/virtualaccount/webhook", "{}", missingField("주문 번호", "orderId"), false},
+		"inquireFranchise":       {"/franchise/inquiries", "{}", missingField("이름", "name"), false},
+		"discord":                {"/discord/interactions", "{}", reply{status: 401}, false},
+
+		"openAPI":            {"/openapi.yaml", nil, success, false},
+		"whoAmI":             {"/v2/me", nil, success, false},
+		"listBranches":       {"/v2/branches", nil, success, false},
+		"listBanks":          {"/v2/banks", nil, success, false},
+		"showSite":           {"/v2/site", nil, success, false},
+		"showHold":           {"/v2/hold", nil, holdExpired, false},
+		"showReceipt":        {"/v2/receipt", nil, holdExpired, false},
+		"listKeys":           {"/v2/my-keys", nil, success, false},
+		"timeline":           {"/v2/admin/branches/gangnam/timeline?date=2026-11-25", nil, success, true},
+		"searchReservations": {"/v2/admin/reservations?query=1234", nil, success, false},
+		"reservationRecord":  {"/v2/admin/reservations/" + paid, nil, success, true},
+		"showKey":            {"/v2/keys/none", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+
+		"logout":      {"/account/logout", nil, success, false},
+		"logoutAdmin": {"/admin/logout", nil, success, false},
+	}
+}
+
+// expected is the cell of the matrix: a role against an operation.
+func expected(access, role string, p probe) reply {
+	administrator := role != "none" && role != "customer"
+	switch {
+	case access == "public":
+	case role == "none":
+		return noSuchSession
+	case access == "session":
+	case access == "customer":
+		if administrator {
+			return notAuthorized
+		}
+		return p.want
+	case !administrator,
+		access == "change" && role == "viewer",
+		access == "hq" && role != "hq":
+		return notAuthorized
+	}
+	if p.scoped && role == "other" {
+		return outOfScope
+	}
+	return p.want
+}
+
+// Every route against everybody: the cells are what openapi.yaml says of access, the layers and the scope.
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	table := probes(t, c)
+	operations := contract.Operations()
+	// What ends sessions comes last.
+	ending := func(o contract.Operation) int { return slices.Index([]string{"logoutAdmin", "logout"}, o.OperationID) }
+	slices.SortStableFunc(operations, func(a, b contract.Operation) int { return ending(a) - ending(b) })
+	cells := 0
+	for _, o := range operations {
+		p, ok := table[o.OperationID]
+		if !ok {
+			t.Errorf("%s has no row in the matrix", o.OperationID)
+			continue
+		}
+		for _, role := range c.roles() {
+			cells++
+			check(t, fmt.Sprintf("%s by %s", o.OperationID, role.name), role.client, o.Method, p, expected(o.Access(), role.name, p))
+		}
+	}
+	t.Logf("%d cells", cells)
+}
+
+func check(t *testing.T, name string, client *servicetest.Client, method string, p probe, want reply) {
+	t.Helper()
+	answer := client.Send(method, p.path, p.body, nil)
+	got := reply{status: answer.HTTP}
+	if want.errorType != "" {
+		answer = answer.Envelope(t)
+		got.errorType, got.message = answer.ErrorType, answer.Message
+	}
+	if got != want {
+		t.Errorf("%s: %+v, want %+v: %s", name, got, want, answer.Raw)
+	}
+}
