@@ -42,6 +42,9 @@ start() {
 	done
 }
 
+# The outside world remembers money as long as the service remembers reservations.
+export YEOLDA_SANDBOX_STATE_FILE=${YEOLDA_SANDBOX_STATE_FILE:-$YEOLDA_DATA_DIR/sandbox.json}
+
 # Mail goes to a port of the sandbox's choice unless one is set.
 YEOLDA_SANDBOX_SMTP_ADDR=${YEOLDA_SANDBOX_SMTP_ADDR:-127.0.0.1:0} start sandbox bin/yeolda-sandbox
 if [ -z "${YEOLDA_SANDBOX_SMTP_ADDR:-}" ]; then

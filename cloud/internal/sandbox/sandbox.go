@@ -105,6 +105,7 @@ type Sandbox struct {
 	mu         sync.Mutex
 	state      state
 	faults     []*Fault
+	keeping    bool                 // the state file is about to be written
 	running    map[string]struct{}  // idempotency keys whose first request is still under way
 	signatures map[string]time.Time // of the message API, and when each was used
 

@@ -47,15 +47,30 @@ func loadState(path string) (state, error) {
 	return st, nil
 }
 
-// keep writes the state file, whole and at once: whatever was answered survives a crash. Errors are logged; the
-// sandbox goes on in memory. s.mu is held.
+// keepWithin bounds what a crash of the sandbox can lose. Writing the whole file at every change would make a load test
+// one of the disk.
+const keepWithin = 100 * time.Millisecond
+
+// keep has the state file written soon, and in any case before Close returns. Errors are logged; the sandbox goes on in
+// memory. s.mu is held.
 func (s *Sandbox) keep() {
-	if s.opts.StateFile == "" {
+	if s.opts.StateFile == "" || s.keeping || s.ctx.Err() != nil {
 		return
 	}
-	if err := writeFile(s.opts.StateFile, mustJSON(&s.state)); err != nil {
-		s.log.Error("sandbox: state not kept", "error", err)
-	}
+	s.keeping = true
+	s.wg.Go(func() {
+		select {
+		case <-time.After(keepWithin):
+		case <-s.ctx.Done():
+		}
+		s.mu.Lock()
+		s.keeping = false
+		content := mustJSON(&s.state)
+		s.mu.Unlock()
+		if err := writeFile(s.opts.StateFile, content); err != nil {
+			s.log.Error("sandbox: state not kept", "error", err)
+		}
+	})
 }
 
 func writeFile(path string, data []byte) error {
