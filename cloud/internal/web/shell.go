@@ -37,23 +37,28 @@ func (s *site) serveMissing(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) writeShell(w http.ResponseWriter, r *http.Request, status int) {
-	var page bytes.Buffer
-	err := s.shell.Execute(&page, shellData{
+	policy := s.policy.page
+	if r.URL.Path == paymentPath {
+		policy = s.policy.payment
+	}
+	s.writeDocument(w, r, s.shell, shellData{
 		Company:  s.Company,
 		Style:    s.pages.entry["styles/customer.css"],
 		Script:   s.pages.entry["customer.ts"],
 		Preloads: s.pages.needs["customer.ts"],
-	})
-	if err != nil {
-		s.fail(w, r, "shell", err)
+	}, policy, status)
+}
+
+// writeDocument sends a document that names its bundle.
+func (s *site) writeDocument(w http.ResponseWriter, r *http.Request, document *template.Template, data shellData, policy string, status int) {
+	var page bytes.Buffer
+	if err := document.Execute(&page, data); err != nil {
+		s.fail(w, r, document.Name(), err)
 		return
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", s.policy.page)
-	if r.URL.Path == paymentPath {
-		header.Set("Content-Security-Policy", s.policy.payment)
-	}
+	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))

@@ -90,6 +90,7 @@ type made struct {
 	pages   *bundle
 	fixed   map[string]asset // by path
 	shell   *template.Template
+	console *template.Template
 	keyPage *keyPage
 }
 
@@ -97,13 +98,16 @@ type made struct {
 var makeOnce = sync.OnceValues(func() (*made, error) {
 	var m made
 	var err error
-	if m.pages, err = bundlePages(sources(), "customer.ts", "styles/customer.css"); err != nil {
+	if m.pages, err = bundlePages(sources(), "customer.ts", "styles/customer.css", "console.ts", "styles/console.css"); err != nil {
 		return nil, fmt.Errorf("bundle pages: %w", err)
 	}
 	if m.fixed, err = fixedFiles(); err != nil {
 		return nil, err
 	}
 	if m.shell, err = parseShell(); err != nil {
+		return nil, err
+	}
+	if m.console, err = parseConsole(); err != nil {
 		return nil, err
 	}
 	m.keyPage, err = newKeyPage()
@@ -132,6 +136,8 @@ func (s *site) routes() http.Handler {
 	for _, screen := range screens {
 		mux.HandleFunc("GET "+screen, s.serveShell)
 	}
+	mux.HandleFunc("GET /console", s.serveConsole)
+	mux.HandleFunc("GET /console/{rest...}", s.serveConsole)
 	mux.HandleFunc("GET /", s.serveMissing)
 	return secured(mux, strings.HasPrefix(s.PublicURL, "https:"))
 }

@@ -1,0 +1,24 @@
+package web
+
+import (
+	_ "embed"
+	"html/template"
+	"net/http"
+)
+
+//go:embed src/template/console.html
+var consoleHTML string
+
+func parseConsole() (*template.Template, error) {
+	return template.New("console").Parse(consoleHTML)
+}
+
+// serveConsole serves the one document of the administrators' console; its screens are in src/console.ts. No third
+// party has a part in it, so it has the strictest policy.
+func (s *site) serveConsole(w http.ResponseWriter, r *http.Request) {
+	s.writeDocument(w, r, s.console, shellData{
+		Style:    s.pages.entry["styles/console.css"],
+		Script:   s.pages.entry["console.ts"],
+		Preloads: s.pages.needs["console.ts"],
+	}, s.policy.page, http.StatusOK)
+}

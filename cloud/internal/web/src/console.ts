@@ -1,0 +1,78 @@
+// The administrators' console: its addresses and what is shown at them.
+
+import { h, type Child } from "./core/dom";
+import { language } from "./core/language";
+import { go, route, type Params, type Route } from "./core/router";
+import { accountScreen } from "./console/account";
+import { auditScreen } from "./console/audit";
+import { climateScreen } from "./console/climate";
+import { dayScreen } from "./console/day/screen";
+import { devicesScreen } from "./console/devices";
+import { doorsScreen } from "./console/doors";
+import { frame } from "./console/frame";
+import { loginScreen } from "./console/login";
+import { messagesScreen } from "./console/messages";
+import { moneyScreen } from "./console/money";
+import { button, explain, heading } from "./console/parts";
+import { peopleScreen } from "./console/people";
+import { roomsScreen } from "./console/rooms";
+import { branchByCode, homeBranch, identify, isHQ, me, type Branch } from "./console/session";
+import { settingsScreen } from "./console/settings";
+import { speakIn, t } from "./console/text";
+
+/** A screen of a branch. */
+const ofBranch = (screen: string, view: (branch: Branch, params: Params) => Child): Route["view"] => (params) =>
+  admitted(() => {
+    const branch = branchByCode(params.branch!);
+    return frame(branch?.branch, screen, () => (branch ? view(branch, params) : missing()));
+  });
+
+const general = (screen: string, view: () => Child): Route["view"] => () => admitted(() => frame(undefined, screen, view));
+
+/** Nobody sees anything before it is known who he is. */
+function admitted(view: () => Child): Child {
+  if (me()) return view();
+  queueMicrotask(() => go(`/console/login?next=${encodeURIComponent(location.pathname)}`, { replace: true }));
+  return null;
+}
+
+function home(): Child {
+  return admitted(() => {
+    const branch = homeBranch();
+    if (branch) queueMicrotask(() => go(`/console/${branch}/day`, { replace: true }));
+    return branch ? null : frame(undefined, "", () => [heading(t("console")), h("p", { class: "nothing" }, t("noBranches"))]);
+  });
+}
+
+const missing = (): Child => [heading(t("missingTitle")), h("p", { class: "nothing" }, t("missingText"))];
+
+const table: Route[] = [
+  { path: "/console", view: home },
+  { path: "/console/", view: home },
+  { path: "/console/login", view: loginScreen },
+  { path: "/console/account", view: general("account", accountScreen) },
+  { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
+  { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },
+  { path: "/console/:branch/day/:date", view: ofBranch("day", dayScreen) },
+  { path: "/console/:branch/doors", view: ofBranch("doors", doorsScreen) },
+  { path: "/console/:branch/rooms", view: ofBranch("rooms", roomsScreen) },
+  { path: "/console/:branch/climate", view: ofBranch("climate", climateScreen) },
+  { path: "/console/:branch/devices", view: ofBranch("devices", devicesScreen) },
+  { path: "/console/:branch/messages", view: ofBranch("messages", messagesScreen) },
+  { path: "/console/:branch/money", view: ofBranch("money", moneyScreen) },
+  { path: "/console/:branch/audit", view: ofBranch("audit", auditScreen) },
+  { path: "/console/:branch/settings", view: ofBranch("settings", settingsScreen) },
+];
+
+async function start(): Promise<void> {
+  const app = document.getElementById("app")!;
+  try {
+    await Promise.all([speakIn(language.peek()), identify()]);
+  } catch (error) {
+    app.replaceChildren(h("main", { class: "login" }, h("div", { class: "card", role: "alert" }, h("h1", null, t("console")), h("p", null, explain(error)), button(t("retry"), () => location.reload()))));
+    return;
+  }
+  route(app, table, () => admitted(() => frame(undefined, "", missing)), (screen) => screen());
+}
+
+void start();

@@ -1,0 +1,112 @@
+// One's own password, second step and sessions.
+
+import { api } from "../core/api";
+import { h, match, type Child } from "../core/dom";
+import { resource } from "../core/resource";
+import { signal } from "../core/signal";
+import { picture } from "./devices";
+import { attempt, button, chip, fetched, field, heading, input, section, table, toast } from "./parts";
+import { me } from "./session";
+import { t } from "./text";
+
+interface Session {
+  id: string;
+  startedAt: string | null;
+  address: string | null;
+  agent: string | null;
+  expiresAt: string;
+  current: boolean;
+}
+
+interface Account {
+  totp: boolean;
+  sessions: Session[];
+}
+
+export function accountScreen(): Child {
+  const source = resource(() => api.get<Account>("/v2/admin/account"));
+  return [
+    heading(t("navAccount")),
+    h("p", { class: "lead" }, me()?.adminLoginId ?? "", " · ", t(`role_${me()?.role ?? "viewer"}`)),
+    section(t("changePassword"), passwordForm()),
+    fetched(source, (data) => [section(t("totp"), match(() => data().totp, (on) => (on ? totpOff(source.refresh) : totpOn(source.refresh)))), section(t("sessions"), () => sessions(data().sessions, source.refresh))]),
+  ];
+}
+
+function passwordForm(): HTMLElement {
+  const [old, next] = [signal(""), signal("")];
+  const { run, view } = attempt();
+  const save = () =>
+    run(async () => {
+      await api.post("/v2/admin/account/password", { password: old.peek(), newPassword: next.peek() });
+      old.set("");
+      next.set("");
+      toast(t("passwordChanged"));
+    });
+  return h(
+    "form",
+    { class: "form", onsubmit: (e: Event) => (e.preventDefault(), void save()) },
+    h("input", { type: "text", autocomplete: "username", value: me()?.adminLoginId ?? "", hidden: true }),
+    field(t("passwordNow"), input(old, { type: "password", autocomplete: "current-password", required: true })),
+    field(t("newPassword"), input(next, { type: "password", autocomplete: "new-password", minlength: 12, maxlength: 256, required: true }), t("passwordHint")),
+    view(),
+    h("div", { class: "row" }, h("button", { type: "submit", class: "button primary" }, t("changePassword"))),
+  );
+}
+
+function totpOn(refresh: () => Promise<void>): Child {
+  const begun = signal<{ secret: string; url: string; qr: string } | null>(null);
+  const [code, password] = [signal(""), signal("")];
+  const { run, view } = attempt();
+  const begin = () => run(async () => begun.set(await api.post("/v2/admin/account/totp", { password: password.peek() })));
+  const confirm = () =>
+    run(async () => {
+      await api.put("/v2/admin/account/totp", { code: code.peek().replace(/\s/g, "") });
+      toast(t("totpOnDone"));
+      await refresh();
+    });
+  return [
+    h("p", { class: "hint" }, t("totpText")),
+    match(begun, (b) =>
+      b
+        ? [
+            picture(b.qr, t("totp")),
+            h("p", null, t("totpSecret"), " ", h("code", null, b.secret)),
+            h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void confirm()) }, field(t("secondCode"), input(code, { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 7, required: true, autofocus: true })), button(t("totpConfirm"), () => {}, { kind: "primary", type: "submit" })),
+          ]
+        : h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void begin()) }, field(t("passwordNow"), input(password, { type: "password", autocomplete: "current-password", required: true })), button(t("totpBegin"), () => {}, { type: "submit" })),
+    ),
+    view(),
+  ];
+}
+
+function totpOff(refresh: () => Promise<void>): Child {
+  const code = signal("");
+  const { run, view } = attempt();
+  const off = () =>
+    run(async () => {
+      await api.delete("/v2/admin/account/totp", undefined, { code: code.peek().replace(/\s/g, "") });
+      toast(t("totpOffDone"));
+      await refresh();
+    });
+  return [
+    h("p", null, chip(t("on"), "good"), " ", t("totpIsOn")),
+    h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void off()) }, field(t("secondCode"), input(code, { inputmode: "numeric", maxlength: 7, required: true })), button(t("totpTurnOff"), () => {}, { kind: "danger", type: "submit" })),
+    view(),
+  ];
+}
+
+function sessions(list: Session[], refresh: () => Promise<void>): Child {
+  const local = (at: string) => new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" }).format(Date.parse(at));
+  return table<Session>(
+    t("sessions"),
+    [
+      { title: t("startedAt"), cell: (s) => [s.startedAt ? local(s.startedAt) : "–", s.current ? [" ", chip(t("thisSession"), "good")] : null] },
+      { title: t("address"), cell: (s) => h("code", null, s.address ?? "–") },
+      { title: t("browser"), kind: "wide", cell: (s) => s.agent ?? "–" },
+      { title: t("expiresAt"), cell: (s) => local(s.expiresAt) },
+      { title: "", kind: "action", cell: (s) => (s.current ? null : button(t("endSession"), async () => (await api.delete(`/v2/admin/account/sessions/${s.id}`), await refresh()), { kind: "danger", label: `${t("endSession")} ${s.address ?? ""}` })) },
+    ],
+    list,
+  );
+}

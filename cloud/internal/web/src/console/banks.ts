@@ -1,0 +1,23 @@
+// The banks; they are asked for once.
+
+import { api } from "../core/api";
+
+export interface Bank {
+  code: string;
+  name: string;
+  /** Virtual accounts can be had there. */
+  issues: boolean;
+}
+
+let kept: Promise<Bank[]> | undefined;
+
+export function getBanks(): Promise<Bank[]> {
+  kept ??= api
+    .get<{ banks: Bank[] }>("/v2/banks")
+    .then((answer) => answer.banks)
+    .catch((error: unknown) => {
+      kept = undefined;
+      throw error;
+    });
+  return kept;
+}

@@ -1,0 +1,206 @@
+// The air of a branch: what the sensors say, and the remote control of the air conditioners. Infrared goes one way: what
+// was sent last is known, what the unit does is not.
+
+import { api } from "../core/api";
+import { now } from "../core/clock";
+import { h, match, type Child } from "../core/dom";
+import { resource } from "../core/resource";
+import { signal, type Readable, type Signal } from "../core/signal";
+import { clockOf, dateOf, inZone } from "../booking/time";
+import { chart } from "./chart";
+import { who } from "./day/history";
+import { wall } from "./doors";
+import { gather, watch } from "./live";
+import { button, chip, dialog, downloadCSV, explain, fetched, heading, section, segmented, table, toast } from "./parts";
+import { mayChange, type Branch } from "./session";
+import { ago, dateText, t } from "./text";
+
+interface Reading {
+  at: string;
+  celsius: number;
+  humidity: number;
+}
+
+interface Climate {
+  online: boolean;
+  sensors: { location: string; latest: Reading | null }[];
+  commands: { at: string; unit: string; path: string[]; by: string; outcome: string }[];
+}
+
+interface Option {
+  name: string;
+  airconditioner_id: string | null;
+  children: Option[] | null;
+}
+
+export function climateScreen(branch: Branch): Child {
+  const source = resource(() => api.get<Climate>(`/v2/admin/branches/${branch.branch}/climate`));
+  const refresh = gather(source.refresh);
+  watch(branch.branch, dateOf(inZone(branch.timeZone)), (event) => {
+    if (!event || event.kind === "sensor" || event.kind === "agent") refresh();
+  });
+  const read = async () => {
+    try {
+      await api.post(`/admin/thermo-hygrometer/${branch.branch}`);
+      await source.refresh();
+      toast(t("sensorsRead"));
+    } catch (error) {
+      toast(explain(error), "bad");
+    }
+  };
+  return [
+    heading(t("navClimate"), button(t("readNow"), read)),
+    fetched(source, (data) => [
+      () => tiles(branch, data()),
+      section(t("remote"), remote(branch, data, source.refresh)),
+      section(t("commands"), () => commands(branch, data().commands)),
+    ]),
+  ];
+}
+
+/** What the numbers mean to somebody in the room. */
+function comfort({ celsius, humidity }: Reading): [text: string, kind: string] {
+  if (celsius >= 28) return [t("airHot"), "bad"];
+  if (celsius < 18) return [t("airCold"), "hold"];
+  if (humidity > 60) return [t("airHumid"), "hold"];
+  if (humidity < 40) return [t("airDry"), "hold"];
+  return [t("airFine"), "good"];
+}
+
+function tiles(branch: Branch, { sensors }: Climate): Child {
+  if (sensors.length === 0) return h("p", { class: "nothing" }, t("noSensors"));
+  return h(
+    "div",
+    { class: "tiles" },
+    sensors.map(({ location, latest }) => {
+      const [text, kind] = latest ? comfort(latest) : ["", ""];
+      return h(
+        "button",
+        { type: "button", class: "tile", onclick: () => openHistory(branch, location) },
+        h("span", { class: "where" }, location),
+        latest
+          ? [h("span", { class: "value" }, latest.celsius.toFixed(1), h("small", null, "°C")), h("span", { class: "value second" }, latest.humidity.toFixed(0), h("small", null, "%")), chip(text, kind), h("span", { class: "age" }, ago(now() - Date.parse(latest.at)))]
+          : h("span", { class: "age" }, t("noReading")),
+      );
+    }),
+  );
+}
+
+const spans = { "24": 24, "168": 7 * 24, "720": 30 * 24 } as const;
+
+function openHistory(branch: Branch, location: string): void {
+  dialog(t("climateHistory", { location }), () => {
+    const hours = signal("24");
+    return [
+      segmented(t("period"), hours, [
+        { value: "24", text: t("hours24") },
+        { value: "168", text: t("days7") },
+        { value: "720", text: t("days30") },
+      ]),
+      match(hours, (shown) => {
+        const source = resource(async () => (await api.get<{ readings: Reading[] }>(`/v2/admin/branches/${branch.branch}/sensors`, { location, hours: shown })).readings);
+        return fetched(source, (data) => charts(branch, location, data(), spans[shown as keyof typeof spans]));
+      }),
+    ];
+  });
+}
+
+function charts(branch: Branch, location: string, readings: Reading[], hours: number): Child {
+  if (readings.length === 0) return h("p", { class: "nothing" }, t("noReading"));
+  const to = now();
+  const time = (at: number) => {
+    const m = inZone(branch.timeZone, at);
+    return hours > 24 ? dateText(m) : clockOf(m);
+  };
+  const options = { from: to - hours * 3_600_000, to, time };
+  const points = (pick: (r: Reading) => number) => readings.map((r) => ({ at: Date.parse(r.at), value: pick(r) }));
+  const rows = readings.filter((_, i) => i % Math.ceil(readings.length / 48) === 0).reverse();
+  return [
+    h("h3", null, t("temperature")),
+    chart(points((r) => r.celsius), { ...options, label: t("chartTemperature", { location }), unit: "°", band: [20, 26] }),
+    h("h3", null, t("humidity")),
+    chart(points((r) => r.humidity), { ...options, label: t("chartHumidity", { location }), unit: "%", band: [40, 60] }),
+    h("div", { class: "row" }, button(t("downloadCsv"), () => downloadCSV(`${branch.branch}-${location}.csv`, ["at", "celsius", "humidity"], readings.map((r) => [r.at, r.celsius, r.humidity])))),
+    h(
+      "details",
+      null,
+      h("summary", null, t("asTable")),
+      table<Reading>(
+        t("climateHistory", { location }),
+        [
+          { title: t("colWhen"), cell: (r) => wall(branch, r.at) },
+          { title: t("temperature"), kind: "number", cell: (r) => `${r.celsius.toFixed(1)} °C` },
+          { title: t("humidity"), kind: "number", cell: (r) => `${r.humidity.toFixed(0)} %` },
+        ],
+        rows,
+      ),
+    ),
+  ];
+}
+
+/** The option tree as rows of choices; each choice narrows the next. */
+function remote(branch: Branch, data: Readable<Climate>, refresh: () => Promise<void>): Child {
+  const source = resource(() => api.get<Option[]>(`/admin/airconditioner/${branch.branch}`));
+  return fetched(source, (tree) => {
+    if (tree().length === 0) return h("p", { class: "nothing" }, t("noAirconditioner"));
+    const path = signal<string[]>([]);
+    const send = async (option: Option) => {
+      try {
+        await api.post(`/admin/airconditioner/${option.airconditioner_id}`);
+        toast(t("commandSent"));
+      } catch (error) {
+        toast(explain(error), "bad");
+      }
+      await refresh();
+    };
+    return [() => last(branch, data()), () => (mayChange() ? levels(tree(), path, send) : null)];
+  });
+}
+
+function last(branch: Branch, { commands }: Climate): Child {
+  const [latest] = commands;
+  if (!latest) return h("p", { class: "hint" }, t("commandNone"));
+  return h("p", { class: "lastcommand" }, t("commandLast"), " ", h("b", null, latest.path.join(" · ")), ` ${wall(branch, latest.at)} (${who(latest.by)})`, latest.outcome === "done" || latest.outcome === "sent" || latest.outcome === "ok" ? null : chip(latest.outcome, "bad"));
+}
+
+function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Promise<void>): Child {
+  const chosen = path();
+  const rows: Child[] = [];
+  let options: Option[] | null = tree;
+  let leaf: Option | undefined;
+  for (let depth = 0; options; depth++) {
+    const here: Option[] = options;
+    const picked: Option | undefined = here.find((o) => o.name === chosen[depth]);
+    rows.push(
+      h(
+        "div",
+        { class: "segmented", role: "group", "aria-label": t("remoteLevel", { n: depth + 1 }) },
+        here.map((o) =>
+          o.airconditioner_id && depth === 0
+            ? button(o.name, () => send(o), { kind: "danger" })
+            : h("button", { type: "button", "aria-pressed": String(o === picked), onclick: () => path.set([...chosen.slice(0, depth), o.name, ...chosen.slice(depth + 1)]) }, o.name),
+        ),
+      ),
+    );
+    if (picked?.airconditioner_id) leaf = picked;
+    options = picked?.children ?? null;
+  }
+  const complete = leaf;
+  return h("div", { class: "remote" }, rows, button(t("send"), () => complete && send(complete), { kind: "primary", disabled: () => !complete }));
+}
+
+function commands(branch: Branch, list: Climate["commands"]): Child {
+  return table<Climate["commands"][number]>(
+    t("commands"),
+    [
+      { title: t("colWhen"), cell: (c) => wall(branch, c.at) },
+      { title: t("unit"), cell: (c) => c.unit },
+      { title: t("command"), cell: (c) => c.path.join(" · ") },
+      { title: t("colWho"), cell: (c) => who(c.by) },
+      { title: t("outcome"), cell: (c) => c.outcome },
+    ],
+    list,
+    t("commandNone"),
+  );
+}
+

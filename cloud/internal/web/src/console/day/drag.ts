@@ -1,0 +1,192 @@
+// Dragging on the timeline. A press on free space chooses a time, one on a reservation takes it along, one on its edge
+// changes its length; Escape gives up. A finger has to rest for a moment first, because moving it means scrolling. The
+// same with keys: Alt and arrows on a reservation, with Shift its length, Enter to drop it.
+//
+//	press ── moved 4 px (mouse) / rested 400 ms (finger) ──▶ dragging ── release ──▶ commit
+//	  └── released earlier: a click                            └── Escape, cancel: nothing
+
+import { onCleanup, type Readable, type Signal } from "../../core/signal";
+import { day as dayLength, slot, type Minute } from "../../booking/time";
+import type { Plane } from "./grid";
+import { longest, type Block, type Day } from "./model";
+
+/** What is being chosen or moved. */
+export interface Ghost {
+  room: string;
+  start: Minute;
+  end: Minute;
+  /** The reservation that is moved; absent while a new time is chosen. */
+  block?: Block;
+}
+
+const threshold = 4; // px
+const rest = 400; // ms
+const patience = 8; // px a resting finger may move
+const edgeZone = 40; // px from the border where the plane scrolls along
+
+interface Press {
+  pointer: number;
+  x: number;
+  y: number;
+  touch: boolean;
+  start: Minute; // under the pointer when it went down
+  row: number;
+  block?: Block;
+  resize: boolean;
+  dragging: boolean;
+  timer: number;
+}
+
+/** Only what is paid or registered can be moved (interface.md, PUT /admin/reservation). */
+export const movable = (b: Block): boolean => b.kind === "paid" || b.kind === "staff" || b.kind === "partner";
+
+export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, day: Readable<Day>, ghost: Signal<Ghost | null>, commit: (g: Ghost) => void): void {
+  let press: Press | undefined;
+  let frame = 0;
+  let last: { x: number; y: number } = { x: 0, y: 0 };
+
+  const blockOf = (target: EventTarget | null): Block | undefined => {
+    const id = (target as Element).closest?.<HTMLElement>(".block")?.dataset.id;
+    return id ? day.peek().blocks.find((b) => b.id === id) : undefined;
+  };
+  const spot = (x: number, y: number): { minute: Minute; row: number } => {
+    const area = lanes.querySelector(".time")!.getBoundingClientRect();
+    const row = Math.floor((y - lanes.getBoundingClientRect().top) / plane.rowHeight);
+    const minute = plane.midnight + Math.floor((x - area.left) / plane.slotWidth()) * slot;
+    return { minute: Math.max(plane.midnight, Math.min(minute, plane.midnight + dayLength - slot)), row: Math.max(0, Math.min(row, plane.rooms().length - 1)) };
+  };
+
+  const down = (e: PointerEvent) => {
+    if (e.button !== 0 || press || !(e.target as Element).closest(".time")) return;
+    const block = blockOf(e.target);
+    if (block && !movable(block)) return;
+    const { minute, row } = spot(e.clientX, e.clientY);
+    const touch = e.pointerType !== "mouse";
+    press = { pointer: e.pointerId, x: e.clientX, y: e.clientY, touch, start: minute, row, block, resize: Boolean((e.target as Element).closest(".edge")), dragging: false, timer: 0 };
+    if (touch) press.timer = setTimeout(begin, rest);
+  };
+  const begin = () => {
+    if (!press) return;
+    press.dragging = true;
+    lanes.setPointerCapture(press.pointer);
+    box.classList.add("dragging");
+    if (press.touch) navigator.vibrate?.(15);
+    follow(press.x, press.y);
+    frame = requestAnimationFrame(scrollAlong);
+  };
+  const move = (e: PointerEvent) => {
+    if (!press || e.pointerId !== press.pointer) return;
+    const far = Math.hypot(e.clientX - press.x, e.clientY - press.y);
+    if (!press.dragging) {
+      if (press.touch && far > patience) end();
+      else if (!press.touch && far > threshold) begin();
+      if (!press?.dragging) return;
+    }
+    follow(e.clientX, e.clientY);
+  };
+  const follow = (x: number, y: number) => {
+    if (!press) return;
+    last = { x, y };
+    const next = target(press, spot(x, y));
+    const shown = ghost.peek();
+    if (!shown || shown.room !== next.room || shown.start !== next.start || shown.end !== next.end) ghost.set(next);
+  };
+  const target = (p: Press, at: { minute: Minute; row: number }): Ghost => {
+    const rooms = plane.rooms();
+    if (!p.block) {
+      const [from, to] = at.minute >= p.start ? [p.start, at.minute + slot] : [at.minute, p.start + slot];
+      return { room: rooms[p.row]!.roomNo, start: Math.max(from, to - longest), end: Math.min(to, from + longest) };
+    }
+    const { block } = p;
+    if (p.resize) return { room: block.room, start: block.start, end: Math.max(block.start + slot, Math.min(at.minute + slot, block.start + longest)), block };
+    const start = block.start + at.minute - p.start;
+    return { room: rooms[at.row]!.roomNo, start, end: start + block.end - block.start, block };
+  };
+  const up = (e: PointerEvent) => {
+    if (!press || e.pointerId !== press.pointer) return;
+    const chosen = press.dragging ? ghost.peek() : null;
+    const dragged = press.dragging;
+    end(Boolean(chosen));
+    if (dragged) swallowClick();
+    if (chosen) commit(chosen);
+  };
+  const end = (keepGhost = false) => {
+    if (!press) return;
+    clearTimeout(press.timer);
+    cancelAnimationFrame(frame);
+    if (press.dragging && lanes.hasPointerCapture(press.pointer)) lanes.releasePointerCapture(press.pointer);
+    press = undefined;
+    box.classList.remove("dragging");
+    if (!keepGhost) ghost.set(null);
+  };
+  /** The click that follows a drag does not open anything. */
+  const swallowClick = () => {
+    const swallow = (e: Event) => (e.stopPropagation(), e.preventDefault());
+    lanes.addEventListener("click", swallow, { capture: true, once: true });
+    setTimeout(() => lanes.removeEventListener("click", swallow, { capture: true }), 0);
+  };
+  const scrollAlong = () => {
+    if (!press?.dragging) return;
+    const area = box.getBoundingClientRect();
+    const pull = (at: number, low: number, high: number) => (at < low + edgeZone ? at - low - edgeZone : at > high - edgeZone ? at - high + edgeZone : 0) / 3;
+    const [dx, dy] = [pull(last.x, area.left + 120, area.right), pull(last.y, area.top + 28, area.bottom)];
+    if (dx || dy) {
+      box.scrollBy(dx, dy);
+      follow(last.x, last.y);
+    }
+    frame = requestAnimationFrame(scrollAlong);
+  };
+
+  const key = (e: KeyboardEvent) => {
+    if (e.key === "Escape" && (press?.dragging || ghost.peek()?.block)) {
+      e.preventDefault();
+      e.stopPropagation();
+      end();
+      ghost.set(null);
+      return;
+    }
+    const block = blockOf(e.target);
+    if (!block || !movable(block)) return;
+    const held = ghost.peek()?.block?.id === block.id ? ghost.peek()! : { room: block.room, start: block.start, end: block.end, block };
+    if (e.key === "Enter" && ghost.peek()?.block?.id === block.id) {
+      e.preventDefault();
+      commit(held);
+      return;
+    }
+    if (!e.altKey) return;
+    const rooms = plane.rooms();
+    const row = rooms.findIndex((r) => r.roomNo === held.room);
+    const shift = (by: number): Ghost => (e.shiftKey ? { ...held, end: Math.max(held.start + slot, Math.min(held.end + by, held.start + longest)) } : { ...held, start: held.start + by, end: held.end + by });
+    const next: Record<string, () => Ghost> = {
+      ArrowLeft: () => shift(-slot),
+      ArrowRight: () => shift(slot),
+      ArrowUp: () => ({ ...held, room: rooms[Math.max(0, row - 1)]!.roomNo }),
+      ArrowDown: () => ({ ...held, room: rooms[Math.min(rooms.length - 1, row + 1)]!.roomNo }),
+    };
+    const step = next[e.key];
+    if (!step) return;
+    e.preventDefault();
+    ghost.set(step());
+  };
+  const left = (e: FocusEvent) => {
+    if (!press && ghost.peek()?.block && (e.target as Element).matches?.(".block") && !document.querySelector("dialog[open]")) ghost.set(null);
+  };
+  /** A browser that has begun to scroll takes the pointer away; while something is dragged it must not begin. */
+  const hold = (e: TouchEvent) => {
+    if (press?.dragging) e.preventDefault();
+  };
+
+  lanes.addEventListener("pointerdown", down);
+  lanes.addEventListener("pointermove", move);
+  lanes.addEventListener("pointerup", up);
+  lanes.addEventListener("pointercancel", () => end());
+  lanes.addEventListener("touchmove", hold, { passive: false });
+  lanes.addEventListener("contextmenu", (e) => press?.touch && e.preventDefault());
+  lanes.addEventListener("focusout", left);
+  document.addEventListener("keydown", key);
+  onCleanup(() => {
+    end();
+    document.removeEventListener("keydown", key);
+  });
+}
+

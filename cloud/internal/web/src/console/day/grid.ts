@@ -1,0 +1,232 @@
+// The timeline: a row for every room, a column for every ten minutes.
+
+import { now as clock } from "../../core/clock";
+import { each, h, type Child } from "../../core/dom";
+import { computed, effect, onCleanup, signal, untracked, type Readable } from "../../core/signal";
+import { clockOf, day as dayLength, parseDate, slot, slotOf, type Minute } from "../../booking/time";
+import { button, toast } from "../parts";
+import type { Branch } from "../session";
+import { countdown, t, timesText, won } from "../text";
+import { draggable, type Ghost } from "./drag";
+import { fits } from "./list";
+import { kindText, obstacle, priceOf, type Block, type Day, type Room, type Span } from "./model";
+import { openMove } from "./move";
+
+interface Options {
+  branch: Branch;
+  day: Readable<Day>;
+  now: Readable<Minute>;
+  filter: Readable<string>;
+  show: (block: Block) => void;
+  reserve: (room: string, start: Minute, end: Minute) => void;
+  refresh: () => void;
+  mayChange: boolean;
+}
+
+const zooms = [5, 8, 12, 18, 28]; // px per ten minutes
+const zoomKey = "console-zoom";
+
+/** What the pointer and the keys need to know of the plane. */
+export interface Plane {
+  midnight: Minute;
+  rooms: () => Room[];
+  slotWidth: () => number;
+  rowHeight: number;
+}
+
+const rowHeight = 52;
+
+export function grid(o: Options): Child {
+  const midnight = parseDate(o.day.peek().date);
+  const zoom = signal(storedZoom());
+  effect(() => localStorage.setItem(zoomKey, String(zoom())));
+  const slotWidth = computed(() => zooms[zoom()]!);
+  const ghost = signal<Ghost | null>(null);
+  const problem = computed(() => {
+    const g = ghost();
+    return g && obstacle(o.day(), g.room, g.start, g.end, o.now(), g.block);
+  });
+  const said = h("p", { class: "hidden", "aria-live": "assertive" }, () => sentence(ghost(), problem(), o.day()));
+  const commit = (g: Ghost) => {
+    const wrong = obstacle(o.day.peek(), g.room, g.start, g.end, o.now.peek(), g.block);
+    if (wrong) {
+      ghost.set(null);
+      toast(t(wrong), "bad");
+    } else if (!g.block) {
+      ghost.set(null);
+      o.reserve(g.room, g.start, g.end);
+    } else if (g.room === g.block.room && g.start === g.block.start && g.end === g.block.end) {
+      ghost.set(null);
+    } else {
+      openMove(o.branch, g.block, { room: g.room, start: g.start, end: g.end }, o.day.peek(), () => ghost.set(null), o.refresh);
+    }
+  };
+  const lanes = h("div", { class: "lanes" }, each(() => o.day().rooms, (r) => r.roomNo, (room) => lane(room, o, midnight)), ghostView(ghost, problem, midnight, o.day));
+  const box = h(
+    "div",
+    { class: "grid", "--row": `${rowHeight}px`, role: "region", "aria-label": t("timeline"), tabindex: 0 },
+    h("div", { class: "plane" }, hours(midnight), lanes, nowLine(midnight, o.now)),
+  );
+  effect(() => box.style.setProperty("--slot", `${slotWidth()}px`));
+  const plane: Plane = { midnight, rooms: () => o.day.peek().rooms, slotWidth: slotWidth.peek, rowHeight };
+  if (o.mayChange) {
+    draggable(box, lanes, plane, o.day, ghost, commit);
+    lanes.append(cursor(plane, o, ghost, commit));
+  }
+  stayInPlace(box, slotWidth, midnight, o);
+  return [
+    h(
+      "div",
+      { class: "gridtools" },
+      legend(),
+      o.mayChange ? h("p", { class: "hint" }, t("gridHint")) : null,
+      h(
+        "div",
+        { class: "zoom", role: "group", "aria-label": t("zoom") },
+        button("−", () => zoom.update((z) => z - 1), { kind: "plain", label: t("zoomOut"), disabled: () => zoom() === 0 }),
+        button("+", () => zoom.update((z) => z + 1), { kind: "plain", label: t("zoomIn"), disabled: () => zoom() === zooms.length - 1 }),
+      ),
+    ),
+    box,
+    said,
+  ];
+}
+
+function storedZoom(): number {
+  const stored = Number(localStorage.getItem(zoomKey) ?? 1);
+  return Number.isInteger(stored) && stored >= 0 && stored < zooms.length ? stored : 1;
+}
+
+function sentence(g: Ghost | null, problem: ReturnType<typeof obstacle> | null, day: Day): string {
+  if (!g) return "";
+  const room = day.rooms.find((r) => r.roomNo === g.room)!;
+  return `${t("roomNo", { n: room.roomNo })} ${timesText(g.start, g.end)}, ${problem ? t(problem) : t("obstNone")}`;
+}
+
+const legend = (): Child =>
+  h("ul", { class: "legend" }, (["paid", "hold", "waiting", "staff", "partner"] as const).map((kind) => h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind))), h("li", null, h("i", { class: "swatch margin" }), t("margin")));
+
+function hours(midnight: Minute): HTMLElement {
+  return h("div", { class: "hours", "aria-hidden": "true" }, h("span", { class: "corner" }), Array.from({ length: 24 }, (_, i) => h("span", null, clockOf(midnight + i * 60))));
+}
+
+/** Where something lies on the day, in slots. */
+const from = (m: Minute, midnight: Minute) => String((m - midnight) / slot);
+const length = (s: Span) => String((s.end - s.start) / slot);
+
+function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
+  const own = computed(() => o.day().blocks.filter((b) => b.room === room().roomNo));
+  return h(
+    "div",
+    { class: () => `lane${room().enabled ? "" : " off"}`, role: "group", "aria-label": () => t("roomNo", { n: room().roomNo }) },
+    h("div", { class: "label" }, h("b", null, () => room().roomNo), h("span", null, () => room().machine), h("small", null, () => (room().enabled ? (room().grade ?? "") : t("roomOff")))),
+    h(
+      "div",
+      { class: "time" },
+      () => o.day().closed.map((s) => h("i", { class: "span closed", "--from": from(s.start, midnight), "--len": length(s) })),
+      () => o.day().breaks.map((s) => h("i", { class: "span break", "--from": from(s.start, midnight), "--len": length(s) })),
+      each(own, (b) => b.id, (block) => blockView(block, o, midnight)),
+    ),
+  );
+}
+
+function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLElement {
+  const element = h(
+    "button",
+    {
+      type: "button",
+      class: () => `block ${block().kind}${fits(block(), o.filter()) ? "" : " dim"}`,
+      "data-id": () => block().id,
+      "--from": () => from(block().start, midnight),
+      "--len": () => length(block()),
+      "aria-label": () => `${timesText(block().start, block().end)} ${kindText(block().kind)} ${block().name}`,
+      onclick: () => o.show(block.peek()),
+    },
+    h("span", { class: "name" }, () => block().name || kindText(block().kind)),
+    h("span", { class: "when" }, () => timesText(block().start, block().end)),
+    () => (block().expiresAt ? remaining(block) : null),
+    o.mayChange ? h("i", { class: "edge" }) : null,
+  );
+  return element;
+}
+
+/** How long a hold or a deposit still has. */
+function remaining(block: Readable<Block>): HTMLElement {
+  const left = signal("");
+  const tick = () => left.set(countdown(block.peek().expiresAt - clock()));
+  tick();
+  const timer = setInterval(tick, 1000);
+  onCleanup(() => clearInterval(timer));
+  return h("span", { class: "left" }, () => left());
+}
+
+function nowLine(midnight: Minute, now: Readable<Minute>): Child {
+  return () => (now() >= midnight && now() < midnight + dayLength ? h("div", { class: "now", "--from": from(now(), midnight) }, h("span", null, clockOf(now()))) : null);
+}
+
+function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<typeof obstacle> | null>, midnight: Minute, day: Readable<Day>): Child {
+  const label = h("span");
+  const element = h("div", { class: "ghost", hidden: true }, label);
+  effect(() => {
+    const g = ghost();
+    element.hidden = !g;
+    if (!g) return;
+    const wrong = problem();
+    const row = untracked(day).rooms.findIndex((r) => r.roomNo === g.room);
+    element.style.setProperty("--from", from(g.start, midnight));
+    element.style.setProperty("--len", length(g));
+    element.style.setProperty("--at", String(row));
+    element.classList.toggle("bad", Boolean(wrong));
+    const price = !g.block && row >= 0 ? priceOf(untracked(day).rooms[row]!, g.end - g.start) : null;
+    label.textContent = wrong ? t(wrong) : [timesText(g.start, g.end), price ? won(price) : ""].filter(Boolean).join(" · ");
+  });
+  return element;
+}
+
+/** The way to reserve with keys: a cursor on the plane. Shift makes what is chosen longer, Enter reserves. */
+function cursor(plane: Plane, o: Options, ghost: { set(g: Ghost | null): void }, commit: (g: Ghost) => void): HTMLElement {
+  let row = 0;
+  let start = Math.max(plane.midnight, Math.min(slotOf(o.now.peek()), plane.midnight + dayLength - 60));
+  let length = 60;
+  const chosen = (): Ghost => ({ room: plane.rooms()[row]!.roomNo, start, end: start + length });
+  const element = h("button", { type: "button", class: "cursor", "aria-label": t("cursorLabel") });
+  const place = () => ghost.set(chosen());
+  element.addEventListener("focus", () => plane.rooms().length > 0 && place());
+  element.addEventListener("blur", () => ghost.set(null));
+  element.addEventListener("click", () => commit(chosen()));
+  element.addEventListener("keydown", (e) => {
+    const last = plane.midnight + dayLength - slot;
+    if (e.key === "ArrowRight" && e.shiftKey) length = Math.min(length + slot, 300);
+    else if (e.key === "ArrowLeft" && e.shiftKey) length = Math.max(length - slot, slot);
+    else if (e.key === "ArrowRight") start = Math.min(start + slot, last);
+    else if (e.key === "ArrowLeft") start = Math.max(start - slot, plane.midnight);
+    else if (e.key === "ArrowDown") row = Math.min(row + 1, plane.rooms().length - 1);
+    else if (e.key === "ArrowUp") row = Math.max(row - 1, 0);
+    else if (e.key === "Escape") return element.blur();
+    else return;
+    e.preventDefault();
+    place();
+    element.style.setProperty("--from", from(start, plane.midnight));
+    element.style.setProperty("--at", String(row));
+    element.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+  element.style.setProperty("--from", from(start, plane.midnight));
+  element.style.setProperty("--at", "0");
+  return element;
+}
+
+/** Opens at the present, or where the day begins, and keeps what is in the middle there when the zoom changes. */
+function stayInPlace(box: HTMLElement, slotWidth: Readable<number>, midnight: Minute, o: Options): void {
+  let width = slotWidth.peek();
+  const opening = o.day.peek().closed.find((s) => s.start <= midnight)?.end ?? midnight + 8 * 60;
+  const now = o.now.peek();
+  const first = now > midnight && now < midnight + dayLength ? now - 60 : opening - 30;
+  requestAnimationFrame(() => (box.scrollLeft = ((first - midnight) / slot) * width));
+  effect(() => {
+    const next = slotWidth();
+    const middle = (box.scrollLeft + box.clientWidth / 2) / width;
+    if (next !== width) box.scrollLeft = middle * next - box.clientWidth / 2;
+    width = next;
+  });
+}
+

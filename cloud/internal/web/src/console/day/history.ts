@@ -1,0 +1,85 @@
+// Everything that happened to a reservation, latest first.
+
+import { h, type Child } from "../../core/dom";
+import { clockOf, inZone } from "../../booking/time";
+import { messageText, openMessage } from "../message";
+import { button } from "../parts";
+import type { Branch } from "../session";
+import { dateText, t, won, type TextKey } from "../text";
+
+export interface Entry {
+  at: string;
+  kind: "created" | "paid" | "canceled" | "money" | "message" | "door" | "move" | "refund" | "deed";
+  by: string | null;
+  detail: { [name: string]: string | number | null };
+}
+
+export function history(branch: Branch, entries: Entry[], refresh: (() => void) | null): HTMLElement {
+  const now = inZone(branch.timeZone);
+  return h(
+    "ol",
+    { class: "history" },
+    entries
+      .filter((e) => e.kind !== "deed" || e.detail.action !== "reservation.view")
+      .reverse()
+      .map((e) => {
+        const at = inZone(branch.timeZone, Date.parse(e.at));
+        const seconds = new Date(Date.parse(e.at)).toISOString().slice(17, 19);
+        return h(
+          "li",
+          { class: e.kind },
+          h("time", { datetime: e.at }, at - now < -24 * 60 ? `${dateText(at)} ` : "", `${clockOf(at)}:${seconds}`),
+          h("p", null, h("b", null, title(e)), rest(branch, e), e.by ? h("small", null, ` ${who(e.by)}`) : null),
+          e.kind === "message" && e.detail.id ? button(t("preview"), () => openMessage(branch, String(e.detail.id), refresh), { kind: "plain" }) : null,
+        );
+      }),
+  );
+}
+
+/** admin:hq is told as hq. */
+export const who = (actor: string): string => actor.replace(/^admin:/, "");
+
+function title(e: Entry): string {
+  const d = e.detail;
+  switch (e.kind) {
+    case "created":
+      return t(`created_${d.source as "CUSTOMER" | "ADMIN" | "PARTNER"}`);
+    case "money":
+      return known(`money_${String(d.what)}`, String(d.what));
+    case "message":
+      return `${t("historyMessage")} · ${messageText(String(d.template))}`;
+    case "door":
+      return t(d.device === "front" ? "historyFront" : "historyRoom");
+    case "refund":
+      return `${t("historyRefund")} · ${known(`refund_${String(d.state)}`, String(d.state))}`;
+    case "deed":
+      return known(`deed_${String(d.action)}`, String(d.action));
+    default:
+      return t(`history_${e.kind}`);
+  }
+}
+
+/** The text of a key that the service may not have told us yet. */
+function known(key: string, otherwise: string): string {
+  return t(key as TextKey) ?? otherwise;
+}
+
+function rest(branch: Branch, { kind, detail: d }: Entry): Child {
+  const clock = (text: unknown) => clockOf(inZone(branch.timeZone, Date.parse(String(text))));
+  const part = (...texts: (string | null | false)[]) => texts.filter(Boolean).map((text) => ` · ${text}`).join("");
+  switch (kind) {
+    case "paid":
+    case "money":
+    case "refund":
+      return part(d.amount !== null && d.amount !== undefined && won(Number(d.amount)), d.method as string | null, d.code as string | null, d.message as string | null);
+    case "message":
+      return part(known(`message_${String(d.state)}`, String(d.state)), d.channel as string | null, d.error as string | null);
+    case "door":
+      return part(known(`door_${String(d.state)}`, String(d.state)), d.latencyMs !== null && `${(Number(d.latencyMs) / 1000).toFixed(2)} s`, d.detail as string | null);
+    case "move":
+      return part(`${d.fromRoom} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${d.toRoom} ${clock(d.toStart)}–${clock(d.toEnd)}`, d.reason as string | null);
+    default:
+      return null;
+  }
+}
+

@@ -1,0 +1,53 @@
+// The day as a list: for narrow screens, for those who hear it, for looking things up.
+
+import { each, h, when, type Child } from "../../core/dom";
+import { computed, type Readable } from "../../core/signal";
+import { chip } from "../parts";
+import { countdown, t, timesText, won } from "../text";
+import { kindText, type Block, type Day } from "./model";
+
+interface Options {
+  day: Readable<Day>;
+  second: Readable<number>;
+  filter: Readable<string>;
+  show: (block: Block) => void;
+}
+
+/** Whether a block is what somebody looks for. */
+export function fits(block: Block, filter: string): boolean {
+  const wanted = filter.trim().toLowerCase();
+  const digits = wanted.replace(/\D/g, "");
+  return !wanted || block.name.toLowerCase().includes(wanted) || (digits.length >= 3 && block.mobile.replace(/\D/g, "").includes(digits)) || block.id === wanted;
+}
+
+export function list({ day, second, filter, show }: Options): Child {
+  const rows = computed(() =>
+    day()
+      .blocks.filter((b) => fits(b, filter()))
+      .sort((a, b) => a.start - b.start || Number(a.room) - Number(b.room)),
+  );
+  return h(
+    "div",
+    { class: "daylist" },
+    when(() => rows().length === 0, () => h("p", { class: "nothing" }, t("dayEmpty"))),
+    h(
+      "ul",
+      null,
+      each(rows, (b) => b.id, (block) =>
+        h(
+          "li",
+          null,
+          h(
+            "button",
+            { type: "button", class: () => `entry ${block().kind}`, onclick: () => show(block.peek()) },
+            h("span", { class: "time" }, () => timesText(block().start, block().end)),
+            h("span", { class: "room" }, () => t("roomNo", { n: block().room })),
+            h("span", { class: "name" }, () => block().name || kindText(block().kind)),
+            h("span", { class: "rest" }, () => [block().mobile, block().amount ? won(block().amount) : ""].filter(Boolean).join(" · ")),
+            () => chip([kindText(block().kind), () => (block().expiresAt ? ` ${countdown(block().expiresAt - second())}` : "")], block().kind),
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,131 @@
+// A day at a branch: who is in which room when, and what is free.
+
+import { api } from "../../core/api";
+import { parseMinute, slot, type Minute } from "../../booking/time";
+import { t, type TextKey } from "../text";
+
+export interface Room {
+  roomNo: string;
+  machine: string;
+  grade: string | null;
+  enabled: boolean;
+  pricing: { min10: number | null; min30: number | null; min60: number | null };
+}
+
+export type Kind = "paid" | "staff" | "partner" | "hold" | "waiting" | "canceling" | "over";
+
+/** A reservation on the wire. Its end is the real one. */
+export interface Wire {
+  id: string;
+  roomNo: string;
+  start: string;
+  end: string;
+  source: "CUSTOMER" | "ADMIN" | "PARTNER";
+  state: string;
+  bookingStatus: string;
+  name: string | null;
+  mobileNum: string | null;
+  method: string | null;
+  amount: number;
+  expiresAt: string | null;
+  version: number;
+}
+
+export interface Block {
+  id: string;
+  room: string;
+  start: Minute;
+  end: Minute;
+  kind: Kind;
+  name: string;
+  mobile: string;
+  method: string;
+  amount: number;
+  /** ms since 1970; 0: does not run out */
+  expiresAt: number;
+  version: number;
+}
+
+export interface Span {
+  start: Minute;
+  end: Minute;
+}
+
+export interface Day {
+  date: string;
+  status: "available" | "closed" | "holiday";
+  reason: string | null;
+  rooms: Room[];
+  blocks: Block[];
+  closed: Span[];
+  breaks: Span[];
+}
+
+export const kindOf = (w: Wire): Kind => {
+  switch (w.state) {
+    case "HOLD":
+    case "CONFIRMING":
+      return "hold";
+    case "WAITING_FOR_DEPOSIT":
+      return "waiting";
+    case "CANCELING":
+      return "canceling";
+    case "DONE":
+      if (w.source === "PARTNER") return "partner";
+      return w.method === "관리자" ? "staff" : "paid";
+  }
+  return "over";
+};
+
+export const toBlock = (w: Wire): Block => ({
+  id: w.id,
+  room: w.roomNo,
+  start: parseMinute(w.start),
+  end: parseMinute(w.end),
+  kind: kindOf(w),
+  name: w.name ?? "",
+  mobile: w.mobileNum ?? "",
+  method: w.method ?? "",
+  amount: w.amount,
+  expiresAt: w.expiresAt ? Date.parse(w.expiresAt) : 0,
+  version: w.version,
+});
+
+const toSpan = (w: { start: string; end: string }): Span => ({ start: parseMinute(w.start), end: parseMinute(w.end) });
+
+type WireDay = Omit<Day, "blocks" | "closed" | "breaks"> & { reservations: Wire[]; closed: { start: string; end: string }[]; breaks: { start: string; end: string }[] };
+
+export async function fetchDay(branch: string, date: string): Promise<Day> {
+  const { reservations, closed, breaks, ...rest } = await api.get<WireDay>(`/v2/admin/branches/${branch}/timeline`, { date });
+  return { ...rest, blocks: reservations.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
+}
+
+export const longest = 5 * 60; // minutes, interface.md
+
+/** Why a time cannot be reserved in a room; undefined if it can. except is the reservation that is being moved. */
+export function obstacle(day: Day, roomNo: string, start: Minute, end: Minute, now: Minute, except?: Block): TextKey | undefined {
+  const room = day.rooms.find((r) => r.roomNo === roomNo);
+  if (!room) return "obstNoRoom";
+  if (!room.enabled && room.roomNo !== except?.room) return "obstDisabled";
+  if (end - start > longest) return "obstTooLong";
+  if (start + slot <= now && start !== except?.start) return "obstPast";
+  const overlaps = (s: Span, after = 0) => s.start < end + after && start < s.end + after;
+  if (day.closed.some((s) => overlaps(s))) return "obstClosed";
+  if (day.breaks.some((s) => overlaps(s))) return "obstBreak";
+  // Reservations lie a margin apart: each keeps its room busy for one more slot.
+  if (day.blocks.some((b) => b.room === roomNo && b.id !== except?.id && overlaps(b, slot))) return "obstTaken";
+  return undefined;
+}
+
+/** What a length costs: as many hours as fit, then half hours, then tens; null if the tiers do not make it up. */
+export function priceOf({ pricing }: Room, minutes: number): number | null {
+  let [left, total] = [minutes, 0];
+  for (const [unit, price] of [[60, pricing.min60], [30, pricing.min30], [10, pricing.min10]] as const) {
+    if (price === null) continue;
+    total += Math.floor(left / unit) * price;
+    left %= unit;
+  }
+  return left === 0 ? total : null;
+}
+
+export const kindText = (kind: Kind): string => t(`kind_${kind}`);

@@ -1,0 +1,68 @@
+// A month to choose a day from, with the days on which the branch is closed.
+
+import { api } from "../../core/api";
+import { h, match, type Child } from "../../core/dom";
+import { go } from "../../core/router";
+import { resource } from "../../core/resource";
+import { signal } from "../../core/signal";
+import { dateOf, inZone, parseDate, weekday } from "../../booking/time";
+import { icon } from "../icons";
+import { button, dialog, fetched } from "../parts";
+import type { Branch } from "../session";
+import { dateText, monthText, t } from "../text";
+
+interface CalendarDay {
+  date: string;
+  status: "available" | "closed" | "holiday";
+  reason: string | null;
+}
+
+export const monthButton = (branch: Branch, date: string): Child =>
+  button(icon("day"), () => dialog(t("chooseDay"), (close) => months(branch, date, close)), { kind: "plain", label: t("chooseDay") });
+
+function months(branch: Branch, date: string, close: () => void): Child {
+  const month = signal(date.slice(0, 7));
+  const turn = (by: number) => {
+    const [year, m] = month.peek().split("-").map(Number) as [number, number];
+    month.set(new Date(Date.UTC(year, m - 1 + by, 1)).toISOString().slice(0, 7));
+  };
+  return h(
+    "div",
+    { class: "month" },
+    h("div", { class: "turn" }, button(icon("left"), () => turn(-1), { kind: "plain", label: t("monthBefore") }), h("b", { "aria-live": "polite" }, () => monthText(parseDate(`${month()}-01`))), button(icon("right"), () => turn(1), { kind: "plain", label: t("monthAfter") })),
+    match(month, (shown) => {
+      const source = resource(async () => (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch.branch}/calendar`, { yearMonth: shown })).dates);
+      return fetched(source, (dates) => days(branch, dates(), date, close));
+    }),
+  );
+}
+
+function days(branch: Branch, dates: CalendarDay[], date: string, close: () => void): Child {
+  const today = dateOf(inZone(branch.timeZone));
+  const lead = weekday(parseDate(dates[0]!.date));
+  return h(
+    "div",
+    { class: "days" },
+    Array.from({ length: 7 }, (_, i) => h("span", { class: "weekday", "aria-hidden": "true" }, t("weekdays")[i]!)),
+    Array.from({ length: lead }, () => h("span", null)),
+    dates.map((d) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: d.status,
+          "aria-current": d.date === date ? "date" : null,
+          "data-today": d.date === today || null,
+          "aria-label": [dateText(parseDate(d.date)), d.status === "available" ? "" : t("closedDay"), d.reason ?? ""].filter(Boolean).join(", "),
+          title: d.reason,
+          onclick: () => {
+            close();
+            go(`/console/${branch.branch}/day/${d.date}`);
+          },
+        },
+        Number(d.date.slice(8)),
+      ),
+    ),
+  );
+}
+

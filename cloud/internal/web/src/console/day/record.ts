@@ -1,0 +1,138 @@
+// The drawer of one reservation: what is known of it, what happened to it, what can be done with it.
+
+import { api } from "../../core/api";
+import { ticking } from "../../core/clock";
+import { h, when, type Child } from "../../core/dom";
+import { resource } from "../../core/resource";
+import { computed, type Readable } from "../../core/signal";
+import { inZone } from "../../booking/time";
+import { openDoor } from "../door";
+import { gather, overhear } from "../live";
+import { button, chip, copy, dialog, facts, fetched, toast, explain, type Dialog } from "../parts";
+import { mayChange, type Branch } from "../session";
+import { countdown, dateText, t, timesText, won } from "../text";
+import { openCancel } from "./cancel";
+import { history, type Entry } from "./history";
+import { fetchDay, kindText, toBlock, type Block, type Wire } from "./model";
+import { openMove } from "./move";
+
+export interface Record extends Wire {
+  branch: string;
+  machine: string;
+  email: string | null;
+  note: string | null;
+  createdBy: string | null;
+  orderId: string | null;
+  createdAt: string | null;
+  paidAt: string | null;
+  canceledAt: string | null;
+  refundUntil: string | null;
+  receiptUrl: string | null;
+  keyLink: string | null;
+  account: { bankName: string; number: string; holder: string; dueAt: string | null } | null;
+  needsRefundAccount: boolean;
+  movable: boolean;
+  cancelable: boolean;
+  history: Entry[];
+}
+
+export const fetchRecord = (id: string): Promise<Record> => api.get<Record>(`/v2/admin/reservations/${id}`);
+
+export function openRecord(branch: Branch, id: string, onclose: () => void): Dialog {
+  return dialog(
+    t("recordTitle", { id }),
+    () => {
+      const source = resource(() => fetchRecord(id));
+      const refresh = gather(source.refresh);
+      overhear((event) => {
+        if (!event || event.target === id || event.kind === "payment") refresh();
+      });
+      return fetched(source, (data) => view(branch, data, refresh));
+    },
+    { kind: "drawer", onclose },
+  );
+}
+
+function view(branch: Branch, data: Readable<Record>, refresh: () => void): Child {
+  const second = ticking();
+  const block = computed<Block>(() => toBlock(data()));
+  const ends = computed(() => block().expiresAt);
+  return h(
+    "div",
+    { class: "record" },
+    h(
+      "div",
+      { class: "lead" },
+      () => chip(kindText(block().kind), block().kind),
+      when(() => ends() > 0, () => h("b", { class: "left", role: "timer" }, () => countdown(ends() - second()))),
+      h("p", { class: "when" }, () => `${dateText(block().start)} ${timesText(block().start, block().end)}`),
+      h("p", { class: "where" }, () => `${t("roomNo", { n: data().roomNo })} · ${data().machine}`),
+    ),
+    () => waiting(data()),
+    () => (mayChange() ? actions(branch, data(), block(), refresh) : null),
+    () => known(branch, data()),
+    h("h3", null, t("historyTitle")),
+    () => history(branch, data().history, mayChange() ? refresh : null),
+  );
+}
+
+/** The account somebody still has to pay into. */
+function waiting(data: Record): Child {
+  if (!data.account || data.state !== "WAITING_FOR_DEPOSIT") return null;
+  const { account } = data;
+  return h(
+    "section",
+    { class: "account", "aria-label": t("accountTitle") },
+    h("p", null, `${account.bankName} · ${account.holder}`),
+    h("p", { class: "number" }, account.number),
+    h("p", null, h("b", null, won(data.amount)), " ", t("accountWaiting")),
+    button(t("copyAccount"), () => copy(account.number)),
+  );
+}
+
+function known(branch: Branch, data: Record): Child {
+  const at = (text: string | null) => (text ? wallTime(branch, text) : null);
+  return facts([
+    [t("colName"), data.name],
+    [t("mobile"), data.mobileNum && h("a", { href: `tel:${data.mobileNum}` }, data.mobileNum)],
+    [t("email"), data.email && h("a", { href: `mailto:${data.email}` }, data.email)],
+    [t("amount"), data.amount || data.method ? [won(data.amount), data.method ? ` · ${data.method}` : ""] : null],
+    [t("note"), data.note],
+    [t("createdBy"), data.createdBy],
+    [t("orderId"), data.orderId && h("code", null, data.orderId)],
+    [t("createdAt"), at(data.createdAt)],
+    [t("paidAt"), at(data.paidAt)],
+    [t("canceledAt"), at(data.canceledAt)],
+    [t("refundUntil"), at(data.refundUntil)],
+    [t("receipt"), data.receiptUrl && h("a", { href: data.receiptUrl, target: "_blank", rel: "noreferrer" }, t("receiptOpen"))],
+  ]);
+}
+
+/** An instant on the branch's wall. */
+export function wallTime(branch: Branch, at: string): string {
+  const minute = inZone(branch.timeZone, Date.parse(at));
+  return `${dateText(minute)} ${new Date(minute * 60_000).toISOString().slice(11, 16)}`;
+}
+
+function actions(branch: Branch, data: Record, block: Block, refresh: () => void): Child {
+  const list: Child[] = [];
+  if (data.movable) list.push(button(t("move"), async () => openMove(branch, block, block, await fetchDay(branch.branch, dateOfStart(data)), () => {}, refresh)));
+  if (data.keyLink) {
+    const link = data.keyLink;
+    list.push(button(t("resendKey"), () => resend(data.id).then(refresh)), button(t("copyKeyLink"), () => copy(link)));
+    list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
+  }
+  if (data.cancelable) list.push(button(t(data.state === "DONE" ? "cancelPaid" : "cancelHold"), () => openCancel(data, refresh), { kind: "danger" }));
+  return list.length ? h("div", { class: "actions" }, list) : null;
+}
+
+const dateOfStart = (data: Record) => `${data.start.slice(0, 4)}-${data.start.slice(4, 6)}-${data.start.slice(6, 8)}`;
+
+async function resend(id: string): Promise<void> {
+  try {
+    await api.post(`/v2/admin/reservations/${id}/key-message`);
+    toast(t("resent"));
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
+}

@@ -1,0 +1,185 @@
+// Reserving for somebody: choose a time, hold it for five minutes, then register the guest or issue a virtual account.
+
+import { api, ApiError } from "../../core/api";
+import { now as clock, ticking } from "../../core/clock";
+import { h, match, when, type Child } from "../../core/dom";
+import { go } from "../../core/router";
+import { computed, onCleanup, signal, type Signal } from "../../core/signal";
+import { dateOf, day as dayLength, inZone, slotOf, wire, type Minute } from "../../booking/time";
+import { getBanks } from "../banks";
+import { attempt, button, dialog, field, input, segmented, select, toast } from "../parts";
+import { branchName, type Branch } from "../session";
+import { countdown, dateText, span, t, timesText, won } from "../text";
+import { fetchDay, obstacle, priceOf, type Day } from "./model";
+import { lengthChoices, startChoices } from "./move";
+import type { Wire } from "./model";
+
+interface Wanted {
+  room?: string;
+  start?: Minute;
+  end?: Minute;
+}
+
+interface Held {
+  room: string;
+  start: Minute;
+  end: Minute;
+  until: number; // ms since 1970
+}
+
+const holdLife = 5 * 60_000; // ms, interface.md: Administrator reservation hold
+
+export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: () => void): void {
+  const held = signal<Held | null>(null);
+  dialog(
+    t("reserveTitle"),
+    (close) =>
+      match(held, (h_) =>
+        h_
+          ? register(branch, day, h_, held, refresh, close)
+          : choose(branch, day, wanted, (next) => {
+              Object.assign(wanted, next);
+              held.set(next);
+              refresh();
+            }),
+      ),
+    { onclose: () => void release(branch, held.peek()).then(refresh) },
+  );
+}
+
+/** A hold that nobody needs any more does not keep the room for its five minutes. */
+async function release(branch: Branch, held: Held | null): Promise<void> {
+  if (!held || held.until < clock()) return;
+  const there = await fetchDay(branch.branch, dateOf(held.start));
+  const block = there.blocks.find((b) => b.room === held.room && b.start === held.start && b.kind === "hold");
+  if (block) await api.delete(`/admin/reservation/${block.id}`, { bookingStatus: "beforePaymentTab" });
+}
+
+function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => void): Child {
+  const now = inZone(branch.timeZone);
+  const begin = wanted.start ?? (dateOf(now) === day.date ? slotOf(now) : Number(startChoices(day.date)[60]!.value));
+  const room = signal(wanted.room ?? day.rooms.find((r) => r.enabled && !obstacle(day, r.roomNo, begin, begin + 60, now))?.roomNo ?? day.rooms[0]?.roomNo ?? "");
+  const start = signal(String(begin));
+  const length = signal(String(wanted.start !== undefined && wanted.end !== undefined ? wanted.end - wanted.start : 60));
+  const chosen = computed(() => ({ room: room(), start: Number(start()), end: Number(start()) + Number(length()) }));
+  const problem = computed(() => obstacle(day, chosen().room, chosen().start, chosen().end, now));
+  const { run, view } = attempt();
+  const hold = () =>
+    run(async () => {
+      const { room, start, end } = chosen.peek();
+      await api.post("/admin/reservation", { branch: branch.branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
+      done({ room, start, end, until: clock() + holdLife });
+    });
+  return [
+    h("p", { class: "hint" }, `${branchName(branch)} · ${dateText(begin - (begin % dayLength))}`),
+    h(
+      "div",
+      { class: "form" },
+      field(t("room"), select(room, () => day.rooms.map((r) => ({ value: r.roomNo, text: `${t("roomNo", { n: r.roomNo })} · ${r.machine}`, disabled: !r.enabled })), { autofocus: true })),
+      field(t("start"), select(start, () => startChoices(day.date).map((c) => ({ ...c, disabled: Number(c.value) + 10 <= now })))),
+      field(t("length"), select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) })))),
+    ),
+    () => (problem() ? h("p", { class: "problem", role: "alert" }, t(problem()!)) : h("p", { class: "sum" }, `${t("roomNo", { n: chosen().room })} · ${timesText(chosen().start, chosen().end)}`)),
+    view(),
+    h("div", { class: "footer" }, button(t("holdDo"), hold, { kind: "primary", disabled: () => Boolean(problem()) })),
+  ];
+}
+
+function register(branch: Branch, day: Day, held: Held, state: Signal<Held | null>, refresh: () => void, close: () => void): Child {
+  const second = ticking();
+  const over = computed(() => second() >= held.until);
+  const how = signal("walkin");
+  const [name, mobile, email, reason] = [signal(""), signal(""), signal(""), signal("")];
+  const notify = signal(true);
+  const price = priceOf(day.rooms.find((r) => r.roomNo === held.room)!, held.end - held.start);
+  const amount = signal(String(price ?? ""));
+  const order = signal(`${branchName(branch)} ${t("roomNo", { n: held.room })} ${timesText(held.start, held.end)}`);
+  const bank = signal("");
+  const banks = signal<{ value: string; text: string }[]>([]);
+  void getBanks().then((list) => banks.set(list.filter((b) => b.issues).map((b) => ({ value: b.code, text: b.name }))));
+  const known = lookUp(mobile, name);
+  const { run, view } = attempt();
+  const finish = (text: string) => {
+    state.set(null); // there is no hold left to give back
+    toast(text);
+    refresh();
+    close();
+  };
+  const contact = () => ({ name: name.peek().trim(), mobileNum: mobile.peek().trim(), ...(email.peek().trim() ? { email: email.peek().trim() } : {}) });
+  const submit = () =>
+    run(async () => {
+      try {
+        if (how.peek() === "walkin") {
+          const given = Object.fromEntries(Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v));
+          await api.post("/admin/payment", { ...given, notify: notify.peek() });
+          finish(t("registered"));
+        } else {
+          await api.post("/admin/v2/virtual-accounts", { ...contact(), amount: Number(amount.peek()), orderName: order.peek().trim(), bankCode: bank.peek() });
+          finish(t("accountIssued"));
+          await showAccount(branch, held);
+        }
+      } catch (error) {
+        if (error instanceof ApiError && error.type === "ResourceTimeOutException") held.until = 0;
+        throw error;
+      }
+    });
+  const again = () => state.set(null);
+  return [
+    h("div", { class: "held" }, h("p", null, `${t("roomNo", { n: held.room })} · ${dateText(held.start)} ${timesText(held.start, held.end)}${price === null ? "" : ` · ${won(price)}`}`), h("b", { class: "left", role: "timer", "aria-label": t("holdLeft") }, () => countdown(held.until - second()))),
+    when(over, () => h("div", { class: "notice", role: "alert" }, h("p", null, t("holdOver")), button(t("holdAgain"), again))),
+    segmented(t("how"), how, [
+      { value: "walkin", text: t("walkin") },
+      { value: "account", text: t("virtualAccount") },
+    ]),
+    h(
+      "div",
+      { class: "form" },
+      field(t("mobile"), input(mobile, { type: "tel", inputmode: "tel", maxlength: 20, autofocus: true }), known),
+      field(t("colName"), input(name, { maxlength: 50 })),
+      field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
+      when(
+        () => how() === "walkin",
+        () => [field(t("reasonOptional"), input(reason, { maxlength: 500 })), h("label", { class: "check" }, h("input", { type: "checkbox", checked: notify, onchange: (e: Event) => notify.set((e.target as HTMLInputElement).checked) }), t("notify"))],
+        () => [field(t("amount"), input(amount, { inputmode: "numeric" })), field(t("bank"), select(bank, () => [{ value: "", text: t("choose") }, ...banks()])), field(t("orderName"), input(order, { maxlength: 100 }))],
+      ),
+    ),
+    view(),
+    h(
+      "div",
+      { class: "footer" },
+      button(t("back"), close, { kind: "plain" }),
+      button(() => t(how() === "walkin" ? "registerDo" : "issueDo"), submit, {
+        kind: "primary",
+        disabled: () => over() || (how() === "account" && !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
+      }),
+    ),
+  ];
+}
+
+/** Shows the account that was issued, and waits with it for the money. */
+async function showAccount(branch: Branch, held: Held): Promise<void> {
+  const there = await fetchDay(branch.branch, dateOf(held.start));
+  const block = there.blocks.find((b) => b.room === held.room && b.start === held.start);
+  if (block) go(`/console/${branch.branch}/day/${dateOf(held.start)}?r=${block.id}`);
+}
+
+/** Looks for earlier reservations of a phone number and takes the name from there. */
+function lookUp(mobile: Signal<string>, name: Signal<string>): Child {
+  const text = signal("");
+  let timer = 0;
+  onCleanup(() => clearTimeout(timer));
+  const ask = async (digits: string) => {
+    const { reservations } = await api.get<{ reservations: Wire[] }>("/v2/admin/reservations", { query: digits });
+    if (mobile.peek().replace(/\D/g, "") !== digits) return;
+    const named = reservations.find((r) => r.name)?.name;
+    if (named && !name.peek()) name.set(named);
+    text.set(reservations.length ? t("memberFound", { n: reservations.length }) : t("memberNone"));
+  };
+  return () => {
+    const digits = mobile().replace(/\D/g, "");
+    clearTimeout(timer);
+    if (digits.length < 10) return "";
+    timer = setTimeout(() => void ask(digits).catch(() => text.set("")), 400);
+    return h("span", { role: "status" }, () => text());
+  };
+}

@@ -1,0 +1,97 @@
+// The day at a branch, as a timeline or a list, with the tools to look for somebody and to reserve.
+
+import { h, when, type Child } from "../../core/dom";
+import { ticking } from "../../core/clock";
+import { go, query, type Params } from "../../core/router";
+import { resource } from "../../core/resource";
+import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
+import { dateOf, day, inZone, parseDate } from "../../booking/time";
+import { icon } from "../icons";
+import { gather, watch } from "../live";
+import { button, fetched, heading, input, segmented } from "../parts";
+import { mayChange, type Branch } from "../session";
+import { dateText, t } from "../text";
+import { grid } from "./grid";
+import { list } from "./list";
+import { fetchDay, type Block } from "./model";
+import { monthButton } from "./month";
+import { openRecord } from "./record";
+import { openReserve } from "./reserve";
+import { openSearch } from "./search";
+
+const narrow = matchMedia("(max-width: 760px)");
+const viewKey = "console-view";
+
+export function dayScreen(branch: Branch, params: Params): Child {
+  const today = dateOf(inZone(branch.timeZone));
+  const date = params.date && !Number.isNaN(parseDate(params.date)) ? params.date : today;
+  const source = resource(() => fetchDay(branch.branch, date));
+  const refresh = gather(source.refresh);
+  watch(branch.branch, date, (event) => {
+    if (!event || event.kind === "slot" || event.kind === "payment") refresh();
+  });
+  const second = ticking();
+  const now = computed(() => inZone(branch.timeZone, second()));
+  const filter = signal("");
+  const view = signal((!narrow.matches && localStorage.getItem(viewKey)) || (narrow.matches ? "list" : "grid"));
+  effect(() => {
+    if (!narrow.matches) localStorage.setItem(viewKey, view());
+  });
+  followRecord(branch);
+  const show = (b: Block) => go(`?r=${b.id}`);
+  const reserve = (room?: string, start?: number, end?: number) => {
+    const data = source.peek();
+    if (data.is === "ready") openReserve(branch, data.data, { room, start, end }, refresh);
+  };
+  return [
+    heading(
+      dateText(parseDate(date)),
+      h("div", { class: "dates" }, step(branch, date, -1), today === date ? h("span", { class: "today" }, t("today")) : h("a", { class: "button soft", href: `/console/${branch.branch}/day` }, t("today")), step(branch, date, 1), monthButton(branch, date)),
+      h("div", { class: "find" }, input(filter, { type: "search", placeholder: t("filterHint"), "aria-label": t("filter") }), button(icon("search"), () => openSearch(branch, filter.peek()), { kind: "plain", label: t("searchAll") })),
+      segmented(t("view"), view, [
+        { value: "grid", text: t("viewGrid") },
+        { value: "list", text: t("viewList") },
+      ]),
+      mayChange() ? button([icon("plus"), t("reserve")], () => reserve(), { kind: "primary" }) : null,
+    ),
+    fetched(source, (data) => [
+      when(() => data().status !== "available", () => h("p", { class: "notice" }, t(data.peek().status === "holiday" ? "dayHoliday" : "dayClosed", { reason: data.peek().reason ?? "" }))),
+      when(
+        () => view() === "grid",
+        () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayChange() }),
+        () => list({ day: data, second, filter, show }),
+      ),
+    ]),
+  ];
+}
+
+function step(branch: Branch, date: string, by: number): HTMLElement {
+  const to = dateOf(parseDate(date) + by * day);
+  return h("a", { class: "button plain", href: `/console/${branch.branch}/day/${to}`, "aria-label": t(by < 0 ? "dayBefore" : "dayAfter") }, icon(by < 0 ? "left" : "right"));
+}
+
+/** The record that the address names is open; closing it leaves the address of the day. */
+function followRecord(branch: Branch): void {
+  let open: { id: string; close: () => void } | undefined;
+  effect(() => {
+    const id = query().get("r");
+    untracked(() => {
+      if (open?.id === id) return;
+      const previous = open;
+      open = undefined;
+      previous?.close();
+      if (!id || !/^\d+$/.test(id)) return;
+      open = {
+        id,
+        ...openRecord(branch, id, () => {
+          if (open?.id === id) go(location.pathname, { replace: true });
+        }),
+      };
+    });
+  });
+  onCleanup(() => {
+    const last = open;
+    open = undefined;
+    last?.close();
+  });
+}

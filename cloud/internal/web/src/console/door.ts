@@ -1,0 +1,75 @@
+// Opening a door and seeing what became of it.
+
+import { ApiError, api } from "../core/api";
+import { h, match } from "../core/dom";
+import { onCleanup, signal } from "../core/signal";
+import { button, dialog, explain } from "./parts";
+import type { Branch } from "./session";
+import { t } from "./text";
+
+export interface Outcome {
+  status: "SUCCESS" | "FAILED" | "TIMEOUT";
+  device: string | null;
+  failoverKey: string | null;
+}
+
+const patience = 9_000; // ms; the service answers within seven seconds
+
+/** Asks for a door and waits for what becomes of it. An answer that does not come is a time-out. */
+export async function unlock(branch: string, kind: "front" | "room", roomNo?: string): Promise<Outcome> {
+  const { requestId } = await api.post<{ requestId: string }>(`/admin/door/v2/unlock/${branch}/${kind}${kind === "room" ? `/${roomNo}` : ""}`);
+  return new Promise((resolve) => {
+    const stream = new EventSource(`/api/admin/door/v2/unlock/subscribe?requestId=${encodeURIComponent(requestId)}`);
+    const end = (outcome: Outcome) => {
+      clearTimeout(timer);
+      stream.close();
+      resolve(outcome);
+    };
+    const timer = setTimeout(() => end({ status: "TIMEOUT", device: null, failoverKey: null }), patience);
+    stream.addEventListener("door-result", (e) => end(JSON.parse((e as MessageEvent<string>).data) as Outcome));
+    stream.addEventListener("error", () => end({ status: "TIMEOUT", device: null, failoverKey: null }));
+  });
+}
+
+type State = { is: "asked" } | { is: "failed"; why: string } | { is: "ended"; outcome: Outcome };
+
+/** Opens a door in a dialog of its own: a deliberate second press, then the result. */
+export function openDoor(branch: Branch, kind: "front" | "room", roomNo?: string): void {
+  const name = kind === "front" ? t("frontDoor") : t("roomDoor", { n: roomNo! });
+  dialog(t("openDoorTitle", { name }), (close) => {
+    const state = signal<State | null>(null);
+    let gone = false;
+    onCleanup(() => (gone = true));
+    const press = async () => {
+      state.set({ is: "asked" });
+      let next: State;
+      try {
+        next = { is: "ended", outcome: await unlock(branch.branch, kind, roomNo) };
+      } catch (error) {
+        next = { is: "failed", why: error instanceof ApiError && error.status === 400 ? t("doorRefused") : explain(error) };
+      }
+      if (!gone) state.set(next);
+    };
+    return h(
+      "div",
+      { class: "opendoor" },
+      h("div", { role: "status", "aria-live": "assertive" }, match(state, (s) => (s ? told(s) : h("p", null, t("openDoorText", { name }))))),
+      match(state, (s) =>
+        h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), s?.is === "ended" && s.outcome.status === "SUCCESS" ? null : button(t(s && s.is !== "asked" ? "openAgain" : "openDo"), press, { kind: "primary", disabled: () => s?.is === "asked" })),
+      ),
+    );
+  });
+}
+
+function told(s: State): HTMLElement {
+  if (s.is === "asked") return h("div", { class: "result wait" }, h("span", { class: "spinner" }), h("p", null, t("doorAsked")));
+  if (s.is === "failed") return h("div", { class: "result bad" }, h("p", null, s.why));
+  const { status, failoverKey } = s.outcome;
+  if (status === "SUCCESS") return h("div", { class: "result good" }, h("b", null, t("doorOpened")));
+  return h(
+    "div",
+    { class: "result bad" },
+    h("b", null, t(status === "FAILED" ? "doorFailed" : "doorTimeout")),
+    failoverKey ? [h("p", null, t("doorPin")), h("p", { class: "pin" }, failoverKey.split("").join(" "))] : h("p", null, t("doorCall")),
+  );
+}

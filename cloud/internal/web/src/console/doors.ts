@@ -1,0 +1,117 @@
+// The doors of a branch: open them, and see what they did.
+
+import { api } from "../core/api";
+import { h, when, type Child } from "../core/dom";
+import { resource } from "../core/resource";
+import { clockOf, dateOf, inZone } from "../booking/time";
+import { who } from "./day/history";
+import { openDoor } from "./door";
+import { gather, watch } from "./live";
+import { button, chip, fetched, heading, section, table } from "./parts";
+import { mayChange, type Branch } from "./session";
+import { ago, dateText, t, type TextKey } from "./text";
+import { now } from "../core/clock";
+
+interface Door {
+  device: string;
+  kind: "front" | "room";
+  roomNo: string | null;
+  leaf: "open" | "closed" | null;
+  sense: boolean;
+}
+
+interface DoorEvent {
+  at: string;
+  device: string;
+  kind: string;
+  by: string | null;
+  reservationId: string | null;
+  latencyMs: number | null;
+  detail: string | null;
+}
+
+interface Doors {
+  online: boolean;
+  seenAt: string | null;
+  doors: Door[];
+  events: DoorEvent[];
+}
+
+export function doorsScreen(branch: Branch): Child {
+  const source = resource(() => api.get<Doors>(`/v2/admin/branches/${branch.branch}/doors`));
+  const refresh = gather(source.refresh);
+  watch(branch.branch, dateOf(inZone(branch.timeZone)), (event) => {
+    if (!event || event.kind === "door" || event.kind === "agent") refresh();
+  });
+  return [
+    heading(t("navDoors")),
+    fetched(source, (data) => [
+      when(() => !data().online, () => h("p", { class: "notice" }, data.peek().seenAt ? t("agentOfflineSince", { when: ago(now() - Date.parse(data.peek().seenAt!)) }) : t("agentNever"))),
+      () => tiles(branch, data()),
+      section(t("doorEvents"), () => events(branch, data().events)),
+    ]),
+  ];
+}
+
+function tiles(branch: Branch, { doors }: Doors): HTMLElement {
+  const front = doors.filter((d) => d.kind === "front");
+  const rooms = doors.filter((d) => d.kind === "room");
+  return h(
+    "div",
+    { class: "doors" },
+    h(
+      "article",
+      { class: "door front" },
+      h("h2", null, t("frontDoor")),
+      h("p", null, front.length > 1 ? t("frontDoors", { n: front.length }) : "", leaf(front.map((d) => d.leaf))),
+      mayChange() ? button(t("openDo"), () => openDoor(branch, "front"), { kind: "primary", label: `${t("frontDoor")} ${t("openDo")}` }) : null,
+    ),
+    rooms.map((d) =>
+      h(
+        "article",
+        { class: "door" },
+        h("h2", null, t("roomNo", { n: d.roomNo! })),
+        h("p", null, leaf([d.leaf])),
+        mayChange() ? button(t("openDo"), () => openDoor(branch, "room", d.roomNo!), { label: `${t("roomNo", { n: d.roomNo! })} ${t("openDo")}` }) : null,
+      ),
+    ),
+  );
+}
+
+function leaf(leaves: Door["leaf"][]): Child {
+  if (leaves.includes("open")) return chip(t("leafOpen"), "warn");
+  if (leaves.includes("closed")) return chip(t("leafClosed"));
+  return h("span", { class: "hint" }, t("leafUnknown"));
+}
+
+const bad = new Set(["FAILED", "UNKNOWN", "forced", "held", "relay-error", "was-energized"]);
+
+function events(branch: Branch, list: DoorEvent[]): Child {
+  return table<DoorEvent>(
+    t("doorEvents"),
+    [
+      { title: t("colWhen"), cell: (e) => wall(branch, e.at) },
+      { title: t("colDoor"), cell: (e) => doorName(e.device) },
+      { title: t("colWhat"), cell: (e) => chip(t(`doorEvent_${e.kind}` as TextKey) ?? e.kind, bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : "") },
+      { title: t("colWho"), cell: (e) => (e.reservationId ? h("a", { href: `/console/${branch.branch}/day?r=${e.reservationId}` }, t("guestOf", { id: e.reservationId })) : e.by ? who(e.by) : "–") },
+      { title: t("colLatency"), kind: "number", cell: (e) => (e.latencyMs === null ? "" : `${(e.latencyMs / 1000).toFixed(2)} s`) },
+      { title: t("colDetail"), cell: (e) => e.detail ?? "" },
+    ],
+    list,
+    t("doorEventsNone"),
+  );
+}
+
+export function doorName(device: string): string {
+  const room = /^room_(.+)$/.exec(device);
+  if (room) return t("roomNo", { n: room[1]! });
+  const front = /^front(?:_(\d+))?$/.exec(device);
+  return front ? `${t("frontDoor")}${front[1] ? ` ${front[1]}` : ""}` : device;
+}
+
+/** An instant on the branch's wall, to the second. */
+export function wall(branch: Branch, at: string): string {
+  const minute = inZone(branch.timeZone, Date.parse(at));
+  const today = dateOf(minute) === dateOf(inZone(branch.timeZone));
+  return `${today ? "" : `${dateText(minute)} `}${clockOf(minute)}:${new Date(Date.parse(at)).toISOString().slice(17, 19)}`;
+}

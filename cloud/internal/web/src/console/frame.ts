@@ -1,0 +1,122 @@
+// What stands around every screen: where one is, where one can go, and whether what is seen is live.
+
+import { append, h, when, type Child } from "../core/dom";
+import { language } from "../core/language";
+import { again, go } from "../core/router";
+import { onCleanup, signal } from "../core/signal";
+import { icon, type Icon } from "./icons";
+import { connection } from "./live";
+import { button, dialog, select } from "./parts";
+import { branchByCode, branches, branchName, isHQ, logout, me, rememberBranch } from "./session";
+import { speakIn, t, type TextKey } from "./text";
+
+interface Place {
+  screen: string;
+  icon: Icon;
+  text: TextKey;
+}
+
+const places: Place[] = [
+  { screen: "day", icon: "day", text: "navDay" },
+  { screen: "doors", icon: "doors", text: "navDoors" },
+  { screen: "rooms", icon: "rooms", text: "navRooms" },
+  { screen: "climate", icon: "climate", text: "navClimate" },
+  { screen: "devices", icon: "devices", text: "navDevices" },
+  { screen: "messages", icon: "messages", text: "navMessages" },
+  { screen: "money", icon: "money", text: "navMoney" },
+  { screen: "audit", icon: "audit", text: "navAudit" },
+  { screen: "settings", icon: "settings", text: "navSettings" },
+];
+
+/** How many places fit into the bar of a phone; the rest is behind its last button. */
+const inBar = 4;
+
+let first = true;
+
+/** Stands around a screen of a branch, or of none. */
+export function frame(branch: string | undefined, current: string, screen: () => Child): Child {
+  if (branch) rememberBranch(branch);
+  const main = h("main", { id: "main", tabindex: -1 });
+  append(main, screen());
+  arriveAt(main);
+  const home = branch ?? branches.peek()[0]?.branch ?? "";
+  return [
+    h("a", { class: "skip", href: "#main", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, t("skip")),
+    h("div", { class: "console" }, side(home, branch, current), h("div", { class: "stage" }, top(branch, current), liveBar(branch), main), bar(home, current)),
+  ];
+}
+
+/** A new screen begins at its top, with its heading read first. */
+function arriveAt(main: HTMLElement): void {
+  if (first) {
+    first = false;
+    return;
+  }
+  let alive = true;
+  onCleanup(() => (alive = false));
+  queueMicrotask(() => {
+    if (!alive) return;
+    scrollTo(0, 0);
+    main.querySelector("h1")?.focus({ preventScroll: true });
+  });
+}
+
+const address = (branch: string, screen: string) => `/console/${branch}/${screen}`;
+
+function entry(branch: string, place: Place, current: string): HTMLElement {
+  return h("a", { href: address(branch, place.screen), "aria-current": place.screen === current ? "page" : null }, icon(place.icon), h("span", null, t(place.text)));
+}
+
+const general = (current: string): Child => [
+  isHQ() ? h("a", { href: "/console/people", "aria-current": current === "people" ? "page" : null }, icon("people"), h("span", null, t("navPeople"))) : null,
+  h("a", { href: "/console/account", "aria-current": current === "account" ? "page" : null }, icon("account"), h("span", null, t("navAccount"))),
+];
+
+function side(home: string, branch: string | undefined, current: string): Child {
+  return h(
+    "div",
+    { class: "side" },
+    h("a", { class: "brand", href: "/console" }, h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }), h("b", null, t("brand")), h("span", null, t("console"))),
+    switcher(branch, current),
+    h("nav", { "aria-label": t("screens") }, places.map((p) => entry(home, p, current)), h("hr"), general(current)),
+    h("div", { class: "foot" }, h("p", null, me()?.adminLoginId ?? "", h("small", null, t(`role_${me()?.role ?? "viewer"}`))), languageButton(), button(t("logout"), logout, { kind: "plain" })),
+  );
+}
+
+/** The switcher stays on the screen and changes the branch. */
+function switcher(branch: string | undefined, current: string): Child {
+  const chosen = signal(branch ?? "");
+  const element = select(chosen, () => [...(branch ? [] : [{ value: "", text: t("chooseBranch") }]), ...branches().map((b) => ({ value: b.branch, text: branchName(b) }))], {
+    class: "switcher",
+    "aria-label": t("branch"),
+  });
+  element.addEventListener("change", () => go(address(element.value, branch ? current : "day")));
+  return element;
+}
+
+function languageButton(): Child {
+  const other = language.peek() === "ko" ? "en" : "ko";
+  return h("button", { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) }, t("otherLanguage"));
+}
+
+/** The head of a narrow page. */
+function top(branch: string | undefined, current: string): Child {
+  return h("header", { class: "top" }, h("a", { class: "brand", href: "/console", "aria-label": t("console") }, h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 })), switcher(branch, current));
+}
+
+function liveBar(branch: string | undefined): Child {
+  if (!branch || !branchByCode(branch)) return null;
+  return h("div", { class: "livebar", role: "status" }, when(() => connection() === "polling", () => h("p", null, t("liveLost"))));
+}
+
+/** The bar at the foot of a narrow page. */
+function bar(home: string, current: string): Child {
+  const more = () =>
+    dialog(t("more"), (close) => h("nav", { class: "sheet", onclick: close, "aria-label": t("screens") }, places.slice(inBar).map((p) => entry(home, p, current)), general(current), h("hr"), h("div", { class: "row" }, languageButton(), button(t("logout"), logout, { kind: "plain" }))), { kind: "drawer" });
+  return h(
+    "nav",
+    { class: "bar", "aria-label": t("screens") },
+    places.slice(0, inBar).map((p) => entry(home, p, current)),
+    h("button", { type: "button", "aria-current": places.findIndex((p) => p.screen === current) >= inBar ? "page" : null, onclick: more }, icon("more"), h("span", null, t("more"))),
+  );
+}

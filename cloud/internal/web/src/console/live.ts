@@ -1,0 +1,90 @@
+// What changes at a branch while one looks: one WebSocket for all of it. Without it the screens ask every 15 seconds,
+// and say so.
+
+import { onCleanup, signal, type Readable } from "../core/signal";
+import { whileSeen } from "../core/clock";
+
+export type Kind = "slot" | "door" | "sensor" | "agent" | "payment";
+
+export interface Event {
+  kind: Kind;
+  /** What it concerns: a reservation's id, a door's device, a location. */
+  target: string;
+}
+
+const pollEvery = 15_000; // ms
+const retryFirst = 500;
+const retryMost = 10_000;
+
+const state = signal<"idle" | "live" | "polling">("idle");
+
+/** Whether what is seen is live. */
+export const connection: Readable<"idle" | "live" | "polling"> = state;
+
+/**
+ * Calls changed with what happened at a branch, while its owner lives; with null when it cannot be known and everything
+ * has to be looked at again. The day is the one whose reservations are watched (YYYY-MM-DD).
+ */
+export function watch(branch: string, day: string, changed: (event: Event | null) => void): void {
+  let socket: WebSocket | undefined;
+  let timer = 0;
+  let wait = retryFirst;
+  let gone = false;
+  const tell = (event: Event | null) => {
+    changed(event);
+    for (const listener of listeners) listener(event);
+  };
+
+  const connect = () => {
+    if (gone) return;
+    const url = new URL("/api/v2/admin/live", location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    url.search = new URLSearchParams({ branch, date: day }).toString();
+    const mine = new WebSocket(url);
+    socket = mine;
+    mine.onopen = () => {
+      if (state.peek() === "polling") tell(null); // what was missed in between
+      state.set("live");
+      wait = retryFirst;
+    };
+    mine.onmessage = (message) => {
+      for (const event of (JSON.parse(message.data as string) as { events: Event[] }).events) tell(event);
+    };
+    mine.onclose = () => {
+      if (gone || socket !== mine) return;
+      state.set("polling");
+      timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, retryMost);
+    };
+  };
+  connect();
+  whileSeen(pollEvery, () => {
+    if (state.peek() !== "live") tell(null);
+  });
+  onCleanup(() => {
+    gone = true;
+    clearTimeout(timer);
+    socket?.close();
+    state.set("idle");
+  });
+}
+
+const listeners = new Set<(event: Event | null) => void>();
+
+/** Hears what the screen's connection hears, while its owner lives: for drawers over a screen that watches. */
+export function overhear(changed: (event: Event | null) => void): void {
+  listeners.add(changed);
+  onCleanup(() => listeners.delete(changed));
+}
+
+/** Lets many events make one fetch. */
+export function gather(fetch: () => unknown, pause = 80): () => void {
+  let timer = 0;
+  onCleanup(() => clearTimeout(timer));
+  return () => {
+    timer ||= setTimeout(() => {
+      timer = 0;
+      void fetch();
+    }, pause);
+  };
+}

@@ -1,0 +1,60 @@
+// The way in: id and password, and a code where a second step is set up.
+
+import { ApiError, api } from "../core/api";
+import { h, when, type Child } from "../core/dom";
+import { language } from "../core/language";
+import { again, go, query } from "../core/router";
+import { signal } from "../core/signal";
+import { attempt, field, input } from "./parts";
+import { identify } from "./session";
+import { speakIn, t } from "./text";
+
+/** Only addresses of the console are returned to. */
+const next = (): string => {
+  const wanted = query().get("next") ?? "";
+  return /^\/console\/[\w/-]+$/.test(wanted) ? wanted : "/console";
+};
+
+export function loginScreen(): Child {
+  document.title = `${t("login")} | ${t("console")}`;
+  const [id, password, code] = [signal(""), signal(""), signal("")];
+  const needsCode = signal(false);
+  const busy = signal(false);
+  const { run, view } = attempt();
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (busy.peek()) return;
+    busy.set(true);
+    const ok = await run(async () => {
+      try {
+        await api.post("/admin/login", { id: id.peek().trim(), password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
+        needsCode.set(true);
+        queueMicrotask(() => document.querySelector<HTMLElement>("#code")?.focus());
+        return;
+      }
+      await identify();
+      go(next(), { replace: true });
+    });
+    busy.set(false);
+    if (!ok) document.querySelector<HTMLElement>(needsCode.peek() ? "#code" : "#password")?.focus();
+  };
+  const other = language.peek() === "ko" ? "en" : "ko";
+  return h(
+    "main",
+    { id: "main", class: "login" },
+    h(
+      "form",
+      { class: "card", onsubmit: submit },
+      h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
+      h("h1", null, t("loginTitle")),
+      field(t("loginId"), input(id, { id: "id", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false", autofocus: true })),
+      field(t("password"), input(password, { id: "password", type: "password", autocomplete: "current-password", required: true })),
+      when(needsCode, () => field(t("secondCode"), input(code, { id: "code", inputmode: "numeric", autocomplete: "one-time-code", maxlength: 11 }), t("secondCodeHint"))),
+      view(),
+      h("button", { type: "submit", class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("login")),
+      h("button", { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) }, t("otherLanguage")),
+    ),
+  );
+}

@@ -1,0 +1,59 @@
+// One message to a guest: what it says, what became of it, and sending it once more.
+
+import { api } from "../core/api";
+import { h } from "../core/dom";
+import { resource } from "../core/resource";
+import { wall } from "./doors";
+import { button, chip, dialog, explain, facts, fetched, toast } from "./parts";
+import { mayChange, type Branch } from "./session";
+import { t, type TextKey } from "./text";
+
+export interface Message {
+  id: string;
+  createdAt: string;
+  sentAt: string | null;
+  template: string;
+  language: string;
+  to: string;
+  channel: string | null;
+  state: "QUEUED" | "SENDING" | "SENT" | "FAILED";
+  attempt: number;
+  error: string | null;
+  reservationId: string | null;
+}
+
+export const messageText = (template: string): string => t(`template_${template}` as TextKey) ?? template;
+
+export const messageState = (m: { state: string }): HTMLElement => chip(t(`message_${m.state}` as TextKey), m.state === "FAILED" ? "bad" : m.state === "SENT" ? "good" : "hold");
+
+export function openMessage(branch: Branch, id: string, changed: (() => void) | null): void {
+  dialog(t("messageTitle"), (close) => {
+    const source = resource(() => api.get<Message & { subject: string | null; text: string }>(`/v2/admin/messages/${id}`));
+    const again = async () => {
+      try {
+        await api.post(`/v2/admin/messages/${id}/resend`);
+        toast(t("resent"));
+        changed?.();
+        close();
+      } catch (error) {
+        toast(explain(error), "bad");
+      }
+    };
+    return fetched(source, (data) => () => {
+      const m = data();
+      return [
+        facts([
+          [t("messageKind"), messageText(m.template)],
+          [t("messageTo"), m.to],
+          [t("colState"), [messageState(m), m.channel ? ` ${m.channel}` : ""]],
+          [t("createdAt"), wall(branch, m.createdAt)],
+          [t("sentAt"), m.sentAt && wall(branch, m.sentAt)],
+          [t("attempts"), m.attempt],
+          [t("problem"), m.error],
+        ]),
+        h("article", { class: "preview", "aria-label": t("preview") }, m.subject ? h("b", null, m.subject) : null, h("p", null, m.text)),
+        h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), mayChange() ? button(t("resend"), again, { kind: "primary" }) : null),
+      ];
+    });
+  });
+}

@@ -1,0 +1,52 @@
+// Lists that go on: the newest first, more of it on demand.
+
+import { h, when, type Child } from "../core/dom";
+import { signal, type Readable } from "../core/signal";
+import { button, explain, loading } from "./parts";
+import { t } from "./text";
+
+export interface Pages<T> {
+  rows: Readable<T[]>;
+  view: (table: (rows: T[]) => Child) => Child;
+  reload: () => Promise<void>;
+  /** Everything there is, for a file. */
+  all: () => Promise<T[]>;
+}
+
+/** fetch gets the page before an id ("" is the newest); a short page is the last. */
+export function pages<T extends { id: string }>(fetch: (before: string) => Promise<T[]>, size: number): Pages<T> {
+  const rows = signal<T[]>([]);
+  const state = signal<"loading" | "more" | "end" | "failed">("loading");
+  const problem = signal("");
+  const load = async (before: string) => {
+    try {
+      const next = await fetch(before);
+      rows.set(before ? [...rows.peek(), ...next] : next);
+      state.set(next.length < size ? "end" : "more");
+    } catch (error) {
+      problem.set(explain(error));
+      state.set("failed");
+    }
+  };
+  void load("");
+  return {
+    rows,
+    reload: () => load(""),
+    all: async () => {
+      const list: T[] = [];
+      for (;;) {
+        const next = await fetch(list.at(-1)?.id ?? "");
+        list.push(...next);
+        if (next.length < size) return list;
+      }
+    },
+    view: (table) =>
+      h(
+        "div",
+        { class: "pages" },
+        when(() => state() === "loading", loading, () => () => table(rows())),
+        when(() => state() === "failed", () => h("p", { class: "problem", role: "alert" }, () => problem())),
+        when(() => state() === "more", () => h("div", { class: "row" }, button(t("more"), () => load(rows.peek().at(-1)!.id)))),
+      ),
+  };
+}

@@ -1,0 +1,255 @@
+// What the console's screens are made of.
+
+import { ApiError, NetworkError } from "../core/api";
+import { append, h, match, type Child } from "../core/dom";
+import { effect, scope, signal, untracked, type Readable, type Signal } from "../core/signal";
+import type { Resource } from "../core/resource";
+import { english, t } from "./text";
+
+export type Kind = "primary" | "soft" | "plain" | "danger";
+
+export interface ButtonOptions {
+  kind?: Kind;
+  disabled?: () => boolean;
+  /** The name, where the content alone does not say it. */
+  label?: string;
+  type?: "button" | "submit";
+}
+
+/** A button. While the promise of its action is open it is busy and takes no second press. */
+export function button(text: Child, action: () => unknown, { kind = "soft", disabled, label, type = "button" }: ButtonOptions = {}): HTMLButtonElement {
+  const busy = signal(false);
+  return h(
+    "button",
+    {
+      type,
+      class: `button ${kind}`,
+      "aria-label": label ?? null,
+      "aria-busy": () => (busy() ? "true" : null),
+      disabled: () => busy() || Boolean(disabled?.()),
+      onclick: async () => {
+        const result = action();
+        if (!(result instanceof Promise)) return;
+        busy.set(true);
+        try {
+          await result;
+        } finally {
+          busy.set(false);
+        }
+      },
+    },
+    text,
+  );
+}
+
+/** Names the page and begins the screen. */
+export function heading(text: string, ...tools: Child[]): HTMLElement {
+  document.title = `${text} | ${t("console")}`;
+  return h("div", { class: "heading" }, h("h1", { tabindex: -1 }, text), tools.length ? h("div", { class: "tools" }, tools) : null);
+}
+
+export const section = (title: string, ...children: Child[]): HTMLElement => {
+  const id = `s${++serial}`;
+  return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), children);
+};
+
+let serial = 0;
+
+/** A label over its control. The control gets the id the label points to. */
+export function field(label: string, control: HTMLElement, hint?: Child): HTMLElement {
+  const id = control.id || `f${++serial}`;
+  control.id = id;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null);
+}
+
+/** A text input bound to a signal. */
+export function input(value: Signal<string>, props: Record<string, unknown> = {}): HTMLInputElement {
+  return h("input", { type: "text", autocomplete: "off", ...props, value: () => value(), oninput: (e: Event) => value.set((e.target as HTMLInputElement).value) });
+}
+
+export interface Choice {
+  value: string;
+  text: string;
+  disabled?: boolean;
+}
+
+/** A drop-down bound to a signal. */
+export function select(value: Signal<string>, choices: () => Choice[], props: Record<string, unknown> = {}): HTMLSelectElement {
+  const element = h("select", { ...props, onchange: (e: Event) => value.set((e.target as HTMLSelectElement).value) }, () =>
+    choices().map((c) => h("option", { value: c.value, disabled: Boolean(c.disabled) }, c.text)),
+  );
+  effect(() => {
+    choices();
+    element.value = value();
+  });
+  return element;
+}
+
+/** One of a few, all of them in sight. */
+export function segmented(label: string, value: Signal<string>, choices: Choice[]): HTMLElement {
+  return h(
+    "div",
+    { class: "segmented", role: "group", "aria-label": label },
+    choices.map((c) => h("button", { type: "button", "aria-pressed": () => String(value() === c.value), disabled: Boolean(c.disabled), onclick: () => value.set(c.value) }, c.text)),
+  );
+}
+
+export function toggle(label: string, on: () => boolean, change: (on: boolean) => unknown, disabled: () => boolean = () => false): HTMLButtonElement {
+  return h(
+    "button",
+    { type: "button", class: "toggle", role: "switch", "aria-label": label, "aria-checked": () => String(on()), disabled, onclick: () => void change(!on()) },
+    h("span", { class: "knob" }),
+  );
+}
+
+export const chip = (text: Child, kind = ""): HTMLElement => h("span", { class: `chip ${kind}` }, text);
+
+/** Names and values. Rows whose value is empty are left out. */
+export function facts(rows: [label: string, value: Child][]): HTMLElement {
+  const full = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
+  return h("dl", { class: "facts" }, full.map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))));
+}
+
+export interface Column<T> {
+  title: string;
+  cell: (row: T) => Child;
+  kind?: "number" | "wide" | "action";
+}
+
+/** A table that becomes a list of cards where it is narrow; the roles keep it a table for those who hear it. */
+export function table<T>(caption: string, columns: Column<T>[], rows: readonly T[], empty: string = t("nothing")): HTMLElement {
+  if (rows.length === 0) return h("p", { class: "nothing" }, empty);
+  const head = h("tr", { role: "row" }, columns.map((c) => h("th", { role: "columnheader", scope: "col", class: c.kind ?? null }, c.title || h("span", { class: "hidden" }, t("actions")))));
+  const body = rows.map((row) => h("tr", { role: "row" }, columns.map((c) => h("td", { role: "cell", class: c.kind ?? null, "data-label": c.title }, c.cell(row)))));
+  return h("table", { role: "table", class: "table" }, h("caption", { class: "hidden" }, caption), h("thead", { role: "rowgroup" }, head), h("tbody", { role: "rowgroup" }, body));
+}
+
+export const loading = (): HTMLElement => h("div", { class: "loading", role: "status" }, h("span", { class: "spinner" }), h("span", { class: "hidden" }, t("loading")));
+
+/** Shows what is fetched. view is made once; what comes later arrives through its signal. */
+export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
+  return match(
+    () => source().is,
+    (is) => {
+      if (is === "loading") return loading();
+      const now = source.peek();
+      if (now.is === "failed") return h("div", { class: "card failed", role: "alert" }, h("p", null, explain(now.error)), button(t("retry"), source.retry));
+      if (now.is !== "ready") return null;
+      const data = signal(now.data);
+      effect(() => {
+        const next = source();
+        if (next.is === "ready") data.set(next.data);
+      });
+      return view(data);
+    },
+  );
+}
+
+/** What went wrong, in words. The service's own are Korean; they are better than none. */
+export function explain(error: unknown): string {
+  if (error instanceof NetworkError) return t("networkFailed");
+  if (!(error instanceof ApiError)) throw error;
+  if (error.status === 429) return t("tooMany");
+  if (english()) return `${byType[error.type]?.() ?? t("refused")}${error.message ? ` (${error.message})` : ""}`;
+  return error.message || t("serverFailed");
+}
+
+const byType: Record<string, () => string> = {
+  ResourceAlreadyExistException: () => t("errTaken"),
+  ResourceTimeOutException: () => t("errHoldOver"),
+  SettingConflictException: () => t("errConflict"),
+  AuthorizationException: () => t("errScope"),
+  AuthorizationError: () => t("errRole"),
+  ResourceNotFoundException: () => t("errNotFound"),
+  DeviceUnavailableException: () => t("errDevice"),
+  InternalServerError: () => t("serverFailed"),
+};
+
+/** An action whose failure is told in place. Returns whether it succeeded. */
+export function attempt(): { problem: Readable<string>; run: (action: () => Promise<unknown>) => Promise<boolean>; view: () => Child } {
+  const problem = signal("");
+  return {
+    problem,
+    run: async (action) => {
+      problem.set("");
+      try {
+        await action();
+        return true;
+      } catch (error) {
+        problem.set(explain(error));
+        return false;
+      }
+    },
+    view: () => h("div", { class: "problem", role: "alert" }, () => problem()),
+  };
+}
+
+const toasts = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
+document.body.append(toasts);
+
+/** Says in passing what has happened. */
+export function toast(text: string, kind: "good" | "bad" = "good"): void {
+  const note = h("p", { class: `toast ${kind}` }, text);
+  topmost().append(toasts);
+  toasts.append(note);
+  setTimeout(() => note.remove(), kind === "good" ? 5000 : 9000);
+}
+
+/** A modal dialog makes everything outside it inert, toasts included: they move into it. */
+const topmost = (): Element => [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+
+export interface Dialog {
+  close: () => void;
+}
+
+/** Opens a dialog over the page, or a drawer at its side. */
+export function dialog(title: string, view: (close: () => void) => Child, { kind = "centre", onclose }: { kind?: "centre" | "drawer"; onclose?: () => void } = {}): Dialog {
+  const id = `d${++serial}`;
+  const element = h("dialog", { class: kind, "aria-labelledby": id });
+  const close = () => element.close();
+  const [, dispose] = scope(
+    () =>
+      append(element, [
+        h("header", null, h("h2", { id, tabindex: -1 }, title), h("button", { type: "button", class: "close", "aria-label": t("close"), onclick: close }, "✕")),
+        h("div", { class: "body" }, view(close)),
+      ]),
+    true,
+  );
+  element.addEventListener("close", () => {
+    if (element.contains(toasts)) document.body.append(toasts);
+    dispose();
+    element.remove();
+    onclose?.();
+  });
+  element.addEventListener("click", (e) => {
+    if (e.target === element && kind === "drawer") close();
+  });
+  document.body.append(element);
+  element.showModal();
+  untracked(() => element.querySelector<HTMLElement>("[autofocus]") ?? element.querySelector<HTMLElement>("h2"))?.focus();
+  return { close };
+}
+
+/** Copies a text and says so. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(t("copied"));
+  } catch {
+    toast(t("copyFailed"), "bad");
+  }
+}
+
+/** Hands a table to the user as a file that spreadsheets open. The mark at its start tells them that it is UTF-8. */
+export function downloadCSV(name: string, header: string[], rows: (string | number | null)[][]): void {
+  const cell = (v: string | number | null) => {
+    let text = String(v ?? "");
+    if (/^[=+\-@\t\r]/.test(text) && typeof v === "string") text = `'${text}`; // a spreadsheet would run it as a formula
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const body = "\uFEFF" + [header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  const link = h("a", { href: URL.createObjectURL(new Blob([body], { type: "text/csv;charset=utf-8" })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,72 @@
+// Who is logged in, and what he may do where.
+
+import { api, ApiError } from "../core/api";
+import { go } from "../core/router";
+import { computed, signal } from "../core/signal";
+import { english } from "./text";
+
+export interface Me {
+  adminLoginId: string;
+  role: "hq" | "manager" | "viewer";
+  branchList: string[];
+}
+
+export interface Branch {
+  branch: string;
+  nameKo: string;
+  nameEn: string;
+  address: string;
+  phone: string;
+  timeZone: string;
+}
+
+/** undefined: not asked yet; null: nobody. */
+export const me = signal<Me | null | undefined>(undefined);
+export const branches = signal<Branch[]>([]);
+
+/** Everyone may look; viewers do no more than that. */
+export const mayChange = computed(() => me()?.role === "hq" || me()?.role === "manager");
+export const isHQ = computed(() => me()?.role === "hq");
+
+interface AnyMe {
+  loginType: string;
+  adminLoginId: string | null;
+  role: Me["role"] | null;
+  branchList: string[] | null;
+}
+
+/** Learns who the session belongs to. */
+export async function identify(): Promise<void> {
+  try {
+    const [who, list] = await Promise.all([api.get<AnyMe>("/v2/me"), api.get<{ branches: Branch[] }>("/v2/branches")]);
+    if (who.loginType !== "admin" || !who.adminLoginId || !who.role) {
+      me.set(null);
+      return;
+    }
+    branches.set(list.branches.filter((b) => who.branchList?.includes(b.branch)));
+    me.set({ adminLoginId: who.adminLoginId, role: who.role, branchList: who.branchList ?? [] });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) me.set(null);
+    else throw error;
+  }
+}
+
+export async function logout(): Promise<void> {
+  await api.post("/admin/logout");
+  me.set(null);
+  go("/console/login");
+}
+
+export const branchByCode = (code: string): Branch | undefined => branches().find((b) => b.branch === code);
+
+export const branchName = (b: Branch): string => (english() && b.nameEn) || b.nameKo || b.branch;
+
+const lastKey = "console-branch";
+
+/** Where one was last, or the first there is. */
+export function homeBranch(): string | undefined {
+  const last = localStorage.getItem(lastKey);
+  return branches.peek().find((b) => b.branch === last)?.branch ?? branches.peek()[0]?.branch;
+}
+
+export const rememberBranch = (code: string): void => localStorage.setItem(lastKey, code);

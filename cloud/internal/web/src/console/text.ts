@@ -1,0 +1,72 @@
+// What the console says, in the language of the page.
+
+import { language, speak, translator, type Language } from "../core/language";
+import { clockOf, dateOf, day, weekday, type Minute } from "../booking/time";
+import { ko, type Texts } from "../locales/console-ko";
+
+export type TextKey = keyof Texts;
+
+const tables: Partial<Record<Language, Texts>> = { ko };
+
+/** Makes the page speak; without a network it goes on in Korean, which is always there. */
+export async function speakIn(next: Language): Promise<void> {
+  try {
+    if (next === "en") tables.en ??= (await import("../locales/console-en")).en;
+  } catch {
+    next = "ko";
+  }
+  speak(next);
+  document.documentElement.lang = next;
+}
+
+export const t = translator<TextKey>(() => tables[language.peek()] ?? ko);
+
+export const english = (): boolean => language.peek() === "en";
+
+/** 12,000원 */
+export const won = (amount: number): string => t("won", { n: amount.toLocaleString("en-US") });
+
+/** 80분, 1시간 20분 */
+export function span(minutes: number): string {
+  const [h, m] = [Math.floor(minutes / 60), minutes % 60];
+  if (h === 0) return t("minutes", { n: m });
+  return m === 0 ? t("hours", { n: h }) : t("hoursMinutes", { h, m });
+}
+
+/** 4:07 until an instant */
+export function countdown(milliseconds: number): string {
+  const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** 11월 22일 (일) */
+export function dateText(m: Minute): string {
+  const date = new Date(m * 60_000);
+  if (english()) return new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" }).format(date);
+  return `${date.getUTCMonth() + 1}월 ${date.getUTCDate()}일 (${t("weekdays")[weekday(m)]})`;
+}
+
+/** 2026년 11월 */
+export function monthText(m: Minute): string {
+  const date = new Date(m * 60_000);
+  if (english()) return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
+  return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
+}
+
+/** 15:00–16:20 */
+export const timesText = (start: Minute, end: Minute): string => `${clockOf(start)}–${endText(start, end)}`;
+
+/** An end at midnight is 24:00; one on the next day says so. */
+function endText(start: Minute, end: Minute): string {
+  if (dateOf(end) === dateOf(start)) return clockOf(end);
+  return end % day === 0 ? "24:00" : t("nextDay", { time: clockOf(end) });
+}
+
+/** How long ago, in words that stay true for a while. */
+export function ago(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return t("justNow");
+  if (seconds < 3600) return t("minutesAgo", { n: Math.floor(seconds / 60) });
+  if (seconds < 48 * 3600) return t("hoursAgo", { n: Math.floor(seconds / 3600) });
+  return t("daysAgo", { n: Math.floor(seconds / 86400) });
+}
