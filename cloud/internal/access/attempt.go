@@ -100,6 +100,9 @@ func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
 		delete(a.byID, id)
 		return
 	}
+	if state == postgres.DoorSuccess {
+		openSeconds.Observe(time.Since(t.accepted).Seconds())
+	}
 	t.row.State = state
 	t.timer.Reset(rememberFor)
 }

@@ -31,7 +31,7 @@ type Outcome struct {
 }
 
 // pollEvery is how often a waiter looks at the row by itself, should every notification be lost.
-const pollEvery = time.Second
+const pollEvery = 2 * time.Second
 
 // Await waits for the result of a request that was made with this key. A result that exists is returned at once, as often
 // as asked for. It returns ErrInvalidKey for an unknown request or another key, and ErrNoResult after the result timeout.
@@ -141,6 +141,8 @@ func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status St
 	}
 	if outcome.PIN == "" {
 		s.Log.Warn("access: no PIN to give", "branch", r.Branch, "device", r.Device, "request", r.ID)
+	} else {
+		revealedTotal.Inc()
 	}
 	return outcome, nil
 }

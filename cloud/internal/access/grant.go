@@ -39,6 +39,7 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 
 func (s *Service) deny(ctx context.Context, branch string, id uuid.UUID, claim protocol.Claim) error {
 	const reason = "too late, not the first, or the reservation does not hold any more"
+	deniedTotal.Inc()
 	s.Log.Warn("access: claim denied", "branch", branch, "request", id)
 	err := s.Link.Send(branch, protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce, Reason: reason})
 	if err != nil {

@@ -77,6 +77,8 @@ func (s *Service) firstState(branch string) (state postgres.DoorState, detail st
 func (s *Service) accept(r postgres.DoorRequest, keyHash []byte) {
 	if r.State == postgres.DoorPending {
 		s.attempt(r, keyHash)
+	} else {
+		count(r.State)
 	}
 }
 

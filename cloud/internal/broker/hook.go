@@ -66,6 +66,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	branch, err := h.authenticate(username, pk)
 	switch {
 	case errors.Is(err, errNoAgent):
+		refusedTotal.Inc()
 		h.log.Warn("mqtt: agent refused", "username", username, "remote", cl.Net.Remote)
 		return false
 	case err != nil:
@@ -152,4 +153,7 @@ func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
 }
 
 // OnPublishDropped: an agent does not read, or not fast enough.
-func (h *hook) OnPublishDropped(_ *mqtt.Client, _ packets.Packet) { h.unsent.Add(1) }
+func (h *hook) OnPublishDropped(_ *mqtt.Client, _ packets.Packet) {
+	h.unsent.Add(1)
+	droppedOut.Inc()
+}

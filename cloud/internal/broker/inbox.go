@@ -89,6 +89,7 @@ func (i *inbox) put(d delivery) bool {
 		return true
 	default:
 		i.dropped.Add(1)
+		droppedIn.Inc()
 		return false
 	}
 }

@@ -81,7 +81,7 @@ func (r *Remote) Send(branch string, m protocol.Message) error {
 	select {
 	case r.outgoing <- publish:
 	default:
-		r.unsent.Add(1)
+		r.drop()
 	}
 	return nil
 }
@@ -194,10 +194,15 @@ func (r *Remote) send(ctx context.Context, m *autopaho.ConnectionManager) {
 			return
 		case p := <-r.outgoing:
 			if _, err := m.Publish(ctx, p); err != nil {
-				r.unsent.Add(1)
+				r.drop()
 			}
 		}
 	}
+}
+
+func (r *Remote) drop() {
+	r.unsent.Add(1)
+	droppedOut.Inc()
 }
 
 func (r *Remote) watch(ctx context.Context) {

@@ -70,6 +70,7 @@ func (r *sessions) begin(s *session) {
 	}
 	of[s] = struct{}{}
 	r.latest[s.username] = s
+	agentsGauge.Inc()
 	r.mu.Unlock()
 	if first {
 		r.changed(s.branch)
@@ -81,6 +82,9 @@ func (r *sessions) end(s *session) {
 	s.ended = true
 	of := r.byBranch[s.branch]
 	_, here := of[s]
+	if here {
+		agentsGauge.Dec()
+	}
 	delete(of, s)
 	if r.latest[s.username] == s {
 		delete(r.latest, s.username)

@@ -1,0 +1,27 @@
+package access
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+var (
+	endedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "yeolda_door_requests_total", Help: "Door requests that ended at this replica, by how: SUCCESS, FAILED, UNKNOWN.",
+	}, []string{"state"})
+	openSeconds = promauto.NewHistogram(prometheus.HistogramOpts{
+		Name: "yeolda_door_open_seconds", Help: "From an accepted request to its SUCCESS, where both were at this replica.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .2, .3, .5, 1, 2, 4, 7},
+	})
+	revealedTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "yeolda_door_pins_revealed_total", Help: "PINs shown because a door did not open.",
+	})
+	deniedTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "yeolda_door_claims_denied_total", Help: "Claims of agents that were denied.",
+	})
+)
+
+// count counts the end of a request.
+func count(state postgres.DoorState) { endedTotal.WithLabelValues(string(state)).Inc() }
