@@ -301,3 +301,28 @@ func TestForcedAndHeldDoors(t *testing.T) {
 		t.Errorf("told twice: %v", held)
 	}
 }
+
+func TestPruneKeepsWhatIsYoung(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, age := range []time.Duration{0, 100 * 24 * time.Hour, 400 * 24 * time.Hour} {
+		h.at(now.Add(-age))
+		err := h.Telemetry(t.Context(), "gangnam", protocol.Telemetry{
+			Readings: []protocol.Reading{{Location: "로비"}},
+			Events:   []protocol.Event{{Kind: protocol.EventDoorClosed, Device: "front_1"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted, err := postgres.Prune(t.Context(), h.db.Pool, now.Add(-90*24*time.Hour), now.Add(-365*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readings := rows[time.Time](h, `select at from sensor_reading where location = $1`, "로비")
+	events := rows[time.Time](h, `select at from door_event where device = $1`, "front_1")
+	if deleted != 3 || len(readings) != 1 || len(events) != 2 {
+		t.Errorf("deleted %d, left %v and %v", deleted, readings, events)
+	}
+}

@@ -35,6 +35,10 @@ const (
 	// heldAfter is how long a door may stand open before it counts as held.
 	heldAfter = 2 * time.Minute
 	heldEvery = 15 * time.Second
+	// keepReadings and keepDoors are how long readings, and events and requests of doors, stay in the database.
+	keepReadings = 90 * 24 * time.Hour
+	keepDoors    = 365 * 24 * time.Hour
+	pruneEvery   = time.Hour
 )
 
 // Service talks to the devices of branches. DB, Link and Log must be set.
@@ -60,18 +64,24 @@ func (s *Service) now() time.Time {
 	return s.Now()
 }
 
-// Run looks for doors that are held open, until ctx ends.
+// Run looks for doors that are held open and deletes what has become old, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	tick := time.NewTicker(heldEvery)
-	defer tick.Stop()
+	held := time.NewTicker(heldEvery)
+	defer held.Stop()
+	prune := time.NewTicker(pruneEvery)
+	defer prune.Stop()
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-held.C:
+			err = s.markHeld(ctx)
+		case <-prune.C:
+			_, err = postgres.Prune(ctx, s.DB.Pool, s.now().Add(-keepReadings), s.now().Add(-keepDoors))
 		}
-		if err := s.markHeld(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("climate: held doors not looked for", "error", err)
+		if err != nil && ctx.Err() == nil {
+			s.Log.Error("climate: upkeep failed", "error", err)
 		}
 	}
 }

@@ -120,3 +120,23 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HeldDoor])
 }
+
+// Prune deletes what is only of interest for a while: sensor readings, and what doors were asked and did. The audit log
+// keeps what must be answered for.
+func Prune(ctx context.Context, q Querier, readingsBefore, doorsBefore time.Time) (deleted int64, err error) {
+	for _, table := range []struct {
+		sql    string
+		before time.Time
+	}{
+		{`delete from sensor_reading where at < $1`, readingsBefore},
+		{`delete from door_event where at < $1`, doorsBefore},
+		{`delete from door_request where created_at < $1`, doorsBefore},
+	} {
+		tag, err := q.Exec(ctx, table.sql, table.before)
+		if err != nil {
+			return deleted, err
+		}
+		deleted += tag.RowsAffected()
+	}
+	return deleted, nil
+}
