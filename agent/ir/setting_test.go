@@ -77,11 +77,10 @@ func TestEveryLeafMeansWhatItSays(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s %v: %v", name, path, err)
 				}
-				if i > 0 {
-					s, got.Swing = got, s.Swing // the second frame is the louvre's
-				}
 				if i == 0 {
 					got = s
+				} else { // the louvre's
+					got.Swing = s.Swing
 				}
 			}
 			if path[0] == "전원 끄기" {

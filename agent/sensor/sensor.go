@@ -45,6 +45,7 @@ var models = map[string]model{
 	"aht20":   {aht20Address, openAHT20},
 	"bme280":  {0x76, openBME280},
 	"hdc302x": {0x44, openHDC302x},
+	"scd4x":   {scd4xAddress, openSCD4x},
 	"sht3x":   {0x44, openSHT3x},
 	"sht4x":   {0x44, openSHT4x},
 }

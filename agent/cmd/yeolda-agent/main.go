@@ -50,15 +50,20 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	// The locks first: whatever else is wrong here, they are idle.
+	board := agent.Board{Locks: rpi.Locks(settings.Doors, log)}
+	sys := os.DirFS("/sys")
+	if board.AirConditioners, err = rpi.AirConditioners(settings.AirConditioners, sys); err != nil {
+		log.Error("left out", "error", err)
+	}
+	if board.Sensors, err = rpi.Sensors(settings.Sensors, sys); err != nil {
+		log.Error("left out", "error", err)
+	}
 	credentials, err := config.ReadCredentials(c.Credentials)
 	if err != nil {
 		return err
 	}
 	trust, err := settings.TLS()
-	if err != nil {
-		return err
-	}
-	sensors, err := rpi.Sensors(settings.Sensors)
 	if err != nil {
 		return err
 	}
@@ -77,7 +82,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 		GrantKeys: credentials.GrantKeys, TLS: trust, Version: version(), Logger: log,
 		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 		Alive: func() { ready(); notify(systemd.Watchdog) },
-	}, agent.Board{Sensors: sensors})
+	}, board)
 }
 
 type versionCommand struct{}

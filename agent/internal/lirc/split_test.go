@@ -1,0 +1,84 @@
+package lirc
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// repeat is a frame n times, with gaps of g µs.
+func repeat(frame []uint32, g uint32, n int) []uint32 {
+	all := slices.Clone(frame)
+	for range n - 1 {
+		all = append(append(all, g), frame...)
+	}
+	return all
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	frame := make([]uint32, 59) // 59 ms
+	for i := range frame {
+		frame[i] = 1000
+	}
+	for _, tt := range []struct {
+		name      string
+		durations []uint32
+		lengths   []int
+		bad       bool
+	}{
+		{"one frame", frame, []int{59}, false},
+		{"just fits", append(slices.Clone(frame), 440_000, 1000), []int{61}, false},
+		{"does not", append(slices.Clone(frame), 440_000, 1001), []int{59, 1}, false},
+		{"a gap longer than everything", append(slices.Clone(frame), 900_000, 1000), []int{59, 1}, false},
+		{"ten frames", repeat(frame, 40_000, 10), []int{5*59 + 4, 5*59 + 4}, false}, // five: 295 + 160 ms
+		{"no gap in 600 ms", repeat(frame, 1000, 10), nil, true},
+		{"too many in little time", repeat(slices.Repeat([]uint32{100}, 599), 20_000, 2), []int{599, 599}, false},
+		{"too many without a gap", slices.Repeat([]uint32{100}, 1025), nil, true},
+		{"as many as may be", slices.Repeat([]uint32{100}, 1023), []int{1023}, false},
+		{"ends on a space", frame[:58], nil, true},
+	} {
+		parts, err := split(tt.durations)
+		var lengths []int
+		for _, p := range parts {
+			lengths = append(lengths, len(p.durations))
+		}
+		if (err != nil) != tt.bad || !tt.bad && !slices.Equal(lengths, tt.lengths) {
+			t.Errorf("%s: parts of %v, %v", tt.name, lengths, err)
+		}
+	}
+}
+
+// TestSplitKeepsEverything: the parts with their gaps are the signal, and each is one that the kernel takes.
+func TestSplitKeepsEverything(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		durations := rapid.SliceOfN(rapid.Uint32Range(1, 60_000), 1, 200).Draw(t, "durations")
+		if len(durations)%2 == 0 {
+			durations = durations[1:]
+		}
+		parts, err := split(durations)
+		if err != nil {
+			return
+		}
+		var joined []uint32
+		for i, p := range parts {
+			var length time.Duration
+			for _, d := range p.durations {
+				length += microseconds(d)
+			}
+			if len(p.durations)%2 == 0 || len(p.durations) > maxCount || length > maxLength {
+				t.Fatalf("part %d has %d durations in %v", i, len(p.durations), length)
+			}
+			if i > 0 {
+				joined = append(joined, uint32(parts[i-1].gap/time.Microsecond))
+			}
+			joined = append(joined, p.durations...)
+		}
+		if !slices.Equal(joined, durations) {
+			t.Fatal("something is lost")
+		}
+	})
+}
