@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/live"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -26,6 +27,7 @@ type API struct {
 	Account   *account.Service
 	Franchise *franchise.Service
 	Limits    *limit.Limiter
+	Live      *live.Hub
 	Sessions  *scs.SessionManager
 	Log       *slog.Logger
 	Now       func() time.Time

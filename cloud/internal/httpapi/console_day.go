@@ -88,10 +88,10 @@ func wireSpans(slots []time.Time, zone *time.Location) []wireSpan {
 }
 
 type timelineRoom struct {
-	RoomNo  string      `json:"roomNo"`
-	Machine string      `json:"machine"`
-	Grade   *string     `json:"grade"`
-	Enabled bool        `json:"enabled"`
+	RoomNo  string    `json:"roomNo"`
+	Machine string    `json:"machine"`
+	Grade   *string   `json:"grade"`
+	Enabled bool      `json:"enabled"`
 	Pricing wirePrice `json:"pricing"`
 }
 

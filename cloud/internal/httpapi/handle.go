@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -141,6 +143,12 @@ func (w *statusRecorder) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController reach what is behind.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack gives the connection away, to a WebSocket.
+func (w *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
 
 // DenyCrossOrigin answers a request that a browser sent for another site.
 func (a *API) DenyCrossOrigin(w http.ResponseWriter, r *http.Request) { a.fail(w, r, errCrossOrigin) }

@@ -78,6 +78,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/keys/{key}", a.handle(a.showKey))
 
 	// Additions for the console
+	mux.Get("/v2/admin/live", a.look(a.liveEvents))
 	mux.Get("/v2/admin/branches/{branch}/timeline", a.look(a.timeline))
 	mux.Get("/v2/admin/reservations", a.look(a.searchReservations))
 	mux.Get("/v2/admin/reservations/{id}", a.look(a.reservationRecord))

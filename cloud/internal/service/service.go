@@ -22,6 +22,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/live"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -49,6 +50,7 @@ type Service struct {
 	access   *access.Service
 	devices  *climate.Service
 	jobs     *jobs.Service
+	live     *live.Hub
 	link     link
 	broker   *broker.Broker   // nil: agents are at a broker outside
 	chat     *discord.Handler // nil: off
@@ -165,7 +167,9 @@ func (s *Service) wire() error {
 	if err != nil {
 		return err
 	}
+	s.live = &live.Hub{DB: s.db, Log: s.log}
 	api := &httpapi.API{
+		Live:    s.live,
 		Discord: chat,
 		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
@@ -208,6 +212,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)
 	run("jobs", s.jobs.Run)
+	run("live", s.live.Run)
 
 	group.Go(func() error { return serveHTTP(ctx, s.api, s.handler) })
 	group.Go(func() error { return serveHTTP(ctx, s.metrics, s.operations()) })

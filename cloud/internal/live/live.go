@@ -1,0 +1,193 @@
+// Package live tells consoles what changes while they look.
+//
+// It asks the database, a few times a second, for a small fingerprint of each branch and day that somebody is looking
+// at, and tells what differs from the one before. Nobody has to remember to announce a change, so a new way to change
+// something cannot be forgotten; it does not matter which replica made it; and where nobody looks, nothing is asked.
+//
+//	Watch ──▶ topic (branch, day): asked every Interval while it has watchers ──▶ events to each of them
+//
+// A notification of PostgreSQL at every commit would be no faster for eyes, and would put all commits in a queue.
+package live
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Interval is how often a watched branch is looked at.
+const Interval = 400 * time.Millisecond
+
+// buffer is how many batches of events a slow watcher may be behind before it is cut off.
+const buffer = 32
+
+// Event is one thing that has changed.
+type Event struct {
+	Kind   string `json:"kind"`   // slot, payment, door, agent, sensor
+	Target string `json:"target"` // a reservation's id, a door's device; empty for the branch as a whole
+}
+
+// Hub shares what is asked among those who look at the same. Run has to be running for Watch to work.
+type Hub struct {
+	DB  *postgres.DB
+	Log *slog.Logger
+
+	mu     sync.Mutex
+	ctx    context.Context
+	wait   sync.WaitGroup
+	topics map[topicKey]*topic
+}
+
+type topicKey struct {
+	branch string
+	start  time.Time
+}
+
+type topic struct {
+	day      booking.Interval
+	watchers map[chan []Event]struct{}
+	stop     context.CancelFunc
+}
+
+// Run lets topics work until ctx is done.
+func (h *Hub) Run(ctx context.Context) error {
+	h.mu.Lock()
+	h.ctx, h.topics = ctx, map[topicKey]*topic{}
+	h.mu.Unlock()
+	<-ctx.Done()
+	h.mu.Lock()
+	for key, t := range h.topics {
+		h.end(key, t)
+	}
+	h.topics = nil
+	h.mu.Unlock()
+	h.wait.Wait()
+	return ctx.Err()
+}
+
+// Watch returns a channel with what changes at a branch on a day, and a function that ends it. The channel is closed
+// when the hub stops or the watcher does not keep up.
+func (h *Hub) Watch(branch string, day booking.Interval) (events <-chan []Event, stop func()) {
+	watcher := make(chan []Event, buffer)
+	key := topicKey{branch, day.Start.UTC()}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.topics == nil {
+		close(watcher)
+		return watcher, func() {}
+	}
+	t, ok := h.topics[key]
+	if !ok {
+		ctx, cancel := context.WithCancel(h.ctx)
+		t = &topic{day: day, watchers: map[chan []Event]struct{}{}, stop: cancel}
+		h.topics[key] = t
+		h.wait.Go(func() { h.follow(ctx, key, t) })
+	}
+	t.watchers[watcher] = struct{}{}
+	return watcher, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.leave(key, t, watcher)
+	}
+}
+
+// leave takes a watcher away; the last one ends the topic. The caller holds the lock.
+func (h *Hub) leave(key topicKey, t *topic, watcher chan []Event) {
+	if _, ok := t.watchers[watcher]; !ok {
+		return
+	}
+	delete(t.watchers, watcher)
+	close(watcher)
+	if len(t.watchers) == 0 {
+		t.stop()
+		delete(h.topics, key)
+	}
+}
+
+func (h *Hub) end(key topicKey, t *topic) {
+	for watcher := range t.watchers {
+		h.leave(key, t, watcher)
+	}
+}
+
+// follow looks again and again. A look that fails is told to nobody: watchers would poll the same database.
+func (h *Hub) follow(ctx context.Context, key topicKey, t *topic) {
+	ticker := time.NewTicker(Interval)
+	defer ticker.Stop()
+	var last postgres.LiveState
+	known, failing := false, false
+	for {
+		next, err := postgres.Live(ctx, h.DB.Pool, key.branch, t.day, h.DB.Now())
+		switch {
+		case err != nil && ctx.Err() == nil && !failing:
+			failing = true
+			h.Log.WarnContext(ctx, "consoles are not told of changes", "branch", key.branch, "error", err)
+		case err == nil:
+			if known {
+				h.tell(key, t, Difference(last, next))
+			}
+			last, known, failing = next, true, false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (h *Hub) tell(key topicKey, t *topic, events []Event) {
+	if len(events) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for watcher := range t.watchers {
+		select {
+		case watcher <- events:
+		default:
+			h.leave(key, t, watcher)
+		}
+	}
+}
+
+// Difference tells what happened between two looks.
+func Difference(before, after postgres.LiveState) []Event {
+	var events []Event
+	add := func(kind, target string) { events = append(events, Event{kind, target}) }
+	for id, was := range before.Reservations {
+		is, ok := after.Reservations[id]
+		if ok && is == was {
+			continue
+		}
+		add("slot", wireID(id))
+		if was.State != is.State && was.State != booking.Hold {
+			add("payment", wireID(id)) // money came, went or is on its way
+		}
+	}
+	for id := range after.Reservations {
+		if _, ok := before.Reservations[id]; !ok {
+			add("slot", wireID(id))
+		}
+	}
+	if after.Revision != before.Revision {
+		add("slot", "")
+	}
+	if !after.Doors.Equal(before.Doors) {
+		add("door", after.Door)
+	}
+	if after.Agent != before.Agent {
+		add("agent", "")
+	}
+	if !after.Sensors.Equal(before.Sensors) {
+		add("sensor", "")
+	}
+	return events
+}
+
+func wireID(id booking.ReservationID) string { return strconv.FormatInt(int64(id), 10) }

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// LiveState is what is watched of a branch. Two of them, one after the other, tell what has happened in between.
+type LiveState struct {
+	Revision     int64                                 // of the branch and its rooms
+	Reservations map[booking.ReservationID]LiveVersion // of the day, live or lately ended
+	Doors        time.Time                             // when something last happened at a door
+	Door         string                                // the door it happened at
+	Agent        string                                // version and connection of the agent; empty if there never was one
+	Sensors      time.Time                             // when a sensor last reported
+}
+
+// LiveVersion is a reservation's state and version.
+type LiveVersion struct {
+	State   booking.State
+	Version int
+}
+
+// Live looks at a branch and one of its days in one round trip, by indexes. It returns ErrNoBranch.
+func Live(ctx context.Context, q Querier, branch string, day booking.Interval, now time.Time) (LiveState, error) {
+	state := LiveState{Reservations: map[booking.ReservationID]LiveVersion{}}
+	batch := new(pgx.Batch)
+	found := false
+	batch.Queue(`select revision from branch where code = $1`, branch).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			found = true
+			if err := rows.Scan(&state.Revision); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	batch.Queue(`
+		select r.id, r.state, r.version from reservation r join branch b on b.id = r.branch_id
+		where b.code = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
+		  and (r.state <> 'HOLD' or r.expires_at > $4) and r.`+liveStates, branch, day.Start, day.End, now).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var (
+				id booking.ReservationID
+				v  LiveVersion
+			)
+			if err := rows.Scan(&id, &v.State, &v.Version); err != nil {
+				return err
+			}
+			state.Reservations[id] = v
+		}
+		return rows.Err()
+	})
+	batch.Queue(`
+		select at, device from (
+			(select e.at, e.device from door_event e join branch b on b.id = e.branch_id where b.code = $1 order by e.at desc limit 1)
+			union all
+			(select greatest(d.created_at, d.finished_at), d.device from door_request d join branch b on b.id = d.branch_id
+			 where b.code = $1 and d.created_at > $2 order by 1 desc limit 1)
+		) latest order by at desc limit 1`, branch, now.Add(-time.Minute)).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&state.Doors, &state.Door); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	batch.Queue(`
+		select i.online::text || ' ' || i.version || ' ' || i.started_at,
+		       coalesce((select max(latest.at) from jsonb_array_elements_text(i.inventory -> 'sensors') location,
+		                 lateral (select s.at from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
+		                          order by s.at desc limit 1) latest), 'epoch')
+		from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, branch).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&state.Agent, &state.Sensors); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err := q.SendBatch(ctx, batch).Close(); err != nil {
+		return LiveState{}, err
+	}
+	if !found {
+		return LiveState{}, ErrNoBranch
+	}
+	return state, nil
+}
