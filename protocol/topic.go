@@ -162,11 +162,14 @@ func AgentFilters(branch string) iter.Seq[string] {
 	}
 }
 
+// Filter names the topics of a kind in every branch at once. It is for the cloud's subscriptions and rights.
+func Filter(kind Kind) string { return root + "+/" + string(kind) }
+
 // CloudFilters yields what the cloud subscribes to: every kind of message of every agent.
 func CloudFilters() iter.Seq2[Kind, string] {
 	return func(yield func(Kind, string) bool) {
 		for k := range Kinds() {
-			if k.FromAgent() && !yield(k, root+"+/"+string(k)) {
+			if k.FromAgent() && !yield(k, Filter(k)) {
 				return
 			}
 		}

@@ -23,6 +23,7 @@ type agentCmd struct {
 	Enroll agentEnrollCmd `cmd:"" help:"Make a credential for the agent of a branch; its secret is shown once."`
 	Revoke agentRevokeCmd `cmd:"" help:"Make a credential worthless; its connection ends within seconds."`
 	List   agentListCmd   `cmd:"" help:"List the credentials and whether their branches are online."`
+	ACL    agentACLCmd    `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
 
 // agentEnrollCmd is `yeolda agent enroll`.

@@ -54,7 +54,7 @@ type cli struct {
 	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema up to date."`
 	Branch      branchCmd      `cmd:"" help:"Branches: apply, list, show."`
 	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
-	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list."`
+	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list, acl."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong and say how to mend it."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`

@@ -192,6 +192,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "revoke", "agent-hongdae"},
 		[]string{"agent", "revoke", "agent-busan"},
 		[]string{"agent", "list"},
+		[]string{"agent", "acl"},
 	)
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

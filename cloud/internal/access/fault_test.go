@@ -402,3 +402,29 @@ func TestGrantThatComesTooLateDrivesNothing(t *testing.T) {
 		t.Errorf("driven: %v", a.Driven())
 	}
 }
+
+// The replica that accepted a request dies, and with it the report of the agent. Another one asks again.
+func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	key := h.reserve(1)
+	dead := h.replica()
+	dead.Link = lonely{}
+	id, err := dead.Request(t.Context(), "gangnam", access.Room, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Success, Device: "room_1"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if len(a.Driven()) != 1 {
+		t.Errorf("driven: %+v", a.Driven())
+	}
+}
+
+// lonely is the link of a replica that died at once: whatever it sends reaches nobody.
+type lonely struct{}
+
+func (lonely) Send(string, protocol.Message) error { return nil }
+func (lonely) Online(string) bool                  { return true }

@@ -118,6 +118,7 @@ func (s *Service) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		s.adopt(ctx)
 		// Later than the timers of the replica that accepted the request, which then need not compete.
 		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endEarly, s.reportLimit()+endEarly)
 		if err != nil {

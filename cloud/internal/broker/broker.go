@@ -193,6 +193,9 @@ type Stats struct {
 	Unsent   int64 // messages to agents that do not read
 }
 
+// Connected is true: agents connect to this very process.
+func (b *Broker) Connected() bool { return true }
+
 // Stats returns the counters for metrics.
 func (b *Broker) Stats() Stats {
 	return Stats{Sessions: len(b.sessions.all()), Dropped: b.inbox.dropped.Load(), Unsent: b.unsent.Load()}

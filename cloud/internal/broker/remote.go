@@ -52,6 +52,7 @@ type Remote struct {
 	presence *presence
 	outgoing chan *paho.Publish
 	unsent   atomic.Int64
+	up       atomic.Bool // subscribed over a connection that has not ended
 }
 
 // NewRemote prepares a client of the broker. It connects in Run.
@@ -67,6 +68,9 @@ func NewRemote(cfg RemoteConfig) *Remote {
 
 // Online reports whether the branch was heard within protocol.OfflineAfter and has not said goodbye since.
 func (r *Remote) Online(branch string) bool { return r.branches.online(branch) }
+
+// Connected reports whether this replica hears the agents.
+func (r *Remote) Connected() bool { return r.up.Load() }
 
 // Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
 // again. It never waits for the line: what the queue does not take is dropped.
@@ -103,6 +107,11 @@ func (r *Remote) Run(ctx context.Context) error {
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			r.cfg.Log.Info("mqtt: connected to the broker", "broker", address.Host)
 			subscribing.Go(func() { r.subscribe(ctx, m) }) // this callback must not block
+		},
+		OnConnectionDown: func() bool {
+			r.up.Store(false)
+			r.cfg.Log.Warn("mqtt: the connection to the broker is gone", "broker", address.Host)
+			return true
 		},
 		OnConnectError: func(err error) {
 			r.cfg.Log.Error("mqtt: no connection to the broker", "broker", address.Host, "error", err)
@@ -149,7 +158,11 @@ func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 		limited, cancel := context.WithTimeout(ctx, remoteTimeout)
 		_, err := m.Subscribe(limited, request)
 		cancel()
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
+			r.up.Store(true)
+			return
+		}
+		if ctx.Err() != nil {
 			return
 		}
 		r.cfg.Log.Error("mqtt: not subscribed", "error", err)

@@ -113,6 +113,7 @@ func (s Settings) validateTimes(problem report) {
 		{"YEOLDA_DEPOSIT_DUE", s.Times.DepositDue, time.Second, 24 * time.Hour},
 		{"YEOLDA_LOGIN_CODE_TTL", s.Times.LoginCodeTTL, time.Second, 15 * time.Minute},
 		{"YEOLDA_DOOR_RESULT_TIMEOUT", s.Times.DoorResultTimeout, 100 * time.Millisecond, time.Minute},
+		{"YEOLDA_DRAIN_TIME", s.HTTP.DrainTime, 0, time.Minute},
 		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {

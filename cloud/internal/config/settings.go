@@ -26,6 +26,7 @@ type Settings struct {
 type HTTP struct {
 	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"API and pages listen here."`
 	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Metrics, health and profiles listen here; never a public address."`
+	DrainTime      time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"How long to go on serving after the signal to stop, not ready any more, so that load balancers notice."`
 	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Where customers reach the service, for links in messages (default: http:// and the HTTP address)."`
 	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
 	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is believed."`

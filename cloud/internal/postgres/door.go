@@ -264,6 +264,18 @@ func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (
 	return r, err
 }
 
+// OpenDoors returns requests that have neither ended nor are younger or older than the limits given.
+func OpenDoors(ctx context.Context, q Querier, older, younger time.Duration) ([]DoorRequest, error) {
+	rows, err := q.Query(ctx, selectDoorRequest+`
+		where d.state in ('PENDING', 'GRANTED')
+		  and d.created_at between clock_timestamp() - $2::interval and clock_timestamp() - $1::interval
+		order by d.created_at limit 500`, older, younger)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorRequest])
+}
+
 // DoorRequestByID returns a request, or ErrNoDoorRequest.
 func DoorRequestByID(ctx context.Context, q Querier, id uuid.UUID) (DoorRequest, error) {
 	return oneDoorRequest(ctx, q, `where d.id = $1`, id)

@@ -16,6 +16,8 @@ type link interface {
 	Run(ctx context.Context) error
 	Send(branch string, m protocol.Message) error
 	Online(branch string) bool
+	Connected() bool
+	Stats() broker.Stats
 }
 
 func (s *Service) openLink() error {

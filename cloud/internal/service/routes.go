@@ -1,11 +1,9 @@
 package service
 
 import (
-	"context"
 	"net/http"
 	"net/http/pprof"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -46,22 +44,11 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	return guard.Handler(mux), nil
 }
 
-// readyTimeout bounds the question whether the service can work.
-const readyTimeout = 2 * time.Second
-
 // operations is everything on the address for operators: health, metrics, profiles.
 func (s *Service) operations() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := s.db.Pool.Ping(ctx); err != nil {
-			http.Error(w, "database: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ok\n"))
-	})
+	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.Handler())
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -57,11 +58,17 @@ type Service struct {
 	api      net.Listener
 	metrics  net.Listener
 	handler  http.Handler
+	began    time.Time   // by the machine's clock
+	leaving  atomic.Bool // told to stop
+	heard    atomic.Bool // the broker was reached at least once
 }
+
+// errBackground says that the service stopped because a part of it did; the part's own error stands beside it.
+var errBackground = errors.New("background work ended")
 
 // New opens the database, migrates it and listens. settings are effective and valid; now is the time of all rules.
 func New(ctx context.Context, settings config.Settings, log *slog.Logger, now func() time.Time) (_ *Service, err error) {
-	s := &Service{settings: settings, log: log, now: now}
+	s := &Service{settings: settings, log: log, now: now, began: time.Now()}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -195,15 +202,20 @@ func (s *Service) Addr() string { return s.api.Addr().String() }
 func (s *Service) Run(ctx context.Context) error {
 	defer s.Close()
 	group, ctx := errgroup.WithContext(ctx)
+	operating, stopOperations := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOperations()
 	serving, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 
 	var background errgroup.Group
+	failed := make(chan error, 4) // one for each task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("%s: %w", name, err)
+				err = fmt.Errorf("%s: %w", name, err)
+				failed <- err
+				return err
 			}
 			return nil
 		})
@@ -214,8 +226,19 @@ func (s *Service) Run(ctx context.Context) error {
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)
 
-	group.Go(func() error { return serveHTTP(ctx, s.api, s.handler) })
-	group.Go(func() error { return serveHTTP(ctx, s.metrics, s.operations()) })
+	group.Go(func() error {
+		defer stopOperations() // readiness and metrics are told until the last request is done
+		return serveHTTP(s.leave(ctx), s.api, s.sayGoodbye(s.handler))
+	})
+	group.Go(func() error { return serveHTTP(operating, s.metrics, s.operations()) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-failed: // half a service is worse than none: the supervisor starts a whole one
+			return errBackground
+		}
+	})
 	s.log.Info("serving", "http", s.api.Addr().String(), "mqtt", s.settings.MQTT.Addr, "metrics", s.metrics.Addr().String())
 	err := group.Wait()
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -241,22 +264,4 @@ func (s *Service) Close() {
 	if s.database != nil {
 		s.database.Stop()
 	}
-}
-
-// serveHTTP serves until ctx is done and then lets requests under way finish.
-func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-	}
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		stopped <- server.Shutdown(drain)
-	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-stopped
 }

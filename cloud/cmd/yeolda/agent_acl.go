@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// agentACLCmd is `yeolda agent acl`.
+type agentACLCmd struct {
+	Cloud    string          `default:"cloud" help:"User name of the service at the broker."`
+	Database config.Database `embed:""`
+}
+
+// Run prints who may do what at a broker outside, in the form of Mosquitto's acl_file. The embedded broker asks the
+// same functions of package protocol.
+func (c *agentACLCmd) Run(p *program) error {
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		agents, err := postgres.AgentCredentials(p.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out, "# Made by yeolda agent acl. Make it again after yeolda agent enroll or revoke, and have the broker read it.")
+		writeCloudRules(p.out, c.Cloud)
+		for _, a := range agents {
+			if a.RevokedAt.IsZero() {
+				writeAgentRules(p.out, a.Username, a.Branch)
+			}
+		}
+		return nil
+	})
+}
+
+func writeCloudRules(out io.Writer, username string) {
+	fmt.Fprintf(out, "\nuser %s\n", username)
+	for kind := range protocol.Kinds() {
+		right := "write"
+		if kind.FromAgent() {
+			right = "read"
+		}
+		fmt.Fprintf(out, "topic %s %s\n", right, protocol.Filter(kind))
+	}
+}
+
+func writeAgentRules(out io.Writer, username, branch string) {
+	fmt.Fprintf(out, "\nuser %s\n", username)
+	for kind := range protocol.Kinds() {
+		topic := protocol.Topic(branch, kind)
+		if protocol.AgentMayPublish(branch, topic) {
+			fmt.Fprintf(out, "topic write %s\n", topic)
+		}
+		if protocol.AgentMaySubscribe(branch, topic) {
+			fmt.Fprintf(out, "topic read %s\n", topic)
+		}
+	}
+}

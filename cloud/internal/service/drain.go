@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// A replica that is told to stop leaves in three steps, so that no request meets a closed door:
+//
+//	SIGTERM ──▶ not ready, still serving ──drain time──▶ no new connections, requests finish ──▶ background work ends
+//
+// A load balancer needs the drain time to see the first step. Whoever still comes too late is refused before anything
+// was done for them, and may ask another replica.
+
+// leave returns a context that ends when the listener is to be closed: the drain time after ctx has.
+func (s *Service) leave(ctx context.Context) context.Context {
+	closing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		s.leaving.Store(true)
+		s.log.Info("told to stop", "drain", s.settings.HTTP.DrainTime)
+		time.AfterFunc(s.settings.HTTP.DrainTime, stop)
+	})
+	return closing
+}
+
+// sayGoodbye has clients of a service that leaves open their next connection elsewhere.
+func (s *Service) sayGoodbye(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveHTTP serves until ctx is done and then lets requests under way finish.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		stopped <- server.Shutdown(drain)
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
