@@ -7,18 +7,15 @@ import (
 
 // cancelPayment is POST /v1/payments/{paymentKey}/cancel (providers.md 1.3, 1.5). A deposit goes back by bank
 // transfer to the account the request names, which takes its time: the payment is cancelled at once,
-// virtualAccount.refundStatus follows later.
+// virtualAccount.refundStatus follows later. A refund that the bank sent back may be asked for again, with another
+// account: the provider documents nothing about that case.
 func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	var in struct {
-		CancelReason         string `json:"cancelReason"`
-		CancelAmount         *int   `json:"cancelAmount"`
-		TaxFreeAmount        int    `json:"taxFreeAmount"`
-		RefundableAmount     *int   `json:"refundableAmount"`
-		RefundReceiveAccount *struct {
-			Bank          string `json:"bank"`
-			AccountNumber string `json:"accountNumber"`
-			HolderName    string `json:"holderName"`
-		} `json:"refundReceiveAccount"`
+		CancelReason         string         `json:"cancelReason"`
+		CancelAmount         *int           `json:"cancelAmount"`
+		TaxFreeAmount        int            `json:"taxFreeAmount"`
+		RefundableAmount     *int           `json:"refundableAmount"`
+		RefundReceiveAccount *refundRequest `json:"refundReceiveAccount"`
 	}
 	if err := c.decode(&in); err != nil {
 		return nil, err
@@ -36,6 +33,14 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		amount = *in.CancelAmount
 	}
 	waiting := p.Status == StatusWaitingForDeposit
+	if p.Status == StatusCanceled && p.VirtualAccount != nil && p.VirtualAccount.RefundStatus == "FAILED" && in.RefundReceiveAccount != nil {
+		if err := p.VirtualAccount.refundTo(in.RefundReceiveAccount); err != nil {
+			return nil, err
+		}
+		s.state.Ledger.Refunded += p.TotalAmount
+		s.startRefund(r, p.TotalAmount, c.now)
+		return p, nil
+	}
 	switch {
 	case r.Keys != c.keys:
 		return nil, refuse("INVALID_API_KEY")
@@ -61,16 +66,9 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		return nil, refuseBecause("INVALID_REQUEST", "입금이 완료된 가상계좌 결제를 취소하려면 refundReceiveAccount가 필요합니다.")
 	case !needsAccount && account != nil:
 		return nil, refuseBecause("INVALID_REQUEST", "refundReceiveAccount는 입금이 완료된 가상계좌 결제에만 사용할 수 있습니다.")
-	case !needsAccount:
-	case !refundableBank(account.Bank):
-		return nil, refuse("INVALID_BANK")
-	case !digits(account.AccountNumber) || len(account.AccountNumber) > 20:
-		return nil, refuse("INVALID_REFUND_ACCOUNT_NUMBER")
-	case account.HolderName == "" || utf8.RuneCountInString(account.HolderName) > 60:
-		return nil, refuse("INVALID_REFUND_ACCOUNT_INFO")
-	default:
-		p.VirtualAccount.RefundReceiveAccount = &RefundAccount{
-			BankCode: account.Bank, AccountNumber: account.AccountNumber, HolderName: account.HolderName,
+	case needsAccount:
+		if err := p.VirtualAccount.refundTo(account); err != nil {
+			return nil, err
 		}
 	}
 
@@ -98,6 +96,27 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		s.depositCallback(r, c.now)
 	}
 	return p, nil
+}
+
+// refundRequest is where a request wants the refund of a deposit to go.
+type refundRequest struct {
+	Bank          string `json:"bank"`
+	AccountNumber string `json:"accountNumber"`
+	HolderName    string `json:"holderName"`
+}
+
+// refundTo notes where the refund of a deposit goes, if money can go there.
+func (v *VirtualAccount) refundTo(account *refundRequest) error {
+	switch {
+	case !refundableBank(account.Bank):
+		return refuse("INVALID_BANK")
+	case !digits(account.AccountNumber) || len(account.AccountNumber) > 20:
+		return refuse("INVALID_REFUND_ACCOUNT_NUMBER")
+	case account.HolderName == "" || utf8.RuneCountInString(account.HolderName) > 60:
+		return refuse("INVALID_REFUND_ACCOUNT_INFO")
+	}
+	v.RefundReceiveAccount = &RefundAccount{BankCode: account.Bank, AccountNumber: account.AccountNumber, HolderName: account.HolderName}
+	return nil
 }
 
 // startRefund sends amount back to the buyer's account.

@@ -85,7 +85,7 @@ func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http
 //
 // The identity of a request is key, API key, URL and method; the body is not part of it. Refusals are
 // remembered like successes. Not remembered is a request the provider did not act upon because it was in
-// trouble itself (5xx, 429, an ordered time-out), for which it documents nothing.
+// trouble itself (5xx, 429, an ordered time-out), for which it documents nothing, or was still at work (409).
 func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall) (any, error)) *answer {
 	keys, err := s.authenticate(c.Header.Get("Authorization"))
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := act()
-	if identity != "" && a.Status < 500 && a.Status != http.StatusTooManyRequests {
+	if identity != "" && a.Status < 500 && a.Status != http.StatusTooManyRequests && a.Status != http.StatusConflict {
 		s.state.Answers[identity] = a
 	}
 	s.keep()

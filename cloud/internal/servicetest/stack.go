@@ -32,6 +32,8 @@ type Stack struct {
 	Sandbox *sandbox.Sandbox
 	DB      *postgres.DB // the service's database, through a pool of the test's own
 	Clock   *Clock
+
+	Settings config.Settings // effective
 }
 
 // Clock is the time of the service's rules. It runs with the real one, from wherever it was set to.
@@ -102,7 +104,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 		db.Close()
 	})
 	root := "http://" + s.Addr()
-	return &Stack{URL: root + "/api", Root: root, MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock}
+	return &Stack{URL: root + "/api", Root: root, MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings}
 }
 
 // defaults are the settings of a service without configuration.

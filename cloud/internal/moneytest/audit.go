@@ -1,0 +1,191 @@
+package moneytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// Settled waits until the outcome of every payment and the fate of every message is known.
+func Settled(ctx context.Context, db *pgxpool.Pool) error {
+	const open = `
+		select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING'))
+		     + (select count(*) from reservation where state = 'WAITING_FOR_DEPOSIT' and expires_at < now() - interval '1 second')
+		     + (select count(*) from refund where state in ('REQUESTED', 'PENDING'))
+		     + (select count(*) from webhook_event where applied_at is null)
+		     + (select count(*) from message where state in ('QUEUED', 'SENDING'))
+		where $1`
+	for {
+		var n int
+		err := db.QueryRow(ctx, open, true).Scan(&n)
+		if err == nil && n == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("moneytest: %d things are still open: %w", n, errors.Join(ctx.Err(), err))
+		case <-time.After(20 * time.Millisecond): // rows of another process: there is no event to wait for
+		}
+	}
+}
+
+// row is a reservation that has an order, with its payment.
+type row struct {
+	ID         int64
+	Order      string
+	State      string
+	Amount     int
+	Key        *string
+	PaymentKey *string
+	Refund     *string // state of its latest refund
+	Revoked    []string
+}
+
+// Audit holds a settled database against the provider's ledger: the invariants M1 to M9 of the money's rules. Each
+// violation is a part of the error. orphans are won that the test has planted at the provider itself.
+func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans int) error {
+	rows, err := db.Query(ctx, `
+		select r.id, r.order_id, r.state, r.amount, r.doorlock_key::text, p.payment_key,
+		       (select state from refund where reservation_id = r.id order by id desc limit 1),
+		       array(select revoked_key::text from refund where reservation_id = r.id and revoked_key is not null)
+		from reservation r left join payment p on p.reservation_id = r.id
+		where r.order_id is not null and $1 order by r.id`, true)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	a := auditor{box: box, messages: box.Messages("")}
+	for _, r := range list {
+		a.payment(r)
+		a.keys(r)
+	}
+	if l := box.Ledger(); l.Charged-l.Refunded != a.held+orphans {
+		a.violation("M2: the provider holds %d won (%d in, %d out), the reservations say %d", l.Charged-l.Refunded, l.Charged, l.Refunded, a.held+orphans)
+	}
+	a.slots(ctx, db)
+	a.ledger(ctx, db)
+	return errors.Join(a.violations...)
+}
+
+type auditor struct {
+	box        *sandbox.Sandbox
+	messages   []sandbox.Message
+	held       int // won, by the reservations
+	violations []error
+}
+
+func (a *auditor) violation(format string, args ...any) {
+	a.violations = append(a.violations, fmt.Errorf(format, args...))
+}
+
+// payment compares a reservation with what the provider says about its order.
+func (a *auditor) payment(r row) {
+	var captured, holding, waiting int
+	for _, p := range a.box.Payments(r.Order) {
+		if p.ApprovedAt != nil {
+			captured++
+		}
+		switch p.Status {
+		case sandbox.StatusDone, sandbox.StatusPartialCanceled:
+			holding += p.BalanceAmount
+		case sandbox.StatusWaitingForDeposit:
+			waiting++
+		}
+		if p.ApprovedAt != nil && p.TotalAmount != r.Amount {
+			a.violation("M4: order %s is %d won here and %d at the provider", r.Order, r.Amount, p.TotalAmount)
+		}
+		if p.ApprovedAt != nil && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
+			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)
+		}
+		// A refund that its bank sends back is not the shop's money any more than the customer's: a person has it.
+		if va := p.VirtualAccount; va != nil && va.RefundStatus == "FAILED" {
+			a.held += p.TotalAmount
+			if r.Refund == nil || *r.Refund != "FAILED" {
+				a.violation("C21: the bank failed to refund order %s and nobody is told", r.Order)
+			}
+		}
+	}
+	a.held += holding
+	if captured > 1 {
+		a.violation("M1: order %s was captured %d times", r.Order, captured)
+	}
+	failed := r.Refund != nil && *r.Refund == "FAILED"
+	switch {
+	case r.State == "DONE" && holding != r.Amount:
+		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, holding, r.Amount)
+	case r.State != "DONE" && holding > 0 && !failed:
+		a.violation("M2: order %s is %s, the provider holds %d won and nobody gives it back", r.Order, r.State, holding)
+	case (r.State == "WAITING_FOR_DEPOSIT") != (waiting > 0):
+		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, waiting)
+	}
+}
+
+// keys: a key is alive exactly while the reservation is DONE, and its guest was told once, or twice.
+func (a *auditor) keys(r row) {
+	if (r.State == "DONE") != (r.Key != nil) {
+		a.violation("M7: order %s is %s, and its key alive is %t", r.Order, r.State, r.Key != nil)
+	}
+	if r.Key == nil {
+		return
+	}
+	told := 0
+	for _, m := range a.messages {
+		if m.Variables["doorlockKey"] == *r.Key {
+			told++
+		}
+	}
+	if told < 1 || told > 2 {
+		a.violation("M9: the guest of order %s got the key %d times", r.Order, told)
+	}
+}
+
+// slots: no time is sold twice, margins included.
+func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
+	var twice int
+	err := db.QueryRow(ctx, `
+		select count(*) from reservation a join reservation b on a.id < b.id and a.room_id = b.room_id and a.occupied && b.occupied
+		where a.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
+		  and b.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and $1`, true).Scan(&twice)
+	if err != nil || twice > 0 {
+		a.violation("M8: %d times are sold twice (%v)", twice, err)
+	}
+}
+
+// ledger: our own history tells each charge once, and no refund without a request.
+func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {
+	rows, err := db.Query(ctx, `
+		select order_id || ': ' || string_agg(kind, ' ' order by id) from ledger where $1 group by order_id
+		having count(*) filter (where kind = 'confirm.done') > 1
+		    or count(*) filter (where kind = 'cancel.done') > count(*) filter (where kind = 'cancel.requested')`, true)
+	if err != nil {
+		a.violation("M11: %w", err)
+		return
+	}
+	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(wrong) > 0 {
+		a.violation("M11: ledger %v (%v)", wrong, err)
+	}
+}
+
+// Confirms counts the confirmations that reached the provider for an order, and those it executed.
+func Confirms(box *sandbox.Sandbox, order string) (calls, captured int) {
+	calls = len(slices.DeleteFunc(box.Ledger().Calls, func(c sandbox.Call) bool {
+		return c.OrderID != order || c.Path != "/v1/payments/confirm"
+	}))
+	for _, p := range box.Payments(order) {
+		if p.ApprovedAt != nil {
+			captured++
+		}
+	}
+	return calls, captured
+}

@@ -1,0 +1,177 @@
+package moneytest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// Buyer is a browser with its own cookies. It may be used from any goroutine: what goes wrong is an error.
+type Buyer struct {
+	API  string // http://…/api
+	Box  *sandbox.Sandbox
+	HTTP *http.Client
+}
+
+// NewBuyer returns a browser that has never been here.
+func NewBuyer(api string, box *sandbox.Sandbox) *Buyer {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		panic(err) // it has no options that could be wrong
+	}
+	return &Buyer{API: api, Box: box, HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second}}
+}
+
+// Reply is an answer in the envelope.
+type Reply struct {
+	HTTP      int
+	Raw       string
+	ErrorType string          `json:"errorType"`
+	ErrorCode string          `json:"errorCode"`
+	Data      json.RawMessage `json:"data"`
+}
+
+// OK is an error unless the answer is 200.
+func (r Reply) OK() error {
+	if r.HTTP != http.StatusOK {
+		return fmt.Errorf("answer %d: %s", r.HTTP, r.Raw)
+	}
+	return nil
+}
+
+// Do sends a request. An error means that there was no answer.
+func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return Reply{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, b.API+path, bytes.NewReader(encoded))
+	if err != nil {
+		return Reply{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := b.HTTP.Do(request)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply := Reply{HTTP: response.StatusCode, Raw: string(raw)}
+	if err := json.Unmarshal(raw, &reply); err != nil {
+		return reply, fmt.Errorf("answer %d is not the envelope: %s", response.StatusCode, raw)
+	}
+	return reply, nil
+}
+
+// Post is Do for POST.
+func (b *Buyer) Post(ctx context.Context, path string, body any) (Reply, error) {
+	return b.Do(ctx, http.MethodPost, path, body)
+}
+
+// Wish is what a buyer wants: an hour of a room of gangnam.
+type Wish struct {
+	Room   int
+	Start  time.Time
+	Method string // of the sandbox
+	Mobile string
+}
+
+// Prices are the prices of an hour in the rooms of gangnam.
+var Prices = map[int]int{1: 30000, 2: 25000, 3: 22000, 4: 20000, 5: 15000, 6: 13000}
+
+// Confirm is the body of POST /payment/confirm.
+type Confirm struct {
+	PaymentKey string `json:"paymentKey"`
+	OrderID    string `json:"orderId"`
+	Amount     int    `json:"amount"`
+}
+
+var seoul = time.FixedZone("KST", 9*60*60)
+
+// Wire writes a time as the interface does.
+func Wire(t time.Time) string { return t.In(seoul).Format("200601021504") }
+
+// Hold takes the hold of a wish.
+func (b *Buyer) Hold(ctx context.Context, w Wish) error {
+	reply, err := b.Post(ctx, "/reservation", map[string]any{
+		"branch": "gangnam", "room": w.Room, "startDateTime": Wire(w.Start), "endDateTime": Wire(w.Start.Add(time.Hour)),
+	})
+	return errors.Join(err, reply.OK())
+}
+
+// Order takes a wish to the payment widget and back: what is left is the confirmation.
+func (b *Buyer) Order(ctx context.Context, w Wish) (Confirm, error) {
+	if err := b.Hold(ctx, w); err != nil {
+		return Confirm{}, err
+	}
+	reply, err := b.Post(ctx, "/payment", map[string]any{
+		"amount": Prices[w.Room], "name": "홍길동", "mobileNum": w.Mobile,
+	})
+	if err := errors.Join(err, reply.OK()); err != nil {
+		return Confirm{}, err
+	}
+	var registered struct {
+		OrderID string `json:"orderId"`
+	}
+	if err := json.Unmarshal(reply.Data, &registered); err != nil {
+		return Confirm{}, err
+	}
+	key, err := b.Box.Authenticate(sandbox.Checkout{OrderID: registered.OrderID, Amount: Prices[w.Room], Method: w.Method, Bank: "20"})
+	return Confirm{key, registered.OrderID, Prices[w.Room]}, err
+}
+
+// Buy is Order with its confirmation.
+func (b *Buyer) Buy(ctx context.Context, w Wish) (Confirm, error) {
+	order, err := b.Order(ctx, w)
+	if err != nil {
+		return order, err
+	}
+	reply, err := b.Post(ctx, "/payment/confirm", order)
+	return order, errors.Join(err, reply.OK())
+}
+
+// Login logs a phone number in with the code that the sandbox received for it.
+func (b *Buyer) Login(ctx context.Context, mobile string) error {
+	seen := len(b.codes(mobile))
+	reply, err := b.Post(ctx, "/account/code", map[string]string{"type": "mobile", "id": mobile})
+	if err := errors.Join(err, reply.OK()); err != nil {
+		return err
+	}
+	for {
+		if codes := b.codes(mobile); len(codes) > seen {
+			reply, err := b.Post(ctx, "/account/login", map[string]string{"type": "mobile", "id": mobile, "code": codes[len(codes)-1]})
+			return errors.Join(err, reply.OK())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond): // a phone does not ring here
+		}
+	}
+}
+
+func (b *Buyer) codes(mobile string) (codes []string) {
+	for _, m := range b.Box.Messages(mobile) {
+		if code := m.Variables["code"]; code != "" {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// LoginAdmin logs an administrator in.
+func (b *Buyer) LoginAdmin(ctx context.Context, id, password string) error {
+	reply, err := b.Post(ctx, "/admin/login", map[string]string{"id": id, "password": password})
+	return errors.Join(err, reply.OK())
+}

@@ -1,0 +1,210 @@
+package reserve_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Customer, administrator and sweep cancel the same reservations at the same moment, two hundred times.
+func TestCancelTogether(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.replica(t)
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	const reservations, atOnce = 200, 10
+	var bought atomic.Int64
+	errs := together(atOnce, func(int) error {
+		for bought.Add(1) <= reservations {
+			if err := s.cancelThrice(admin, replica); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	ledger := s.Sandbox.Ledger()
+	if ledger.Charged == 0 || ledger.Charged != ledger.Refunded {
+		t.Errorf("charged %d won, refunded %d", ledger.Charged, ledger.Refunded)
+	}
+	if n := s.count(t, `select count(*) from refund where state = 'COMPLETED' and $1`, true); n != reservations {
+		t.Errorf("%d refunds", n)
+	}
+}
+
+// cancelThrice buys an hour and has three parties cancel it together.
+func (s *shop) cancelThrice(admin *moneytest.Buyer, replica *reserve.Service) error {
+	b, w := s.buyer(), s.wish(sandbox.MethodCard)
+	order, err := b.Buy(s.ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		return err
+	}
+	var id int64
+	if err := s.DB.Pool.QueryRow(s.ctx, `select id from reservation where order_id = $1`, order.OrderID).Scan(&id); err != nil {
+		return err
+	}
+	err = together(3, func(i int) error {
+		switch i {
+		case 0:
+			reply, err := b.Post(s.ctx, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"})
+			return errors.Join(err, reply.OK())
+		case 1:
+			reply, err := admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), nil)
+			if err == nil && reply.HTTP != 200 && reply.HTTP != 400 { // 400: it is no longer paid
+				err = reply.OK()
+			}
+			return err
+		}
+		err := replica.Settle(s.ctx, booking.ReservationID(id))
+		if errors.Is(err, reserve.ErrPaymentPending) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	refunds := 0
+	for _, p := range s.Sandbox.Payments(order.OrderID) {
+		refunds += len(p.Cancels)
+	}
+	if refunds != 1 {
+		return fmt.Errorf("order %s was refunded %d times", order.OrderID, refunds)
+	}
+	return nil
+}
+
+// paid is a purchase whose buyer is logged in.
+func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, int64) {
+	t.Helper()
+	b, order, w := s.bought(t, method)
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	if method == sandbox.MethodVirtualAccount {
+		s.deposit(t, order.OrderID)
+	}
+	return b, order, s.wantState(t, order.OrderID, "DONE")
+}
+
+// deposit pays into an order's account and waits for the callback to have been answered.
+func (s *shop) deposit(t *testing.T, order string) {
+	t.Helper()
+	delivery, err := s.Sandbox.Deposit(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
+		t.Fatalf("callback: %+v, %v", reply, err)
+	}
+}
+
+// The provider will not give the money back: the reservation stands again, with the key it had.
+func TestRefusedRefundRestoresKey(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodCard)
+	const key = `select doorlock_key::text from reservation where id = $1`
+	var before, after string
+	if err := s.DB.Pool.QueryRow(s.ctx, key, id).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_CANCELABLE_PAYMENT"})
+	cancel := map[string]any{"id": id, "cancelReason": "변심"}
+	reply := s.answer(t, b, "/payment/cancel", cancel, 400, "PaymentFailedException")
+	if reply.ErrorCode != "NOT_CANCELABLE_PAYMENT" {
+		t.Errorf("code %q", reply.ErrorCode)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if err := s.DB.Pool.QueryRow(s.ctx, key, id).Scan(&after); err != nil || after != before {
+		t.Errorf("key %s, was %s (%v)", after, before, err)
+	}
+	s.answer(t, b, "/payment/cancel", cancel, 200, "")
+	s.wantState(t, order.OrderID, "CANCELED")
+}
+
+// While the outcome of a refund is open the key is dead and the slot is not free.
+func TestKeyDiesFirst(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]sandbox.Fault{
+		"answer lost":  {Kind: sandbox.FaultDropAfterCommit},
+		"not executed": {Kind: sandbox.FaultError, Status: 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			b, order, w := s.order(t, sandbox.MethodCard)
+			s.answer(t, b, "/payment/confirm", order, 200, "")
+			if err := b.Login(s.ctx, w.Mobile); err != nil {
+				t.Fatal(err)
+			}
+			id := s.wantState(t, order.OrderID, "DONE")
+			fault.Target = sandbox.TargetCancel
+			s.fault(t, fault)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1})
+			s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 503, "PaymentPendingException")
+			s.wantState(t, order.OrderID, "CANCELING")
+			if n := s.count(t, `select count(*) from reservation where id = $1 and doorlock_key is null`, id); n != 1 {
+				t.Error("the key lives while money is on its way back")
+			}
+			if err := s.buyer().Hold(s.ctx, w); err == nil {
+				t.Error("the slot was sold before the money was out")
+			}
+			s.Sandbox.ClearFaults()
+			s.await(t, order.OrderID, "CANCELED")
+		})
+	}
+}
+
+// The bank sends a refund back: the head quarters sees it, and it is sent again to a corrected account, once.
+func TestFailedRefundIsRetried(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError})
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 400, "IllegalArguemntError")
+	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
+	s.wantState(t, order.OrderID, "CANCELED")
+	s.awaitRefund(t, id, "FAILED")
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'refund'`, order.OrderID); n != 1 {
+		t.Error("nobody is told of the failed refund")
+	}
+	retry := reserve.RetryRefundRequest{
+		ID: booking.ReservationID(id), Account: &toss.RefundAccount{Bank: "88", Number: "11012345678", Holder: "홍길동"},
+		By: "hq", Scope: func(booking.BranchID) error { return nil },
+	}
+	if err := s.replica(t).RetryRefund(s.ctx, retry); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	if err := s.replica(t).RetryRefund(s.ctx, retry); !errors.Is(err, reserve.ErrNotFound) {
+		t.Errorf("retried a refund that is complete: %v", err)
+	}
+	if l := s.Sandbox.Ledger(); l.Charged != l.Refunded {
+		t.Errorf("charged %d, refunded %d", l.Charged, l.Refunded)
+	}
+}
+
+// awaitRefund waits until the latest refund of a reservation is in a state.
+func (s *shop) awaitRefund(t *testing.T, id int64, want string) {
+	t.Helper()
+	s.eventually(t, "refund "+want, func() bool {
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = $2`, id, want) == 1
+	})
+}

@@ -1,0 +1,270 @@
+package reserve_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// The provider books the money and the line breaks: thirty times, thirty reservations, thirty charges.
+func TestLostConfirmAnswers(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const purchases = 30
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit, Times: purchases})
+	err := together(purchases, func(int) error {
+		_, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodCard))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done := s.count(t, `select count(*) from reservation where state = 'DONE' and $1`, true); done != purchases {
+		t.Errorf("%d reservations", done)
+	}
+	for _, p := range s.Sandbox.Payments("") {
+		if calls, captured := moneytest.Confirms(s.Sandbox, p.OrderID); calls != 1 || captured != 1 {
+			t.Errorf("order %s: %d confirmations sent, %d charges", p.OrderID, calls, captured)
+		}
+	}
+}
+
+// Fifty requests about one order, from two replicas, while the provider takes its time: one charge, equal answers.
+func TestParallelConfirms(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	other := open(t, func(set *config.Settings) {
+		set.Database.URL, set.Sandbox.Addr = s.DB.Pool.Config().ConnString(), s.Settings.Sandbox.Addr
+	})
+	other.Sandbox = s.Sandbox
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: 500 * time.Millisecond})
+	answers := make([]string, 50)
+	err := together(len(answers), func(i int) error {
+		browser := *b
+		if i%2 == 1 {
+			browser.API = other.URL
+		}
+		reply, err := browser.Post(s.ctx, "/payment/confirm", order)
+		answers[i] = fmt.Sprint(reply.HTTP, reply.Raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a != answers[0] || a[:3] != "200" {
+			t.Fatalf("answers differ or fail: %s\n%s", answers[0], a)
+		}
+	}
+	if calls, captured := moneytest.Confirms(s.Sandbox, order.OrderID); calls != 1 || captured != 1 {
+		t.Errorf("%d confirmations sent, %d charges", calls, captured)
+	}
+}
+
+// A refusal keeps the hold; the next card on the same hold succeeds. Fifty at once get the one refusal.
+func TestRefusedKeepsHold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.order(t, sandbox.MethodCard)
+	if err := s.Sandbox.Decline(order.PaymentKey, "REJECT_CARD_COMPANY"); err != nil {
+		t.Fatal(err)
+	}
+	refused := s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
+	if refused.ErrorCode != "REJECT_CARD_COMPANY" {
+		t.Errorf("code %q", refused.ErrorCode)
+	}
+	s.wantState(t, order.OrderID, "HOLD")
+	stranger := s.buyer()
+	if err := stranger.Hold(s.ctx, w); err == nil {
+		t.Error("the hold of a refused payment was given to a stranger")
+	}
+	reply := s.answer(t, b, "/payment", map[string]any{"amount": order.Amount, "name": "홍길동", "mobileNum": w.Mobile}, 200, "")
+	if string(reply.Data) == "" {
+		t.Fatal("no order")
+	}
+	var again string
+	if err := s.DB.Pool.QueryRow(s.ctx, `select order_id from reservation where state = 'HOLD' and $1`, true).Scan(&again); err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: again, Amount: order.Amount, Method: sandbox.MethodCard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/confirm", moneytest.Confirm{PaymentKey: key, OrderID: again, Amount: order.Amount}, 200, "")
+	s.answer(t, b, "/payment/confirm", order, 404, "ResourceNotFoundException")
+}
+
+func TestConfirmOfExpiredHold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	t.Run("free: taken again", func(t *testing.T) {
+		b, order, _ := s.order(t, sandbox.MethodCard)
+		s.exec(t, `update reservation set expires_at = now() - interval '1 minute' where order_id = $1`, order.OrderID)
+		s.answer(t, b, "/payment/confirm", order, 200, "")
+	})
+	t.Run("free and marked: taken again", func(t *testing.T) {
+		b, order, _ := s.order(t, sandbox.MethodCard)
+		s.exec(t, `update reservation set state = 'EXPIRED' where order_id = $1`, order.OrderID)
+		s.answer(t, b, "/payment/confirm", order, 200, "")
+	})
+	t.Run("taken by another", func(t *testing.T) {
+		b, order, w := s.order(t, sandbox.MethodCard)
+		s.exec(t, `update reservation set expires_at = now() - interval '1 minute' where order_id = $1`, order.OrderID)
+		if err := s.buyer().Hold(s.ctx, w); err != nil {
+			t.Fatal(err)
+		}
+		s.neverAsked(t, b, order, 401, "ResourceTimeOutException")
+	})
+	t.Run("room switched off", func(t *testing.T) {
+		b, order, w := s.order(t, sandbox.MethodCard)
+		s.exec(t, `update reservation set expires_at = now() - interval '1 minute' where order_id = $1`, order.OrderID)
+		s.exec(t, `update room set enabled = false where no = $1`, w.Room)
+		defer s.exec(t, `update room set enabled = true where no = $1`, w.Room)
+		s.neverAsked(t, b, order, 401, "ResourceTimeOutException")
+	})
+	t.Run("given back", func(t *testing.T) {
+		b, order, _ := s.order(t, sandbox.MethodCard)
+		if reply, err := b.Do(s.ctx, http.MethodDelete, "/reservation", nil); err != nil || reply.HTTP != 200 {
+			t.Fatal(reply, err)
+		}
+		s.neverAsked(t, b, order, 401, "ResourceTimeOutException")
+	})
+}
+
+// neverAsked confirms an order that must be refused without a word to the provider.
+func (s *shop) neverAsked(t *testing.T, b *moneytest.Buyer, order moneytest.Confirm, status int, errorType string) {
+	t.Helper()
+	s.answer(t, b, "/payment/confirm", order, status, errorType)
+	if calls, captured := moneytest.Confirms(s.Sandbox, order.OrderID); calls != 0 || captured != 0 {
+		t.Errorf("the provider was asked %d times and charged %d", calls, captured)
+	}
+}
+
+// Whatever the provider babbles, what it then says about the payment counts. Nothing is charged twice or given up.
+func TestUnclearConfirm(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]sandbox.Fault{
+		"500":          {Kind: sandbox.FaultError, Status: 500},
+		"502":          {Kind: sandbox.FaultError, Status: 502, Code: "BAD_GATEWAY"},
+		"429":          {Kind: sandbox.FaultError, Status: 429, Code: "TOO_MANY_REQUESTS"},
+		"409":          {Kind: sandbox.FaultError, Status: 409, Code: "IDEMPOTENT_REQUEST_PROCESSING"},
+		"unknown code": {Kind: sandbox.FaultError, Status: 400, Code: "NEVER_HEARD_OF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			b, order, w := s.order(t, sandbox.MethodCard)
+			fault.Target = sandbox.TargetConfirm
+			s.fault(t, fault)
+			s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+			s.wantState(t, order.OrderID, "CONFIRMING")
+			s.Clock.Advance(15 * time.Minute) // also past the hold's life: the slot stays ours
+			if err := s.buyer().Hold(s.ctx, w); err == nil {
+				t.Error("the slot was sold while money might still come")
+			}
+			s.await(t, order.OrderID, "DONE")
+			s.answer(t, b, "/payment/confirm", order, 200, "")
+		})
+	}
+	t.Run("cannot be asked either", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		b, order, _ := s.order(t, sandbox.MethodCard)
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1})
+		s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+		s.answer(t, b, "/payment/cancel", map[string]any{"id": 1, "cancelReason": "변심"}, 401, "AuthenticationError")
+		s.Sandbox.ClearFaults()
+		s.Clock.Advance(time.Minute)
+		s.await(t, order.OrderID, "DONE")
+	})
+}
+
+// The session at the widget ends before anybody could charge: the hold is released, nothing is charged.
+func TestSessionEndsUnderConfirmation(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Status: 500})
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	if err := s.Sandbox.Decline(order.PaymentKey, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(time.Minute)
+	s.await(t, order.OrderID, "HOLD")
+}
+
+// An older answer must not undo what a newer one has done: a GET that says "waiting" is held back by the network until
+// the deposit has been acted on.
+func TestOvertakenAnswer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	replica := s.replica(t)
+	held := &heldLookup{Payments: replica.Payments, answered: make(chan struct{}), release: make(chan struct{})}
+	replica.Payments = held
+	settled := make(chan error, 1)
+	go func() { settled <- replica.Settle(s.ctx, booking.ReservationID(id)) }()
+	<-held.answered
+	delivery, err := s.Sandbox.Deposit(order.OrderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := delivery.First(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	close(held.release)
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if n := s.count(t, `select count(*) from reconciliation_difference where $1`, true); n != 0 {
+		t.Errorf("%d alarms", n)
+	}
+}
+
+// A confirmed body stays the same, also after the reservation was cancelled.
+func TestConfirmAgainAfterCancel(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.order(t, sandbox.MethodCard)
+	first := s.answer(t, b, "/payment/confirm", order, 200, "")
+	id := s.wantState(t, order.OrderID, "DONE")
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	if again := s.answer(t, b, "/payment/confirm", order, 200, ""); again.Raw != first.Raw {
+		t.Errorf("confirmed again: %s, first %s", again.Raw, first.Raw)
+	}
+}
+
+// heldLookup holds the first answer of a look-up back.
+type heldLookup struct {
+	reserve.Payments
+	answered, release chan struct{}
+	held              bool
+}
+
+func (h *heldLookup) PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error) {
+	payment, err := h.Payments.PaymentByOrder(ctx, keys, orderID)
+	if !h.held {
+		h.held = true
+		close(h.answered)
+		<-h.release
+	}
+	return payment, err
+}

@@ -1,0 +1,288 @@
+package reserve_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+func depositDue(d time.Duration) func(*config.Settings) {
+	return func(s *config.Settings) { s.Times.DepositDue = d }
+}
+
+// The deposit arrives half a second before its deadline, half a second after it, and at every moment between, while
+// the account is being closed: the reservation stands or the money bounces, never both and never neither.
+func TestDepositAgainstSweep(t *testing.T) {
+	t.Parallel()
+	const accounts, due = 200, 3 * time.Second
+	s := open(t, depositDue(due))
+	replica := s.replica(t)
+	replica.DepositDue = due
+	var deposited, bounced int
+	errs := make(chan error, accounts)
+	slots := make(chan struct{}, 40)
+	for i := range accounts {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			offset := time.Duration(i-accounts/2) * time.Second / accounts
+			errs <- s.depositAt(replica, offset)
+		}()
+	}
+	for range accounts {
+		switch err := <-errs; {
+		case err == nil:
+			deposited++
+		case errors.Is(err, sandbox.ErrBounced):
+			bounced++
+		default:
+			t.Error(err)
+		}
+	}
+	t.Logf("%d deposited, %d bounced", deposited, bounced)
+	if deposited == 0 || bounced == 0 {
+		t.Error("the race was not met from both sides")
+	}
+	s.audit(t)
+	if n := s.count(t, `select count(*) from reservation where state = 'DONE' and $1`, true); n != deposited {
+		t.Errorf("%d deposits, %d reservations", deposited, n)
+	}
+	if n := s.count(t, `select count(*) from reservation where state = 'CANCELED' and $1`, true); n != bounced {
+		t.Errorf("%d bounced, %d cancelled", bounced, n)
+	}
+}
+
+// depositAt has an account issued and pays into it at an offset from its deadline, at which a sweep closes it.
+func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
+	order, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount))
+	if err != nil {
+		return err
+	}
+	var (
+		id  int64
+		due time.Time
+	)
+	if err := s.DB.Pool.QueryRow(s.ctx, `select id, expires_at from reservation where order_id = $1`, order.OrderID).Scan(&id, &due); err != nil {
+		return err
+	}
+	swept := time.AfterFunc(time.Until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit sees what came of it
+	defer swept.Stop()
+	select {
+	case <-time.After(time.Until(due.Add(offset))):
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+	_, err = s.Sandbox.Deposit(order.OrderID)
+	return err
+}
+
+// An account without a deposit is closed at the provider, and only then is the slot free.
+func TestOverdueClosesAccountFirst(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: 2})
+	s.Clock.Advance(11 * time.Minute)
+	s.await(t, order.OrderID, "CANCELING")
+	if err := s.buyer().Hold(s.ctx, w); err == nil {
+		t.Error("the slot was sold while money might still arrive")
+	}
+	s.await(t, order.OrderID, "CANCELED")
+	if _, err := s.Sandbox.Deposit(order.OrderID); !errors.Is(err, sandbox.ErrBounced) {
+		t.Errorf("the closed account took a deposit: %v", err)
+	}
+	if err := s.buyer().Hold(s.ctx, w); err != nil {
+		t.Errorf("the slot is not free: %v", err)
+	}
+}
+
+// The provider cannot be reached for twenty minutes: the slot stays taken, after fifteen a person is told.
+func TestOverdueWithoutProvider(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.Clock.Advance(11 * time.Minute)
+	s.await(t, order.OrderID, "CANCELING")
+	s.Clock.Advance(16 * time.Minute)
+	told := func(open bool) bool {
+		return s.count(t, `select count(*) from reconciliation_difference
+			where order_id = $1 and kind = 'stuck' and (resolved_at is null) = $2`, order.OrderID, open) == 1
+	}
+	s.eventually(t, "a person is told", func() bool { return told(true) })
+	if err := s.buyer().Hold(s.ctx, w); err == nil {
+		t.Error("the slot was sold while the account may still take money")
+	}
+	s.Sandbox.ClearFaults()
+	s.await(t, order.OrderID, "CANCELED")
+	s.eventually(t, "the alarm is over", func() bool { return told(false) })
+}
+
+// The callback is lost: the poll finds the deposit.
+func TestLostCallback(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	s.exec(t, `update reservation set order_id = order_id || 'x' where order_id = $1`, order.OrderID) // nobody knows it
+	delivery, err := s.Sandbox.Deposit(order.OrderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 404 {
+		t.Fatalf("callback: %+v, %v", reply, err)
+	}
+	s.exec(t, `update reservation set order_id = left(order_id, -1) where order_id like $1`, order.OrderID+"%")
+	s.await(t, order.OrderID, "DONE")
+}
+
+// The bank takes a deposit back: the key dies, the reservation waits again, and the next deposit makes a new key.
+func TestReversal(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	delivery, err := s.Sandbox.Reverse(order.OrderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
+		t.Fatalf("callback: %+v, %v", reply, err)
+	}
+	s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	if n := s.count(t, `select count(*) from reservation where id = $1 and doorlock_key is null`, id); n != 1 {
+		t.Error("the key lives without its money")
+	}
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'reversal'`, order.OrderID); n != 1 {
+		t.Error("nobody is told")
+	}
+	s.deposit(t, order.OrderID)
+	s.wantState(t, order.OrderID, "DONE")
+}
+
+// Money for a reservation that is over never opens a door and is never lost: it waits, listed, for an account to go to.
+func TestLateDeposit(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order.OrderID) // it should not be possible
+	if err := s.buyer().Hold(s.ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	s.deposit(t, order.OrderID)
+	id := s.wantState(t, order.OrderID, "CANCELED")
+	s.awaitRefund(t, id, "FAILED")
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
+		t.Error("the head quarters is not told")
+	}
+	err := s.replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
+		ID: booking.ReservationID(id), Account: &account, By: "hq", Scope: func(booking.BranchID) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+}
+
+// A card charged for a reservation that is over is refunded by itself.
+func TestLateCharge(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodCard)
+	s.exec(t, `update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = now() where id = $1`, id)
+	if err := s.replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	s.wantState(t, order.OrderID, "CANCELED")
+}
+
+// An administrator's account: issued once though its answer is lost, deposited, cancelled.
+func TestAdministratorsAccount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin, w := s.buyer(), s.wish(sandbox.MethodVirtualAccount)
+	if err := admin.LoginAdmin(s.ctx, "gangnam-manager", "gangnam-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, "/admin/reservation", map[string]any{
+		"branch": "gangnam", "room": w.Room, "startDateTime": moneytest.Wire(w.Start), "endDateTime": moneytest.Wire(w.Start.Add(time.Hour)),
+	}, 200, "")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetVirtualAccounts, Kind: sandbox.FaultDropAfterCommit})
+	issued := s.answer(t, admin, "/admin/v2/virtual-accounts", map[string]any{
+		"amount": 12000, "orderName": "2번 룸", "name": "홍길동", "mobileNum": w.Mobile, "bankCode": "20",
+	}, 200, "")
+	var data struct{ DataType string }
+	if err := json.Unmarshal(issued.Data, &data); err != nil || data.DataType != "virtualaccount" {
+		t.Errorf("data %s", issued.Data)
+	}
+	payments := s.Sandbox.Payments("")
+	if len(payments) != 1 {
+		t.Fatalf("%d accounts", len(payments))
+	}
+	order := payments[0].OrderID
+	s.deposit(t, order)
+	id := s.wantState(t, order, "DONE")
+	reply, err := admin.Do(s.ctx, "DELETE", fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), refundAccount(map[string]any{}))
+	if err := errors.Join(err, reply.OK()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order, "CANCELED")
+}
+
+// The provider refuses to issue an account: the administrator's hold goes on as it was.
+func TestAccountRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin, w := s.buyer(), s.wish(sandbox.MethodVirtualAccount)
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, "/admin/reservation", map[string]any{
+		"branch": "gangnam", "room": w.Room, "startDateTime": moneytest.Wire(w.Start), "endDateTime": moneytest.Wire(w.Start.Add(time.Hour)),
+	}, 200, "")
+	issue := map[string]any{"amount": 100, "orderName": "1번 룸", "name": "홍길동", "mobileNum": w.Mobile, "bankCode": "20"}
+	s.answer(t, admin, "/admin/v2/virtual-accounts", issue, 400, "PaymentFailedException")
+	issue["amount"] = 12000
+	s.answer(t, admin, "/admin/v2/virtual-accounts", issue, 200, "")
+}
+
+// A waiting account is closed at the customer's wish without refund data; one that was paid in between needs them.
+func TestCancelWaitingAccount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	s.wantState(t, order.OrderID, "CANCELED")
+
+	b, order, w = s.bought(t, sandbox.MethodVirtualAccount)
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	id = s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultSlow, Delay: time.Second})
+	cancelled := make(chan moneytest.Reply, 1)
+	go func() {
+		reply, _ := b.Post(s.ctx, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"})
+		cancelled <- reply
+	}()
+	s.await(t, order.OrderID, "CANCELING")
+	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	if reply := <-cancelled; reply.HTTP != 400 || reply.ErrorType != "IllegalArguemntError" {
+		t.Errorf("answer %d %s", reply.HTTP, reply.Raw)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+}

@@ -1,0 +1,213 @@
+package reserve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// shop is a running service with its sandbox, audited at the end of the test.
+type shop struct {
+	*servicetest.Stack
+	ctx     context.Context
+	orphans int // won that the test plants at the provider
+
+	mu    sync.Mutex
+	wills int
+}
+
+func open(t *testing.T, change ...func(*config.Settings)) *shop {
+	t.Helper()
+	unlimited := func(s *config.Settings) { s.HTTP.RateLimits = "off" }
+	s := &shop{Stack: servicetest.Start(t, append(change, unlimited)...)}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	s.ctx = ctx
+	t.Cleanup(func() {
+		defer cancel()
+		s.audit(t)
+	})
+	return s
+}
+
+// audit waits for everything that is under way and holds the books against the provider's.
+func (s *shop) audit(t *testing.T) {
+	t.Helper()
+	if err := moneytest.Settled(s.ctx, s.DB.Pool); err != nil {
+		t.Error(err)
+	}
+	if err := moneytest.Audit(s.ctx, s.DB.Pool, s.Sandbox, s.orphans); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *shop) buyer() *moneytest.Buyer { return moneytest.NewBuyer(s.URL, s.Sandbox) }
+
+// wish is a time that nobody else in the test wants.
+func (s *shop) wish(method string) moneytest.Wish {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.wills
+	s.wills++
+	start := s.Clock.Now().Truncate(10 * time.Minute).Add(3*time.Hour + time.Duration(n/6)*80*time.Minute)
+	return moneytest.Wish{Room: n%6 + 1, Start: start, Method: method, Mobile: fmt.Sprintf("0102%07d", n)}
+}
+
+// order brings a purchase to its confirmation.
+func (s *shop) order(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, moneytest.Wish) {
+	t.Helper()
+	b, w := s.buyer(), s.wish(method)
+	order, err := b.Order(s.ctx, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, order, w
+}
+
+// bought is a purchase that is confirmed.
+func (s *shop) bought(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, moneytest.Wish) {
+	t.Helper()
+	b, order, w := s.order(t, method)
+	s.answer(t, b, "/payment/confirm", order, 200, "")
+	return b, order, w
+}
+
+// answer posts and fails the test unless the answer is that one.
+func (s *shop) answer(t *testing.T, b *moneytest.Buyer, path string, body any, status int, errorType string) moneytest.Reply {
+	t.Helper()
+	reply, err := b.Post(s.ctx, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.HTTP != status || reply.ErrorType != errorType {
+		t.Fatalf("POST %s: %d %s, want %d %s", path, reply.HTTP, reply.Raw, status, errorType)
+	}
+	return reply
+}
+
+// state is a reservation's state by its order, and its id.
+func (s *shop) state(t *testing.T, order string) (state string, id int64) {
+	t.Helper()
+	err := s.DB.Pool.QueryRow(s.ctx, `select state, id from reservation where order_id = $1`, order).Scan(&state, &id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state, id
+}
+
+func (s *shop) wantState(t *testing.T, order, want string) int64 {
+	t.Helper()
+	state, id := s.state(t, order)
+	if state != want {
+		t.Fatalf("order %s is %s, want %s", order, state, want)
+	}
+	return id
+}
+
+// await waits until an order is in a state.
+func (s *shop) await(t *testing.T, order, want string) int64 {
+	t.Helper()
+	s.eventually(t, "order "+order+" is "+want, func() bool {
+		state, _ := s.state(t, order)
+		return state == want
+	})
+	_, id := s.state(t, order)
+	return id
+}
+
+// eventually waits until something is true, while the time of the rules runs faster than ours.
+func (s *shop) eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never happens: %s", what)
+		}
+		s.Clock.Advance(time.Second)
+		time.Sleep(20 * time.Millisecond) // rows of another process: there is no event to wait for
+	}
+}
+
+func (s *shop) fault(t *testing.T, f sandbox.Fault) {
+	t.Helper()
+	if err := s.Sandbox.SetFault(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *shop) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.DB.Pool.Exec(s.ctx, sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *shop) count(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := s.DB.Pool.QueryRow(s.ctx, sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// account is where a deposit goes back to; refundAccount puts it into a request.
+var account = toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
+
+func refundAccount(body map[string]any) map[string]any {
+	body["refundReceiveAccountBank"], body["refundReceiveAccountNumber"] = account.Bank, account.Number
+	body["refundReceiveAccountHolderName"] = account.Holder
+	return body
+}
+
+// replica returns the verbs over the shop's database, as another process would run them.
+func (s *shop) replica(t *testing.T) *reserve.Service {
+	t.Helper()
+	settings := s.Settings
+	keys, err := settings.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := queue.New(s.DB.Pool, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	payments, err := toss.New(toss.Config{
+		BaseURL: settings.Toss.URL, WidgetSecretKey: settings.Toss.WidgetSecretKey.Reveal(), APISecretKey: settings.Toss.APISecretKey.Reveal(), Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &reserve.Service{
+		DB: s.DB, Payments: payments, Queue: work, Keys: keys, Log: log, PublicURL: "http://127.0.0.1",
+		HoldTTL: settings.Times.CustomerHoldTTL, AdminHoldTTL: settings.Times.AdminHoldTTL, DepositDue: settings.Times.DepositDue,
+	}
+}
+
+// together runs n things at the same time and returns what went wrong.
+func together(n int, do func(i int) error) error {
+	var (
+		wg   sync.WaitGroup
+		gate = make(chan struct{})
+		errs = make([]error, n)
+	)
+	for i := range n {
+		wg.Go(func() {
+			<-gate
+			errs[i] = do(i)
+		})
+	}
+	close(gate)
+	wg.Wait()
+	return errors.Join(errs...)
+}
