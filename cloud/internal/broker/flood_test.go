@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"sync"
@@ -252,6 +253,24 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 	senders.Wait()
 	if a.Reason() != 0 {
 		t.Errorf("disconnected with %#x", a.Reason())
+	}
+}
+
+func TestOneBranchCannotFillTheInbox(t *testing.T) {
+	t.Parallel()
+	i := newInbox(nil, nil, slog.New(slog.DiscardHandler)) // nobody works
+	for range urgentQueue {
+		i.put(delivery{branch: "gangnam", kind: protocol.KindDoorClaim})
+	}
+	if n := i.dropped.Load(); n != urgentQueue-branchQueue {
+		t.Errorf("%d dropped, want %d", n, urgentQueue-branchQueue)
+	}
+	if !i.put(delivery{branch: "hongdae", kind: protocol.KindDoorClaim}) {
+		t.Error("no place for another branch")
+	}
+	i.release((<-i.urgent).branch)
+	if !i.put(delivery{branch: "gangnam", kind: protocol.KindDoorClaim}) {
+		t.Error("no place after one message was handled")
 	}
 }
 

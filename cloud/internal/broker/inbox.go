@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,10 @@ type Devices interface {
 }
 
 const (
-	// Some seconds of work each.
+	// Some seconds of work each. One branch can fill a quarter, so that an agent gone wild takes only its own branch
+	// with it.
 	urgentQueue = 4096
+	branchQueue = urgentQueue / 4
 	// The rest keeps its order by branch.
 	steadyLanes = 4
 	steadyQueue = 4096
@@ -67,10 +70,14 @@ type inbox struct {
 	steady  [steadyLanes]chan delivery
 	seed    maphash.Seed
 	dropped atomic.Int64
+
+	mu      sync.Mutex
+	waiting map[string]int // messages of a branch that wait
 }
 
 func newInbox(doors Doors, devices Devices, log *slog.Logger) *inbox {
-	i := &inbox{doors: doors, devices: devices, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed()}
+	i := &inbox{doors: doors, devices: devices, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
+		waiting: make(map[string]int)}
 	for n := range i.steady {
 		i.steady[n] = make(chan delivery, steadyQueue)
 	}
@@ -84,13 +91,35 @@ func (i *inbox) put(d delivery) bool {
 	case protocol.KindStatus, protocol.KindTelemetry, kindPresence:
 		lane = i.steady[maphash.String(i.seed, d.branch)%steadyLanes]
 	}
-	select {
-	case lane <- d:
-		return true
-	default:
-		i.dropped.Add(1)
-		droppedIn.Inc()
+	if i.reserve(d.branch) {
+		select {
+		case lane <- d:
+			return true
+		default:
+			i.release(d.branch)
+		}
+	}
+	i.dropped.Add(1)
+	droppedIn.Inc()
+	return false
+}
+
+// reserve takes a place in a branch's share of the queues.
+func (i *inbox) reserve(branch string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.waiting[branch] >= branchQueue {
 		return false
+	}
+	i.waiting[branch]++
+	return true
+}
+
+func (i *inbox) release(branch string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.waiting[branch]--; i.waiting[branch] == 0 {
+		delete(i.waiting, branch)
 	}
 }
 
@@ -111,6 +140,7 @@ func (i *inbox) work(ctx context.Context, lane <-chan delivery) {
 		case <-ctx.Done():
 			return
 		case d := <-lane:
+			i.release(d.branch)
 			if err := i.handle(ctx, d); err != nil && ctx.Err() == nil {
 				i.log.Warn("mqtt: message not handled", "branch", d.branch, "kind", string(d.kind), "error", err)
 			}

@@ -199,17 +199,20 @@ func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail strin
 	return tag.RowsAffected() == 1, err
 }
 
-// abandoned is the state in which a granted request without a report ends. The second in a row for one key and door
-// is FAILED, so that nobody stands outside for ever; by then no lock can be driven for it any more.
+// noReport is the detail of a granted request that ended without a report.
+const noReport = "no report"
+
+// abandoned is the state in which such a request d ends. From the second in a row for one key and door it is FAILED, so
+// that nobody stands outside for ever; by then no lock can be driven for it any more.
 const abandoned = `case when d.key_hash is not null and (
-		select p.state from door_request p
+		select p.detail from door_request p
 		where p.reservation_id = d.reservation_id and p.device = d.device and p.key_hash = d.key_hash and p.created_at < d.created_at
-		order by p.created_at desc limit 1) = 'UNKNOWN' then 'FAILED' else 'UNKNOWN' end`
+		order by p.created_at desc limit 1) = '` + noReport + `' then 'FAILED' else 'UNKNOWN' end`
 
 // AbandonDoor ends a granted request of which nothing was heard. state is empty when it has ended already.
 func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state DoorState, err error) {
 	err = q.QueryRow(ctx, `
-		update door_request d set state = `+abandoned+`, finished_at = clock_timestamp(), detail = 'no report'
+		update door_request d set state = `+abandoned+`, finished_at = clock_timestamp(), detail = '`+noReport+`'
 		where d.id = $1 and d.state = 'GRANTED'
 		returning d.state`, id).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -237,7 +240,7 @@ func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit tim
 		)
 		update door_request d
 		set state = case d.state when 'PENDING' then 'FAILED' else `+abandoned+` end,
-		    detail = case d.state when 'PENDING' then 'no claim' else 'no report' end,
+		    detail = case d.state when 'PENDING' then 'no claim' else '`+noReport+`' end,
 		    finished_at = clock_timestamp()
 		from overdue where d.id = overdue.id
 		returning d.id, d.state`, claimLimit, reportLimit)
