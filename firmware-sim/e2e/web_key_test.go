@@ -61,7 +61,7 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.do("press the entrance", chromedp.Click(chromedp.CSS(`button[value=front]`)))
 		p.do("see the result", chromedp.WaitVisible(chromedp.CSS(`.good`)))
-		p.keep("key-without-scripts-phone", phone)
+		p.keep("key-without-scripts-phone")
 		driven := len(actuations(t, s, "gangnam"))
 		p.do("reload", chromedp.Reload())
 		p.do("see the same result", chromedp.WaitVisible(chromedp.CSS(`.good`)))

@@ -40,12 +40,21 @@ func (p *page) look(name string, screens ...screen) {
 	for _, s := range screens {
 		p.on(s)
 		p.settle()
+		p.on(p.whole(s))
 		p.judge(name + " on " + s.name)
-		p.keep(name+"-"+s.name, s)
+		p.keep(name + "-" + s.name)
 	}
-	if len(screens) > 1 {
-		p.on(screens[0])
+	p.on(screens[0])
+}
+
+// whole is a screen as high as the page, so that it is seen in full and what sticks to the edges covers nothing. A
+// dialog lies over what is seen: it keeps the screen it is on.
+func (p *page) whole(s screen) screen {
+	p.t.Helper()
+	if !value[bool](p, `Boolean(document.querySelector("dialog[open]"))`) {
+		s.height = max(s.height, value[int64](p, `document.documentElement.scrollHeight`))
 	}
+	return s
 }
 
 // settle waits until nothing moves or loads any more.
@@ -103,19 +112,12 @@ const smallTargets = `[...document.querySelectorAll("a[href], button, input, sel
 	.map(e => e.outerHTML.slice(0, 140) + " " + JSON.stringify(e.getBoundingClientRect()))`
 
 // keep writes a picture, if pictures are wanted.
-func (p *page) keep(name string, s screen) {
+func (p *page) keep(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
 		return
 	}
-	// A long page is shown whole, on a screen as high as it is, so that what sticks to the edges stays there.
-	height := s.height
-	if !value[bool](p, `Boolean(document.querySelector("dialog[open]"))`) {
-		height = max(height, value[int64](p, `document.documentElement.scrollHeight`))
-	}
-	p.on(screen{s.name, s.width, height})
-	defer p.on(s)
 	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		p.t.Fatal(err)

@@ -224,16 +224,20 @@ type spot struct {
 	Covered string
 }
 
-// find waits for something that can be pressed.
+// find waits for something that can be pressed and stands still.
 func (p *page) find(name string) spot {
 	p.t.Helper()
 	deadline := time.Now().Add(patience)
+	var before spot
 	for {
 		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
 		found, err := chromedp.Run(ctx, chromedp.Evaluate[*spot](finder+`(`+quoted(name)+`)`))
 		cancel()
-		if err == nil && found != nil && found.Covered == "" {
-			return *found
+		if err == nil && found != nil {
+			if found.Covered == "" && *found == before {
+				return *found
+			}
+			before = *found
 		}
 		if time.Now().After(deadline) {
 			p.t.Fatalf("find %q: not within %s (%v, %+v)", name, patience, err, found)
@@ -254,7 +258,7 @@ func (p *page) press(names ...string) {
 // fill types into the field with that label, in place of what is there.
 func (p *page) fill(label, text string) {
 	p.t.Helper()
-	field := `(() => { const l = [...document.querySelectorAll("label")].find(l => l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
+	field := `(() => { const l = [...document.querySelectorAll("label")].find(l => l.htmlFor && l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
 	p.wait("field "+label, field)
 	value[bool](p, `(() => { const f = `+field+`; f.focus(); f.select?.(); return true })()`)
 	p.do("fill "+label, chromedp.KeyEvent(text))

@@ -35,7 +35,7 @@ export const clockOf = (m: Minute): string => iso(m).slice(11, 16);
 export function parseDate(date: string): Minute {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) return NaN;
   const minute = Date.parse(`${date}T00:00:00Z`) / 60_000;
-  return dateOf(minute) === date ? minute : NaN;
+  return !Number.isNaN(minute) && dateOf(minute) === date ? minute : NaN;
 }
 
 export const weekday = (m: Minute): number => new Date(m * 60_000).getUTCDay();

@@ -101,5 +101,5 @@ function refundFields() {
     refundReceiveAccountNumber: number.value().trim(),
     refundReceiveAccountHolderName: holder.value().trim(),
   });
-  return { fields: [bank, number, holder], read, view: h("section", null, h("h2", null, t("refundTo")), bank.view, number.view, holder.view) };
+  return { fields: [bank, number, holder], read, view: h("section", { class: "refund" }, h("h2", null, t("refundTo")), bank.view, number.view, holder.view) };
 }

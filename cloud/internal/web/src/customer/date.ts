@@ -56,15 +56,16 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
     "ul",
     { class: "day-chips" },
     days.map((m, i) =>
-      h("li", null, () => {
-        const d = months.data()?.get(dateOf(m));
-        const off = d && d.status !== "available" ? closedText(d) : "";
+      // Only a day that turns out to be closed is drawn again: a finger may be on the others.
+      h("li", null, match(() => offText(months.data()?.get(dateOf(m))), (off) => {
         const inside: Child = [h("span", null, label(m, i)), h("b", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, dateText(m), off && ` ${off}`)];
         return off ? h("span", { class: "day-chip off" }, inside) : h("a", { class: "day-chip", href: href(b, m) }, inside);
-      }),
+      })),
     ),
   );
 }
+
+const offText = (d: CalendarDay | undefined): string => (d && d.status !== "available" ? closedText(d) : "");
 
 const closedText = (d: CalendarDay): string => d.reason ?? t(d.status === "holiday" ? "dayHoliday" : "dayClosed");
 
@@ -98,7 +99,7 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
   const cell = (m: Minute): Child => {
     if (monthOf(m) !== month) return h("td", null);
     const d = days.get(dateOf(m));
-    const off = m < today ? t("dayPast") : m > last ? t("dayFar") : d && d.status !== "available" ? closedText(d) : "";
+    const off = m < today ? t("dayPast") : m > last ? t("dayFar") : offText(d);
     const current = m === today ? "date" : null;
     // What is seen is the number; what is heard is the whole date and what is special about it.
     const inside: Child = [h("span", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, [m === today ? t("today") : "", dateText(m), off || (d?.reason ?? "")].filter(Boolean).join(" "))];

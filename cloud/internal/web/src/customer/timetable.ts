@@ -109,7 +109,7 @@ function cell(d: Day, room: Room, m: Minute, choice: Signal<Choice | null>): Ele
       "aria-selected": () => String(selected()),
       "aria-disabled": state === "free" ? null : "true",
     },
-    m % hour === 0 ? clockOf(m).slice(0, 2) : state === "free" ? clockOf(m).slice(3) : null,
+    state !== "free" ? null : m % hour === 0 ? h("b", null, clockOf(m)) : clockOf(m).slice(2),
   );
 }
 

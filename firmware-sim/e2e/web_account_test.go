@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+func TestWebAccount(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	first := newPage(t, s.Pages)
+	story := func(name string, tell func(t *testing.T, p *page)) {
+		t.Run(name, func(t *testing.T) { tell(t, first.another(t)) })
+	}
+
+	story("log in, open the key, cancel a card payment", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		const mobile = "01012341234"
+		newBrowser(t, s).purchase(s, "gangnam", 1, 30000, mobile, "카드", currentSlot().Add(26*time.Hour))
+		newBrowser(t, s).purchase(s, "gangnam", 3, 22000, mobile, "카드", currentSlot())
+		p.open("/my")
+		p.at("/login")
+		p.see("예약을 확인해 볼게요")
+		p.look("login", phone, desktop, narrow)
+		p.on(phone)
+		p.logIn(s, mobile)
+		p.see("내 예약", "결제 완료", "시작 30분 전이 지나 취소할 수 없어요")
+		p.look("my", phone, desktop, narrow)
+		p.on(phone).press("열쇠 열기")
+		p.see("열 수 있어요", "3번 룸")
+		p.back()
+		p.see("내 예약", "1번 룸")
+		p.press("예약 취소")
+		p.see("예약을 취소할까요?", "30,000원")
+		p.look("cancel", phone, desktop, narrow)
+		p.on(phone).press("취소하기")
+		p.see("취소 이유를 골라 주세요.")
+		p.press("일정이 바뀌었어요", "취소하기")
+		p.see("정말 취소할까요?")
+		p.look("cancel-ask", phone, narrow)
+		p.on(phone).press("그대로 두기")
+		p.wait("the question is gone", `!document.querySelector("dialog[open]")`)
+		p.press("취소하기")
+		p.see("정말 취소할까요?")
+		p.press("취소하기")
+		p.see("예약을 취소했어요", "30,000원")
+		p.look("canceled")
+		p.press("내 예약")
+		p.see("다가오는 예약", "지난 예약")
+		p.press("지난 예약")
+		p.see("취소됨")
+		p.press("로그아웃")
+		p.see("어느 지점으로 갈까요?")
+		p.open("/my")
+		p.at("/login")
+	})
+
+	story("give back a deposit", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		const mobile = "01022223333"
+		order := newBrowser(t, s).purchase(s, "gangnam", 2, 25000, mobile, "가상계좌", currentSlot().Add(28*time.Hour))
+		p.open("/login")
+		p.logIn(s, mobile)
+		p.see("입금 대기", "안에 입금해 주세요", "우리은행")
+		p.look("my-waiting")
+		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": order}, nil)
+		p.see("결제 완료") // by itself
+		p.press("예약 취소")
+		p.see("어디로 돌려드릴까요?")
+		p.press("기타", "취소하기")
+		p.see("은행을 골라 주세요.", "계좌번호를 숫자로 적어 주세요.")
+		p.look("cancel-account", phone, desktop, narrow)
+		p.on(phone)
+		value[bool](p, `(() => { const b = document.getElementById("bank"); b.value = "92"; b.dispatchEvent(new Event("change")); return true })()`)
+		p.fill("계좌번호", "100012345678")
+		p.fill("예금주", "홍길동")
+		p.press("취소하기")
+		p.see("정말 취소할까요?")
+		p.press("취소하기")
+		p.see("예약을 취소했어요", "25,000원")
+	})
+
+	story("a wrong code, and a number nobody knows", func(t *testing.T, p *page) {
+		p.expect("404 (Not Found)", "401 (Unauthorized)")
+		newBrowser(t, s).purchase(s, "gangnam", 4, 20000, "01044445555", "카드", currentSlot().Add(30*time.Hour))
+		p.open("/login")
+		p.fill("휴대폰 번호", "0109999")
+		p.press("인증번호 받기")
+		p.see("휴대폰 번호를 확인해 주세요.")
+		p.fill("휴대폰 번호", "01099998888")
+		p.press("인증번호 받기")
+		p.see("예약 내역이 없는 번호예요")
+		p.fill("휴대폰 번호", "01044445555")
+		p.press("인증번호 받기")
+		p.see("인증번호를 적어 주세요")
+		p.fill("인증번호 6자리", "12")
+		p.press("확인")
+		p.see("6자리 숫자를 적어 주세요.")
+		p.fill("인증번호 6자리", "000000")
+		p.press("확인")
+		p.see("인증번호가 맞지 않거나 만료됐어요.")
+		p.look("code-wrong", phone, desktop, narrow)
+		p.on(phone).press("번호 바꾸기", "이메일")
+		p.fill("이메일", "nobody@example")
+		p.press("인증번호 받기")
+		p.see("이메일 주소를 확인해 주세요.")
+	})
+}
+
+// logIn asks for a code on the login screen and enters the one that came.
+func (p *page) logIn(s *stack.Stack, mobile string) {
+	p.t.Helper()
+	p.fill("휴대폰 번호", mobile)
+	p.press("인증번호 받기")
+	p.see("인증번호를 적어 주세요", "안에 적어 주세요")
+	p.fill("인증번호 6자리", codeFor(p.t, s, mobile))
+	p.press("확인")
+	p.at("/my")
+}
+
+// codeFor waits for the message with a login code.
+func codeFor(t *testing.T, s *stack.Stack, mobile string) string {
+	t.Helper()
+	code := ""
+	until(t, "code to "+mobile, func() bool {
+		var list struct {
+			Messages []struct {
+				Variables map[string]string `json:"variables"`
+			} `json:"messages"`
+		}
+		getJSON(t, s.SandboxAt+"/sandbox/messages?to="+mobile, &list)
+		for _, m := range list.Messages {
+			if m.Variables["code"] != "" {
+				code = m.Variables["code"]
+			}
+		}
+		return code != ""
+	})
+	return code
+}
+
+// purchase buys an hour through the interface and returns the order.
+func (b *browser) purchase(s *stack.Stack, branch string, room, amount int, mobile, method string, start time.Time) string {
+	b.t.Helper()
+	b.must("POST", "/reservation", map[string]any{
+		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
+	}, nil)
+	var order struct {
+		OrderID string `json:"orderId"`
+	}
+	b.must("POST", "/payment", map[string]any{"amount": amount, "name": "홍길동", "mobileNum": mobile}, &order)
+	var payment struct {
+		PaymentKey string `json:"paymentKey"`
+	}
+	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order.OrderID, "amount": amount, "method": method, "bank": "20"}, &payment)
+	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order.OrderID, "amount": amount}, nil)
+	return order.OrderID
+}
