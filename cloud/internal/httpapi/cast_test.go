@@ -106,3 +106,10 @@ func reservationAt(t *testing.T, s *servicetest.Stack, room int, at time.Time) s
 		where b.code = 'gangnam' and m.no = $1 and r.start_at <= $2 and $2 < r.end_at
 		  and r.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`, room, at)
 }
+
+// register has an administrator of gangnam reserve an hour without payment.
+func register(t *testing.T, admin *servicetest.Client, room int, start time.Time) {
+	t.Helper()
+	admin.Post("/admin/reservation", holdBody(room, start, time.Hour)).OK(t)
+	admin.Post("/admin/payment", map[string]any{"name": "홍길동", "mobileNum": "010-8765-4321"}).OK(t)
+}

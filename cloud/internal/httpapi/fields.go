@@ -49,7 +49,7 @@ func outOfRange(field string, low, high int) error {
 
 // fieldNames are the Korean names of the interface's fields; the interface's own spelling follows in brackets.
 var fieldNames = map[string]string{
-	"amount": "결제 금액", "bankCode": "은행 코드", "base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각",
+	"airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드", "base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각",
 	"bookingStatus": "예약 상태", "branch": "지점", "cancelReason": "취소 사유", "code": "인증번호", "date": "날짜",
 	"doorType": "문 종류", "doorlockType": "문 종류", "email": "이메일", "enabled": "활성 여부", "endDateTime": "종료 시각",
 	"hours": "조회 시간", "id": "아이디", "key": "도어락 키", "message": "내용", "mobileNum": "휴대폰 번호", "name": "이름",

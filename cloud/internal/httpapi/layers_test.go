@@ -20,7 +20,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
 	for _, place := range []struct {
-		method, path                string
+		method, path               string
 		nobody, customer, inCharge reply
 	}{
 		// unknown paths
