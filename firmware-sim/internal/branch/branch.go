@@ -184,20 +184,21 @@ func (b *Branch) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.rig.Run(ctx) })
 	g.Go(func() error {
-		for {
+		for ctx.Err() == nil {
 			b.mu.Lock()
 			power := b.power
 			b.mu.Unlock()
 			select {
 			case <-power:
 			case <-ctx.Done():
-				return ctx.Err()
+				continue
 			}
 			if err := b.runAgent(ctx); err != nil {
 				b.cfg.Logger.Warn("agent ended", "branch", b.cfg.Branch, "error", err)
 				pause(ctx, restartDelay)
 			}
 		}
+		return ctx.Err()
 	})
 	if err := g.Wait(); !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("branch %s: %w", b.cfg.Branch, err)

@@ -44,18 +44,7 @@ type scene struct {
 
 func run(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
-	sites, err := site.Parse(site.Demo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
-		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey},
-		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := build(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -71,6 +60,23 @@ func run(t *testing.T) *scene {
 		}
 	})
 	s.until("online", func() bool { return s.State().Online })
+	return s
+}
+
+func build(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
+	sites, err := site.Parse(site.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
+		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey},
+		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -297,6 +303,29 @@ func TestPowerOffAndOn(t *testing.T) {
 	s.until("online", func() bool { return s.State().Online })
 	if r, _ := s.outcome("front_1"); r.Outcome != protocol.Opened {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestStop: a branch that is stopped does not start its agent once more.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	s := build(t)
+	const times = 6
+	for range times {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		s.until("online", func() bool { return s.State().Online })
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if s.State().Online {
+			t.Error("online after the end")
+		}
+	}
+	if n := s.cloud.Connections(); n != times {
+		t.Errorf("%d connections for %d runs", n, times)
 	}
 }
 

@@ -88,7 +88,7 @@ func New(t testing.TB) *Cloud {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		c.gate.connections.Load() // see gate
+		c.Connections() // see gate
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
@@ -109,6 +109,9 @@ func (g *gate) OnConnectAuthenticate(*mqtt.Client, packets.Packet) bool {
 	g.connections.Add(1)
 	return true
 }
+
+// Connections is how many agents have logged in so far.
+func (c *Cloud) Connections() int { return int(c.gate.connections.Load()) }
 
 // receive runs in the broker's read loop of an agent.
 func (c *Cloud) receive(_ *mqtt.Client, _ packets.Subscription, p packets.Packet) {

@@ -7,7 +7,7 @@
 //	                        │        ▲
 //	                        │        └── keypad
 //	                        └─► actuation {at, device, requestId, energizedMs}
-//	agent ── Transmitter ─► pulses ─► infrared.Decode ─► unit ─► air ─► chips ── agent
+//	agent ── Transmitter ─► pulses ─► ir.Decode ─► unit ─► air ─► chips ── agent
 //
 // The board of one PowerOn works until PowerOff, which lets every relay fall;
 // an agent that does not know yet that it is dead moves nothing any more.

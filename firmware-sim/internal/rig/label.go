@@ -3,7 +3,7 @@ package rig
 import (
 	"strconv"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/infrared"
+	"github.com/yeolda/yeolda/agent/ir"
 )
 
 // A unit's display speaks the language of its remote control: the words that
@@ -12,16 +12,16 @@ import (
 var (
 	modeLabels = map[string]string{"cool": "냉방", "heat": "난방", "auto": "자동", "dry": "제습", "fan": "송풍"}
 	fanLabels  = map[string]string{
-		"lowest": "최약", "low": "약", "mid": "중", "high": "강", "max": "최강", "auto": "자동",
+		"lowest": "약", "low": "약", "mid": "중", "high": "강", "max": "강", "auto": "자동",
 	}
-	directionLabels = map[string]string{"on": "회전", "off": "고정"}
+	swingLabels = map[string]string{"on": "회전", "off": "고정"}
 )
 
-// show writes a decoded state onto the display. Words unknown here, as of a
-// raw code set, stay as they are.
-func (a *AirConditioner) show(s infrared.State) {
-	a.Power, a.Temperature = s.Power, s.Temperature
-	a.Mode, a.Fan, a.Direction = label(modeLabels, s.Mode), label(fanLabels, s.Fan), label(directionLabels, s.Direction)
+// show writes a setting onto the display. Words unknown here, as of a raw code
+// set, stay as they are.
+func (a *AirConditioner) show(s ir.Setting) {
+	a.Power, a.Temperature = s.Power, s.Celsius
+	a.Mode, a.Fan, a.Direction = label(modeLabels, s.Mode), label(fanLabels, s.Fan), label(swingLabels, s.Swing)
 }
 
 func label(labels map[string]string, word string) string {
@@ -31,24 +31,24 @@ func label(labels map[string]string, word string) string {
 	return word
 }
 
-// stateOf reads a leaf's place in an option tree: mode, temperature, fan speed,
-// fan direction, of which levels may be missing; a lone leaf switches off. It
-// serves units whose protocol is unknown here, so the words are taken as they
-// stand in the tree.
-func stateOf(path []string) infrared.State {
+// settingAt reads a leaf's place in an option tree: mode, temperature, fan
+// speed, fan direction, of which levels may be missing; a lone leaf switches
+// off. It serves units whose protocol is unknown here, so the words are taken as
+// they stand in the tree.
+func settingAt(path []string) ir.Setting {
 	if len(path) == 1 {
-		return infrared.State{}
+		return ir.Setting{}
 	}
-	s := infrared.State{Power: true, Mode: path[0]}
+	s := ir.Setting{Power: true, Mode: path[0]}
 	rest := path[1:]
 	if degrees, err := strconv.Atoi(rest[0]); err == nil {
-		s.Temperature, rest = degrees, rest[1:]
+		s.Celsius, rest = degrees, rest[1:]
 	}
 	if len(rest) > 0 {
 		s.Fan = rest[0]
 	}
 	if len(rest) > 1 {
-		s.Direction = rest[1]
+		s.Swing = rest[1]
 	}
 	return s
 }

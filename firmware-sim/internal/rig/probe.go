@@ -104,19 +104,19 @@ func (p *probe) drift(since, step time.Duration) {
 
 // treats reports whether the unit moves the air of a place at the moment.
 func (u *unit) treats(location string) bool {
-	return u.state.Power && u.state.Mode != "fan" && slices.Contains(u.plan.Cools, location)
+	return u.setting.Power && u.setting.Mode != "fan" && slices.Contains(u.plan.Cools, location)
 }
 
 // treat is where the unit takes the air, which would go to goal by itself.
 func (u *unit) treat(goal, air chip.Air) chip.Air {
-	target := float64(u.state.Temperature)
+	target := float64(u.setting.Celsius)
 	dry := min(goal.Humidity, treatedPercent)
 	switch {
-	case u.state.Mode == "dry":
+	case u.setting.Mode == "dry":
 		return chip.Air{Celsius: goal.Celsius - 1, Humidity: dry}
-	case u.state.Mode != "heat" && target < max(goal.Celsius, air.Celsius):
+	case u.setting.Mode != "heat" && target < max(goal.Celsius, air.Celsius):
 		return chip.Air{Celsius: target, Humidity: dry}
-	case u.state.Mode != "cool" && target > min(goal.Celsius, air.Celsius):
+	case u.setting.Mode != "cool" && target > min(goal.Celsius, air.Celsius):
 		return chip.Air{Celsius: target, Humidity: goal.Humidity}
 	}
 	return goal

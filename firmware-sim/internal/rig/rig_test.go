@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,7 +37,7 @@ func (b *book) note(c rig.Change) {
 
 func plan(t *testing.T) rig.Plan {
 	t.Helper()
-	codes, err := site.LGCodes()
+	codes, err := site.Remote("lg2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,25 +252,48 @@ func TestKeypad(t *testing.T) {
 	})
 }
 
-// TestEveryLeafEndsInItsState sends each code of the set and looks at the unit.
+// TestEveryLeafEndsInItsState sends each code of each remote control, slightly
+// out of time, and looks at the unit.
 func TestEveryLeafEndsInItsState(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
-		unit := board.AirConditioners[0]
-		sent := 0
-		for path, code := range unit.Codes.Leaves() {
-			send(t, unit.Transmitter, code)
-			sent++
-			u := r.State().AirConditioners[0]
-			if u.Frames != sent || u.Noise != 0 {
-				t.Fatalf("%v: %d signals heard, %d noise, want %d and 0", path, u.Frames, u.Noise, sent)
-			}
-			if got, want := shown(u), expected(path); got != want {
-				t.Errorf("%v: the unit shows %s, want %s", path, got, want)
-			}
+	for _, remote := range ir.Remotes() {
+		t.Run(remote, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { pressAll(t, remote) })
+		})
+	}
+}
+
+func pressAll(t *testing.T, remote string) {
+	codes, err := site.Remote(remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rig.New(rig.Plan{AirConditioners: []rig.UnitPlan{{Name: "lobby", Codes: codes}}}, func(rig.Change) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := r.PowerOn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	pressed := 0
+	for path, code := range codes.Leaves() {
+		worn := slices.Clone(code[0].Durations)
+		for i, d := range worn {
+			worn[i] = uint32(float64(d) * (0.8 + 0.4*rng.Float64()))
 		}
-	})
+		send(t, board.AirConditioners[0].Transmitter, ir.Code{{CarrierHz: 38_500, Durations: worn}})
+		pressed++
+		u := r.State().AirConditioners[0]
+		if u.Frames != pressed || u.Noise != 0 {
+			t.Fatalf("%v: %d signals heard, %d noise, want %d and 0", path, u.Frames, u.Noise, pressed)
+		}
+		if got, want := shown(u), expected(path); got != want {
+			t.Errorf("%v: the unit shows %s, want %s", path, got, want)
+		}
+	}
 }
 
 func send(t *testing.T, to ir.Transmitter, code ir.Code) {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/agent/ir"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
-	"github.com/yeolda/yeolda/firmware-sim/internal/infrared"
 )
 
 // The carrier a unit's receiver hears: 38 kHz and 2 kHz either way.
@@ -19,10 +18,10 @@ var errIRDead = errors.New("the transmitter does not answer")
 
 // unit is an air conditioner. Its fields belong to rig.mu.
 type unit struct {
-	rig   *Rig
-	plan  UnitPlan
-	state infrared.State // what was decoded last
-	row   AirConditioner // what the display shows of it
+	rig     *Rig
+	plan    UnitPlan
+	setting ir.Setting     // what it was told, in the words of code sets
+	row     AirConditioner // what the display shows of it
 }
 
 // emitter is the infrared LED in front of a unit.
@@ -72,17 +71,13 @@ func (e *emitter) check() error {
 
 // hear does what the unit's receiver does with a signal.
 func (u *unit) hear(carrierHz int, durations []uint32) {
-	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: append([]uint32(nil), durations...)}
+	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: slices.Clone(durations)}
 	u.rig.mu.Lock()
 	defer u.rig.mu.Unlock()
-	state, heard := u.state, false
-	if carrierHz >= minCarrier && carrierHz <= maxCarrier {
-		heard = u.decode(&signal, &state) || u.match(&signal, &state)
-	}
+	heard := carrierHz >= minCarrier && carrierHz <= maxCarrier && (u.decode(&signal) || u.match(&signal))
 	if heard {
 		u.row.Frames++
-		u.state = state
-		u.row.show(state)
+		u.row.show(u.setting)
 	} else {
 		u.row.Noise++
 	}
@@ -91,36 +86,58 @@ func (u *unit) hear(carrierHz int, durations []uint32) {
 	u.rig.changed(Change{AirConditioner: &row})
 }
 
-// decode reads the signal as a remote's frames. All of them must be known:
-// half a signal is noise.
-func (u *unit) decode(signal *Signal, state *infrared.State) bool {
-	var codes []string
-	next := *state
-	for _, frame := range infrared.Split(signal.Durations) {
-		m, ok := infrared.Decode(frame)
-		if !ok {
+// decode reads the signal as a remote's frames and obeys them. All of them must
+// be known: half a signal is noise.
+func (u *unit) decode(signal *Signal) bool {
+	next := u.setting
+	protocol := ""
+	for _, frame := range split(signal.Durations) {
+		s, err := ir.DecodeLG(frame)
+		protocol = "LG"
+		if err != nil {
+			s, err = ir.DecodeSamsung(frame)
+			protocol = "Samsung"
+		}
+		if err != nil {
 			return false
 		}
-		m.Apply(&next)
-		signal.Protocol = m.Protocol
-		codes = append(codes, m.Code)
+		// These carry whatever set point the remote's register held.
+		if s.Mode == "fan" || s.Mode == "dry" && protocol == "LG" {
+			s.Celsius = next.Celsius
+		}
+		obey(&next, s)
 	}
-	if len(codes) == 0 {
+	if protocol == "" {
 		return false
 	}
-	signal.Code = strings.Join(codes, " ")
-	*state = next
+	signal.Protocol = protocol
+	u.setting = next
 	return true
 }
 
-// match finds the signal in the unit's own code set and takes the state from the
-// leaf's place in the tree.
-func (u *unit) match(signal *Signal, state *infrared.State) bool {
+// obey does what a frame says. Switching off forgets nothing; a frame of the
+// louvre's own has no mode and changes nothing else.
+func obey(now *ir.Setting, frame ir.Setting) {
+	if !frame.Power {
+		now.Power = false
+		return
+	}
+	if frame.Swing != "" {
+		now.Swing = frame.Swing
+	}
+	if frame.Mode != "" {
+		now.Power, now.Mode, now.Celsius, now.Fan = true, frame.Mode, frame.Celsius, frame.Fan
+	}
+}
+
+// match finds the signal in the unit's own code set and takes the setting from
+// the leaf's place in the tree.
+func (u *unit) match(signal *Signal) bool {
 	for path, code := range u.plan.Codes.Leaves() {
 		for _, s := range code {
-			if infrared.Near(signal.Durations, s.Durations) {
-				signal.Protocol, signal.Code = "raw", strings.Join(path, " / ")
-				*state = stateOf(path)
+			if similar(signal.Durations, s.Durations) {
+				signal.Protocol = "raw"
+				u.setting = settingAt(path)
 				return true
 			}
 		}

@@ -50,7 +50,7 @@ type AirConditioner struct {
 	Power       bool    `json:"power"`
 	Mode        string  `json:"mode"`        // 냉방, 난방, 자동, 제습, 송풍, as in the option tree; empty: never told
 	Temperature int     `json:"temperature"` // °C; 0: never told
-	Fan         string  `json:"fan"`         // 최약, 약, 중, 강, 최강, 자동; empty: never told
+	Fan         string  `json:"fan"`         // 약, 중, 강, 자동; empty: never told
 	Direction   string  `json:"direction"`   // 회전: the louvre swings; 고정; empty: never told
 	Frames      int     `json:"frames"`      // signals that were for this unit
 	Noise       int     `json:"noise"`       // signals that were not
@@ -62,7 +62,6 @@ type Signal struct {
 	At        time.Time `json:"at"`
 	CarrierHz int       `json:"carrierHz"`
 	Protocol  string    `json:"protocol"` // LG, Samsung, raw (matched with the code set); empty: noise
-	Code      string    `json:"code"`     // content in hexadecimal, or the leaf it matched
 	Durations []uint32  `json:"durations"`
 }
 

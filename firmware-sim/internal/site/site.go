@@ -80,12 +80,9 @@ func Parse(text []byte) ([]Branch, error) {
 			return nil, fmt.Errorf("site file: %s has a PIN for %q but no such door", in.Branch, device)
 		}
 		for _, a := range in.AirConditioners {
-			if a.Remote != "lg" {
-				return nil, fmt.Errorf("site file: %s: air conditioner %q has an unknown remote %q", in.Branch, a.Name, a.Remote)
-			}
-			codes, err := LGCodes()
+			codes, err := Remote(a.Remote)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("site file: %s: air conditioner %q: %w", in.Branch, a.Name, err)
 			}
 			b.Plan.AirConditioners = append(b.Plan.AirConditioners, rig.UnitPlan{Name: a.Name, Cools: a.Cools, Codes: codes})
 		}

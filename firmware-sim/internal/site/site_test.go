@@ -65,28 +65,30 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestLGCodes(t *testing.T) {
+// TestRemote: each press is one signal that a kernel transmitter takes in one
+// write (hardware.md 2.1).
+func TestRemote(t *testing.T) {
 	t.Parallel()
-	set, err := site.LGCodes()
+	set, err := site.Remote("lg2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaves := 0
 	for path, code := range set.Leaves() {
 		leaves++
-		for _, signal := range code {
-			var total uint32
-			for _, d := range signal.Durations {
-				total += d
-			}
-			// What a kernel transmitter takes in one write (hardware.md 2.1).
-			if len(signal.Durations)%2 == 0 || total > 500_000 {
-				t.Errorf("%v: %d durations of %d µs cannot be sent", path, len(signal.Durations), total)
-			}
+		var total uint32
+		for _, d := range code[0].Durations {
+			total += d
+		}
+		if len(code) != 1 || len(code[0].Durations)%2 == 0 || total > 500_000 {
+			t.Errorf("%v: %d signals, the first of %d durations and %d µs", path, len(code), len(code[0].Durations), total)
 		}
 	}
 	if want := 1 + (3*13+2)*4*2; leaves != want {
 		t.Errorf("%d leaves, want %d", leaves, want)
+	}
+	if _, err := site.Remote("winia"); err == nil {
+		t.Error("a remote that is not known was found")
 	}
 }
 

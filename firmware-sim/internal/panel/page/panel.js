@@ -116,7 +116,7 @@ function take(m) {
     case "airConditioner": {
       put(b.state.airConditioners, "name", m.airConditioner);
       const s = m.airConditioner.signal;
-      if (s) tell(s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${s.protocol ? `${word(s.protocol)} ${s.code}` : word("noise")}`);
+      if (s) tell(s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${word(s.protocol || "noise")}`);
       if (shown) showUnit(m.airConditioner);
       break;
     }
@@ -233,7 +233,7 @@ function showUnit(u) {
     h("span", {}, [u.mode && word(u.mode), u.fan && `${word("wind")} ${word(u.fan)}`, u.direction && word(u.direction)].filter(Boolean).join(" · ")));
   const s = u.signal;
   v.code.textContent = s
-    ? `${s.protocol ? word(s.protocol) : word("noise")} ${s.code} · ${(s.carrierHz / 1000).toFixed(1)} kHz · ${s.durations.length} · ${word("frames")} ${u.frames}`
+    ? `${word(s.protocol || "noise")} · ${(s.carrierHz / 1000).toFixed(1)} kHz · ${s.durations.length} ${word("edges")} · ${word("frames")} ${u.frames}`
     : word("never");
   v.wave.replaceChildren(...(s ? waveform(s.durations) : []));
 }

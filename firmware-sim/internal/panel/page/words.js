@@ -14,7 +14,7 @@ const ko = {
   "network-cut": "네트워크 단절", "network-lag": "네트워크 지연", duplicate: "중복 전달", "power-off": "전원 차단",
   powerOn: "운전 중", powerOffUnit: "꺼짐", never: "아직 받은 신호 없음", noise: "해독할 수 없는 신호", raw: "코드표 일치",
   wind: "바람",
-  frames: "받은 신호", temperature: "온도", humidity: "습도", held: "값 고정", drifting: "자연 변화",
+  frames: "받은 신호", edges: "구간", temperature: "온도", humidity: "습도", held: "값 고정", drifting: "자연 변화",
   energized: "릴레이 켜짐", energizedFor: "릴레이 꺼짐", noRequest: "요청 없음", leafOpened: "문이 열림", leafClosed: "문이 닫힘",
   exitPressed: "퇴실 버튼 눌림", heard: "적외선 수신", faultsNow: "고장", noFaults: "고장 없음", failed: "실패",
 };
@@ -36,7 +36,7 @@ const en = {
   // The words of a remote control, which the simulator shows as they are in Korean.
   냉방: "Cool", 난방: "Heat", 제습: "Dry", 송풍: "Fan only", 자동: "auto",
   최약: "lowest", 약: "low", 중: "mid", 강: "high", 최강: "max", 회전: "swing", 고정: "still",
-  frames: "signals", temperature: "Temperature", humidity: "Humidity", held: "held", drifting: "drifting",
+  frames: "signals", edges: "pulses and gaps", temperature: "Temperature", humidity: "Humidity", held: "held", drifting: "drifting",
   energized: "relay on", energizedFor: "relay off", noRequest: "no request", leafOpened: "door opened", leafClosed: "door closed",
   exitPressed: "exit pressed", heard: "infrared", faultsNow: "faults", noFaults: "no faults", failed: "failed",
 };
