@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint bench fuzz verify tidy clean
+.PHONY: model help build run test race lint bench fuzz verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,10 @@ bench: ## measure the whole path, holds and look-ups (medians of 3)
 fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)
 
-verify: lint race ## everything a change must pass
+model: ## check the model of the door exchange (needs spin and a C compiler)
+	@protocol/model/check.sh
+
+verify: lint race model ## everything a change must pass
 
 tidy: ## bring go.mod and go.sum in line
 	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
