@@ -55,6 +55,7 @@ type cli struct {
 	Branch      branchCmd      `cmd:"" help:"Branches: apply, list, show."`
 	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
 	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list, acl."`
+	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong and say how to mend it."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`

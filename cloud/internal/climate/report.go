@@ -31,7 +31,10 @@ func (s *Service) Status(ctx context.Context, branch string, status protocol.Sta
 	s.logStatus(branch, status)
 	options := leaves(branch, report.Inventory.AirConditioners)
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		return postgres.PutAgent(ctx, tx, branch, report, options, now)
+		if err := postgres.PutAgent(ctx, tx, branch, report, options, now); err != nil {
+			return err
+		}
+		return postgres.SetSelfTest(ctx, tx, branch, status.SelfTest)
 	})
 	if err != nil {
 		return fmt.Errorf("climate: inventory: %w", err)

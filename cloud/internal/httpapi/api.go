@@ -37,7 +37,9 @@ type API struct {
 	CustomerTTL    time.Duration  // life of a customer's session
 	Discord        http.Handler   // the chat bot
 	Partner        http.Handler   // the partner channel's gateway; nil: off
-	Site           Site           // what the pages need to know
+	// GrantPublicKeys are the keys with which agents check grants, base64; they go into a new credential.
+	GrantPublicKeys []string
+	Site            Site // what the pages need to know
 }
 
 // Site is what the pages show and use that is a setting.

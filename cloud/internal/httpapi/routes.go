@@ -80,6 +80,12 @@ func (a *API) Routes() http.Handler {
 	// Additions for the console
 	mux.Get("/v2/admin/live", a.look(a.liveEvents))
 	mux.Get("/v2/admin/branches/{branch}/timeline", a.look(a.timeline))
+	mux.Get("/v2/admin/branches/{branch}/doors", a.look(a.listDoors))
+	mux.Get("/v2/admin/branches/{branch}/climate", a.look(a.showClimate))
+	mux.Get("/v2/admin/branches/{branch}/sensors", a.look(a.sensorHistory))
+	mux.Get("/v2/admin/branches/{branch}/devices", a.look(a.showDevices))
+	mux.Post("/v2/admin/branches/{branch}/agents", a.admin(a.enrollAgent))
+	mux.Delete("/v2/admin/agents/{username}", a.admin(a.revokeAgent))
 	mux.Get("/v2/admin/reservations", a.look(a.searchReservations))
 	mux.Get("/v2/admin/reservations/{id}", a.look(a.reservationRecord))
 	return mux

@@ -72,6 +72,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
 	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
+	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	err = group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
 	defer cancel()

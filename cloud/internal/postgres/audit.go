@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -11,9 +14,9 @@ import (
 // AuditEntry is one line of the audit log: who did what to what, from where.
 type AuditEntry struct {
 	Actor     string            // admin:<login id>, customer:<reservation>, discord:<id>, system, cli:<user>
-	BranchID  *booking.BranchID // nil: concerns no branch, or Branch says which
-	Branch    string            // its code, where the id is not at hand
-	Action    string            // door.unlock, reservation.cancel, pin.reveal, admin.login, …
+	BranchID  *booking.BranchID // nil: concerns no branch, or the one of code Branch
+	Branch    string            // code; empty: concerns no branch, or BranchID
+	Action    string            // door.unlock, reservation.cancel, pin.reveal, administrator.login, …
 	Target    string
 	Detail    any // encoded as JSON; nil: nothing
 	Address   string
@@ -21,7 +24,8 @@ type AuditEntry struct {
 }
 
 // AppendAudit writes an entry, in the transaction of what it tells of. It is the one place that writes
-// the audit log. Nothing secret may be in Detail.
+// the audit log; [ChainAudit] gives the entry its place in the chain. Nothing secret and nothing that names
+// a guest may be in Detail: it cannot be taken out again.
 func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
 	detail := []byte("{}")
 	if e.Detail != nil {
@@ -32,7 +36,43 @@ func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
 	}
 	_, err := q.Exec(ctx, `
 		insert into audit (actor, branch_id, action, target, detail, address, request_id)
-		values ($1, coalesce($2, (select id from branch where code = $8)), $3, $4, $5, $6, $7)`,
+		values ($1, coalesce($2::integer, (select id from branch where code = $8)), $3, $4, $5, $6, $7)`,
 		e.Actor, e.BranchID, e.Action, e.Target, json.RawMessage(detail), e.Address, e.RequestID, e.Branch)
 	return err
+}
+
+// AuditRow is an entry as it is shown.
+type AuditRow struct {
+	ID        int64
+	At        time.Time
+	Actor     string
+	Action    string
+	Target    string
+	Detail    json.RawMessage
+	Address   string
+	RequestID string
+}
+
+// AuditFilter says which entries are wanted. Empty fields want all.
+type AuditFilter struct {
+	Branch  string // code; entries that concern no branch are shown with Global
+	Global  bool   // with those that concern no branch
+	Actions string // the part before the dot: door, reservation, …
+	Actor   string // as it is, or without admin:
+	Before  int64  // id; 0: the newest
+	Limit   int
+}
+
+// AuditRows returns the newest entries that pass a filter.
+func AuditRows(ctx context.Context, q Querier, f AuditFilter) ([]AuditRow, error) {
+	rows, err := q.Query(ctx, `
+		select a.id, a.at, a.actor, a.action, a.target, a.detail, a.address, a.request_id
+		from audit a left join branch b on b.id = a.branch_id
+		where (b.code = $1 or $2 and a.branch_id is null) and ($3 = '' or a.action like $3 || '.%')
+		  and ($4 = '' or a.actor = $4 or a.actor = 'admin:' || $4) and ($5 = 0 or a.id < $5)
+		order by a.id desc limit $6`, f.Branch, f.Global, f.Actions, f.Actor, f.Before, f.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[AuditRow])
 }

@@ -86,6 +86,7 @@ func InsertTelemetry(ctx context.Context, q Querier, branch string, t protocol.T
 	if batch.Len() == 0 {
 		return nil
 	}
+	queueClockOffset(batch, branch, t.At, now)
 	return q.SendBatch(ctx, batch).Close()
 }
 

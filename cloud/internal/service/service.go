@@ -3,6 +3,8 @@ package service
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -176,7 +178,7 @@ func (s *Service) wire() error {
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	api := &httpapi.API{
-		Live:    s.live,
+		Live: s.live, GrantPublicKeys: publicKeys(grantKeys),
 		Discord: chat,
 		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
@@ -264,4 +266,13 @@ func (s *Service) Close() {
 	if s.database != nil {
 		s.database.Stop()
 	}
+}
+
+// publicKeys are the public halves of the grant keys, as agents' settings have them.
+func publicKeys(keys []ed25519.PrivateKey) []string {
+	list := make([]string, len(keys))
+	for i, key := range keys {
+		list[i] = base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
+	}
+	return list
 }

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// AgentCondition is what is known of a branch's agent. The zero value is that of a branch that never had one.
+type AgentCondition struct {
+	Online      bool
+	SeenAt      time.Time
+	StartedAt   time.Time // the agent's clock
+	Version     string
+	Inventory   protocol.Inventory
+	SelfTest    []protocol.SelfTest
+	ClockOffset *time.Duration // by which the agent's clock is ahead; nil: not known
+}
+
+// AgentOf returns what is known of the agent of a branch.
+func AgentOf(ctx context.Context, q Querier, branch booking.BranchID) (s AgentCondition, err error) {
+	var inventory, tests []byte
+	var offset *int64
+	err = q.QueryRow(ctx, `
+		select online, seen_at, started_at, version, inventory, self_test, clock_offset_ms from agent_inventory where branch_id = $1`, branch,
+	).Scan(&s.Online, &s.SeenAt, &s.StartedAt, &s.Version, &inventory, &tests, &offset)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return AgentCondition{}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if offset != nil {
+		ahead := time.Duration(*offset) * time.Millisecond
+		s.ClockOffset = &ahead
+	}
+	return s, errors.Join(json.Unmarshal(inventory, &s.Inventory), json.Unmarshal(tests, &s.SelfTest))
+}
+
+// SetSelfTest stores what an agent found out about itself when it started.
+func SetSelfTest(ctx context.Context, q Querier, branch string, tests []protocol.SelfTest) error {
+	if tests == nil {
+		tests = []protocol.SelfTest{}
+	}
+	encoded, err := json.Marshal(tests)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `
+		update agent_inventory i set self_test = $2 from branch b
+		where b.code = $1 and i.branch_id = b.id and i.self_test <> $2::jsonb`, branch, json.RawMessage(encoded))
+	return err
+}
+
+// clockGrain is the change of an agent's clock that is worth a write.
+const clockGrain = 500 // ms
+
+// queueClockOffset notes by how much an agent's clock is ahead.
+func queueClockOffset(batch *pgx.Batch, branch string, agent, now time.Time) {
+	batch.Queue(`
+		update agent_inventory i set clock_offset_ms = $2 from branch b
+		where b.code = $1 and i.branch_id = b.id and (i.clock_offset_ms is null or abs(i.clock_offset_ms - $2) > $3)`,
+		branch, agent.Sub(now).Milliseconds(), clockGrain)
+}
+
+// BranchOfAgent returns the code of the branch of a credential, or ErrNoAgent.
+func BranchOfAgent(ctx context.Context, q Querier, username string) (branch string, err error) {
+	err = q.QueryRow(ctx, `select b.code from agent_credential c join branch b on b.id = c.branch_id where c.username = $1`, username).Scan(&branch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrNoAgent
+	}
+	return branch, err
+}

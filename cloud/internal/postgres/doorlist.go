@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// DoorHappening is something that happened at a door: a press of a button, or what the door itself reported.
+type DoorHappening struct {
+	At          time.Time
+	Device      string
+	Kind        string // the state of a request or the kind of an event
+	By          string // admin:…, discord:…; empty for guests and for the door itself
+	Reservation *booking.ReservationID
+	LatencyMs   *int64 // from the press to its end
+	Detail      string
+}
+
+// DoorHappenings returns the latest of a branch, newest first. What a lock does because it was asked to is left out:
+// the request tells it.
+func DoorHappenings(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHappening, error) {
+	rows, err := q.Query(ctx, `
+		select at, device, kind, by, reservation_id, latency, detail from (
+			(select created_at as at, device, state as kind, case when requested_by = 'customer' then '' else requested_by end as by,
+			        reservation_id, round(extract(epoch from finished_at - created_at) * 1000)::bigint as latency, coalesce(detail, '') as detail
+			 from door_request where branch_id = $1 order by created_at desc limit $2)
+			union all
+			(select at, device, kind, '', null, null, coalesce(detail ->> 'detail', '')
+			 from door_event where branch_id = $1 and kind not in ('energized', 'released') order by at desc limit $2)
+		) happening order by at desc limit $2`, branch, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorHappening])
+}
+
+// DoorLeaves tells of each door with a contact whether it is open, as far as the last day's events tell.
+func DoorLeaves(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) (map[string]bool, error) {
+	rows, err := q.Query(ctx, `
+		select distinct on (device) device, kind = 'door-opened' from door_event
+		where branch_id = $1 and at > $2 and kind in ('door-opened', 'door-closed')
+		order by device, at desc, id desc`, branch, now.Add(-24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]bool{}
+	var device string
+	var is bool
+	_, err = pgx.ForEachRow(rows, []any{&device, &is}, func() error {
+		open[device] = is
+		return nil
+	})
+	return open, err
+}
