@@ -29,7 +29,6 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 	periph.io/x/conn/v3 v3.7.2 // indirect
 	periph.io/x/devices/v3 v3.7.4 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
 )
 
 replace github.com/yeolda/yeolda/protocol => ../protocol

@@ -2,12 +2,9 @@ package branch_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
-	"log/slog"
 	"math"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -30,103 +26,6 @@ const (
 	// soon is the agent's own limit for a result, and some.
 	soon = time.Second
 )
-
-// scene is a branch that runs the real agent, and its cloud.
-type scene struct {
-	*branch.Branch
-	t     *testing.T
-	cloud *cloudtest.Cloud
-
-	mu      sync.Mutex
-	changes []branch.Change
-	news    chan struct{}
-}
-
-func run(t *testing.T) *scene {
-	t.Helper()
-	s := build(t)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(patience):
-			t.Error("the branch does not stop")
-		}
-	})
-	s.until("online", func() bool { return s.State().Online })
-	return s
-}
-
-func build(t *testing.T) *scene {
-	t.Helper()
-	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
-	sites, err := site.Parse(site.Demo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
-		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey},
-		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func (s *scene) changed(c branch.Change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changes = append(s.changes, c)
-	close(s.news)
-	s.news = make(chan struct{})
-}
-
-// until waits for a condition that some change brings about.
-func (s *scene) until(what string, holds func() bool) { s.untilWithin(patience, what, holds) }
-
-func (s *scene) untilWithin(limit time.Duration, what string, holds func() bool) {
-	s.t.Helper()
-	late := time.After(limit)
-	for {
-		s.mu.Lock()
-		news := s.news
-		s.mu.Unlock()
-		if holds() {
-			return
-		}
-		select {
-		case <-news:
-		case <-late:
-			s.t.Fatalf("not %s within %v: %+v", what, limit, s.State())
-		}
-	}
-}
-
-func (s *scene) fault(f fault.Fault) {
-	s.t.Helper()
-	if err := s.SetFault(f); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// of gives the actuations of a request.
-func (s *scene) of(requestID string) []rig.Actuation {
-	return slices.DeleteFunc(s.Rig().Actuations(), func(a rig.Actuation) bool { return a.RequestID != requestID })
-}
-
-// outcome unlocks a door and gives its result.
-func (s *scene) outcome(device string) (protocol.Result, string) {
-	s.t.Helper()
-	id := s.cloud.Unlock(name, device)
-	return s.cloud.Result(id, device, 2*soon), id
-}
 
 func TestUnlock(t *testing.T) {
 	t.Parallel()

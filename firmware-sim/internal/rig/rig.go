@@ -45,7 +45,6 @@ type SensorPlan struct {
 // Errors of what a person can do at the panel; match with errors.Is.
 var (
 	ErrNoDevice = errors.New("no such device")
-	ErrNoPower  = errors.New("the branch has no power")
 	ErrValue    = errors.New("value out of range")
 )
 

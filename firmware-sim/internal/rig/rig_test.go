@@ -1,11 +1,7 @@
 package rig_test
 
 import (
-	"context"
 	"errors"
-	"math"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +11,6 @@ import (
 	"periph.io/x/conn/v3/gpio"
 
 	"github.com/yeolda/yeolda/agent"
-	"github.com/yeolda/yeolda/agent/ir"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
 	"github.com/yeolda/yeolda/firmware-sim/internal/site"
@@ -251,191 +246,6 @@ func TestKeypad(t *testing.T) {
 		}
 	})
 }
-
-// TestEveryLeafEndsInItsState sends each code of each remote control, slightly
-// out of time, and looks at the unit.
-func TestEveryLeafEndsInItsState(t *testing.T) {
-	t.Parallel()
-	for _, remote := range ir.Remotes() {
-		t.Run(remote, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { pressAll(t, remote) })
-		})
-	}
-}
-
-func pressAll(t *testing.T, remote string) {
-	codes, err := site.Remote(remote)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := rig.New(rig.Plan{AirConditioners: []rig.UnitPlan{{Name: "lobby", Codes: codes}}}, func(rig.Change) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	board, err := r.PowerOn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	pressed := 0
-	for path, code := range codes.Leaves() {
-		worn := slices.Clone(code[0].Durations)
-		for i, d := range worn {
-			worn[i] = uint32(float64(d) * (0.8 + 0.4*rng.Float64()))
-		}
-		send(t, board.AirConditioners[0].Transmitter, ir.Code{{CarrierHz: 38_500, Durations: worn}})
-		pressed++
-		u := r.State().AirConditioners[0]
-		if u.Frames != pressed || u.Noise != 0 {
-			t.Fatalf("%v: %d signals heard, %d noise, want %d and 0", path, u.Frames, u.Noise, pressed)
-		}
-		if got, want := shown(u), expected(path); got != want {
-			t.Errorf("%v: the unit shows %s, want %s", path, got, want)
-		}
-	}
-}
-
-func send(t *testing.T, to ir.Transmitter, code ir.Code) {
-	t.Helper()
-	for _, s := range code {
-		if err := to.Send(t.Context(), s.CarrierHz, s.Durations); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestInfraredFaults(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
-		unit := board.AirConditioners[0]
-		off := unit.Codes.Roots[0].Code[0]
-		if err := unit.Transmitter.Send(t.Context(), 56_000, off.Durations); err != nil {
-			t.Fatal(err)
-		}
-		if err := unit.Transmitter.Send(t.Context(), 38_000, off.Durations[:20]); err != nil {
-			t.Fatal(err)
-		}
-		if u := r.State().AirConditioners[0]; u.Frames != 0 || u.Noise != 2 {
-			t.Errorf("a wrong carrier and half a frame: %+v", u)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := unit.Transmitter.Send(ctx, 38_000, off.Durations); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a signal that was broken off: %v", err)
-		}
-		r.SetFaults(fault.List{{Kind: fault.IRDead}})
-		if err := unit.Transmitter.Send(t.Context(), 38_000, off.Durations); err == nil {
-			t.Error("ir-dead: sent")
-		}
-		if u := r.State().AirConditioners[0]; u.Frames != 0 || u.Noise != 2 {
-			t.Errorf("ir-dead: heard something: %+v", u)
-		}
-	})
-}
-
-// TestForeignProtocol: what is neither LG nor Samsung is found in the code set.
-func TestForeignProtocol(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		frame := []uint32{4400, 4400, 550, 1600, 550, 550, 550, 1600, 550}
-		leaf := ir.Node{Name: "on", Code: ir.Code{{CarrierHz: 38_000, Durations: frame}}}
-		codes := &ir.CodeSet{Roots: []ir.Node{{Name: "cool", Children: []ir.Node{
-			{Name: "21", Children: []ir.Node{{Name: "low", Children: []ir.Node{leaf}}}},
-		}}}}
-		r, err := rig.New(rig.Plan{AirConditioners: []rig.UnitPlan{{Name: "winia", Codes: codes}}}, func(rig.Change) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		board, err := r.PowerOn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		late := make([]uint32, len(frame))
-		for i, d := range frame {
-			late[i] = d * 11 / 10
-		}
-		if err := board.AirConditioners[0].Transmitter.Send(t.Context(), 38_000, late); err != nil {
-			t.Fatal(err)
-		}
-		u := r.State().AirConditioners[0]
-		if got := shown(u); got != "on 냉방 21 약 회전" || u.Signal.Protocol != "raw" {
-			t.Errorf("the unit shows %s after %+v", got, u.Signal)
-		}
-	})
-}
-
-// TestSensorsMeasureTheAir runs in real time: a driver polls its chip without a
-// pause, and a bubble's clock would stand still for ever.
-func TestSensorsMeasureTheAir(t *testing.T) {
-	t.Parallel()
-	r, board, _ := powered(t)
-	if _, err := r.SetAir("lobby", ptr(31.5), ptr(71.0), true); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	for i, s := range board.Sensors {
-		reading, err := s.Reader.Read(ctx)
-		if err != nil {
-			t.Fatalf("%s: %v", s.Location, err)
-		}
-		want := r.State().Sensors[i]
-		if math.Abs(reading.Celsius-want.Thermometer) > 0.02 || math.Abs(reading.RelativeHumidity-want.Hygrometer) > 0.1 {
-			t.Errorf("%s: %+v, want %+v", s.Location, reading, want)
-		}
-	}
-	r.SetFaults(fault.List{{Kind: fault.SensorDead, Device: "1"}})
-	if _, err := board.Sensors[1].Reader.Read(ctx); err == nil {
-		t.Error("a dead sensor answered")
-	}
-	if _, err := board.Sensors[2].Reader.Read(ctx); err != nil {
-		t.Errorf("its neighbour: %v", err)
-	}
-	for name, v := range map[string]float64{"hot": 61, "nothing": math.NaN()} {
-		if _, err := r.SetAir("lobby", &v, nil, true); !errors.Is(err, rig.ErrValue) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestUnitCoolsTheAir lets a hot lobby be cooled and then left alone.
-func TestUnitCoolsTheAir(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
-		ctx, stop := context.WithCancel(t.Context())
-		go func() { _ = r.Run(ctx) }()
-		lobby := func() rig.Sensor { return r.State().Sensors[0] }
-		unit := board.AirConditioners[0]
-		for path, code := range unit.Codes.Leaves() {
-			if len(path) == 4 && path[0] == "냉방" && path[1] == "20" {
-				send(t, unit.Transmitter, code)
-				break
-			}
-		}
-		time.Sleep(20 * time.Minute)
-		if s := lobby(); math.Abs(s.Thermometer-20) > 0.5 || s.Hygrometer > 45 {
-			t.Errorf("after 20 minutes at 20 °C: %+v", s)
-		}
-		send(t, unit.Transmitter, unit.Codes.Roots[0].Code)
-		time.Sleep(time.Hour)
-		if s := lobby(); math.Abs(s.Thermometer-27) > 1 {
-			t.Errorf("an hour later: %+v", s)
-		}
-		if _, err := r.SetAir("lobby", ptr(25.0), nil, true); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		if s := lobby(); s.Thermometer != 25 || !s.Held {
-			t.Errorf("held: %+v", s)
-		}
-		stop()
-	})
-}
-
-func ptr(v float64) *float64 { return &v }
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
