@@ -345,18 +345,25 @@ func TestSubscriberAtAnotherReplica(t *testing.T) {
 	}
 }
 
+// dead is a replica that accepts a request and then repeats no ask and ends nothing.
+func (h *house) dead(link access.Link) *access.Service {
+	h.t.Helper()
+	s := h.replica()
+	s.Link = link
+	ctx, die := context.WithCancel(h.t.Context())
+	die()
+	if err := s.Run(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	return s
+}
+
 // A replica accepts requests and dies: another one ends them.
 func TestRequestsOfADeadReplicaEnd(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	a := h.agent("gangnam")
-	dead := h.replica()
-	dead.Link = h.link
-	ctx, die := context.WithCancel(t.Context())
-	die()
-	if err := dead.Run(ctx); err != nil { // it repeats no ask and ends nothing from now on
-		t.Fatal(err)
-	}
+	dead := h.dead(h.link)
 	a.Fail(agenttest.Faults{IgnoreAsks: true})
 	key := h.reserve(1)
 	began := time.Now()
@@ -409,8 +416,7 @@ func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
 	h := build(t)
 	a := h.agent("gangnam")
 	key := h.reserve(1)
-	dead := h.replica()
-	dead.Link = lonely{}
+	dead := h.dead(lonely{})
 	id, err := dead.Request(t.Context(), "gangnam", access.Room, key)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,73 @@
+package access_test
+
+import (
+	"crypto/ed25519"
+	"log/slog"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/broker"
+)
+
+// Two replicas at a broker outside: each takes requests and subscribers, and either gets the agent's claim and result.
+func TestReplicasAtABrokerOutside(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := mqtt.New(&mqtt.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AddListener(listeners.NewNet("tcp", l)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+
+	var replicas []*access.Service
+	for range 2 {
+		s := h.replica()
+		link := broker.NewRemote(broker.RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()},
+			Doors: s, Devices: devices{}, Log: h.log()})
+		s.Link = link
+		h.run(link.Run)
+		h.run(s.Run)
+		replicas = append(replicas, s)
+	}
+	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(l.Addr().String()),
+		Keys: []ed25519.PublicKey{h.grants.Public().(ed25519.PublicKey)}})
+	for _, s := range replicas {
+		h.until("the branch to be online", func() bool { return s.Link.Online("gangnam") })
+	}
+	key := h.reserve(1)
+	const unlocks = 20
+	for n := range unlocks {
+		began := time.Now()
+		id, err := replicas[n%2].Request(t.Context(), "gangnam", access.Room, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.await(replicas[(n+1)%2], id, key); got.Status != access.Success {
+			t.Errorf("got %+v", got)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+	}
+	if n := len(a.Driven()); n != unlocks {
+		t.Errorf("%d drives for %d unlocks", n, unlocks)
+	}
+}
