@@ -115,6 +115,7 @@ func (s Settings) validateTimes(problem report) {
 		{"YEOLDA_DOOR_RESULT_TIMEOUT", s.Times.DoorResultTimeout, 100 * time.Millisecond, time.Minute},
 		{"YEOLDA_DRAIN_TIME", s.HTTP.DrainTime, 0, time.Minute},
 		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
+		{"YEOLDA_SWEEP_EVERY", s.Times.SweepEvery, 50 * time.Millisecond, time.Minute},
 	} {
 		if d.value < d.low || d.value > d.high {
 			problem(d.variable, "%s is not between %s and %s", d.value, d.low, d.high)

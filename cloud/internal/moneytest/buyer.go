@@ -47,17 +47,23 @@ func (r Reply) OK() error {
 	return nil
 }
 
-// Do sends a request. An error means that there was no answer.
+// Do sends a request with a JSON body, unless body is nil. An error means that there was no answer.
 func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, error) {
-	encoded, err := json.Marshal(body)
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return Reply{}, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, b.API+path, content)
 	if err != nil {
 		return Reply{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, b.API+path, bytes.NewReader(encoded))
-	if err != nil {
-		return Reply{}, err
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
-	request.Header.Set("Content-Type", "application/json")
 	response, err := b.HTTP.Do(request)
 	if err != nil {
 		return Reply{}, err

@@ -129,9 +129,10 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 	return err
 }
 
-// CountAnswer counts an answer that says nothing about the payment's state, such as a refusal.
-func CountAnswer(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	_, err := tx.Exec(ctx, `update payment set answers = answers + 1 where reservation_id = $1`, id)
+// CountRefusal counts an answer by which the provider refused to charge. The payment key is free again: it may belong
+// to another order.
+func CountRefusal(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `update payment set answers = answers + 1, payment_key = null where reservation_id = $1`, id)
 	return err
 }
 

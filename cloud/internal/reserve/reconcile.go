@@ -29,8 +29,8 @@ const (
 
 // Report is the result of comparing the provider's books with ours.
 type Report struct {
-	Compared    int // orders
-	Differences []postgres.Difference
+	Compared    int                   // orders
+	Differences []postgres.Difference // those with a Resolution were settled at once
 }
 
 // Reconcile compares the provider's books of the last days with ours, in both directions. The provider's list only
@@ -118,21 +118,22 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h postgres
 	if err != nil {
 		return postgres.Difference{}, err
 	}
-	if err := s.Settle(ctx, h.Reservation); err != nil && !errors.Is(err, ErrPaymentPending) {
-		s.Log.WarnContext(ctx, "reconcile: not settled", "order_id", order, "error", err)
-	}
-	after, err := postgres.Holdings(ctx, s.DB.Pool, []string{order}, s.now())
-	if err != nil {
-		return postgres.Difference{}, err
-	}
 	held := 0
 	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
 		held = p.BalanceAmount
 	}
-	if now := after[order]; !now.Open && now.Won != held {
-		return difference(order, balance, "%d won at the provider, %d here", held, now.Won), nil
+	if held == h.Won {
+		return postgres.Difference{}, nil // the list was behind
 	}
-	return postgres.Difference{}, nil
+	found := difference(order, balance, "%d won at the provider, %d here", held, h.Won)
+	if err := s.Settle(ctx, h.Reservation); err != nil && !errors.Is(err, ErrPaymentPending) {
+		s.Log.WarnContext(ctx, "reconcile: not settled", "order_id", order, "error", err)
+	}
+	after, err := postgres.Holdings(ctx, s.DB.Pool, []string{order}, s.now())
+	if now := after[order]; now.Open || now.Won == held {
+		found.Resolution = "settled"
+	}
+	return found, err
 }
 
 func difference(order, kind, format string, args ...any) postgres.Difference {
@@ -143,13 +144,15 @@ func difference(order, kind, format string, args ...any) postgres.Difference {
 func (s *Service) list(ctx context.Context, report Report, now time.Time) error {
 	still := map[string][]string{orphan: {}, missing: {}, balance: {}}
 	for _, d := range report.Differences {
-		still[d.Kind] = append(still[d.Kind], d.OrderID)
+		if d.Resolution == "" {
+			still[d.Kind] = append(still[d.Kind], d.OrderID)
+		}
 		if err := s.report(ctx, s.DB.Pool, d.OrderID, d.Kind, d.Detail); err != nil {
 			return err
 		}
 	}
 	for kind, orders := range still {
-		if err := postgres.ResolveDifferences(ctx, s.DB.Pool, kind, orders, "gone at the next comparison", now); err != nil {
+		if err := postgres.ResolveDifferences(ctx, s.DB.Pool, kind, orders, "settled", now); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ type shop struct {
 
 func open(t *testing.T, change ...func(*config.Settings)) *shop {
 	t.Helper()
-	unlimited := func(s *config.Settings) { s.HTTP.RateLimits = "off" }
-	s := &shop{Stack: servicetest.Start(t, append(change, unlimited)...)}
+	eager := func(s *config.Settings) { s.HTTP.RateLimits, s.Times.SweepEvery = "off", 100*time.Millisecond }
+	s := &shop{Stack: servicetest.Start(t, append(change, eager)...)}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	s.ctx = ctx
 	t.Cleanup(func() {

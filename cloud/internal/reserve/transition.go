@@ -192,17 +192,21 @@ func (s *Service) over(ctx context.Context, tx pgx.Tx, r booking.Reservation, be
 
 // refused: the provider will not charge. Nothing was taken; the customer keeps the hold and may try again.
 func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation, why *PaymentRefused, now time.Time) (verdict, err error) {
-	if err := postgres.CountAnswer(ctx, tx, r.ID); err != nil || r.State != booking.Confirming {
-		return why, err
+	if r.State != booking.Confirming {
+		return why, nil
 	}
 	keep := now
 	if r.Source == booking.Customer {
 		keep = now.Add(min(keepAfterRefusal, s.HoldTTL))
 	}
-	return why, errors.Join(postgres.MarkHeld(ctx, tx, r.ID, keep), postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
-		Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.refused", Amount: r.Amount, Code: why.Code,
-		Detail: map[string]any{"message": why.Message},
-	}))
+	return why, errors.Join(
+		postgres.CountRefusal(ctx, tx, r.ID),
+		postgres.MarkHeld(ctx, tx, r.ID, keep),
+		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+			Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.refused", Amount: r.Amount, Code: why.Code,
+			Detail: map[string]any{"message": why.Message},
+		}),
+	)
 }
 
 // foreign: the provider's payment is not the one we asked for. What was captured for us goes back; nobody gets a key.
@@ -217,10 +221,7 @@ func (s *Service) foreign(ctx context.Context, tx pgx.Tx, r booking.Reservation,
 	case unconfirmed(p.Status), p.FullyCanceled(), p.Status == toss.StatusAborted, p.Status == toss.StatusExpired:
 		return s.refused(ctx, tx, r, why, now)
 	}
-	return why, errors.Join(
-		postgres.CountAnswer(ctx, tx, r.ID),
-		s.startRefund(ctx, tx, r, cancellation{by: byAmount, reason: "결제 금액 불일치"}, now),
-	)
+	return why, s.startRefund(ctx, tx, r, cancellation{by: byAmount, reason: "결제 금액 불일치"}, now)
 }
 
 // late: money came for a reservation that is over. Its slot may belong to someone else; the money goes back if the

@@ -162,7 +162,7 @@ func (s *Service) wire() error {
 	}
 	s.jobs = &jobs.Service{
 		DB: s.db, Reserve: s.reserve, Queue: work, Sender: sender, Log: s.log,
-		SweepEvery: sweepEvery, ReconcileEvery: reconcileEvery,
+		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
 	}
 	s.access = &access.Service{
 		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
@@ -190,11 +190,8 @@ func (s *Service) wire() error {
 	return err
 }
 
-// How often the rows are looked at beside the queue, and the provider's books compared with ours.
-const (
-	sweepEvery     = 5 * time.Second
-	reconcileEvery = 24 * time.Hour
-)
+// reconcileEvery is how often the provider's books are compared with ours.
+const reconcileEvery = 24 * time.Hour
 
 // Addr is where the API listens.
 func (s *Service) Addr() string { return s.api.Addr().String() }

@@ -1,0 +1,155 @@
+package reserve_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Five differences are planted among healthy purchases of every kind: five are found, and nothing else. What the
+// provider's word can settle is settled; the rest stays listed.
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.replica(t)
+	for _, method := range []string{sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodMobilePhone} {
+		s.bought(t, method)
+		b, _, id := s.paid(t, method)
+		s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	}
+	s.bought(t, sandbox.MethodVirtualAccount)
+	_, reversed, _ := s.paid(t, sandbox.MethodVirtualAccount)
+	if delivery, err := s.Sandbox.Reverse(reversed.OrderID); err != nil {
+		t.Fatal(err)
+	} else if _, err := delivery.First(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.deposit(t, reversed.OrderID)
+	if report := s.reconcile(t, replica); len(report.Differences) != 0 || report.Compared < 7 {
+		t.Fatalf("a healthy shop: %+v", report)
+	}
+
+	planted := map[string]string{}
+	// Charged by somebody with our keys, for an order we have never seen.
+	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: "ord-planted", Amount: 5000, Method: sandbox.MethodCard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge := toss.ConfirmRequest{PaymentKey: key, OrderID: "ord-planted", Amount: 5000}
+	if _, err := replica.Payments.Confirm(s.ctx, toss.Widget, "planted", charge); err != nil {
+		t.Fatal(err)
+	}
+	planted["ord-planted"] = "orphan"
+	// Cancelled by hand in the provider's console, which tells nobody.
+	_, byHand, byHandID := s.paid(t, sandbox.MethodCard)
+	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "by-hand", byHand.PaymentKey, toss.CancelRequest{Reason: "수기 취소"}); err != nil {
+		t.Fatal(err)
+	}
+	planted[byHand.OrderID] = "balance"
+	// Cancelled here, and the money never went back.
+	_, kept, keptID := s.paid(t, sandbox.MethodCard)
+	s.exec(t, `update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = now() where id = $1`, keptID)
+	planted[kept.OrderID] = "balance"
+	// Another amount here than there.
+	_, tampered, tamperedID := s.paid(t, sandbox.MethodCard)
+	s.exec(t, `update reservation set amount = amount - 1000 where id = $1`, tamperedID)
+	planted[tampered.OrderID] = "balance"
+	// A reservation that stands on money the provider has never heard of.
+	_, invented, inventedID := s.paid(t, sandbox.MethodVirtualAccount)
+	if err := s.cancelAtProvider(replica, invented); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(t, `update reservation set order_id = 'ord-invented' where id = $1`, inventedID)
+	planted["ord-invented"] = "missing"
+
+	report := s.reconcile(t, replica)
+	for _, d := range report.Differences {
+		if planted[d.OrderID] != d.Kind {
+			t.Errorf("order %s: %s (%s), planted %q", d.OrderID, d.Kind, d.Detail, planted[d.OrderID])
+		}
+		delete(planted, d.OrderID)
+	}
+	if len(planted) > 0 {
+		t.Errorf("not found: %v", planted)
+	}
+	s.wantState(t, byHand.OrderID, "CANCELED")
+	s.awaitRefund(t, keptID, "COMPLETED")
+	open := s.count(t, `select count(*) from reconciliation_difference where resolved_at is null and kind in ('orphan', 'missing', 'balance') and $1`, true)
+	if open != 3 {
+		t.Errorf("%d differences are left to a person, want 3", open)
+	}
+	if _, id := s.state(t, byHand.OrderID); id != byHandID {
+		t.Error("another reservation has the order")
+	}
+
+	// Put right what cannot put itself right, so that the audit finds whole books, and the list closes.
+	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "planted-back", key, toss.CancelRequest{Reason: "정정"}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(t, `update reservation set amount = amount + 1000 where id = $1`, tamperedID)
+	s.exec(t, `update reservation set order_id = $2 where id = $1`, inventedID, invented.OrderID)
+	if report := s.reconcile(t, replica); len(report.Differences) != 1 || report.Differences[0].Resolution != "settled" {
+		t.Errorf("after the corrections: %+v", report)
+	}
+	if report := s.reconcile(t, replica); len(report.Differences) != 0 {
+		t.Errorf("and then: %+v", report)
+	}
+}
+
+func (s *shop) reconcile(t *testing.T, replica *reserve.Service) reserve.Report {
+	t.Helper()
+	if err := moneytest.Settled(s.ctx, s.DB.Pool); err != nil {
+		t.Fatal(err)
+	}
+	report, err := replica.Reconcile(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// cancelAtProvider refunds a deposit behind our back. The callback about it finds an order nobody knows.
+func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confirm) error {
+	const hide = `update reservation set order_id = $2 where order_id = $1`
+	if _, err := s.DB.Pool.Exec(s.ctx, hide, order.OrderID, "hidden"); err != nil {
+		return err
+	}
+	_, err := replica.Payments.Cancel(s.ctx, toss.Widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &account})
+	if err != nil {
+		return err
+	}
+	_, err = s.DB.Pool.Exec(s.ctx, hide, "hidden", order.OrderID)
+	return err
+}
+
+// The payment the provider confirms is not the one that was asked for: the money goes back, nobody gets a key.
+func TestProviderConfirmsAnotherAmount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	replica := s.replica(t)
+	replica.Payments = shortChange{replica.Payments}
+	_, err := replica.Confirm(s.ctx, reserve.ConfirmRequest(order))
+	if err == nil {
+		t.Fatal("confirmed")
+	}
+	id := s.await(t, order.OrderID, "CANCELED")
+	s.awaitRefund(t, id, "COMPLETED")
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'amount'`, order.OrderID); n != 1 {
+		t.Error("no alarm")
+	}
+	s.answer(t, b, "/payment/confirm", order, 401, "ResourceTimeOutException")
+}
+
+// shortChange is a provider that answers a confirmation with another total.
+type shortChange struct{ reserve.Payments }
+
+func (c shortChange) Confirm(ctx context.Context, keys toss.KeySet, key string, r toss.ConfirmRequest) (toss.Payment, error) {
+	payment, err := c.Payments.Confirm(ctx, keys, key, r)
+	payment.TotalAmount -= 1000
+	return payment, err
+}

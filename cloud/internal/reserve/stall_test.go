@@ -1,0 +1,115 @@
+package reserve_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// While the provider stalls no transaction is open: a slow provider must not take the database along.
+func TestNoTransactionDuringStall(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const stall = 1500 * time.Millisecond
+	slow := func(target sandbox.FaultTarget) {
+		s.fault(t, sandbox.Fault{Target: target, Kind: sandbox.FaultSlow, Delay: stall})
+	}
+
+	b, order, w := s.order(t, sandbox.MethodCard)
+	slow(sandbox.TargetConfirm)
+	s.noneOpenDuring(t, "confirm", func() { s.answer(t, b, "/payment/confirm", order, 200, "") })
+
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	id := s.wantState(t, order.OrderID, "DONE")
+	slow(sandbox.TargetCancel)
+	s.noneOpenDuring(t, "cancel", func() {
+		s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	})
+
+	_, waiting, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	slow(sandbox.TargetGet)
+	s.noneOpenDuring(t, "callback", func() { s.deposit(t, waiting.OrderID) })
+
+	admin, w := s.buyer(), s.wish(sandbox.MethodVirtualAccount)
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, "/admin/reservation", map[string]any{
+		"branch": "gangnam", "room": w.Room, "startDateTime": moneytest.Wire(w.Start), "endDateTime": moneytest.Wire(w.Start.Add(time.Hour)),
+	}, 200, "")
+	slow(sandbox.TargetVirtualAccounts)
+	s.noneOpenDuring(t, "issue", func() {
+		s.answer(t, admin, "/admin/v2/virtual-accounts", map[string]any{
+			"amount": 12000, "orderName": "룸", "name": "홍길동", "mobileNum": w.Mobile, "bankCode": "20",
+		}, 200, "")
+	})
+}
+
+// noneOpenDuring looks at the server's transactions while do runs. One that is open for half of the stall is open
+// because of it.
+func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	found := make(chan string, 1)
+	go func() {
+		defer close(found)
+		for {
+			var open string
+			err := s.DB.Pool.QueryRow(s.ctx, `
+				select coalesce(string_agg(state || ' ' || query, '; '), '') from pg_stat_activity
+				where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+				  and xact_start < clock_timestamp() - interval '750 milliseconds' and $1`, true).Scan(&open)
+			if err != nil {
+				open = err.Error()
+			}
+			if open != "" {
+				found <- open
+				return
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond): // a sampler
+			}
+		}
+	}()
+	began := time.Now()
+	do()
+	close(done)
+	if open := <-found; open != "" {
+		t.Errorf("%s: open during the provider's stall: %s", what, open)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("%s: the provider did not stall (%v)", what, took)
+	}
+}
+
+// A provider that hangs costs a request ten seconds, and nobody else anything.
+func TestHangingProvider(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultTimeout, Delay: 12 * time.Second})
+	began := time.Now()
+	answers := make(chan string, 2)
+	for range 2 {
+		go func() {
+			reply, err := b.Post(s.ctx, "/payment/confirm", order)
+			answers <- fmt.Sprint(reply.HTTP, reply.ErrorType, err)
+		}()
+	}
+	for range 2 {
+		if got := <-answers; got != "503PaymentPendingException<nil>" {
+			t.Errorf("answer %s", got)
+		}
+	}
+	if took := time.Since(began); took < 9*time.Second || took > 15*time.Second {
+		t.Errorf("the request took %v", took)
+	}
+	s.await(t, order.OrderID, "DONE")
+}
