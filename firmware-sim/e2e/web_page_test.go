@@ -25,13 +25,11 @@ type page struct {
 	ctx  context.Context
 	base string
 
+	patience   time.Duration // how long it may take to show something
 	mu         sync.Mutex
 	complaints []string
 	expected   []string // parts of complaints that belong to the story
 }
-
-// patience is how long a page may take to show something.
-const patience = 15 * time.Second
 
 // chromium says why there is no browser, or finds it.
 func chromium(t *testing.T) {
@@ -70,7 +68,7 @@ func (p *page) another(t *testing.T) *page {
 
 func watched(t *testing.T, ctx context.Context, base string) *page {
 	t.Helper()
-	p := &page{t: t, ctx: ctx, base: base}
+	p := &page{t: t, ctx: ctx, base: base, patience: 15 * time.Second}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +129,7 @@ func (p *page) shotOfFailure() {
 
 func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, p.patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
@@ -150,7 +148,7 @@ func (p *page) open(path string) {
 // value evaluates an expression in the page.
 func value[T any](p *page, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, p.patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -162,7 +160,7 @@ func value[T any](p *page, expression string) T {
 // wait waits until an expression holds in the page. While a page is being left there is nothing to ask.
 func (p *page) wait(what, expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(p.patience)
 	for {
 		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(`+expression+`)`))
@@ -171,7 +169,7 @@ func (p *page) wait(what, expression string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s: not within %s (%v)", what, patience, err)
+			p.t.Fatalf("%s: not within %s (%v)", what, p.patience, err)
 		}
 		time.Sleep(30 * time.Millisecond)
 	}
@@ -227,7 +225,7 @@ type spot struct {
 // find waits for something that can be pressed and stands still.
 func (p *page) find(name string) spot {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(p.patience)
 	var before spot
 	for {
 		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
@@ -240,7 +238,7 @@ func (p *page) find(name string) spot {
 			before = *found
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("find %q: not within %s (%v, %+v)", name, patience, err, found)
+			p.t.Fatalf("find %q: not within %s (%v, %+v)", name, p.patience, err, found)
 		}
 		time.Sleep(30 * time.Millisecond)
 	}

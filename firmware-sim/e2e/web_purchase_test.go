@@ -215,6 +215,7 @@ func TestWebPurchase(t *testing.T) {
 
 	story("the provider is slow to say what it did", func(t *testing.T, p *page) {
 		p.expect("503 (Service Unavailable)")
+		p.patience = time.Minute
 		p.begin("내일", "2번 룸")
 		p.reserve()
 		p.introduce("01078901234")
@@ -225,6 +226,8 @@ func TestWebPurchase(t *testing.T) {
 			postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": target, "kind": kind, "times": times, "status": 500}, nil)
 		}
 		p.press("원 결제하기")
+		p.see("결제 결과를 확인하고 있어요")
+		p.look("confirm-pending", phone)
 		p.see("예약이 확정됐어요")
 		requestJSON(t, http.MethodDelete, s.SandboxAt+"/sandbox/faults", nil, nil)
 	})

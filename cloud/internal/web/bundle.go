@@ -139,10 +139,10 @@ func fromTree(tree fs.FS) api.Plugin {
 }
 
 func resolve(tree fs.FS, args api.OnResolveArgs) (string, error) {
-	name := args.Path
+	name := path.Clean(args.Path)
 	if args.Kind != api.ResolveEntryPoint {
-		if !strings.HasPrefix(name, "./") && !strings.HasPrefix(name, "../") {
-			return "", fmt.Errorf("%q is not a file of ours: no third-party code in the browser", name)
+		if !strings.HasPrefix(args.Path, "./") && !strings.HasPrefix(args.Path, "../") {
+			return "", fmt.Errorf("%q is not a file of ours: no third-party code in the browser", args.Path)
 		}
 		name = path.Join(path.Dir(args.Importer), name)
 	}

@@ -118,19 +118,29 @@ class Reaction extends Source {
 let pending: Reaction[] = [];
 let depth = 0;
 
+const endless = 100; // turns after which effects are taken not to come to rest
+
+/** Runs what is pending. An effect that fails is reported like any error of the page and keeps no other from running. */
 function flush(): void {
   if (depth > 0) return;
   depth++;
-  try {
-    for (let turns = 0; pending.length > 0; turns++) {
-      if (turns > 100) throw new Error("effects keep changing what they read");
-      const turn = pending;
-      pending = [];
-      for (const r of turn) if (!r.disposed) r.refresh();
+  for (let turns = 0; pending.length > 0; turns++) {
+    const turn = pending;
+    pending = [];
+    if (turns > endless) {
+      reportError(new Error("effects keep changing what they read"));
+      break;
     }
-  } finally {
-    depth--;
+    for (const r of turn) {
+      if (r.disposed) continue;
+      try {
+        r.refresh();
+      } catch (error) {
+        reportError(error);
+      }
+    }
   }
+  depth--;
 }
 
 /** Runs effects once, after all of change. */
@@ -179,8 +189,9 @@ export function computed<T>(derive: () => T): Readable<T> {
     return value;
   };
   const read = () => {
+    const fresh = peek(); // first: who reads it now need not hear that it has just been made
     reaction.track();
-    return peek();
+    return fresh;
   };
   return Object.assign(read, { peek });
 }

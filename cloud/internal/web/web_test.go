@@ -1,0 +1,314 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+const testKey = "0f3c1d52-7a54-4a6e-9a51-0b1f6f0a8f11"
+
+var seoul = time.FixedZone("KST", 9*60*60)
+
+// a door that can be told how to behave.
+type fakeKeys struct {
+	key     Key
+	unlock  error
+	result  Result
+	await   error
+	pressed []string
+}
+
+func (f *fakeKeys) find(_ context.Context, key string) (Key, error) {
+	if key != testKey {
+		return Key{}, ErrUnknownKey
+	}
+	return f.key, nil
+}
+
+func (f *fakeKeys) press(_ context.Context, branch, door, _ string) (string, error) {
+	f.pressed = append(f.pressed, branch+" "+door)
+	return "request-1", f.unlock
+}
+
+func (f *fakeKeys) wait(_ context.Context, _, _ string) (Result, error) { return f.result, f.await }
+
+// newSite is a site at a moment; the key it knows is reserved from 15:00 to 16:20.
+func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
+	t.Helper()
+	at, err := time.ParseInLocation("2006-01-02 15:04", "2026-11-22 "+clock, seoul)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 11, 22, 15, 0, 0, 0, seoul)
+	end := start.Add(80 * time.Minute)
+	keys := &fakeKeys{key: Key{
+		Branch: "gangnam", NameKo: "강남점", NameEn: "Gangnam", Address: "서울특별시 강남구 <가상대로> 123", Phone: "02-0000-1001", Room: 2,
+		Zone: seoul, Start: start, End: end, From: start.Add(-2 * time.Minute), To: end.Add(-2 * time.Minute), Online: true,
+	}}
+	handler, err := New(Options{
+		PublicURL: "https://yeolda.example", Company: Company{Name: "주식회사 열다", Phone: "02-0000-1000"}, Widget: TossWidget(),
+		Keys: Keys{Find: keys.find, Unlock: keys.press, Await: keys.wait},
+		Log:  slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler, keys
+}
+
+func send(handler http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+func TestNothingFromElsewhereIsBundled(t *testing.T) {
+	t.Parallel()
+	for name, source := range map[string]string{"a package": `import "preact"`, "an address": `import "https://cdn.example/x.js"`, "a lost file": `import "./gone"`} {
+		if _, err := bundlePages(fstest.MapFS{"a.ts": {Data: []byte(source)}}, "a.ts"); err == nil {
+			t.Errorf("%s was bundled", name)
+		}
+	}
+	if _, err := bundlePages(fstest.MapFS{"a.ts": {Data: []byte("const x = ;")}}, "a.ts"); err == nil || !strings.Contains(err.Error(), "a.ts:1") {
+		t.Errorf("a mistake is reported as %v", err)
+	}
+}
+
+func TestEveryKoreanTextHasAnEnglishOne(t *testing.T) {
+	t.Parallel()
+	texts := func(name string) map[string][]string {
+		source, err := fs.ReadFile(sources(), "locales/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string][]string{}
+		for _, m := range regexp.MustCompile(`(?m)^  (\w+): "(.*)",$`).FindAllStringSubmatch(string(source), -1) {
+			found[m[1]] = regexp.MustCompile(`\{\w+\}`).FindAllString(m[2], -1)
+		}
+		return found
+	}
+	ko, en := texts("ko.ts"), texts("en.ts")
+	if len(ko) < 100 {
+		t.Fatalf("only %d texts were found", len(ko))
+	}
+	for key := range ko {
+		if _, ok := en[key]; !ok {
+			t.Errorf("%s has no English text", key)
+		}
+	}
+	for key, holes := range en {
+		known := strings.Join(ko[key], " ")
+		for _, hole := range holes {
+			if !strings.Contains(known, hole) {
+				t.Errorf("%s: %s is not filled", key, hole)
+			}
+		}
+	}
+}
+
+func TestAssetsAreKeptForEver(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	page := send(site, "GET", "/", "").Body.String()
+	assets := regexp.MustCompile(`/assets/[^"]+`).FindAllString(page, -1)
+	if len(assets) < 2 {
+		t.Fatalf("the shell names %v", assets)
+	}
+	for _, name := range assets {
+		w := send(site, "GET", name, "", "Accept-Encoding", "gzip")
+		if w.Code != 200 || w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+		if again := send(site, "GET", name, "", "If-None-Match", w.Header().Get("ETag")); again.Code != 304 || again.Body.Len() > 0 {
+			t.Errorf("%s again: %d with %d bytes", name, again.Code, again.Body.Len())
+		}
+		if plain := send(site, "GET", name, ""); plain.Header().Get("Content-Encoding") != "" || plain.Body.Len() <= w.Body.Len() {
+			t.Errorf("%s for who takes no gzip: %d bytes, %d zipped", name, plain.Body.Len(), w.Body.Len())
+		}
+	}
+}
+
+func TestFixedFiles(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	for path, media := range map[string]string{
+		"/sw.js": "text/javascript", "/manifest.webmanifest": "application/manifest+json", "/icon.svg": "image/svg+xml",
+		"/icon-192.png": "image/png", "/icon-512.png": "image/png", "/icon-maskable.png": "image/png", "/icon-180.png": "image/png", "/robots.txt": "text/plain",
+	} {
+		w := send(site, "GET", path, "")
+		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), media) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
+func TestAddressesThatAreNoScreen(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	for path, want := range map[string]int{
+		"/": 200, "/b/gangnam": 200, "/b/gangnam/2026-11-22": 200, "/book/pay": 200, "/my/12/cancel": 200,
+		"/nowhere": 404, "/b": 404, "/assets/nothing.js": 404, "/k/" + testKey + "/more": 404,
+	} {
+		if w := send(site, "GET", path, ""); w.Code != want || !strings.Contains(w.Body.String(), `<div id="app">`) {
+			t.Errorf("%s: %d, want %d and the shell", path, w.Code, want)
+		}
+	}
+}
+
+func TestOnlyThePaymentPageTrustsTheProvider(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	for path, trusted := range map[string]bool{"/": false, "/book/contact": false, "/book/pay": true, "/nowhere": false, "/k/" + testKey: false} {
+		policy := send(site, "GET", path, "").Header().Get("Content-Security-Policy")
+		if got := strings.Contains(policy, "https://js.tosspayments.com"); got != trusted {
+			t.Errorf("%s: %s", path, policy)
+		}
+		if regexp.MustCompile(`script-src[^;]*unsafe|script-src[^;]*\*`).MatchString(policy) || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%s is lax: %s", path, policy)
+		}
+	}
+}
+
+func TestKeyPageThroughTheDay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ clock, state string }{{"14:57", "before"}, {"14:58", "open"}, {"16:17", "open"}, {"16:18", "after"}} {
+		site, _ := newSite(t, c.clock)
+		page := send(site, "GET", "/k/"+testKey, "").Body.String()
+		if !strings.Contains(page, `data-state="`+c.state+`"`) {
+			t.Errorf("at %s it is not %s", c.clock, c.state)
+		}
+		if disabled := strings.Count(page, " disabled>"); (disabled == 0) != (c.state == "open") {
+			t.Errorf("at %s %d buttons are disabled", c.clock, disabled)
+		}
+	}
+}
+
+func TestKeyPageIsWholeAndSmall(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	w := send(site, "GET", "/k/"+testKey, "", "Accept-Encoding", "gzip")
+	page := send(site, "GET", "/k/"+testKey, "").Body.String()
+	total := w.Body.Len()
+	for _, path := range []string{"/icon.svg", "/manifest.webmanifest", "/sw.js"} {
+		total += send(site, "GET", path, "", "Accept-Encoding", "gzip").Body.Len()
+	}
+	t.Logf("key page: %d bytes, %d zipped, %d with all that it loads", len(page), w.Body.Len(), total)
+	if len(page) > 15<<10 || total > 15<<10 {
+		t.Errorf("the key page has %d bytes, %d with all it loads; 15 KB is the limit", len(page), total)
+	}
+	if regexp.MustCompile(`<script[^>]+src|rel="?stylesheet`).MatchString(page) {
+		t.Error("it is not whole: it loads more")
+	}
+	policy := w.Header().Get("Content-Security-Policy")
+	for _, part := range []string{"style", "script"} {
+		text := regexp.MustCompile(`(?s)<` + part + `>(.*?)</` + part + `>`).FindStringSubmatch(page)
+		if text == nil || !strings.Contains(policy, hashSource(text[1])) {
+			t.Errorf("its own %s is not allowed by %s", part, policy)
+		}
+	}
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if strings.Contains(page, "<가상대로>") {
+		t.Error("the address was not escaped")
+	}
+}
+
+func TestKeyPageWithoutScripts(t *testing.T) {
+	t.Parallel()
+	site, keys := newSite(t, "15:30")
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	w := send(site, "POST", "/k/"+testKey, "door=room", form...)
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/k/"+testKey+"?request=request-1" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	if len(keys.pressed) != 1 || keys.pressed[0] != "gangnam room" {
+		t.Errorf("pressed %v", keys.pressed)
+	}
+	shown := func(result string) bool {
+		page := send(site, "GET", w.Header().Get("Location"), "").Body.String()
+		return strings.Contains(page, `data-result="`+result+`">`)
+	}
+	keys.result = Result{Opened: true}
+	if !shown("opened") || shown("pin") {
+		t.Error("an open door is not shown")
+	}
+	keys.result = Result{PIN: "481902"}
+	if page := send(site, "GET", w.Header().Get("Location"), "").Body.String(); !shown("pin") || !strings.Contains(page, `aria-label="4 8 1 9 0 2"`) {
+		t.Error("the PIN is not shown")
+	}
+	keys.result, keys.await = Result{}, errors.New("nothing in time")
+	if !shown("silent") || shown("opened") {
+		t.Error("silence is not shown")
+	}
+	if w := send(site, "POST", "/k/"+testKey, "door=cellar", form...); w.Code != http.StatusBadRequest {
+		t.Errorf("an unknown door: %d", w.Code)
+	}
+	keys.unlock = errors.New("no database")
+	if w := send(site, "POST", "/k/"+testKey, "door=front", form...); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a failure: %d", w.Code)
+	}
+	early, sleeping := newSite(t, "14:00")
+	if w := send(early, "POST", "/k/"+testKey, "door=front", form...); w.Code != http.StatusGone || len(sleeping.pressed) != 0 {
+		t.Errorf("outside of the window: %d, pressed %v", w.Code, sleeping.pressed)
+	}
+	if w := send(site, "POST", "/k/unknown", "door=front", form...); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown key: %d", w.Code)
+	}
+}
+
+func TestKeyPageSpeaksTheirLanguage(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	for _, c := range []struct {
+		path, accepts, cookie, want string
+	}{
+		{"", "ko-KR,ko;q=0.9,en;q=0.8", "", "현관문 열기"},
+		{"", "en-US,en", "", "Open the entrance"},
+		{"", "", "", "현관문 열기"},
+		{"", "en-US", "lang=ko", "현관문 열기"},
+		{"?lang=en", "ko", "", "Open the entrance"},
+	} {
+		w := send(site, "GET", "/k/"+testKey+c.path, "", "Accept-Language", c.accepts, "Cookie", c.cookie)
+		if !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%+v: not in that language", c)
+		}
+	}
+}
+
+func TestCalendarFile(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "12:00")
+	w := send(site, "GET", "/k/"+testKey+"/reservation.ics", "")
+	file, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(file)
+	for _, want := range []string{
+		"DTSTART:20261122T060000Z", "DTEND:20261122T072000Z", "SUMMARY:강남점 2번 룸", "https://yeolda.example/k/" + testKey, "TRIGGER:-PT1800S",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(regexp.MustCompile(`UID:.*`).FindString(text), testKey) {
+		t.Error("the key stands in the id, which calendars share")
+	}
+}
