@@ -82,6 +82,8 @@ var table = []row{
 	{postgres.ErrNoMessage, 404, typeNotFound, "해당 메시지를 찾을 수 없습니다."},
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
+	{postgres.ErrNoDifference, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
+	{reserve.ErrNothingToSend, 400, typeIllegal, "보낼 열쇠나 받는 사람이 없습니다."},
 	{postgres.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{postgres.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},

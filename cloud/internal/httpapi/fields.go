@@ -56,7 +56,7 @@ var fieldNames = map[string]string{
 	"orderId": "주문 번호", "orderName": "주문명", "password": "비밀번호", "paymentKey": "결제 키", "privacyConsent": "개인정보 수집 동의",
 	"reason": "사유", "refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
 	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "requestId": "요청 번호", "room": "룸 번호", "roomNo": "룸 번호",
-	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부", "query": "검색어",
+	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부", "query": "검색어", "before": "기준 번호", "limit": "개수", "location": "위치", "resolution": "처리 내용", "what": "내려받기 종류",
 }
 
 func fieldName(field string) string {

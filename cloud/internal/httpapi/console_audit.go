@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// listAudit is GET /v2/admin/branches/{branch}/audit?action=&actor=&before=&limit=, newest first. The head quarters also
+// sees what concerns no branch.
+func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
+	branch, err := a.branchInScope(r)
+	if err != nil {
+		return err
+	}
+	before, limit, err := page(r)
+	if err != nil {
+		return err
+	}
+	rows, err := postgres.AuditRows(r.Context(), a.DB.Pool, postgres.AuditFilter{
+		Branch: branch.Code, Global: who(r).Role == account.HQ, Before: before, Limit: limit,
+		Actions: r.URL.Query().Get("action"), Actor: r.URL.Query().Get("actor"),
+	})
+	if err != nil {
+		return err
+	}
+	type entry struct {
+		ID        string          `json:"id"`
+		At        string          `json:"at"`
+		Actor     string          `json:"actor"`
+		Action    string          `json:"action"`
+		Target    string          `json:"target"`
+		Detail    json.RawMessage `json:"detail"`
+		Address   string          `json:"address"`
+		RequestID string          `json:"requestId"`
+	}
+	entries := make([]entry, 0, len(rows))
+	for _, e := range rows {
+		entries = append(entries, entry{strconv.FormatInt(e.ID, 10), *instant(e.At), e.Actor, e.Action, e.Target, e.Detail, e.Address, e.RequestID})
+	}
+	return writeData(w, map[string]any{"entries": entries})
+}

@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+)
+
+// maxPage bounds what a list answers at once.
+const maxPage = 200
+
+// page reads ?before=&limit= of a list that goes back from the newest.
+func page(r *http.Request) (before int64, limit int, err error) {
+	values := r.URL.Query()
+	if values.Has("before") {
+		if before, err = strconv.ParseInt(values.Get("before"), 10, 64); err != nil || before < 1 {
+			return 0, 0, malformed("before")
+		}
+	}
+	limit = 50
+	if values.Has("limit") {
+		limit, err = queryInt(r, "limit", 1, maxPage)
+	}
+	return before, limit, err
+}
+
+type wireMessage struct {
+	ID            string  `json:"id"`
+	CreatedAt     string  `json:"createdAt"`
+	SentAt        *string `json:"sentAt"`
+	Template      string  `json:"template"`
+	Language      string  `json:"language"`
+	To            string  `json:"to"`
+	Channel       *string `json:"channel"`
+	State         string  `json:"state"`
+	Attempt       int     `json:"attempt"`
+	Error         *string `json:"error"`
+	ReservationID *string `json:"reservationId"`
+}
+
+// toWireMessage masks whom a message goes to: who needs to know opens the reservation.
+func toWireMessage(m postgres.Message) wireMessage {
+	to := maskedMobile(m.Mobile)
+	if to == "" {
+		to = maskedEmail(m.Email)
+	}
+	item := wireMessage{
+		ID: strconv.FormatInt(m.ID, 10), CreatedAt: *instant(m.CreatedAt), SentAt: instant(m.SentAt), Template: m.Template, Language: m.Language,
+		To: to, Channel: nullable(m.Channel), State: m.State, Attempt: m.Attempt, Error: nullable(m.Error),
+	}
+	if m.Reservation != 0 {
+		item.ReservationID = nullable(wireID(m.Reservation))
+	}
+	return item
+}
+
+// maskedEmail keeps the first letter and the domain.
+func maskedEmail(email string) string {
+	for i, r := range email {
+		if r == '@' && i > 0 {
+			first := []rune(email)[0]
+			return string(first) + "***" + email[i:]
+		}
+	}
+	return ""
+}
+
+// listMessages is GET /v2/admin/branches/{branch}/messages?state=&before=&limit=, newest first.
+func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
+	branch, err := a.branchInScope(r)
+	if err != nil {
+		return err
+	}
+	before, limit, err := page(r)
+	if err != nil {
+		return err
+	}
+	found, err := postgres.MessagesInState(r.Context(), a.DB.Pool, branch.ID, r.URL.Query().Get("state"), before, limit)
+	if err != nil {
+		return err
+	}
+	list := make([]wireMessage, 0, len(found))
+	for _, m := range found {
+		list = append(list, toWireMessage(m))
+	}
+	return writeData(w, map[string]any{"messages": list})
+}
+
+// messageInScope returns the message of the path, if its branch is in reach. Messages of no branch are the head
+// quarters'.
+func (a *API) messageInScope(r *http.Request) (postgres.Message, string, error) {
+	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
+	if err != nil {
+		return postgres.Message{}, "", postgres.ErrNoMessage
+	}
+	m, err := postgres.MessageByID(r.Context(), a.DB.Pool, id)
+	if err != nil {
+		return m, "", err
+	}
+	code := ""
+	if m.Branch != 0 {
+		branch, err := a.DB.BranchByID(r.Context(), m.Branch)
+		if err != nil {
+			return m, "", err
+		}
+		code = branch.Code
+	}
+	return m, code, a.scope(r, code)
+}
+
+// showMessage is GET /v2/admin/messages/{id}: a message as the guest reads it. The code of a login is not shown, and
+// that somebody looked is written down.
+func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
+	m, _, err := a.messageInScope(r)
+	if err != nil {
+		return err
+	}
+	variables, err := a.Reserve.Queue.Variables(m)
+	if err != nil {
+		return err
+	}
+	if _, secret := variables["code"]; secret {
+		variables["code"] = "••••••"
+	}
+	text, err := notify.Message{Template: notify.Template(m.Template), Language: notify.Language(m.Language), Variables: variables}.Render()
+	if err != nil {
+		return err
+	}
+	if err := a.viewed(r, "message.view", strconv.FormatInt(m.ID, 10), m.Branch); err != nil {
+		return err
+	}
+	return writeData(w, struct {
+		wireMessage
+		Subject *string `json:"subject"`
+		Text    string  `json:"text"`
+	}{toWireMessage(m), nullable(text.Subject), text.Body})
+}
+
+// resendMessage is POST /v2/admin/messages/{id}/resend: the same once more, as a message of its own. A login's code is
+// worth nothing any more and is not sent again.
+func (a *API) resendMessage(w http.ResponseWriter, r *http.Request) error {
+	m, branch, err := a.messageInScope(r)
+	if err != nil {
+		return err
+	}
+	if notify.Template(m.Template) == notify.LoginCode {
+		return &FieldError{Problem: "로그인 인증번호는 다시 보낼 수 없습니다."}
+	}
+	variables, err := a.Reserve.Queue.Variables(m)
+	if err != nil {
+		return err
+	}
+	err = a.DB.InTx(r.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return a.Reserve.Queue.Message(ctx, tx, queue.Message{
+			Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: m.Language,
+			Mobile: m.Mobile, Email: m.Email, Variables: variables,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return a.done(w, r, branch, "message.resend", strconv.FormatInt(m.ID, 10), nil)
+}
+
+// resendKey is POST /v2/admin/reservations/{id}/key-message.
+func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
+	id, err := reservationID(r)
+	if err != nil {
+		return err
+	}
+	var branch string
+	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r, &branch)); err != nil {
+		return err
+	}
+	return a.done(w, r, branch, "reservation.key-message", wireID(id), nil)
+}

@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// monthOf is the local month that yearMonth names.
+func monthOf(text string, zone *time.Location) (booking.Interval, error) {
+	start, ok := parseExact("2006-01", text, zone)
+	if !ok {
+		return booking.Interval{}, malformed("yearMonth")
+	}
+	return booking.Interval{Start: start, End: start.AddDate(0, 1, 0)}, nil
+}
+
+// showMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the refunds that are not
+// over, and where the provider's books differ from ours.
+func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
+	branch, err := a.branchInScope(r)
+	if err != nil {
+		return err
+	}
+	text, err := query(r, "yearMonth")
+	if err != nil {
+		return err
+	}
+	month, err := monthOf(text, branch.Zone)
+	if err != nil {
+		return err
+	}
+	paid, err := postgres.PaidDuring(r.Context(), a.DB.Pool, branch.ID, month)
+	if err != nil {
+		return err
+	}
+	refunds, err := postgres.OpenRefunds(r.Context(), a.DB.Pool, branch.ID)
+	if err != nil {
+		return err
+	}
+	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, who(r).Role == account.HQ)
+	if err != nil {
+		return err
+	}
+	return writeData(w, struct {
+		Payments    []wirePaid       `json:"payments"`
+		Refunds     []wireRefund     `json:"refunds"`
+		Differences []wireDifference `json:"differences"`
+	}{wirePaidList(paid, branch.Zone), wireRefunds(refunds), wireDifferences(differences)})
+}
+
+type wirePaid struct {
+	ID      string  `json:"id"`
+	PaidAt  *string `json:"paidAt"`
+	Name    *string `json:"name"`
+	RoomNo  string  `json:"roomNo"`
+	Start   string  `json:"start"`
+	End     string  `json:"end"`
+	Method  string  `json:"method"`
+	Amount  int     `json:"amount"`
+	State   string  `json:"state"`
+	OrderID *string `json:"orderId"`
+}
+
+func wirePaidList(list []booking.Reservation, zone *time.Location) []wirePaid {
+	payments := make([]wirePaid, 0, len(list))
+	for _, p := range list {
+		payments = append(payments, wirePaid{
+			wireID(p.ID), instant(p.PaidAt), nullable(p.Name), strconv.Itoa(p.RoomNo), wireMinute(p.Start, zone), wireMinute(p.End, zone),
+			string(p.Method), p.Amount, string(p.State), nullable(p.OrderID),
+		})
+	}
+	return payments
+}
+
+type wireRefund struct {
+	ID            string  `json:"id"`
+	ReservationID string  `json:"reservationId"`
+	State         string  `json:"state"`
+	Amount        int     `json:"amount"`
+	RequestedBy   string  `json:"requestedBy"`
+	Reason        string  `json:"reason"`
+	CreatedAt     string  `json:"createdAt"`
+	UpdatedAt     string  `json:"updatedAt"`
+	ErrorCode     *string `json:"errorCode"`
+	ErrorMessage  *string `json:"errorMessage"`
+}
+
+func wireRefunds(list []postgres.RefundRow) []wireRefund {
+	refunds := make([]wireRefund, 0, len(list))
+	for _, f := range list {
+		refunds = append(refunds, wireRefund{
+			strconv.FormatInt(f.ID, 10), wireID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
+			*instant(f.CreatedAt), *instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
+		})
+	}
+	return refunds
+}
+
+type wireDifference struct {
+	ID         string  `json:"id"`
+	FoundAt    string  `json:"foundAt"`
+	OrderID    string  `json:"orderId"`
+	Kind       string  `json:"kind"`
+	Detail     string  `json:"detail"`
+	ResolvedAt *string `json:"resolvedAt"`
+	Resolution *string `json:"resolution"`
+}
+
+func wireDifferences(list []postgres.Difference) []wireDifference {
+	differences := make([]wireDifference, 0, len(list))
+	for _, d := range list {
+		item := wireDifference{
+			strconv.FormatInt(d.ID, 10), *instant(d.FoundAt), d.OrderID, d.Kind, d.Detail, instant(d.ResolvedAt), nullable(d.Resolution),
+		}
+		differences = append(differences, item)
+	}
+	return differences
+}
+
+// retryRefund is POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
+// account if one is given.
+func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
+	id, err := reservationID(r)
+	if err != nil {
+		return err
+	}
+	var body refundBody
+	if err := decodeOptional(r, &body); err != nil {
+		return err
+	}
+	to, err := body.account()
+	if err != nil {
+		return err
+	}
+	var branch string
+	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch)})
+	if err != nil {
+		return err
+	}
+	return a.done(w, r, branch, "reservation.refund", wireID(id), nil)
+}
+
+// resolveDifference is POST /v2/admin/differences/{id}/resolution (head quarters).
+func (a *API) resolveDifference(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Resolution *string `json:"resolution"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	resolution, err := text("resolution", body.Resolution, 500)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
+	if err != nil {
+		return postgres.ErrNoDifference
+	}
+	if err := postgres.ResolveDifference(r.Context(), a.DB.Pool, id, resolution, a.Now()); err != nil {
+		return err
+	}
+	return a.done(w, r, "", "difference.resolve", strconv.FormatInt(id, 10), nil)
+}
+
+// noteExport is POST /v2/admin/branches/{branch}/exports: a list with names in it leaves the console as a file, and that
+// is written down.
+func (a *API) noteExport(w http.ResponseWriter, r *http.Request) error {
+	branch, err := a.branchInScope(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		What      *string `json:"what"`
+		YearMonth *string `json:"yearMonth"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	what, err := text("what", body.What, 20)
+	if err != nil {
+		return err
+	}
+	if what != "payments" && what != "audit" {
+		return unknownValue("what")
+	}
+	detail := map[string]string{}
+	if body.YearMonth != nil {
+		if _, err := monthOf(*body.YearMonth, branch.Zone); err != nil {
+			return err
+		}
+		detail["yearMonth"] = *body.YearMonth
+	}
+	return a.done(w, r, branch.Code, "export."+what, "", detail)
+}

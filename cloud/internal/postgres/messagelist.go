@@ -1,0 +1,32 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// MessageByID returns a message, or ErrNoMessage.
+func MessageByID(ctx context.Context, q Querier, id int64) (Message, error) {
+	rows, err := q.Query(ctx, selectMessage+`where id = $1`, id)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := pgx.CollectExactlyOneRow(rows, scanMessage)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, ErrNoMessage
+	}
+	return m, err
+}
+
+// MessagesInState is MessagesOfBranch for those in a state; an empty state is all of them.
+func MessagesInState(ctx context.Context, q Querier, branch booking.BranchID, state string, before int64, limit int) ([]Message, error) {
+	rows, err := q.Query(ctx, selectMessage+`where branch_id = $1 and ($2 = 0 or id < $2) and ($4 = '' or state = $4) order by id desc limit $3`, branch, before, limit, state)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMessage)
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// PaidDuring returns the reservations of a branch that somebody paid or is to pay for and that begin within a span of
+// time, in the order of their payment.
+func PaidDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.branch_id = $1 and coalesce(r.paid_at, r.created_at) >= $2 and coalesce(r.paid_at, r.created_at) < $3
+		  and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED')
+		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit 5000`, branch, span.Start, span.End)
+}
+
+// RefundRow is a refund as it is shown.
+type RefundRow struct {
+	ID           int64
+	Reservation  booking.ReservationID
+	State        RefundState
+	Amount       int
+	By           string
+	Reason       string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	ErrorCode    *string
+	ErrorMessage *string
+}
+
+// OpenRefunds returns the refunds of a branch that are not over, those that need somebody first.
+func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]RefundRow, error) {
+	rows, err := q.Query(ctx, `
+		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message
+		from refund f join reservation r on r.id = f.reservation_id
+		where r.branch_id = $1 and f.state in ('REQUESTED', 'PENDING', 'FAILED')
+		order by (f.state = 'FAILED') desc, f.id desc limit 500`, branch)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[RefundRow])
+}
+
+// DifferencesOf returns the differences about orders of a branch, and with unknown set also those about orders that
+// are not ours; the open ones first.
+func DifferencesOf(ctx context.Context, q Querier, branch booking.BranchID, unknown bool) ([]Difference, error) {
+	rows, err := q.Query(ctx, `
+		select d.id, d.found_at, d.order_id, d.kind, d.detail, d.resolved_at, coalesce(d.resolution, '')
+		from reconciliation_difference d left join reservation r on r.order_id = d.order_id
+		where r.branch_id = $1 or $2 and r.id is null
+		order by (d.resolved_at is null) desc, d.id desc limit 500`, branch, unknown)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Difference, err error) {
+		var resolved *time.Time
+		err = row.Scan(&d.ID, &d.FoundAt, &d.OrderID, &d.Kind, &d.Detail, &resolved, &d.Resolution)
+		d.ResolvedAt = value(resolved)
+		return d, err
+	})
+}
+
+// ErrNoDifference says that no open difference has that id.
+var ErrNoDifference = errors.New("postgres: no such open difference")
+
+// ResolveDifference notes what was done about a difference, or returns ErrNoDifference.
+func ResolveDifference(ctx context.Context, q Querier, id int64, resolution string, now time.Time) error {
+	tag, err := q.Exec(ctx, `
+		update reconciliation_difference set resolved_at = $2, resolution = $3 where id = $1 and resolved_at is null`, id, now, resolution)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoDifference
+	}
+	return err
+}
