@@ -18,6 +18,7 @@ type attempt struct {
 	row      postgres.DoorRequest // as it was written; State is guarded by attempts.mu and follows what this replica learns
 	keyHash  []byte               // nil: staff's
 	accepted time.Time            // monotonic
+	claimed  time.Time            // when its first claim came to this replica; zero: it did not
 	granted  bool                 // the row was found granted when the claim limit had passed
 	timer    *time.Timer
 }
@@ -87,6 +88,16 @@ func (a *attempts) find(id uuid.UUID, keyHash []byte) (postgres.DoorRequest, boo
 	return t.row, true
 }
 
+// claim notes that the agent has claimed a request, for the measurement of its stages.
+func (a *attempts) claim(id uuid.UUID, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t, ok := a.byID[id]; ok && t.claimed.IsZero() {
+		t.claimed = at
+		stageSeconds.WithLabelValues("claim").Observe(at.Sub(t.accepted).Seconds())
+	}
+}
+
 // end notes how a request ended. With an empty state that is not known here, and the row must be read.
 func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
 	a.mu.Lock()
@@ -102,6 +113,9 @@ func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
 	}
 	if state == postgres.DoorSuccess {
 		openSeconds.Observe(time.Since(t.accepted).Seconds())
+		if !t.claimed.IsZero() {
+			stageSeconds.WithLabelValues("drive").Observe(time.Since(t.claimed).Seconds())
+		}
 	}
 	t.row.State = state
 	t.timer.Reset(rememberFor)

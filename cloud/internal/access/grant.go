@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,6 +22,8 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	if err != nil {
 		return fmt.Errorf("access: claim: %w", err)
 	}
+	came := time.Now()
+	s.attempts.claim(id, came)
 	doors, err := postgres.GrantDoor(ctx, s.DB.Pool, id, branch, claim.Nonce, protocol.ClaimLimit, driveLimit, s.now())
 	if err != nil {
 		return fmt.Errorf("access: claim %s: %w", id, err)
@@ -28,6 +31,7 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	if doors == nil {
 		return s.deny(ctx, branch, id, claim)
 	}
+	stageSeconds.WithLabelValues("grant").Observe(time.Since(came).Seconds())
 	pulse := s.Pulse
 	if pulse == 0 {
 		pulse = protocol.DefaultPulse

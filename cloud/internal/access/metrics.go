@@ -15,6 +15,11 @@ var (
 		Name: "yeolda_door_open_seconds", Help: "From an accepted request to its SUCCESS, where both were at this replica.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .2, .3, .5, 1, 2, 4, 7},
 	})
+	stageSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "yeolda_door_stage_seconds",
+		Help:    "Parts of a request that succeeds: claim (accepted until the agent's claim), grant (deciding about the claim), drive (claim until the report).",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .5, 1, 2.5},
+	}, []string{"stage"})
 	revealedTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "yeolda_door_pins_revealed_total", Help: "PINs shown because a door did not open.",
 	})

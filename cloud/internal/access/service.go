@@ -137,6 +137,7 @@ func (s *Service) sweep(ctx context.Context) {
 // end spreads the news that a request has ended.
 func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
 	count(state)
+	s.Log.Info("access: request ended", "request", id, "state", state)
 	s.attempts.end(id, state)
 	s.waiters.wake(id, state)
 	s.ended.put(id)

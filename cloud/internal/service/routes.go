@@ -6,14 +6,19 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 )
 
+// mqttPath is where agents speak MQTT over WebSocket to the embedded broker.
+const mqttPath = "/mqtt"
+
 // routes is everything on the public address.
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
+	mux.Use(measure)
 	below := api.Routes()
 	mux.Mount("/api", below)
 	// A method that the router has never heard of does not get as far as the mount.
@@ -30,7 +35,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
 	if s.broker != nil {
-		mux.HandleFunc("/mqtt", s.broker.ServeWebSocket)
+		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)
 	}
 	pages, err := s.pages()
 	if err != nil {
@@ -44,12 +49,19 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	return guard.Handler(mux), nil
 }
 
+// metricsOf gathers what the packages count and what this service reads.
+func (s *Service) metricsOf() prometheus.Gatherer {
+	own := prometheus.NewRegistry()
+	own.MustRegister(&vitals{service: s})
+	return prometheus.Gatherers{prometheus.DefaultGatherer, own}
+}
+
 // operations is everything on the address for operators: health, metrics, profiles.
 func (s *Service) operations() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", promhttp.Handler())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metricsOf(), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)

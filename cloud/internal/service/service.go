@@ -196,6 +196,9 @@ const reconcileEvery = 24 * time.Hour
 // Addr is where the API listens.
 func (s *Service) Addr() string { return s.api.Addr().String() }
 
+// OperationsAddr is where health and metrics are.
+func (s *Service) OperationsAddr() string { return s.metrics.Addr().String() }
+
 // Run serves until ctx is done, then finishes what is under way: requests first, then background work, then the
 // broker, the database last.
 func (s *Service) Run(ctx context.Context) error {

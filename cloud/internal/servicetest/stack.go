@@ -26,12 +26,13 @@ import (
 
 // Stack is a running service with its sandbox.
 type Stack struct {
-	URL     string // of the API, without a slash at the end
-	Root    string // of the pages
-	MQTT    string // address of the broker
-	Sandbox *sandbox.Sandbox
-	DB      *postgres.DB // the service's database, through a pool of the test's own
-	Clock   *Clock
+	URL        string // of the API, without a slash at the end
+	Root       string // of the pages
+	MQTT       string // address of the broker
+	Sandbox    *sandbox.Sandbox
+	Operations string       // of health and metrics
+	DB         *postgres.DB // the service's database, through a pool of the test's own
+	Clock      *Clock
 
 	Settings config.Settings // effective
 }
@@ -104,7 +105,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 		db.Close()
 	})
 	root := "http://" + s.Addr()
-	return &Stack{URL: root + "/api", Root: root, MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings}
+	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings}
 }
 
 // defaults are the settings of a service without configuration.

@@ -1,0 +1,137 @@
+package service
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+)
+
+const deploy = "../../../deploy"
+
+// descriptions returns name and help of every metric the service has, also of those nothing has been counted in yet.
+func descriptions(t *testing.T) map[string]string {
+	t.Helper()
+	out := make(chan *prometheus.Desc)
+	go func() {
+		prometheus.DefaultRegisterer.(*prometheus.Registry).Describe(out)
+		new(vitals).Describe(out)
+		close(out)
+	}()
+	pattern := regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]*)"`)
+	all := map[string]string{}
+	for d := range out {
+		if m := pattern.FindStringSubmatch(d.String()); m != nil {
+			all[m[1]] = m[2]
+		}
+	}
+	return all
+}
+
+// expressions returns every PromQL expression of the dashboards and alert rules, by file.
+func expressions(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	dashboards, _ := filepath.Glob(filepath.Join(deploy, "grafana/*.json"))
+	if len(dashboards) < 3 {
+		t.Fatalf("dashboards: %v", dashboards)
+	}
+	for _, file := range dashboards {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var board struct {
+			UID    string
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal(raw, &board); err != nil || board.UID == "" {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, p := range board.Panels {
+			for _, target := range p.Targets {
+				all[filepath.Base(file)] = append(all[filepath.Base(file)], target.Expr)
+			}
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(deploy, "prometheus/alerts.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["alerts.yml"] = []string{regexp.MustCompile(`#.*|summary:.*|runbook:.*`).ReplaceAllString(string(raw), "")}
+	return all
+}
+
+func TestDashboardsAndAlertsNameMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	known := descriptions(t)
+	used := map[string]bool{}
+	name := regexp.MustCompile(`\b(yeolda|go|process)_[a-z_]+`)
+	for file, list := range expressions(t) {
+		for _, expression := range list {
+			for _, metric := range name.FindAllString(expression, -1) {
+				for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+					if base, ok := strings.CutSuffix(metric, suffix); ok && known[base] != "" {
+						metric = base
+					}
+				}
+				if known[metric] == "" {
+					t.Errorf("%s: there is no metric %s", file, metric)
+				}
+				used[metric] = true
+			}
+		}
+	}
+	for metric := range known {
+		if strings.HasPrefix(metric, "yeolda_") && !used[metric] {
+			t.Errorf("nobody looks at %s", metric)
+		}
+	}
+}
+
+func TestMetricsAreNamedByTheConventions(t *testing.T) {
+	t.Parallel()
+	var families []*dto.MetricFamily
+	for name, help := range descriptions(t) {
+		if !strings.HasPrefix(name, "yeolda_") {
+			continue
+		}
+		kind := dto.MetricType_GAUGE
+		if strings.HasSuffix(name, "_total") {
+			kind = dto.MetricType_COUNTER
+		}
+		families = append(families, &dto.MetricFamily{Name: &name, Help: &help, Type: &kind, Metric: []*dto.Metric{{}}})
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian: prometheus)")
+	}
+	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		command := exec.Command(promtool, args...)
+		command.Dir = filepath.Join(deploy, "prometheus")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}
