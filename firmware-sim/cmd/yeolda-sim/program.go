@@ -106,7 +106,8 @@ func (p *program) run(ctx context.Context) error {
 		}
 		branches = append(branches, b)
 	}
-	listener, err := net.Listen("tcp", p.Addr)
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", p.Addr)
 	if err != nil {
 		return fmt.Errorf("panel: %w", err)
 	}

@@ -52,7 +52,8 @@ type Message struct {
 // New starts a cloud that ends with the test.
 func New(t testing.TB) *Cloud {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

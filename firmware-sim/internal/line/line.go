@@ -111,23 +111,21 @@ func (l *Line) Close() {
 // Cable is the agent's end of a line for as long as the agent has power.
 type Cable struct {
 	line   *Line
-	mu     sync.Mutex // a link is joined before the pull, or not at all
-	power  context.Context
-	cutOff context.CancelFunc
+	mu     sync.Mutex    // a link is joined before the pull, or not at all
+	pulled chan struct{} // closed by Pull
 }
 
 // Plug puts a cable into the line.
-func (l *Line) Plug() *Cable {
-	power, cutOff := context.WithCancel(context.Background())
-	return &Cable{line: l, power: power, cutOff: cutOff}
-}
+func (l *Line) Plug() *Cable { return &Cable{line: l, pulled: make(chan struct{})} }
 
 // Pull ends every connection as a killed process does: nothing more is sent,
 // no DISCONNECT, and the broker's end is reset; in a cut, the broker hears of
 // it only afterwards. Further dials fail.
 func (c *Cable) Pull() {
 	c.mu.Lock()
-	c.cutOff()
+	if !c.isPulled() {
+		close(c.pulled)
+	}
 	c.mu.Unlock()
 
 	var mine []*link
@@ -144,6 +142,15 @@ func (c *Cable) Pull() {
 	}
 }
 
+func (c *Cable) isPulled() bool {
+	select {
+	case <-c.pulled:
+		return true
+	default:
+		return false
+	}
+}
+
 // errPulled is what a dial reports after Pull.
 var errPulled = errors.New("line: no power")
 
@@ -152,7 +159,13 @@ var errPulled = errors.New("line: no power")
 func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.power, cancel)()
+	go func() {
+		select {
+		case <-c.pulled:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for {
 		select {
 		case <-c.line.whole():
@@ -179,7 +192,7 @@ func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 }
 
 func (c *Cable) reason(ctx context.Context) error {
-	if c.power.Err() != nil {
+	if c.isPulled() {
 		return errPulled
 	}
 	return ctx.Err()
@@ -190,7 +203,7 @@ func (c *Cable) reason(ctx context.Context) error {
 func (c *Cable) join(broker net.Conn) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.power.Err() != nil {
+	if c.isPulled() {
 		return nil, errPulled
 	}
 	c.line.mu.Lock()

@@ -254,7 +254,9 @@ func TestPull(t *testing.T) {
 	f := newFixture(t)
 	c := f.connect(t, 30)
 	f.cable.Pull()
-	receive(t, "end of the connection", c.ended)
+	if err := receive(t, "end of the connection", c.ended); err == nil {
+		t.Error("the connection ended without an error")
+	}
 	if _, err := f.cable.Dial(t.Context(), nil); err == nil {
 		t.Error("a pulled cable dials")
 	}

@@ -116,7 +116,7 @@ func (k *link) closeBroker() {
 	case <-k.line.whole():
 	case <-k.abandoned:
 	}
-	if tcp, ok := k.broker.(*net.TCPConn); ok && k.cable.power.Err() != nil {
+	if tcp, ok := k.broker.(*net.TCPConn); ok && k.cable.isPulled() {
 		// Best effort: without it the broker is sent an orderly end instead.
 		_ = tcp.SetLinger(0)
 	}

@@ -162,7 +162,7 @@ func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Upgrade has answered
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	reader, seq := p.feed.subscribe(name)
 	defer p.feed.unsubscribe(reader)
 
@@ -171,24 +171,29 @@ func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 		past := b.Rig().Actuations()
 		first.Branches = append(first.Branches, branchHistory{b.State(), past[max(0, len(past)-shownActuations):]})
 	}
-	conn.SetWriteDeadline(time.Now().Add(writeLimit))
-	if err := conn.WriteJSON(first); err != nil {
+	text, err := json.Marshal(first)
+	if err != nil || write(conn, websocket.TextMessage, text) != nil {
 		return
 	}
 	go listen(conn)
 	send(conn, reader)
 }
 
+func write(conn *websocket.Conn, kind int, data []byte) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return err
+	}
+	return conn.WriteMessage(kind, data)
+}
+
 // listen takes pongs and closes; nothing else is expected of a page.
 func listen(conn *websocket.Conn) {
+	defer func() { _ = conn.Close() }() // ends send too
 	conn.SetReadLimit(512)
-	conn.SetReadDeadline(time.Now().Add(pongLimit))
-	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) })
-	for {
-		if _, _, err := conn.NextReader(); err != nil {
-			conn.Close() // ends send too
-			return
-		}
+	extend := func(string) error { return conn.SetReadDeadline(time.Now().Add(pongLimit)) }
+	conn.SetPongHandler(extend)
+	for err := extend(""); err == nil; {
+		_, _, err = conn.NextReader()
 	}
 }
 
@@ -199,15 +204,13 @@ func send(conn *websocket.Conn, r *reader) {
 		var err error
 		select {
 		case line, reading := <-r.lines:
-			conn.SetWriteDeadline(time.Now().Add(writeLimit))
 			if !reading {
-				_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "start again"))
+				_ = write(conn, websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, "start again"))
 				return
 			}
-			err = conn.WriteMessage(websocket.TextMessage, line)
+			err = write(conn, websocket.TextMessage, line)
 		case <-ping.C:
-			conn.SetWriteDeadline(time.Now().Add(writeLimit))
-			err = conn.WriteMessage(websocket.PingMessage, nil)
+			err = write(conn, websocket.PingMessage, nil)
 		}
 		if err != nil {
 			return

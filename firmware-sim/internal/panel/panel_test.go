@@ -191,7 +191,7 @@ func TestBadRequests(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	r, err := http.NewRequestWithContext(t.Context(), "DELETE", f.server.URL+"/sim/branches/gangnam/faults", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, f.server.URL+"/sim/branches/gangnam/faults", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,6 +252,14 @@ func (f *fixture) socket(query string) string {
 	return "ws" + strings.TrimPrefix(f.server.URL, "http") + "/sim/ws" + query
 }
 
+// patiently bounds the reads that follow.
+func patiently(t *testing.T, conn *websocket.Conn) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 type event struct {
 	Seq       uint64
 	Type      string
@@ -271,11 +279,11 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	next := func() event {
 		t.Helper()
 		var e event
-		conn.SetReadDeadline(time.Now().Add(patience))
+		patiently(t, conn)
 		if err := conn.ReadJSON(&e); err != nil {
 			t.Fatal(err)
 		}
@@ -314,8 +322,8 @@ func TestStreamOfOneBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	conn.SetReadDeadline(time.Now().Add(patience))
+	defer func() { _ = conn.Close() }()
+	patiently(t, conn)
 	var e event
 	if err := conn.ReadJSON(&e); err != nil || len(e.Branches) != 1 {
 		t.Fatalf("snapshot: %+v (%v)", e, err)
@@ -343,8 +351,8 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	conn.SetReadDeadline(time.Now().Add(patience))
+	defer func() { _ = conn.Close() }()
+	patiently(t, conn)
 	if _, _, err := conn.ReadMessage(); err != nil { // the reader is subscribed
 		t.Fatal(err)
 	}
