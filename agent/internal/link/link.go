@@ -232,8 +232,12 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 	return client, nil
 }
 
+// receiveMaximum bounds messages to us at QoS 1 and above. There are none; without a bound the client reserves half a
+// megabyte for 65,535 of them. (The embedded broker ignores it: see the hook in cloud/internal/broker.)
+const receiveMaximum = 64
+
 func (l *Link) connectPacket() *paho.Connect {
-	maxPacket := uint32(protocol.MaxPacket)
+	maxPacket, window := uint32(protocol.MaxPacket), uint16(receiveMaximum)
 	return &paho.Connect{
 		ClientID:     l.config.ClientID,
 		CleanStart:   true,
@@ -242,8 +246,8 @@ func (l *Link) connectPacket() *paho.Connect {
 		Username:     l.config.Username,
 		PasswordFlag: l.config.Password != "",
 		Password:     []byte(l.config.Password),
-		// Session expiry 0 is the default. No Receive Maximum: brokers have died of it.
-		Properties: &paho.ConnectProperties{MaximumPacketSize: &maxPacket},
+		// Session expiry 0 is the default.
+		Properties: &paho.ConnectProperties{MaximumPacketSize: &maxPacket, ReceiveMaximum: &window},
 		WillMessage: &paho.WillMessage{
 			Topic:   protocol.Topic(l.config.Branch, protocol.KindStatus),
 			Payload: l.self.offline(l.connection),
