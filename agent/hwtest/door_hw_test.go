@@ -1,0 +1,235 @@
+//go:build hw
+
+package hwtest
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/warthog618/go-gpiocdev"
+
+	"github.com/yeolda/yeolda/agent/internal/brokertest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TestNoGlitch: neither starting nor stopping moves a line, of either polarity. The level is set before the line becomes an
+// output, and is the idle one each time.
+func TestNoGlitch(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	record(t)
+	p := start(t, b)
+	for line, idleLevel := range map[int]string{gpioHigh: "0", gpioLow: "1", gpioSensed: "0"} {
+		list := changes(t, line)
+		if len(list) < 2 || list[0].what != "set "+idleLevel || list[1].what != "out" {
+			t.Errorf("line %d: %s", line, words(list))
+		}
+	}
+	p.end(syscall.SIGTERM)
+	if !p.ProcessState.Success() {
+		t.Errorf("ended with %v", p.ProcessState)
+	}
+	for line, idleLevel := range map[int]string{gpioHigh: "0", gpioLow: "1", gpioSensed: "0"} {
+		for _, c := range changes(t, line) {
+			if c.what != "set "+idleLevel && c.what != "out" {
+				t.Errorf("line %d: %s", line, words(changes(t, line)))
+			}
+		}
+	}
+	for _, test := range p.status.SelfTest {
+		if !test.OK {
+			t.Errorf("self-test %+v", test)
+		}
+	}
+}
+
+// TestPulse: the kernel's own clock says how long a lock was open, and reading it back has not disturbed it.
+func TestPulse(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	start(t, b)
+	for n, tt := range []struct {
+		door               string
+		line               int
+		energised, at_rest string
+	}{{"front_1", gpioHigh, "set 1", "set 0"}, {"front_2", gpioLow, "set 0", "set 1"}} {
+		record(t)
+		const pulse = 700 * time.Millisecond
+		r, _ := unlock(t, b, 10+n, pulse, tt.door)
+		if r.Outcome != protocol.Opened {
+			t.Fatalf("%s: %+v", tt.door, r)
+		}
+		if got := "set " + strconv.Itoa(level(t, tt.line)); got != tt.energised {
+			t.Errorf("%s: opened was said while the line was at %q", tt.door, got)
+		}
+		for e := (protocol.Event{}); e.Kind != protocol.EventReleased; {
+			for _, e = range brokertest.Await[protocol.Telemetry](b).Events {
+				t.Logf("%+v", e)
+			}
+		}
+		list := changes(t, tt.line)
+		if len(list) < 2 || list[0].what != tt.energised || list[1].what != tt.at_rest {
+			t.Fatalf("%s: %s", tt.door, words(list))
+		}
+		for _, c := range list[2:] { // idle may be said twice
+			if c.what != tt.at_rest {
+				t.Errorf("%s: %s", tt.door, words(list))
+			}
+		}
+		took := list[1].at - list[0].at
+		t.Logf("%s: energised for %v of %v", tt.door, took, pulse)
+		if took < pulse-10*time.Millisecond || took > pulse+300*time.Millisecond {
+			t.Errorf("%s: energised for %v, want %v", tt.door, took, pulse)
+		}
+	}
+}
+
+// TestSense: the lock's own word counts, not the relay's.
+func TestSense(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	start(t, b)
+	if r, _ := unlock(t, b, 20, time.Second, "room_1"); r.Outcome != protocol.Failed || level(t, gpioSensed) != 0 {
+		t.Errorf("a lock that did not move: %+v, line at %d", r, level(t, gpioSensed))
+	}
+	pull(t, gpioSense, 1)
+	t.Cleanup(func() { pull(t, gpioSense, 0) })
+	time.Sleep(50 * time.Millisecond) // the debouncing
+	if r, _ := unlock(t, b, 21, time.Second, "room_1"); r.Outcome != protocol.Opened {
+		t.Errorf("a lock that moved: %+v", r)
+	}
+}
+
+// TestKill: the process dies with the lock open. The kernel lets go; the next agent touches nothing that it should not,
+// and the old grant is worth nothing to it.
+func TestKill(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	p := start(t, b)
+	r, g := unlock(t, b, 30, 10*time.Second, "front_1")
+	if r.Outcome != protocol.Opened || level(t, gpioHigh) != 1 {
+		t.Fatalf("%+v, line at %d", r, level(t, gpioHigh))
+	}
+	p.end(syscall.SIGKILL)
+	if level(t, gpioHigh) != 0 {
+		t.Error("the line is still driven")
+	}
+	for range 3 {
+		record(t)
+		p := start(t, b)
+		b.Send(branch, g)
+		if r := brokertest.Await[protocol.Result](b); r.Outcome != protocol.Dropped {
+			t.Errorf("the old grant: %+v", r)
+		}
+		if got := words(changes(t, gpioHigh)); strings.Contains(got, "set 1") || strings.Contains(got, "in") {
+			t.Errorf("restarted: %s", got)
+		}
+		p.end(syscall.SIGKILL)
+	}
+}
+
+// TestBusyLine: a relay that another program holds costs its own door only, is reported, and is had when it is free.
+func TestBusyLine(t *testing.T) {
+	held, err := gpiocdev.RequestLine(chip.ChipName(), gpioBusy, gpiocdev.AsOutput(0), gpiocdev.WithConsumer("somebody"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := brokertest.Start(t, "127.0.0.1:0")
+	p := start(t, b)
+	reported := false
+	for _, test := range p.status.SelfTest {
+		if test.Name == "relay room_2" && !test.OK && strings.Contains(test.Detail, "another program") {
+			reported = true
+		} else if !test.OK {
+			t.Errorf("self-test %+v", test)
+		}
+	}
+	if !reported {
+		t.Errorf("not reported: %+v", p.status.SelfTest)
+	}
+	if r, _ := unlock(t, b, 40, time.Second, "room_2"); r.Outcome != protocol.Failed {
+		t.Errorf("%+v", r)
+	}
+	if r, _ := unlock(t, b, 41, time.Second, "front_1"); r.Outcome != protocol.Opened {
+		t.Errorf("%+v", r)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond) // a line that could not be had is left alone for a second
+	if r, _ := unlock(t, b, 42, time.Second, "room_2"); r.Outcome != protocol.Opened {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestInputs: the kernel swallows the bouncing of a contact.
+func TestInputs(t *testing.T) {
+	pull(t, gpioExit, 1)
+	b := brokertest.Start(t, "127.0.0.1:0")
+	start(t, b)
+	time.Sleep(200 * time.Millisecond)
+	for _, value := range []int{1, 0, 1, 0, 1} {
+		pull(t, gpioContact, value)
+		time.Sleep(2 * time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond)
+	pull(t, gpioExit, 0)
+	time.Sleep(300 * time.Millisecond)
+	pull(t, gpioExit, 1)
+	pull(t, gpioContact, 0)
+	var got []protocol.EventKind
+	for len(got) < 3 {
+		for _, e := range brokertest.Await[protocol.Telemetry](b).Events {
+			got = append(got, e.Kind)
+		}
+	}
+	want := []protocol.EventKind{protocol.EventDoorOpened, protocol.EventExitPressed, protocol.EventDoorClosed}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("events %v, want %v", got, want)
+		}
+	}
+}
+
+// TestAtRest: what the agent costs while nobody opens a door. An emulated processor is ten times slower than a Pi's.
+func TestAtRest(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	p := start(t, b)
+	time.Sleep(time.Second) // the start
+	before := ticks(t, p.Process.Pid)
+	const wait = 8 * time.Second
+	time.Sleep(wait)
+	used := time.Duration(ticks(t, p.Process.Pid)-before) * 10 * time.Millisecond // USER_HZ is 100
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.Process.Pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f MB, %.1f %% of this machine's processor", float64(kilobytes)/1024, 100*used.Seconds()/wait.Seconds())
+	if kilobytes > 20*1024 {
+		t.Errorf("%d kB of memory, want under 20 MB", kilobytes)
+	}
+}
+
+// ticks is the processor time of a process so far (proc(5), utime and stime).
+func ticks(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
+	user, err := strconv.Atoi(fields[11])
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := strconv.Atoi(fields[12])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user + system
+}
