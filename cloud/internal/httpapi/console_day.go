@@ -95,6 +95,13 @@ type timelineRoom struct {
 	Pricing wirePrice `json:"pricing"`
 }
 
+func wireTimelineRoom(room booking.Room) timelineRoom {
+	return timelineRoom{
+		strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled,
+		wirePrice{room.Price.Min10, room.Price.Min30, room.Price.Min60},
+	}
+}
+
 // timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, everything that occupies them
 // on that day, and when the branch is closed.
 func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
@@ -116,10 +123,7 @@ func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	rooms := make([]timelineRoom, 0, len(branch.Rooms))
 	for _, room := range branch.Rooms {
-		rooms = append(rooms, timelineRoom{
-			strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled,
-			wirePrice{room.Price.Min10, room.Price.Min30, room.Price.Min60},
-		})
+		rooms = append(rooms, wireTimelineRoom(room))
 	}
 	now := a.Now()
 	reservations := []timelineReservation{}

@@ -65,7 +65,7 @@ export function grid(o: Options): Child {
   const box = h(
     "div",
     { class: "grid", "--row": `${rowHeight}px`, role: "region", "aria-label": t("timeline"), tabindex: 0 },
-    h("div", { class: "plane" }, hours(midnight), lanes, nowLine(midnight, o.now)),
+    h("div", { class: "plane" }, hours(midnight, o.now), lanes, nowLine(midnight, o.now)),
   );
   effect(() => box.style.setProperty("--slot", `${slotWidth()}px`));
   const plane: Plane = { midnight, rooms: () => o.day.peek().rooms, slotWidth: slotWidth.peek, rowHeight };
@@ -106,8 +106,8 @@ function sentence(g: Ghost | null, problem: ReturnType<typeof obstacle> | null, 
 const legend = (): Child =>
   h("ul", { class: "legend" }, (["paid", "hold", "waiting", "staff", "partner"] as const).map((kind) => h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind))), h("li", null, h("i", { class: "swatch margin" }), t("margin")));
 
-function hours(midnight: Minute): HTMLElement {
-  return h("div", { class: "hours", "aria-hidden": "true" }, h("span", { class: "corner" }), Array.from({ length: 24 }, (_, i) => h("span", null, clockOf(midnight + i * 60))));
+function hours(midnight: Minute, now: Readable<Minute>): HTMLElement {
+  return h("div", { class: "hours", "aria-hidden": "true" }, h("span", { class: "corner" }), Array.from({ length: 24 }, (_, i) => h("span", null, clockOf(midnight + i * 60))), () => (isOn(now(), midnight) ? h("b", { "--from": from(now(), midnight) }, clockOf(now())) : null));
 }
 
 /** Where something lies on the day, in slots. */
@@ -139,11 +139,11 @@ function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLEl
       "data-id": () => block().id,
       "--from": () => from(block().start, midnight),
       "--len": () => length(block()),
-      "aria-label": () => `${timesText(block().start, block().end)} ${kindText(block().kind)} ${block().name}`,
       onclick: () => o.show(block.peek()),
     },
     h("span", { class: "name" }, () => block().name || kindText(block().kind)),
     h("span", { class: "when" }, () => timesText(block().start, block().end)),
+    h("span", { class: "hidden" }, () => kindText(block().kind)),
     () => (block().expiresAt ? remaining(block) : null),
     o.mayChange ? h("i", { class: "edge" }) : null,
   );
@@ -160,8 +160,10 @@ function remaining(block: Readable<Block>): HTMLElement {
   return h("span", { class: "left" }, () => left());
 }
 
+const isOn = (now: Minute, midnight: Minute) => now >= midnight && now < midnight + dayLength;
+
 function nowLine(midnight: Minute, now: Readable<Minute>): Child {
-  return () => (now() >= midnight && now() < midnight + dayLength ? h("div", { class: "now", "--from": from(now(), midnight) }, h("span", null, clockOf(now()))) : null);
+  return () => (isOn(now(), midnight) ? h("div", { class: "now", "--from": from(now(), midnight) }) : null);
 }
 
 function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<typeof obstacle> | null>, midnight: Minute, day: Readable<Day>): Child {

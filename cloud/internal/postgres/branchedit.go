@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// ErrChanged says that a row is no longer what the one who wants to change it has seen.
+var ErrChanged = errors.New("postgres: changed in between")
+
+// EditBranch stores name, address, phone, horizon and schedule of a branch, if its revision is still the one given.
+// It returns ErrChanged otherwise.
+func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
+	schedule, err := json.Marshal(b.Schedule)
+	if err != nil {
+		return err
+	}
+	tag, err := q.Exec(ctx, `
+		update branch set name_ko = $3, name_en = $4, address = $5, phone = $6, horizon_days = $7, schedule = $8
+		where id = $1 and revision = $2`,
+		b.ID, b.Revision, b.NameKo, b.NameEn, b.Address, b.Phone, int(b.Horizon.Hours()/24), json.RawMessage(schedule))
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrChanged
+	}
+	return err
+}
+
+// EditRoom stores a room of a branch under its number, a new one as well; whether it is enabled stays.
+func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking.Room) error {
+	_, err := q.Exec(ctx, `
+		insert into room (branch_id, no, machine, grade, min10, min30, min60) values ($1, $2, $3, $4, $5, $6, $7)
+		on conflict (branch_id, no) do update
+		set machine = excluded.machine, grade = excluded.grade, min10 = excluded.min10, min30 = excluded.min30, min60 = excluded.min60`,
+		branch, r.No, r.Machine, string(r.Grade), r.Price.Min10, r.Price.Min30, r.Price.Min60)
+	return err
+}
+
+// ListingState is a room offered on a partner channel, as an operator sees it.
+type ListingState struct {
+	ID         int
+	Channel    string
+	Partner    string
+	ExternalID string
+	RoomNo     int
+	FeedURL    string
+	FetchedAt  *string // RFC 3339; nil: never
+	FetchError string
+	HasExport  bool
+	Enabled    bool
+}
+
+// ListingsOf returns the listings of a branch.
+func ListingsOf(ctx context.Context, q Querier, branch booking.BranchID) ([]ListingState, error) {
+	rows, err := q.Query(ctx, `
+		select l.id, l.channel, l.partner, l.external_id, m.no, l.feed_url,
+		       to_char(l.fetched_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), l.fetch_error, l.export_token is not null, l.enabled
+		from channel_listing l join room m on m.id = l.room_id where m.branch_id = $1 order by l.partner, m.no`, branch)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[ListingState])
+}
+
+// ErrListingExists says that a partner offers a room already.
+var ErrListingExists = errors.New("postgres: the partner offers that room already")
+
+// AddListing offers a room on a partner's calendar. It returns ErrListingExists.
+func AddListing(ctx context.Context, q Querier, room booking.RoomID, partner, externalID, feedURL string) error {
+	_, err := q.Exec(ctx, `
+		insert into channel_listing (channel, partner, external_id, room_id, feed_url) values ('ical', $1, $2, $3, $4)`,
+		partner, externalID, room, feedURL)
+	if IsUniqueViolation(err, "channel_listing_partner_external_id_key") {
+		return ErrListingExists
+	}
+	return err
+}
+
+// SwitchListing switches a listing of a branch, or returns ErrNoListing.
+func SwitchListing(ctx context.Context, q Querier, branch booking.BranchID, id int, enabled bool) error {
+	tag, err := q.Exec(ctx, `
+		update channel_listing l set enabled = $3 from room m where l.id = $2 and m.id = l.room_id and m.branch_id = $1`, branch, id, enabled)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoListing
+	}
+	return err
+}
+
+// SetExportToken gives a listing of a branch a new export link, or returns ErrNoListing. hash is the SHA-256 of its token.
+func SetExportToken(ctx context.Context, q Querier, branch booking.BranchID, id int, hash []byte) error {
+	tag, err := q.Exec(ctx, `
+		update channel_listing l set export_token = $3 from room m where l.id = $2 and m.id = l.room_id and m.branch_id = $1`, branch, id, hash)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoListing
+	}
+	return err
+}
