@@ -143,7 +143,7 @@ func (s *site) keyView(w http.ResponseWriter, r *http.Request, key Key) *keyView
 	room := strconv.Itoa(key.Room)
 	place := name + " " + texts.room(room)
 	return &keyView{
-		Lang: lang, Title: place + " | 열다", T: texts, Key: &key,
+		Lang: lang, Title: place + " | " + texts.Brand, T: texts, Key: &key,
 		Action: "/k/" + url.PathEscape(r.PathValue("key")), State: key.state(s.Now()),
 		Place: place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + clock(key.End),
 		OpensAt:  texts.fill(texts.OpensAt, clock(key.From)),

@@ -9,7 +9,7 @@ import (
 
 // keyTexts is what the key page says. Texts with %s are filled by the page.
 type keyTexts struct {
-	OtherLang, OtherName                                    string
+	Brand, OtherLang, OtherName                             string
 	OpensAt, OpenNow, Over, Window, Secret                  string
 	Offline, NoNetwork, NotSent, CheckNetwork               string
 	Front, RoomDoor, Waiting, Opened, Push                  string
@@ -25,7 +25,7 @@ func (keyTexts) fill(text string, values ...any) string { return fmt.Sprintf(tex
 var koreanWeekdays = [...]string{"일", "월", "화", "수", "목", "금", "토"}
 
 var keyKorean = keyTexts{
-	OtherLang: "en", OtherName: "English",
+	Brand: "열다", OtherLang: "en", OtherName: "English",
 	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Over: "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
 	Window:    "문은 %s부터 %s까지 열 수 있어요.",
 	Secret:    "이 주소가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
@@ -47,7 +47,7 @@ var keyKorean = keyTexts{
 }
 
 var keyEnglish = keyTexts{
-	OtherLang: "ko", OtherName: "한국어",
+	Brand: "Yeolda", OtherLang: "ko", OtherName: "한국어",
 	OpensAt: "Opens at %s.", OpenNow: "You can open the doors now.", Over: "Your time is over. Thank you for coming.",
 	Window:    "Doors open from %s until %s.",
 	Secret:    "This address is the key. Share it only with people who come with you.",

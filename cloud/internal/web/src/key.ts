@@ -29,19 +29,20 @@ function tick(): void {
   const state: State = at < moment("from") ? "before" : at < moment("to") ? "open" : "after";
   main.dataset.state = state;
   for (const button of buttons) button.disabled = busy || state !== "open";
-  for (const left of main.querySelectorAll<HTMLElement>("[data-until]")) left.textContent = span(moment(left.dataset.until!) - at);
+  for (const left of main.querySelectorAll<HTMLElement>("[data-until]")) left.textContent = span(moment(left.dataset.until!) - at, left.dataset.until === "from");
   const used = (at - moment("start")) / (moment("end") - moment("start"));
   main.style.setProperty("--used", `${Math.round(100 * Math.min(1, Math.max(0, used)))}%`);
 }
 
-/** A length of time in the page's language, such as "1시간 5분 남았어요". */
-function span(seconds: number): string {
+/** How long until a moment, in the page's language: "1시간 5분 남았어요", "in 1 h 5 min". */
+function span(seconds: number, untilOpen: boolean): string {
   if (seconds <= 0 || seconds > 172_800) return "";
   const ko = document.documentElement.lang === "ko";
   const minutes = Math.ceil(seconds / 60);
   const [h, m] = [Math.floor(minutes / 60), minutes % 60];
-  const text = ko ? `${h ? `${h}시간 ` : ""}${m || !h ? `${m}분` : ""}` : `${h ? `${h} h ` : ""}${m || !h ? `${m} min` : ""}`;
-  return ko ? `${text.trim()} 남았어요` : `${text.trim()} left`;
+  const text = [h ? h + (ko ? "시간" : " h") : "", m || !h ? m + (ko ? "분" : " min") : ""].join(" ").trim();
+  if (untilOpen) return ko ? `${text} 뒤예요.` : `That is in ${text}.`;
+  return ko ? `${text} 남았어요.` : `${text} left.`;
 }
 
 // --- the service ----------------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ export interface Day {
 
 const usual = 60; // minutes that most people want
 
+/** Where a day is opened: nobody looks for the small hours of a day to come. */
+export const morning = 9 * 60;
+
 /** What to begin with at a start: the usual length, or the next one below that is to be had. */
 export function beginAt(d: Day, room: Room, start: Minute): Choice | null {
   const lengths = d.slots().lengths(room, start, d.now());

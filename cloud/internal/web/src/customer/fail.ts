@@ -1,7 +1,7 @@
 // The payment was not made: why, and another try. The room is still kept.
 
 import { ApiError } from "../core/api";
-import type { Child } from "../core/dom";
+import { h, type Child } from "../core/dom";
 import { go, query } from "../core/router";
 import { signal } from "../core/signal";
 import { language } from "../core/language";
@@ -41,7 +41,7 @@ export function refused(code: string | null, message: string): Child {
     notice(
       sign(warning(), "bad"),
       t("failTitle"),
-      reason(code, message),
+      [reason(code, message), code ? h("span", { class: "code" }, t("failCode", { code })) : null],
       button(t("payAgain"), () => void again(), { busy }),
       button(t("leave"), () => {
         const to = choosing(p);
@@ -50,7 +50,6 @@ export function refused(code: string | null, message: string): Child {
       }, { kind: "soft" }),
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    code ? note(t("failCode", { code })) : null,
   ];
 }
 
@@ -59,7 +58,7 @@ function reason(code: string | null, message: string): string {
   if (!code) return t("failOther");
   if (/CANCEL/.test(code)) return t("failCanceled");
   if (/PROCESS_ABORTED/.test(code)) return t("failAborted");
-  if (/EXCEED|LIMIT|REJECT_ACCOUNT/.test(code)) return t("failLimit");
+  if (/EXCEED|LIMIT|REJECT_(ACCOUNT|CARD)_PAYMENT/.test(code)) return t("failLimit");
   if (/PASSWORD|INVALID_CARD|CARD_NUMBER|EXPIRATION/.test(code)) return t("failInput");
   if (/NOT_FOUND_PAYMENT|EXPIRED/.test(code)) return t("failExpired");
   if (/REJECT|STOPPED|LOST|FDS/.test(code)) return t("failRejected");

@@ -3,7 +3,7 @@
 import { h, when, type Child } from "../core/dom";
 import { resource } from "../core/resource";
 import { inZone, clockOf, dateOf, day } from "../booking/time";
-import { chevron } from "./icons";
+import { calendar, chevron, key, payment } from "./icons";
 import { fetched, heading } from "./screen";
 import { branchName, getBranches, getCalendar, getToday, type Branch } from "./service";
 import { t } from "./text";
@@ -21,8 +21,13 @@ export function home(): Child {
       if (list().length === 0) return h("p", { class: "dim" }, t("noBranches"));
       return h("ul", { class: "cards" }, lastFirst(list()).map((b) => h("li", null, card(b))));
     }),
+    steps(),
   ];
 }
+
+/** What is going to happen, for who comes for the first time. */
+const steps = (): Child =>
+  h("ol", { class: "steps", "aria-label": t("stepsTitle") }, [[calendar(), t("stepChoose")], [payment(), t("stepPay")], [key(), t("stepOpen")]].map(([icon, text]) => h("li", null, icon, h("span", null, text))));
 
 const lastFirst = (list: Branch[]): Branch[] => {
   const last = lastBranch();

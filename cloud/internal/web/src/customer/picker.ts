@@ -6,7 +6,7 @@ import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
 import { h, match, when, type Child } from "../core/dom";
 import { go } from "../core/router";
 import { computed, effect, onCleanup, signal, type Signal } from "../core/signal";
-import { beginAt, chooseButton, end, lengthStepper, type Choice, type Day } from "./choice";
+import { beginAt, chooseButton, end, lengthStepper, morning, type Choice, type Day } from "./choice";
 import { cross } from "./icons";
 import { t, timesText } from "./text";
 
@@ -16,7 +16,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
   choice.set(null);
   const starts = computed(() => startsOf(d, room));
   const hours = computed(() => [...new Set(starts().map((m) => Math.floor(m / hour) * hour))]);
-  const shown = signal(hours.peek()[0] ?? d.date);
+  const shown = signal(hours.peek().find((m) => m >= d.date + morning) ?? hours.peek()[0] ?? d.date);
   const close = () => go(location.pathname, { replace: true });
   const dialog = h(
     "dialog",
@@ -40,7 +40,11 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
       h("div", { class: "actions" }, match(() => choice() !== null, (chosen) => (chosen ? h("p", { class: "chosen" }, () => (choice() ? timesText(choice()!.start, end(choice()!)) : "")) : null)), chooseButton(d, choice)),
     ),
   );
-  queueMicrotask(() => dialog.isConnected && dialog.showModal());
+  queueMicrotask(() => {
+    if (!dialog.isConnected) return;
+    dialog.showModal();
+    dialog.querySelector(".hours [aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "start" });
+  });
   // The page behind must not scroll with the sheet.
   document.documentElement.classList.add("still");
   onCleanup(() => document.documentElement.classList.remove("still"));

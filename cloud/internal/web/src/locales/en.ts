@@ -43,6 +43,11 @@ export const en: Texts = {
   recentTitle: "You have just made a booking",
   recentLink: "See the booking",
 
+  stepsTitle: "How it works",
+  stepChoose: "Pick a room and a time",
+  stepPay: "Pay right away",
+  stepOpen: "Open the door by a link",
+
   dateTitle: "which day?",
   today: "Today",
   tomorrow: "Tomorrow",

@@ -41,6 +41,11 @@ export const ko = {
   recentTitle: "방금 예약하신 내역이 있어요",
   recentLink: "예약 내역 보기",
 
+  stepsTitle: "이용 방법",
+  stepChoose: "룸과 시간을 골라요",
+  stepPay: "바로 결제해요",
+  stepOpen: "링크로 문을 열어요",
+
   dateTitle: "언제 갈까요?",
   today: "오늘",
   tomorrow: "내일",
