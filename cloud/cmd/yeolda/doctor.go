@@ -175,7 +175,7 @@ func (d *doctor) examineDatabase() error {
 		default:
 			d.ok("schema", fmt.Sprintf("migration %d", have))
 		}
-		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db))
+		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db))
 	})
 }
 
@@ -281,6 +281,26 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 		if well {
 			d.ok(subject, b.Code+" is online")
 		}
+	}
+	return nil
+}
+
+// examineSeals looks for secrets that keep an old encryption key from being taken away.
+func (d *doctor) examineSeals(db *postgres.DB) error {
+	keys, err := d.settings.Keyring()
+	if err != nil {
+		return nil // the settings say so already
+	}
+	stale := 0
+	for _, column := range postgres.SealedColumns {
+		n, err := postgres.CountStale(d.ctx, db.Pool, column, keys.SealingKeyID())
+		if err != nil {
+			return err
+		}
+		stale += n
+	}
+	if stale > 0 {
+		d.warn("secrets", fmt.Sprintf("%d values are sealed with an old encryption key", stale), "yeolda reseal, then take the old key out of YEOLDA_ENCRYPTION_KEY")
 	}
 	return nil
 }

@@ -56,6 +56,9 @@ type cli struct {
 	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
 	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list, acl."`
 	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
+	Backup      backupCmd      `cmd:"" help:"Write everything the database holds to a file, while the service runs."`
+	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
+	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
 	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong and say how to mend it."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`

@@ -20,3 +20,8 @@ func (*Server) URL() string { return "" }
 
 // Stop does nothing.
 func (*Server) Stop() {}
+
+// Tool fails like Start.
+func Tool(_ context.Context, name string, _ int) (string, error) {
+	return "", errors.New(name + " is looked for on Unix systems only: run it by hand")
+}

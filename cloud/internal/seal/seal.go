@@ -105,6 +105,9 @@ func (r *Keyring) Current(sealed []byte) bool {
 	return len(sealed) >= headerSize && keyID(sealed[1:headerSize]) == r.first
 }
 
+// SealingKeyID returns the id of the key that seals, as it stands in sealed values.
+func (r *Keyring) SealingKeyID() []byte { return r.first[:] }
+
 // NewKey returns a fresh key in the form ParseKeys reads.
 func NewKey() string {
 	key := make([]byte, KeySize)

@@ -66,6 +66,19 @@ func Build(ctx context.Context, root, dir string) error {
 	return nil
 }
 
+// Prepare returns a stack of which nothing runs, for commands that come before.
+func Prepare(options Options) *Stack {
+	s := &Stack{options: options, processes: map[string]*process{}, env: os.Environ()}
+	s.addSettings()
+	return s
+}
+
+func (s *Stack) addSettings() {
+	for name, value := range s.options.Env {
+		s.env = append(s.env, name+"="+value)
+	}
+}
+
 // Start brings up a stack and returns when every part of it is ready.
 func Start(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, processes: map[string]*process{}}
@@ -84,9 +97,7 @@ func Start(ctx context.Context, options Options) (*Stack, error) {
 		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+smtp[0],
 		"YEOLDA_DATA_DIR="+filepath.Join(options.Dir, "data"), "YEOLDA_COOKIE_SECURE=false",
 	)
-	for name, value := range options.Env {
-		s.env = append(s.env, name+"="+value)
-	}
+	s.addSettings()
 	if err := s.start(ctx); err != nil {
 		s.Stop()
 		return nil, err

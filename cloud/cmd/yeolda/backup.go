@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// backupCmd is `yeolda backup`.
+type backupCmd struct {
+	File     string          `arg:"" type:"path" help:"File to write, in pg_dump's custom format."`
+	Database config.Database `embed:""`
+}
+
+// Run writes everything the database holds, as of one moment, while the service runs. The file appears whole or not at
+// all. What is sealed stays sealed: keep YEOLDA_ENCRYPTION_KEY elsewhere, and as well.
+func (c *backupCmd) Run(p *program) error {
+	part := c.File + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part) // no longer there when all went well
+	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
+		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges")
+		tool.Stdout = f
+		return tool.Run()
+	})
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, c.File); err != nil {
+		return err
+	}
+	info, err := os.Stat(c.File)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%s: %d KiB\n", filepath.Base(c.File), (info.Size()+1023)/1024)
+	return nil
+}
+
+// restoreCmd is `yeolda restore`.
+type restoreCmd struct {
+	File     string          `arg:"" type:"existingfile" help:"File that yeolda backup has written."`
+	Database config.Database `embed:""`
+}
+
+// Run fills an empty database from a backup, all of it or nothing, and brings its schema up to date.
+func (c *restoreCmd) Run(p *program) error {
+	err := p.withTool(c.Database, "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
+		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		if have > 0 {
+			return errors.New("the database is not empty; restore into a new one")
+		}
+		tool.Args = append(tool.Args, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", c.File)
+		return tool.Run()
+	})
+	if err != nil {
+		return err
+	}
+	return (&migrateCmd{Database: c.Database}).Run(p)
+}
+
+// withTool prepares one of PostgreSQL's programs, of the right version and connected to the database, for do to run.
+func (p *program) withTool(d config.Database, name string, do func(tool *exec.Cmd, db *postgres.DB) error) error {
+	return p.withRawDatabase(d, func(db *postgres.DB) error {
+		server, err := postgres.DiagnoseServer(p.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		path, err := pgserver.Tool(p.ctx, name, server.VersionNumber/100_00)
+		if err != nil {
+			return err
+		}
+		tool := connect(p.ctx, path, db.Pool.Config().ConnString(), db.Pool.Config().ConnConfig.Password)
+		tool.Stdout, tool.Stderr = p.out, p.err
+		if err := do(tool, db); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// connect makes a command that connects to a database. The password is nowhere where ps shows it.
+func connect(ctx context.Context, path, database, password string) *exec.Cmd {
+	tool := exec.CommandContext(ctx, path, "--dbname="+forTools(database), "--no-password")
+	tool.Env = os.Environ()
+	if password != "" {
+		tool.Env = append(tool.Env, "PGPASSWORD="+password)
+	}
+	return tool
+}
+
+// poolParameter is a parameter that only pgx knows, or a password, in a connection string of words.
+var poolParameter = regexp.MustCompile(`\b(pool_\w+|default_query_exec_mode|statement_cache_capacity|description_cache_capacity|password)\s*=\s*('(\\.|[^'])*'|\S*)`)
+
+// forTools is a connection string as libpq understands it, without the password.
+func forTools(database string) string {
+	u, err := url.Parse(database)
+	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
+		return strings.TrimSpace(poolParameter.ReplaceAllString(database, ""))
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for name := range query {
+		if poolParameter.MatchString(name + "=") {
+			query.Del(name)
+		}
+	}
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq takes + for itself
+	return u.String()
+}

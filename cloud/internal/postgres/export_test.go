@@ -1,0 +1,26 @@
+package postgres
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+// MigrateTo makes the schema of an earlier release.
+func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
+	files, err := fs.Sub(migrations, "migration")
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSlog(silent), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	_, err = provider.UpTo(ctx, version)
+	return err
+}

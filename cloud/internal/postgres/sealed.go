@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SealedColumn is a column that holds values of package seal. Table and Column are ours, never somebody's input.
+type SealedColumn struct{ Table, Column, Purpose string }
+
+// SealedColumns are all of them: what a change of the encryption key has to reach.
+var SealedColumns = []SealedColumn{
+	{"door_pin", "pin", "door-pin"},
+	{"message", "variables", "message"},
+	{"payment", "secret", "callback-secret"},
+	{"refund", "account", "refund-account"},
+	{"administrator", "totp_secret", "totp"},
+	{"administrator", "totp_pending", "totp"},
+}
+
+// stale is true of a value that was not sealed with the key whose id is $1 (package seal: a version byte, the id).
+func (c SealedColumn) stale() string {
+	return fmt.Sprintf(`%s is not null and substring(%[1]s from 2 for 4) <> $1`, c.Column)
+}
+
+// CountStale counts the values that were sealed with another key than the one whose id is given.
+func CountStale(ctx context.Context, q Querier, c SealedColumn, keyID []byte) (n int, err error) {
+	err = q.QueryRow(ctx, `select count(*) from `+c.Table+` where `+c.stale(), keyID).Scan(&n)
+	return n, err
+}
+
+// resealBatch is how many values are sealed anew in one transaction.
+const resealBatch = 500
+
+// Reseal seals all values of a column with the key whose id is given, a few at a time, while the service runs. A value
+// that changes meanwhile is left to whoever changed it. reseal makes the new value of an old one.
+func Reseal(ctx context.Context, db *DB, c SealedColumn, keyID []byte, reseal func(sealed []byte) ([]byte, error)) (n int, err error) {
+	type value struct {
+		Place  string
+		Sealed []byte
+	}
+	for {
+		rows, err := db.Pool.Query(ctx, `select ctid::text, `+c.Column+` from `+c.Table+` where `+c.stale()+` limit $2`, keyID, resealBatch)
+		if err != nil {
+			return n, err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[value])
+		if err != nil || len(found) == 0 {
+			return n, err
+		}
+		batch := new(pgx.Batch)
+		for _, v := range found {
+			fresh, err := reseal(v.Sealed)
+			if err != nil {
+				return n, fmt.Errorf("%s.%s: %w", c.Table, c.Column, err)
+			}
+			batch.Queue(`update `+c.Table+` set `+c.Column+` = $3 where ctid = $1::text::tid and `+c.Column+` = $2`, v.Place, v.Sealed, fresh)
+		}
+		results := db.Pool.SendBatch(ctx, batch)
+		for range found {
+			tag, execErr := results.Exec()
+			n, err = n+int(tag.RowsAffected()), errors.Join(err, execErr)
+		}
+		if err = errors.Join(err, results.Close()); err != nil {
+			return n, err
+		}
+	}
+}
