@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -25,9 +27,21 @@ func main() {
 	round := flag.Duration("round", 10*time.Second, "length of one measurement")
 	rounds := flag.Int("rounds", 3, "measurements of each kind; medians are printed")
 	root := flag.String("root", ".", "the checkout")
+	inFlight := []int{1, 16, 64}
+	flag.Func("in-flight", "how many presses at once, several with commas (default 1,16,64)", func(list string) error {
+		inFlight = nil
+		for text := range strings.SplitSeq(list, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is no number of presses", text)
+			}
+			inFlight = append(inFlight, n)
+		}
+		return nil
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *root, *agents, *rounds, *round)
+	err := run(ctx, *root, *agents, *rounds, *round, inFlight)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "yeolda-bench:", err)
@@ -35,7 +49,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, root string, agents, rounds int, round time.Duration) error {
+func run(ctx context.Context, root string, agents, rounds int, round time.Duration, inFlight []int) error {
 	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk: commits are durable
 	if err != nil {
 		return err
@@ -64,23 +78,24 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 	}
 	defer floor.Close()
 
+	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
-	for _, inFlight := range []int{1, 16, 64} {
+	for _, n := range inFlight {
 		for _, of := range []struct {
 			name  string
 			press presser
 		}{{"unlock", unlocker(s.API, keys)}, {"floor", floor.press}} {
 			var results []sample
 			for range rounds {
-				result, err := measure(ctx, inFlight, round, of.press)
+				result, err := measure(ctx, n, round, of.press)
 				if err != nil {
 					return err
 				}
 				results = append(results, result)
 			}
 			m := medians(results)
-			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", inFlight, of.name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
+			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", n, of.name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
 			if err := table.Flush(); err != nil {
 				return err
 			}
