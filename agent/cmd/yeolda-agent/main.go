@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,12 +17,14 @@ import (
 
 	"github.com/yeolda/yeolda/agent"
 	"github.com/yeolda/yeolda/agent/internal/config"
+	"github.com/yeolda/yeolda/agent/internal/doctor"
 	"github.com/yeolda/yeolda/agent/internal/rpi"
 	"github.com/yeolda/yeolda/agent/internal/systemd"
 )
 
 type cli struct {
 	Run     runCommand     `cmd:"" default:"withargs" help:"Run the agent (default)."`
+	Doctor  doctorCommand  `cmd:"" help:"Say what would fail on this machine, and how to mend it. Drives nothing."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
@@ -38,10 +41,15 @@ func main() {
 	parsed.FatalIfErrorf(parsed.Run(log))
 }
 
-type runCommand struct {
+// files are where the agent is told what it is.
+type files struct {
 	Settings    string `env:"YEOLDA_AGENT_SETTINGS" default:"/etc/yeolda-agent/settings.toml" placeholder:"FILE" help:"What hangs on this machine (${default})."`
-	Credentials string `env:"YEOLDA_AGENT_CREDENTIALS" placeholder:"FILE" help:"Written by 'yeolda agent enroll --file'; without it the same variables of the environment."`
-	Broker      string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
+	Credentials string `env:"YEOLDA_AGENT_CREDENTIALS" placeholder:"FILE" help:"Who this machine is; without it the same variables of the environment."`
+}
+
+type runCommand struct {
+	files
+	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
 }
 
 // Run runs the agent until it is told to stop.
@@ -83,6 +91,19 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 		Alive: func() { ready(); notify(systemd.Watchdog) },
 	}, board)
+}
+
+type doctorCommand struct{ files }
+
+var errUnwell = errors.New("something has to be mended")
+
+// Run examines the machine.
+func (c *doctorCommand) Run(ctx context.Context) error {
+	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.Settings, CredentialsFile: c.Credentials, Out: os.Stdout}
+	if n := d.Examine(ctx); n > 0 {
+		return fmt.Errorf("%w: %d findings", errUnwell, n)
+	}
+	return nil
 }
 
 type versionCommand struct{}

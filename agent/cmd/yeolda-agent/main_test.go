@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 	}
 
 	b := brokertest.Start(t, "127.0.0.1:0")
-	c := runCommand{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}
+	c := runCommand{files: files{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}}
 	write(t, c.Settings, "broker = 'mqtt://"+b.Addr+"'\n[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = 'none'\n")
 	write(t, c.Credentials, "YEOLDA_BRANCH=gangnam\nYEOLDA_AGENT_USERNAME=agent-gangnam\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+
 		"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 
 func TestRunWithoutCredentials(t *testing.T) {
 	dir := t.TempDir()
-	c := runCommand{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}
+	c := runCommand{files: files{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}}
 	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("ran without settings")
 	}

@@ -65,6 +65,16 @@ func dial(ctx context.Context, config Config) (net.Conn, error) {
 	return &packetConn{Conn: conn}, nil
 }
 
+// Probe opens a connection to the broker as far as TLS and WebSocket go, and closes it. It does not introduce itself: a
+// broker ends the connection of an agent when a second one comes under its name.
+func Probe(ctx context.Context, config Config) error {
+	conn, err := dial(ctx, config)
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", config.URL.Redacted(), err)
+	}
+	return conn.Close()
+}
+
 func handshake(ctx context.Context, conn net.Conn, config Config) (net.Conn, error) {
 	settings := &tls.Config{}
 	if config.TLS != nil {

@@ -16,7 +16,7 @@ func Locks(doors []config.Door, log *slog.Logger) []agent.Lock {
 	locks := make([]agent.Lock, len(doors))
 	for i, d := range doors {
 		kind, _, _ := protocol.ParseDevice(d.Device) // the settings have been validated
-		r := newRelay(d.Relay, "yeolda "+d.Device+" relay")
+		r := newRelay(d.Relay, Consumer+d.Device+" relay")
 		if err := r.Out(gpio.Low); err != nil {
 			log.Error("relay", "device", d.Device, "error", err)
 		}
@@ -27,7 +27,7 @@ func Locks(doors []config.Door, log *slog.Logger) []agent.Lock {
 			if settings == nil {
 				return nil
 			}
-			in := newInput(*settings, "yeolda "+d.Device+" "+what)
+			in := newInput(*settings, Consumer+d.Device+" "+what)
 			if err := in.In(gpio.PullNoChange, gpio.NoEdge); err != nil {
 				log.Error(what, "device", d.Device, "error", err)
 			}
