@@ -26,6 +26,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // Why somebody is not let in.
@@ -42,6 +43,7 @@ type Service struct {
 	Queue  *queue.Queue
 	Log    *slog.Logger
 
+	Keys         *seal.Keyring // for the secrets of authenticators
 	CodeKey      []byte        // under which login codes are hashed
 	CodeTTL      time.Duration // life of a login code, 3 minutes in the interface
 	HideAccounts bool          // asking for a code never tells whether there is a reservation

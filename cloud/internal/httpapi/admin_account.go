@@ -17,6 +17,7 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID       *string `json:"id"`
 		Password *string `json:"password"`
+		Code     *string `json:"code"` // an addition: of the authenticator, where one is set up
 	}
 	if err := decode(r, &body); err != nil {
 		return err
@@ -33,6 +34,13 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	}
 	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
 	if err != nil {
+		return err
+	}
+	code, err := optionalText("code", body.Code, 10)
+	if err != nil {
+		return err
+	}
+	if err := a.Account.SecondFactor(r.Context(), principal.AdminLoginID, code); err != nil {
 		return err
 	}
 	err = postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{

@@ -38,6 +38,7 @@ const (
 	typeMethod         = "MethodNotAllowedError"
 	typeTooLarge       = "PayloadTooLargeError"
 	typeTooMany        = "TooManyRequestsError"
+	typeSecondFactor   = "SecondFactorRequired"
 	typeInternal       = "InternalServerError"
 )
 
@@ -50,6 +51,8 @@ var (
 	errNoPath           = errors.New("httpapi: no such path")
 	errMethod           = errors.New("httpapi: method not allowed")
 	errEnded            = errors.New("httpapi: this version has ended")
+	errNoSuchSession    = errors.New("httpapi: no such session")
+	errOwnRights        = errors.New("httpapi: nobody takes his own rights away")
 	errBodyTooLarge     = errors.New("httpapi: body too large")
 	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
 )
@@ -67,6 +70,16 @@ var table = []row{
 	{errNoSession, 401, typeAuthentication, "인증되지 않은 사용자입니다."},
 	{account.ErrWrongCode, 401, typeAuthentication, "인증번호가 올바르지 않거나 만료되었습니다."},
 	{account.ErrWrongPassword, 401, typeAuthentication, "아이디 또는 비밀번호가 올바르지 않습니다."},
+	{account.ErrSecondFactorRequired, 401, typeSecondFactor, "2단계 인증 번호를 입력해 주세요."},
+	{account.ErrWrongSecondFactor, 401, typeAuthentication, "2단계 인증 번호가 올바르지 않습니다."},
+	{account.ErrNoSecondStep, 400, typeIllegal, "2단계 인증 설정을 먼저 시작해 주세요."},
+	{account.ErrWeakPassword, 400, typeIllegal, "비밀번호는 12자에서 256자 사이여야 합니다."},
+	{account.ErrLoginID, 400, typeIllegal, "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다."},
+	{account.ErrRole, 400, typeIllegal, "역할(role) 값이 올바르지 않습니다."},
+	{account.ErrNeedsBranch, 400, typeIllegal, "본사가 아니면 담당 지점(branches)이 하나 이상 필요합니다."},
+	{errOwnRights, 400, typeIllegal, "자신의 권한은 스스로 바꿀 수 없습니다."},
+	{errNoSuchSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
+	{postgres.ErrAdministratorExists, 409, typeAlreadyExist, "이미 사용 중인 아이디입니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errCrossOrigin, 403, typeAuthorization, "다른 사이트에서 보낸 요청은 처리할 수 없습니다."},

@@ -56,7 +56,7 @@ var fieldNames = map[string]string{
 	"orderId": "주문 번호", "orderName": "주문명", "password": "비밀번호", "paymentKey": "결제 키", "privacyConsent": "개인정보 수집 동의",
 	"reason": "사유", "refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
 	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "requestId": "요청 번호", "room": "룸 번호", "roomNo": "룸 번호",
-	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부", "query": "검색어", "week": "운영 시간", "open": "운영 시간", "breaks": "휴게 시간", "closures": "휴무", "openHolidays": "쉬지 않는 공휴일",
+	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부", "query": "검색어", "newPassword": "새 비밀번호", "role": "역할", "branches": "담당 지점", "disabled": "정지 여부", "contact": "연락처", "week": "운영 시간", "open": "운영 시간", "breaks": "휴게 시간", "closures": "휴무", "openHolidays": "쉬지 않는 공휴일",
 	"removedHolidays": "공휴일이 아닌 날", "extraHolidays": "추가 공휴일", "holidayName": "공휴일 이름", "bookingHorizonDays": "예약 가능 기간", "machine": "기기",
 	"grade": "등급", "price": "가격", "partner": "채널", "feedUrl": "캘린더 주소", "nameKo": "한글 이름", "nameEn": "영문 이름", "address": "주소", "phone": "전화", "before": "기준 번호", "limit": "개수", "location": "위치", "resolution": "처리 내용", "what": "내려받기 종류",
 }

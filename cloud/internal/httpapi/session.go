@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ const (
 	attrLoginID      = "loginId"
 	attrAdminLoginID = "adminLoginId"
 	attrDeadline     = "deadline"
+	attrSessionID    = "sid" // what an administrator's session is called in lists; it opens nothing
 )
 
 // adminSessionTTL is the absolute life of an administrator's session (interface.md, Authentication 7).
@@ -87,6 +89,10 @@ func (a *API) startSession(w http.ResponseWriter, r *http.Request, p account.Pri
 	a.Sessions.Put(ctx, attrLoginType, string(p.LoginType))
 	if p.Administrator() {
 		a.Sessions.Put(ctx, attrAdminLoginID, p.AdminLoginID)
+		a.Sessions.Put(ctx, attrSessionID, rand.Text())
+		for name, value := range a.noteSession(r) {
+			a.Sessions.Put(ctx, name, value)
+		}
 	} else {
 		a.Sessions.Put(ctx, attrLoginID, p.LoginID)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
+	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -52,6 +53,7 @@ type Service struct {
 	reserve  *reserve.Service
 	access   *access.Service
 	devices  *climate.Service
+	partner  *partner.Service
 	jobs     *jobs.Service
 	live     *live.Hub
 	link     link
@@ -154,14 +156,17 @@ func (s *Service) wire() error {
 	}
 	limits := &limit.Limiter{DB: s.db, Off: !set.HTTP.Limited()}
 	accounts := &account.Service{
-		DB: s.db, Limits: limits, Queue: work, Log: s.log, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts,
+		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts,
 	}
 	s.reserve = &reserve.Service{
 		DB: s.db, Payments: payments, Queue: work, Keys: keys, Log: s.log, PublicURL: set.HTTP.PublicURL,
 		HoldTTL: set.Times.CustomerHoldTTL, AdminHoldTTL: set.Times.AdminHoldTTL, DepositDue: set.Times.DepositDue,
 	}
+	if s.partner, err = newPartner(set, s.db, s.reserve, s.log); err != nil {
+		return err
+	}
 	s.jobs = &jobs.Service{
-		DB: s.db, Reserve: s.reserve, Queue: work, Sender: sender, Log: s.log,
+		DB: s.db, Reserve: s.reserve, Partner: s.partner, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
 	}
 	s.access = &access.Service{

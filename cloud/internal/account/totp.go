@@ -1,0 +1,140 @@
+package account
+
+import (
+	"context"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/totp"
+
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Errors of the second step.
+var (
+	ErrSecondFactorRequired = errors.New("account: a code of the authenticator is required")
+	ErrWrongSecondFactor    = errors.New("account: wrong code of the authenticator")
+	ErrNoSecondStep         = errors.New("account: the second step is not being set up")
+)
+
+// secondFactorsPerID bounds guesses at a code of six digits, of which three are good at any time.
+// Good ones count too.
+var secondFactorsPerID = limit.Rule{Name: "admin-totp-id", Max: 10, Window: 10 * time.Minute}
+
+const totpPurpose = "totp"
+
+// The form all authenticators know (RFC 6238): SHA-1, six digits, 30 seconds; one step of clock skew either way.
+const (
+	totpPeriod = 30
+	totpSkew   = 1
+)
+
+// SecondFactor checks the code of an administrator who has one set up. Each code works once.
+//
+// Errors: ErrSecondFactorRequired, ErrWrongSecondFactor, [limit.ExceededError].
+func (s *Service) SecondFactor(ctx context.Context, loginID, code string) error {
+	stored, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
+	if err != nil || len(stored.Secret) == 0 {
+		return err
+	}
+	if code == "" {
+		return ErrSecondFactorRequired
+	}
+	return s.useCode(ctx, loginID, stored.Secret, code, false)
+}
+
+func (s *Service) useCode(ctx context.Context, loginID string, sealed []byte, code string, confirm bool) error {
+	if err := s.Limits.Take(ctx, secondFactorsPerID, loginID); err != nil {
+		return err
+	}
+	secret, err := s.Keys.Open(totpPurpose, sealed)
+	if err != nil {
+		return fmt.Errorf("account: authenticator of %s: %w", loginID, err)
+	}
+	step, ok := matchStep(string(secret), code, s.DB.Now())
+	if !ok {
+		return ErrWrongSecondFactor
+	}
+	used, err := postgres.UseStep(ctx, s.DB.Pool, loginID, step, confirm)
+	if err == nil && !used {
+		return ErrWrongSecondFactor
+	}
+	return err
+}
+
+// matchStep finds the time step that a code belongs to.
+func matchStep(secret, code string, now time.Time) (step int64, ok bool) {
+	for skew := -totpSkew; skew <= totpSkew; skew++ {
+		at := now.Add(time.Duration(skew*totpPeriod) * time.Second)
+		good, err := totp.ValidateCustom(code, secret, at, totp.ValidateOpts{Period: totpPeriod, Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		if err == nil && good {
+			return at.Unix() / totpPeriod, true
+		}
+	}
+	return 0, false
+}
+
+// NewSecondStep begins to set the second step up and returns the secret and the address that authenticators scan.
+func (s *Service) NewSecondStep(ctx context.Context, loginID string) (secret, url string, err error) {
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Yeolda", AccountName: loginID, Period: totpPeriod, SecretSize: 20})
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(key.Secret()); err != nil {
+		return "", "", err
+	}
+	return key.Secret(), key.URL(), postgres.BeginSecondStep(ctx, s.DB.Pool, loginID, s.Keys.Seal(totpPurpose, []byte(key.Secret())))
+}
+
+// ConfirmSecondStep puts the second step in force: a code shows that the authenticator has it.
+func (s *Service) ConfirmSecondStep(ctx context.Context, loginID, code, by string) error {
+	stored, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
+	if err != nil {
+		return err
+	}
+	if len(stored.Pending) == 0 {
+		return ErrNoSecondStep
+	}
+	if err := s.useCode(ctx, loginID, stored.Pending, code, true); err != nil {
+		return err
+	}
+	return postgres.AppendAudit(ctx, s.DB.Pool, postgres.AuditEntry{Actor: by, Action: "administrator.totp-on", Target: loginID})
+}
+
+// RemoveSecondStep switches the second step of an administrator off.
+func (s *Service) RemoveSecondStep(ctx context.Context, loginID, by string) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if err := postgres.EndSecondStep(ctx, tx, loginID); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: by, Action: "administrator.totp-off", Target: loginID})
+	})
+}
+
+// ChangeRights gives an administrator another role or other branches; both work at his next request.
+func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, branches []string, by string) error {
+	if err := (NewAdministrator{LoginID: loginID, Role: role, Branches: branches}).Check(); err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if err := postgres.SetRole(ctx, tx, loginID, string(role)); err != nil {
+			return err
+		}
+		if err := postgres.SetAdministratorBranches(ctx, tx, loginID, branches); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+			Actor: by, Action: "administrator.change", Target: loginID, Detail: map[string]any{"role": role, "branches": branches},
+		})
+	})
+}
+
+// EndSessions logs an administrator out everywhere.
+func (s *Service) EndSessions(ctx context.Context, loginID, by string) error {
+	return s.changeAdministrator(ctx, loginID, "administrator.sessions-end", by, func(context.Context, pgx.Tx, time.Time) error { return nil })
+}

@@ -1,0 +1,78 @@
+package account_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+)
+
+func TestSecondFactor(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	db.Now = func() time.Time { return now }
+	keys, err := seal.New(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &account.Service{DB: db, Limits: &limit.Limiter{DB: db}, Keys: keys, Log: db.Logger}
+	ctx := t.Context()
+	if err := s.AddAdministrator(ctx, account.NewAdministrator{LoginID: "kim", Password: "twelve letters", Role: account.HQ}, "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	code := func(secret string, at time.Time) string {
+		c, err := totp.GenerateCode(secret, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
+		t.Fatalf("not set up: %v", err)
+	}
+	if err := s.ConfirmSecondStep(ctx, "kim", "000000", "admin:kim"); !errors.Is(err, account.ErrNoSecondStep) {
+		t.Fatalf("confirmed out of nothing: %v", err)
+	}
+	secret, _, err := s.NewSecondStep(ctx, "kim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
+		t.Fatalf("in force before it was confirmed: %v", err)
+	}
+	if err := s.ConfirmSecondStep(ctx, "kim", code(secret, now), "admin:kim"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SecondFactor(ctx, "kim", ""); !errors.Is(err, account.ErrSecondFactorRequired) {
+		t.Fatalf("without a code: %v", err)
+	}
+	if err := s.SecondFactor(ctx, "kim", code(secret, now)); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Fatalf("the same code twice: %v", err)
+	}
+	now = now.Add(time.Minute)
+	if err := s.SecondFactor(ctx, "kim", code(secret, now.Add(-30*time.Second))); err != nil {
+		t.Fatalf("a clock half a minute behind: %v", err)
+	}
+	if err := s.SecondFactor(ctx, "kim", code(secret, now.Add(-90*time.Second))); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Fatalf("a clock far behind: %v", err)
+	}
+	for range 10 {
+		err = s.SecondFactor(ctx, "kim", "123456")
+	}
+	if !errors.Is(err, limit.ErrExceeded) {
+		t.Fatalf("guesses are not limited: %v", err)
+	}
+	if err := s.RemoveSecondStep(ctx, "kim", "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
+		t.Fatalf("after it was removed: %v", err)
+	}
+}

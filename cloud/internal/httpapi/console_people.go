@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// listAdministrators is GET /v2/admin/administrators (head quarters, as all about administrators).
+func (a *API) listAdministrators(w http.ResponseWriter, r *http.Request) error {
+	found, err := postgres.AdministratorStates(r.Context(), a.DB.Pool, a.Now())
+	if err != nil {
+		return err
+	}
+	type item struct {
+		ID       string   `json:"id"`
+		Role     string   `json:"role"`
+		Branches []string `json:"branches"`
+		Disabled bool     `json:"disabled"`
+		Demo     bool     `json:"demo"`
+		TOTP     bool     `json:"totp"`
+		Sessions int      `json:"sessions"`
+	}
+	list := make([]item, 0, len(found))
+	for _, s := range found {
+		list = append(list, item{s.LoginID, s.Role, s.Branches, s.Disabled, s.Demo, s.SecondStep, s.Sessions})
+	}
+	return writeData(w, map[string]any{"administrators": list})
+}
+
+// addAdministrator is POST /v2/admin/administrators.
+func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		ID       *string  `json:"id"`
+		Password *string  `json:"password"`
+		Role     *string  `json:"role"`
+		Branches []string `json:"branches"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	id, err := text("id", body.ID, maxLoginID)
+	if err != nil {
+		return err
+	}
+	secret, err := password("password", body.Password)
+	if err != nil {
+		return err
+	}
+	role, err := text("role", body.Role, 20)
+	if err != nil {
+		return err
+	}
+	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, who(r).Actor())
+	if err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// changeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. Nobody takes his own rights away.
+func (a *API) changeAdministrator(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Role     *string  `json:"role"`
+		Branches []string `json:"branches"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	role, err := text("role", body.Role, 20)
+	if err != nil {
+		return err
+	}
+	id := chi.URLParam(r, "id")
+	if id == who(r).AdminLoginID && account.Role(role) != account.HQ {
+		return errOwnRights
+	}
+	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, who(r).Actor()); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// switchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
+func (a *API) switchAdministrator(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Disabled *bool `json:"disabled"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	if body.Disabled == nil {
+		return missing("disabled")
+	}
+	id := chi.URLParam(r, "id")
+	if id == who(r).AdminLoginID {
+		return errOwnRights
+	}
+	change := a.Account.EnableAdministrator
+	if *body.Disabled {
+		change = a.Account.DisableAdministrator
+	}
+	if err := change(r.Context(), id, who(r).Actor()); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// resetPassword is POST /v2/admin/administrators/{id}/password.
+func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Password *string `json:"password"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	secret, err := password("password", body.Password)
+	if err != nil {
+		return err
+	}
+	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, who(r).Actor()); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// removeTOTP is DELETE /v2/admin/administrators/{id}/totp, for whoever lost his authenticator.
+func (a *API) removeTOTP(w http.ResponseWriter, r *http.Request) error {
+	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), who(r).Actor()); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}
+
+// endSessions is DELETE /v2/admin/administrators/{id}/sessions.
+func (a *API) endSessions(w http.ResponseWriter, r *http.Request) error {
+	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), who(r).Actor()); err != nil {
+		return err
+	}
+	return writeData(w, nil)
+}

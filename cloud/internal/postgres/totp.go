@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SecondStep is what is stored of an administrator's authenticator. Secrets are sealed, purpose "totp".
+type SecondStep struct {
+	Secret  []byte // empty: off
+	Pending []byte // being set up
+	Step    int64  // the last time step whose code was used
+}
+
+// SecondStepOf returns an administrator's, or ErrNoAdministrator.
+func SecondStepOf(ctx context.Context, q Querier, loginID string) (s SecondStep, err error) {
+	err = q.QueryRow(ctx, `select totp_secret, totp_pending, totp_step from administrator where login_id = $1`, loginID).Scan(&s.Secret, &s.Pending, &s.Step)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, ErrNoAdministrator
+	}
+	return s, err
+}
+
+// BeginSecondStep stores a secret that is being set up.
+func BeginSecondStep(ctx context.Context, q Querier, loginID string, pending []byte) error {
+	return changeAdministrator(q.Exec(ctx, `update administrator set totp_pending = $2 where login_id = $1`, loginID, pending))
+}
+
+// UseStep uses the code of a time step up, and reports whether nobody did before. confirm makes the pending secret the
+// one in force.
+func UseStep(ctx context.Context, q Querier, loginID string, step int64, confirm bool) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		update administrator set totp_step = $2, totp_secret = case when $3 then totp_pending else totp_secret end,
+		       totp_pending = case when $3 then null else totp_pending end
+		where login_id = $1 and totp_step < $2`, loginID, step, confirm)
+	return tag.RowsAffected() == 1, err
+}
+
+// EndSecondStep switches an administrator's second step off.
+func EndSecondStep(ctx context.Context, q Querier, loginID string) error {
+	return changeAdministrator(q.Exec(ctx, `update administrator set totp_secret = null, totp_pending = null where login_id = $1`, loginID))
+}
