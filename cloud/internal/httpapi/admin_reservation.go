@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -46,6 +48,9 @@ func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.scope(r, detail.Branch.Code); err != nil {
+		return err
+	}
+	if err := a.viewed(r, "reservation.view", wireID(id), detail.Branch.ID); err != nil {
 		return err
 	}
 	if detail.BookingStatus() == booking.StatusPaid {
@@ -140,6 +145,9 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
 		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch),
 	})
+	if errors.Is(err, reserve.ErrPaymentPending) { // under way: it is done, though its outcome is open
+		return cmp.Or(a.audit(r, branch, "reservation.cancel", wireID(id), nil), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -308,10 +316,15 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return reserve.ErrNoRoom
 	}
-	if err := a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled); err != nil {
+	target := code + "/" + strconv.Itoa(no)
+	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled)
+	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer says who they are
+		err = cmp.Or(a.viewed(r, "room.conflicts", target, busy.Conflicts[0].Branch), err)
+	}
+	if err != nil {
 		return err
 	}
-	return a.done(w, r, code, "room.switch", code+"/"+strconv.Itoa(no), map[string]any{"enabled": *body.Enabled})
+	return a.done(w, r, code, "room.switch", target, map[string]any{"enabled": *body.Enabled})
 }
 
 // conflict is what stands in the way of switching a room off.

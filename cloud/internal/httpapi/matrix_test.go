@@ -142,6 +142,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showHold":           {"/v2/hold", nil, holdExpired, false},
 		"showReceipt":        {"/v2/receipt", nil, holdExpired, false},
 		"listKeys":           {"/v2/my-keys", nil, success, false},
+		"liveEvents":         {"/v2/admin/live?branch=gangnam&date=2026-11-25", nil, reply{400, "IllegalArguemntError", "웹소켓 연결이 필요합니다."}, true},
 		"timeline":           {"/v2/admin/branches/gangnam/timeline?date=2026-11-25", nil, success, true},
 		"searchReservations": {"/v2/admin/reservations?query=1234", nil, success, false},
 		"reservationRecord":  {"/v2/admin/reservations/" + paid, nil, success, true},

@@ -37,16 +37,20 @@ type Stack struct {
 	Settings config.Settings // effective
 }
 
-// Clock is the time of the service's rules. It runs with the real one, from wherever it was set to.
+// Clock is the time of the service's rules. It runs with the real one, from wherever it was set to, unless it stands.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
+	stands time.Time // zero: it runs
 }
 
 // Now is the time of the rules.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stands.IsZero() {
+		return c.stands
+	}
 	return time.Now().Add(c.offset)
 }
 
@@ -54,13 +58,24 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.offset = time.Until(t)
+	c.offset, c.stands = time.Until(t), time.Time{}
+}
+
+// Stop makes it t, and t it stays: for both sides of an edge.
+func (c *Clock) Stop(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stands = t
 }
 
 // Advance makes it later.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stands.IsZero() {
+		c.stands = c.stands.Add(d)
+		return
+	}
 	c.offset += d
 }
 
