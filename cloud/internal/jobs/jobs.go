@@ -24,6 +24,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -39,6 +40,7 @@ const (
 type Service struct {
 	DB      *postgres.DB
 	Reserve *reserve.Service
+	Partner *partner.Service
 	Queue   *queue.Queue
 	Sender  notify.Sender
 	Log     *slog.Logger
@@ -56,6 +58,9 @@ func (s *Service) Run(ctx context.Context) error {
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.Settle]) error {
 		return s.settle(ctx, booking.ReservationID(job.Args.ReservationID))
 	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SyncChannel]) error {
+		return s.Partner.SyncBlock(ctx, job.Args.BlockID)
+	}))
 	client, err := river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
 		Workers:              workers,
@@ -72,6 +77,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
 	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
+	group.Go(func() error { return every(groupCtx, feedTick, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	err = group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)

@@ -17,6 +17,7 @@ import (
 const (
 	sweepLock     = 0x79656f6c_0001
 	reconcileLock = 0x79656f6c_0002
+	feedLock      = 0x79656f6c_0003
 )
 
 // sweepWorkers bounds how many rows of a kind are worked on at a time: a provider that hangs keeps each for seconds.
@@ -29,7 +30,7 @@ func (s *Service) sweep(ctx context.Context) {
 	s.lead(ctx, sweepLock, func(ctx context.Context) error {
 		var group errgroup.Group
 		for _, part := range []func(context.Context) error{
-			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.purge,
+			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Partner.Sweep, s.purge,
 		} {
 			group.Go(func() error { return part(ctx) })
 		}
@@ -94,3 +95,9 @@ func (s *Service) reconcile(ctx context.Context) {
 		return err
 	})
 }
+
+// feedTick is how often it is looked whether a partner's calendar is due to be read.
+const feedTick = 30 * time.Second
+
+// importFeeds reads the calendars of partners.
+func (s *Service) importFeeds(ctx context.Context) { s.lead(ctx, feedLock, s.Partner.ImportFeeds) }

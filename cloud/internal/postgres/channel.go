@@ -2,20 +2,206 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
+// Listing is a room as a partner channel offers it.
+type Listing struct {
+	ID         int
+	Channel    string // ical, gateway, manual
+	Partner    string // the partner's name
+	ExternalID string // the partner's name for the room
+	Branch     booking.BranchID
+	BranchCode string
+	Room       booking.RoomID
+	RoomNo     int
+	FeedURL    string // of a calendar to import; empty: none
+	FeedETag   string
+	FeedSince  string // Last-Modified of the calendar read last
+}
+
+// ErrNoListing says that a partner offers no room under a name, or that a calendar's token is unknown.
+var ErrNoListing = errors.New("postgres: no such listing")
+
+const selectListing = `
+	select l.id, l.channel, l.partner, l.external_id, b.id, b.code, r.id, r.no, l.feed_url, l.feed_etag, l.feed_modified
+	from channel_listing l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.enabled `
+
+func oneListing(ctx context.Context, q Querier, where string, args ...any) (Listing, error) {
+	rows, err := q.Query(ctx, selectListing+where, args...)
+	if err != nil {
+		return Listing{}, err
+	}
+	l, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Listing])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return l, ErrNoListing
+	}
+	return l, err
+}
+
+// ListingOf returns what a partner offers under a name of its own, or ErrNoListing.
+func ListingOf(ctx context.Context, q Querier, partner, externalID string) (Listing, error) {
+	return oneListing(ctx, q, `and l.partner = $1 and l.external_id = $2`, partner, externalID)
+}
+
+// ListingByToken returns the listing whose calendar is read with a token, by the token's SHA-256, or ErrNoListing.
+func ListingByToken(ctx context.Context, q Querier, branch string, room int, token []byte) (Listing, error) {
+	return oneListing(ctx, q, `and b.code = $1 and r.no = $2 and l.export_token = $3`, branch, room, token)
+}
+
+// Feeds returns the listings whose calendar is to be read: it was not since before.
+func Feeds(ctx context.Context, q Querier, before time.Time, limit int) ([]Listing, error) {
+	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <= $1)
+		order by l.fetched_at nulls first limit $2`, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
+}
+
+// NoteFetch notes that a calendar was read, and what went wrong, if something did: then the place stays where it was.
+func NoteFetch(ctx context.Context, q Querier, listing int, etag, since, problem string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update channel_listing set fetched_at = $5, fetch_error = $4,
+		       feed_etag = case when $4 = '' then $2 else feed_etag end, feed_modified = case when $4 = '' then $3 else feed_modified end
+		where id = $1`, listing, etag, since, problem, now)
+	return err
+}
+
+// EnsureListings has a partner offer every room, under the name branch-room.
+func EnsureListings(ctx context.Context, q Querier, channel, partner string) error {
+	_, err := q.Exec(ctx, `
+		insert into channel_listing (channel, partner, external_id, room_id)
+		select $1, $2, b.code || '-' || r.no, r.id from room r join branch b on b.id = r.branch_id
+		where not exists (select from channel_listing l where l.partner = $2 and l.room_id = r.id)
+		on conflict do nothing`, channel, partner)
+	return err
+}
+
+// PartnerBooking is a booking made at a partner, as it was told last.
+type PartnerBooking struct {
+	Partner     string
+	ExternalID  string
+	Listing     int
+	Reservation booking.ReservationID // 0: it was never in the calendar
+	Status      string                // CONFIRMED, CONFLICT, CANCELLED
+	Seq         int64
+	booking.Interval
+	Missed int // successive calendars without it
+}
+
+// ErrNoPartnerBooking says that a partner has told of no such booking.
+var ErrNoPartnerBooking = errors.New("postgres: no such partner booking")
+
+const selectPartnerBooking = `
+	select partner, external_id, listing_id, coalesce(reservation_id, 0), status, seq, start_at, end_at, missed from partner_booking `
+
+func scanPartnerBooking(row pgx.CollectableRow) (b PartnerBooking, err error) {
+	err = row.Scan(&b.Partner, &b.ExternalID, &b.Listing, &b.Reservation, &b.Status, &b.Seq, &b.Start, &b.End, &b.Missed)
+	return b, err
+}
+
+// LockPartnerBooking returns a booking and keeps its row until the transaction ends, or returns ErrNoPartnerBooking.
+func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID string) (PartnerBooking, error) {
+	rows, err := tx.Query(ctx, selectPartnerBooking+`where partner = $1 and external_id = $2 for update`, partner, externalID)
+	if err != nil {
+		return PartnerBooking{}, err
+	}
+	b, err := pgx.CollectExactlyOneRow(rows, scanPartnerBooking)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return b, ErrNoPartnerBooking
+	}
+	return b, err
+}
+
+// PartnerBookings returns the live bookings of a listing that have not ended.
+func PartnerBookings(ctx context.Context, q Querier, listing int, now time.Time) ([]PartnerBooking, error) {
+	rows, err := q.Query(ctx, selectPartnerBooking+`where listing_id = $1 and status <> 'CANCELLED' and end_at > $2`, listing, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanPartnerBooking)
+}
+
+// SavePartnerBooking stores what a partner told, and what became of it.
+func SavePartnerBooking(ctx context.Context, tx pgx.Tx, b PartnerBooking, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		insert into partner_booking (partner, external_id, listing_id, reservation_id, status, seq, start_at, end_at, missed, seen_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9)
+		on conflict (partner, external_id) do update set listing_id = excluded.listing_id, reservation_id = excluded.reservation_id,
+		       status = excluded.status, seq = excluded.seq, start_at = excluded.start_at, end_at = excluded.end_at,
+		       missed = 0, seen_at = excluded.seen_at`,
+		b.Partner, b.ExternalID, b.Listing, null(b.Reservation), b.Status, b.Seq, b.Start, b.End, now)
+	return err
+}
+
+// CountMissed notes which bookings of a listing the calendar read last held, and which it lacked.
+func CountMissed(ctx context.Context, q Querier, listing int, seen, missed []string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update partner_booking set missed = case when external_id = any($3) then missed + 1 else 0 end, seen_at = $4
+		where listing_id = $1 and (external_id = any($2) or external_id = any($3))`, listing, seen, missed, now)
+	return err
+}
+
+// PartnerReservation is a partner's booking to be put into the calendar.
+type PartnerReservation struct {
+	Branch booking.BranchID
+	Room   booking.RoomID
+	booking.Interval
+	State        booking.State // Done, or Conflict for a time that is taken
+	Partner      string
+	Name, Mobile string
+	Key          string // empty with Conflict
+}
+
+// InsertPartnerReservation puts a partner's booking into the calendar. The caller holds the room's lock and has found
+// the time free.
+func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservation, now time.Time) (id booking.ReservationID, err error) {
+	err = tx.QueryRow(ctx, `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
+		                         amount, doorlock_key, paid_at, created_by)
+		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $6), $7, $8, $9, 0, $10, $11, $12) returning id`,
+		r.Branch, r.Room, r.State, r.Start, r.End, r.Occupied().End, null(r.Name), null(r.Mobile),
+		null(booking.NormalizePhone(r.Mobile)), null(r.Key), now, r.Partner).Scan(&id)
+	return id, err
+}
+
+// The states of a block: WANTED -> PLACED -> UNWANTED -> REMOVED.
+const (
+	BlockWanted   = "WANTED"
+	BlockPlaced   = "PLACED"
+	BlockUnwanted = "UNWANTED"
+	BlockRemoved  = "REMOVED"
+)
+
+// Block is a time of ours at a partner channel, there or to be there.
+type Block struct {
+	ID         int64
+	State      string
+	Partner    string
+	ExternalID string // of the listing
+	booking.Interval
+	Attempt int // including the one it was claimed for
+}
+
+// blocking is true of a reservation r whose time a listing l may not sell. The partner it came from knows.
+const blocking = `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
+	and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and not (r.source = 'PARTNER' and r.created_by = l.partner)`
+
 // WantBlocks asks for the reservation's time to be blocked at every partner channel that offers its room, except the
 // one it came from. It returns the new blocks.
-func WantBlocks(ctx context.Context, tx pgx.Tx, r booking.Reservation) ([]int64, error) {
+func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
-		insert into channel_block (reservation_id, listing_id, state, start_at, end_at)
-		select $1, l.id, 'WANTED', $3, $4 from channel_listing l
-		where l.room_id = $2 and l.enabled and l.channel <> 'manual' and ($5 = '' or l.partner <> $5)
-		returning id`, r.ID, r.Room, r.Start, r.End, r.CreatedBy)
+		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
+		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $2 from reservation r, channel_listing l
+		where r.id = $1 and `+blocking+` and not exists (
+		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
+		returning id`, id, now)
 	if err != nil {
 		return nil, err
 	}
@@ -23,12 +209,107 @@ func WantBlocks(ctx context.Context, tx pgx.Tx, r booking.Reservation) ([]int64,
 }
 
 // UnwantBlocks asks for the blocks of a reservation to be taken away. It returns those to be worked on.
-func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]int64, error) {
+func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
-		update channel_block set state = 'UNWANTED', attempt = 0, next_at = clock_timestamp()
-		where reservation_id = $1 and state in ('WANTED', 'PLACED') returning id`, id)
+		update channel_block set state = 'UNWANTED', attempt = 0, next_at = $2
+		where reservation_id = $1 and state in ('WANTED', 'PLACED') returning id`, id, now)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// AlignBlocks makes the blocks that are wanted those that the reservations call for, whatever was forgotten: a room
+// listed after it was reserved, a row changed by hand.
+func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		update channel_block b set state = 'UNWANTED', attempt = 0, next_at = $1
+		where b.state in ('WANTED', 'PLACED') and not exists (
+		    select from reservation r, channel_listing l
+		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
+	batch.Queue(`
+		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
+		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $1 from reservation r, channel_listing l
+		where r.end_at > $1 and `+blocking+` and not exists (
+		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))`, now)
+	return q.SendBatch(ctx, batch).Close()
+}
+
+// DueBlocks returns the blocks that a partner is due to be told about.
+func DueBlocks(ctx context.Context, q Querier, now time.Time, limit int) ([]int64, error) {
+	rows, err := q.Query(ctx, `
+		select id from channel_block where state in ('WANTED', 'UNWANTED') and next_at <= $1
+		  and (busy_until is null or busy_until <= $1) order by next_at limit $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// ErrNoBlock says that there is nothing to tell about a block now.
+var ErrNoBlock = errors.New("postgres: no such block")
+
+// ClaimBlock takes a block that a partner is due to be told about, for as long as lease, or returns ErrNoBlock.
+func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Block, error) {
+	rows, err := q.Query(ctx, `
+		update channel_block b set attempt = attempt + 1, busy_until = $3 from channel_listing l
+		where b.id = $1 and l.id = b.listing_id and b.state in ('WANTED', 'UNWANTED') and b.next_at <= $2
+		  and (b.busy_until is null or b.busy_until <= $2)
+		returning b.id, b.state, l.partner, l.external_id, b.start_at, b.end_at, b.attempt`, id, now, now.Add(lease))
+	if err != nil {
+		return Block{}, err
+	}
+	b, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (b Block, err error) {
+		err = row.Scan(&b.ID, &b.State, &b.Partner, &b.ExternalID, &b.Start, &b.End, &b.Attempt)
+		return b, err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return b, ErrNoBlock
+	}
+	return b, err
+}
+
+// FinishBlock notes that the partner has taken what it was told. A block that is not wanted any more since stays to be
+// taken away.
+func FinishBlock(ctx context.Context, q Querier, b Block) error {
+	to := BlockPlaced
+	if b.State == BlockUnwanted {
+		to = BlockRemoved
+	}
+	_, err := q.Exec(ctx, `
+		update channel_block set busy_until = null, error = null, state = case when state = $2 then $3 else state end where id = $1`,
+		b.ID, b.State, to)
+	return err
+}
+
+// RetryBlock notes why the partner could not be told, and when to try again.
+func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next time.Time) error {
+	_, err := q.Exec(ctx, `
+		update channel_block set busy_until = null, error = $3, next_at = case when state = $2 then $4 else next_at end where id = $1`,
+		b.ID, b.State, problem, next)
+	return err
+}
+
+// BusyTime is a time of a room that a channel may not sell.
+type BusyTime struct {
+	ID booking.ReservationID
+	booking.Interval
+	ModifiedAt time.Time
+	Version    int
+}
+
+// BusyTimes returns what occupies a room within a span, soonest first, without what came from a partner itself.
+func BusyTimes(ctx context.Context, q Querier, room booking.RoomID, span booking.Interval, partner string, now time.Time) ([]BusyTime, error) {
+	rows, err := q.Query(ctx, `
+		select id, start_at, end_at, updated_at, version from reservation
+		where room_id = $1 and occupied && tstzrange($2, $3) and `+liveStates+` and (state <> 'HOLD' or expires_at > $5)
+		  and not (source = 'PARTNER' and created_by = $4) order by start_at`, room, span.Start, span.End, partner, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b BusyTime, err error) {
+		err = row.Scan(&b.ID, &b.Start, &b.End, &b.ModifiedAt, &b.Version)
+		return b, err
+	})
 }

@@ -31,20 +31,6 @@ func ReportDifference(ctx context.Context, q Querier, orderID, kind, detail stri
 	return tag.RowsAffected() == 1, err
 }
 
-// Differences returns what is not resolved, oldest first.
-func Differences(ctx context.Context, q Querier, limit int) ([]Difference, error) {
-	rows, err := q.Query(ctx, `
-		select id, found_at, order_id, kind, detail from reconciliation_difference
-		where resolved_at is null order by id limit $1`, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Difference, err error) {
-		err = row.Scan(&d.ID, &d.FoundAt, &d.OrderID, &d.Kind, &d.Detail)
-		return d, err
-	})
-}
-
 // ResolveDifferences closes the differences of a kind about all orders but those that still differ.
 func ResolveDifferences(ctx context.Context, q Querier, kind string, still []string, resolution string, now time.Time) error {
 	_, err := q.Exec(ctx, `

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -108,30 +107,4 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
 		       error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, account, key)
 	return err
-}
-
-// FailedRefund is a refund that waits for a person.
-type FailedRefund struct {
-	Refund
-	OrderID      string
-	Branch       booking.BranchID
-	ErrorMessage string
-	FailedAt     time.Time
-}
-
-// FailedRefunds returns the refunds that wait for a person, oldest first.
-func FailedRefunds(ctx context.Context, q Querier, limit int) ([]FailedRefund, error) {
-	rows, err := q.Query(ctx, `
-		select f.id, f.reservation_id, f.state, f.reason, f.amount, f.requested_by, coalesce(f.error_code, ''),
-		       coalesce(f.error_message, ''), f.updated_at, coalesce(r.order_id, ''), r.branch_id
-		from refund f join reservation r on r.id = f.reservation_id
-		where f.state = 'FAILED' order by f.id limit $1`, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f FailedRefund, err error) {
-		err = row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.ErrorCode, &f.ErrorMessage,
-			&f.FailedAt, &f.OrderID, &f.Branch)
-		return f, err
-	})
 }

@@ -136,7 +136,7 @@ func (s *Service) end(ctx context.Context, tx pgx.Tx, r booking.Reservation, now
 	return errors.Join(
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
 		s.tellCanceled(ctx, tx, r),
-		s.unblock(ctx, tx, r),
+		s.unblock(ctx, tx, r.ID),
 	)
 }
 

@@ -92,12 +92,12 @@ func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r 
 	if !free {
 		return s.obstacle(ctx, tx, room.ID, times, r.ID)
 	}
-	if err := s.unblock(ctx, tx, r); err != nil {
+	if err := s.unblock(ctx, tx, r.ID); err != nil {
 		return err
 	}
 	if err := postgres.MoveReservation(ctx, tx, r, room, times, "admin:"+req.By, req.Reason); err != nil {
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return errors.Join(s.block(ctx, tx, r), s.tellAgain(ctx, tx, r, notify.ReservationMoved))
+	return errors.Join(s.block(ctx, tx, r.ID), s.tellAgain(ctx, tx, r, notify.ReservationMoved))
 }

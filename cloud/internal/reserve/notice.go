@@ -89,18 +89,16 @@ func bankName(code string) string {
 	return code
 }
 
-// block has the reservation's time blocked at partner channels.
-func (s *Service) block(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
-	if r.State == booking.WaitingForDeposit {
-		return nil // blocked when the account was issued
-	}
-	blocks, err := postgres.WantBlocks(ctx, tx, r)
+// block has the reservation's time blocked at partner channels, unless it is already. The reservation is what the
+// transaction has made of it.
+func (s *Service) block(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	blocks, err := postgres.WantBlocks(ctx, tx, id, s.now())
 	return errors.Join(err, s.sync(ctx, tx, blocks))
 }
 
 // unblock has it offered again.
-func (s *Service) unblock(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
-	blocks, err := postgres.UnwantBlocks(ctx, tx, r.ID)
+func (s *Service) unblock(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	blocks, err := postgres.UnwantBlocks(ctx, tx, id, s.now())
 	return errors.Join(err, s.sync(ctx, tx, blocks))
 }
 

@@ -215,7 +215,7 @@ func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
 		s.advanceRefund(ctx, tx, r, before, f, p, now),
 		s.ledger(ctx, tx, r, "cancel.done", p),
-		s.unblock(ctx, tx, r),
+		s.unblock(ctx, tx, r.ID),
 	)
 }
 

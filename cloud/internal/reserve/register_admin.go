@@ -41,7 +41,7 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		if reg.Notify {
 			told = s.tell(ctx, tx, r, notify.ReservationConfirmed, nil)
 		}
-		return errors.Join(told, s.block(ctx, tx, r))
+		return errors.Join(told, s.block(ctx, tx, r.ID))
 	})
 	return id, err
 }

@@ -105,9 +105,8 @@ func (s *Service) confirmed(ctx context.Context, tx pgx.Tx, r booking.Reservatio
 	if r.State == booking.WaitingForDeposit {
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
-	blocked := s.block(ctx, tx, r)
 	r.State, r.DoorlockKey = booking.Done, key.String()
-	return errors.Join(blocked, s.ledger(ctx, tx, r, kind, p), s.tell(ctx, tx, r, template, nil))
+	return errors.Join(s.ledger(ctx, tx, r, kind, p), s.tell(ctx, tx, r, template, nil), s.block(ctx, tx, r.ID))
 }
 
 // depositPoll is how often an account is looked at while it waits: a callback may be late by minutes, and the deposit
@@ -122,7 +121,7 @@ func (s *Service) awaited(ctx context.Context, tx pgx.Tx, r booking.Reservation,
 		if err != nil {
 			return err
 		}
-		return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.tellAccount(ctx, tx, r, p, due), s.block(ctx, tx, r))
+		return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.tellAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
 	case booking.Done:
 		// The bank has taken the deposit back (providers.md 1.2): the key is dead until it comes again.
 		if _, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now); err != nil {
@@ -175,7 +174,7 @@ func (s *Service) over(ctx context.Context, tx pgx.Tx, r booking.Reservation, be
 			postgres.MarkCanceled(ctx, tx, r.ID, now),
 			s.ledger(ctx, tx, r, "canceled.by-provider", p),
 			s.tellCanceled(ctx, tx, r),
-			s.unblock(ctx, tx, r),
+			s.unblock(ctx, tx, r.ID),
 		)
 	case booking.Canceling:
 		return nil, s.refunded(ctx, tx, r, before, p, now)

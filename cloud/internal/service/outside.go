@@ -5,11 +5,17 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/desk"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/partner"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -20,6 +26,24 @@ func newPayments(set config.Settings, log *slog.Logger) (*toss.Client, error) {
 		APISecretKey:    set.Toss.APISecretKey.Reveal(),
 		Logger:          log,
 	})
+}
+
+// newPartner makes the traffic with partner channels.
+func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, log *slog.Logger) (*partner.Service, error) {
+	public, err := url.Parse(set.HTTP.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	s := &partner.Service{
+		DB: db, Reserve: verbs, Partner: set.Partner.ID, ICal: channel.NewICal(public.Hostname(), db.Now), Domain: public.Hostname(), Log: log,
+	}
+	if set.Partner.URL == config.Off {
+		return s, nil
+	}
+	s.Gateway, err = channel.NewGateway(channel.GatewayConfig{
+		URL: set.Partner.URL, ID: set.Partner.ID, Secrets: set.PartnerSecrets(), Now: time.Now, // signatures go by real time
+	})
+	return s, err
 }
 
 // newSender makes the ways to reach people.

@@ -34,6 +34,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	docs := httpapi.Docs()
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
+	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)
 	}

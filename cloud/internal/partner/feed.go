@@ -1,0 +1,139 @@
+package partner
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/channel"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// A calendar is read every two to five minutes, at no fixed time: partners dislike being asked by everybody at once.
+const (
+	feedPause  = 2 * time.Minute
+	feedJitter = 3 * time.Minute
+)
+
+// ImportFeeds reads the calendars that are due.
+func (s *Service) ImportFeeds(ctx context.Context) error {
+	before := s.DB.Now().Add(-feedPause - rand.N(feedJitter))
+	feeds, err := postgres.Feeds(ctx, s.DB.Pool, before, sweepLimit)
+	for _, listing := range feeds {
+		err = errors.Join(err, s.Import(ctx, listing))
+	}
+	return err
+}
+
+// Import reads a listing's calendar and brings ours in line with it. A calendar that cannot be read, or says nothing
+// that can be relied on, changes nothing.
+func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
+	branch, err := s.DB.BranchByID(ctx, listing.Branch)
+	if err != nil {
+		return err
+	}
+	pulled, err := s.ICal.Pull(ctx, channel.Feed{
+		URL: listing.FeedURL, Zone: branch.Zone, Cursor: channel.Cursor{ETag: listing.FeedETag, LastModified: listing.FeedSince},
+	})
+	now := s.DB.Now()
+	if err != nil {
+		s.Log.WarnContext(ctx, "calendar not read", "listing", listing.ID, "error", err)
+		return postgres.NoteFetch(ctx, s.DB.Pool, listing.ID, "", "", err.Error(), now)
+	}
+	stored, err := postgres.PartnerBookings(ctx, s.DB.Pool, listing.ID, now)
+	if err != nil {
+		return err
+	}
+	byID := map[string]postgres.PartnerBooking{}
+	known := make([]channel.Known, 0, len(stored))
+	for _, b := range stored {
+		byID[b.ExternalID] = b
+		known = append(known, channel.Known{ExternalID: b.ExternalID, Start: b.Start, End: b.End, Missed: b.Missed})
+	}
+	plan := channel.Reconcile(known, pulled, now)
+	if plan.Suspicious || len(pulled.Problems) > 0 {
+		s.Log.ErrorContext(ctx, "calendar is not to be relied on", "listing", listing.ID, "suspicious", plan.Suspicious, "problems", pulled.Problems)
+	}
+	if err := s.carryOut(ctx, listing, plan, byID); err != nil {
+		return err
+	}
+	return errors.Join(
+		postgres.CountMissed(ctx, s.DB.Pool, listing.ID, plan.Seen, plan.Miss, now),
+		postgres.NoteFetch(ctx, s.DB.Pool, listing.ID, plan.Cursor.ETag, plan.Cursor.LastModified, "", now),
+	)
+}
+
+// carryOut makes the changes, those that free a time before those that need one.
+func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan channel.Plan, known map[string]postgres.PartnerBooking) error {
+	for _, id := range plan.Cancel {
+		b := known[id]
+		if err := s.sold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq, Cancelled: true}); err != nil {
+			return err
+		}
+	}
+	for _, b := range append(plan.Change, plan.Add...) {
+		if err := s.sold(ctx, listing, b); err != nil {
+			return err
+		}
+	}
+	for _, id := range plan.Seen {
+		b := known[id]
+		if b.Status != reserve.PartnerConflict {
+			continue
+		}
+		// The time it conflicted with may have become free.
+		if err := s.sold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sold takes a booking that the partner's customer has already. A conflict is kept and told, and no error.
+func (s *Service) sold(ctx context.Context, listing postgres.Listing, b channel.Booking) error {
+	_, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Booking: b, Listing: listing, Sold: true})
+	if errors.Is(err, reserve.ErrPartnerConflict) {
+		return nil
+	}
+	return err
+}
+
+// How far a published calendar reaches.
+const (
+	exportPast   = 24 * time.Hour
+	exportFuture = 180 * 24 * time.Hour
+)
+
+// Calendar is what a partner reads about a room: whatever occupies it, margins included, when the branch is closed,
+// and nothing about anybody. The partner is told by its token; what came from it is left out.
+func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (channel.Calendar, error) {
+	branch, err := s.DB.BranchByID(ctx, listing.Branch)
+	if err != nil {
+		return channel.Calendar{}, err
+	}
+	now := s.DB.Now()
+	span := booking.Interval{Start: now.Add(-exportPast).Truncate(booking.SlotLength), End: now.Add(exportFuture).Truncate(booking.SlotLength)}
+	calendar := channel.Calendar{Name: branch.NameKo + " " + itoa(listing.RoomNo), Domain: s.Domain}
+	if room, ok := branch.Room(listing.RoomNo); ok && !room.Enabled {
+		calendar.Busy = []channel.Busy{{ID: "off-" + itoa(listing.RoomNo), Start: span.Start, End: span.End, Modified: span.Start}}
+		return calendar, nil
+	}
+	times, err := postgres.BusyTimes(ctx, s.DB.Pool, listing.Room, span, listing.Partner, now)
+	if err != nil {
+		return channel.Calendar{}, err
+	}
+	for _, b := range times {
+		calendar.Busy = append(calendar.Busy, channel.Busy{
+			ID: itoa(int(b.ID)), Start: b.Start.Add(-booking.Margin), End: b.End.Add(booking.Margin), Modified: b.ModifiedAt, Sequence: int64(b.Version),
+		})
+	}
+	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)
+	for _, i := range joined(closed) {
+		// Its own time as its revision: the same closed hours are the same entry, whenever they are read.
+		calendar.Busy = append(calendar.Busy, channel.Busy{ID: "closed-" + i.Start.UTC().Format("200601021504"), Start: i.Start, End: i.End, Modified: i.Start})
+	}
+	return calendar, nil
+}

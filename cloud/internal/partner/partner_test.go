@@ -1,0 +1,376 @@
+package partner_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// shop is a running service with its sandbox, whose partner channel is called sandbox too.
+type shop struct {
+	*servicetest.Stack
+	ctx    context.Context
+	opened time.Time
+}
+
+func open(t *testing.T) *shop {
+	t.Helper()
+	s := servicetest.Start(t, func(set *config.Settings) {
+		set.HTTP.RateLimits, set.Times.SweepEvery = "off", 100*time.Millisecond
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(func() {
+		defer cancel()
+		if err := errors.Join(moneytest.Settled(ctx, s.DB.Pool), moneytest.Audit(ctx, s.DB.Pool, s.Sandbox, 0)); err != nil {
+			t.Error(err)
+		}
+	})
+	return &shop{s, ctx, s.Clock.Now()}
+}
+
+func (s *shop) buyer() *moneytest.Buyer { return moneytest.NewBuyer(s.URL, s.Sandbox) }
+
+func (s *shop) admin(t *testing.T) *moneytest.Buyer {
+	t.Helper()
+	b := s.buyer()
+	if err := b.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// start is a time some hours after the shop opened, on the grid.
+func (s *shop) start(hours int) time.Time {
+	return s.opened.Truncate(10 * time.Minute).Add(time.Duration(hours) * time.Hour)
+}
+
+func (s *shop) wish(room, hours int, method string) moneytest.Wish {
+	return moneytest.Wish{Room: room, Start: s.start(hours), Method: method, Mobile: "01012345678"}
+}
+
+// blocks waits until the channel shows exactly these times, written as room and start.
+func (s *shop) blocks(t *testing.T, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	var got []string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // another program's list: there is no event to wait for
+		got = nil
+		for _, b := range s.Sandbox.Blocks() {
+			got = append(got, fmt.Sprintf("%s-%d %s %v", b.Branch, b.Room, moneytest.Wire(b.Start), b.End.Sub(b.Start)))
+		}
+		if slices.Sort(got); slices.Equal(got, want) {
+			return
+		}
+	}
+	t.Fatalf("blocks %v, want %v", got, want)
+}
+
+func block(room int, start time.Time) string {
+	return fmt.Sprintf("gangnam-%d %s 1h0m0s", room, moneytest.Wire(start))
+}
+
+func (s *shop) id(t *testing.T, order string) (id int64) {
+	t.Helper()
+	if err := s.DB.Pool.QueryRow(s.ctx, `select id from reservation where order_id = $1`, order).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func must(t *testing.T, reply moneytest.Reply, err error) {
+	t.Helper()
+	if err := errors.Join(err, reply.OK()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is paid, waits for a deposit or was registered is blocked at the channel, and free again when it is over.
+func TestBlocksFollowReservations(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin := s.admin(t)
+	at := s.start(3)
+	paid, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := s.buyer().Buy(s.ctx, s.wish(2, 3, sandbox.MethodVirtualAccount))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.buyer().Order(s.ctx, s.wish(4, 3, sandbox.MethodCard)); err != nil { // a hold is nobody's business
+		t.Fatal(err)
+	}
+	reply, err := admin.Post(s.ctx, "/admin/reservation", map[string]any{
+		"branch": "gangnam", "room": 3, "startDateTime": moneytest.Wire(at), "endDateTime": moneytest.Wire(at.Add(time.Hour)),
+	})
+	must(t, reply, err)
+	reply, err = admin.Post(s.ctx, "/admin/payment", map[string]any{"name": "김관리"})
+	must(t, reply, err)
+	s.blocks(t, block(1, at), block(2, at), block(3, at))
+
+	// Moved: the old time is offered again, the new one is not.
+	later := at.Add(2 * time.Hour)
+	reply, err = admin.Do(s.ctx, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", s.id(t, paid.OrderID)), map[string]any{
+		"room": "5", "startDateTime": moneytest.Wire(later), "endDateTime": moneytest.Wire(later.Add(time.Hour)),
+	})
+	must(t, reply, err)
+	s.blocks(t, block(5, later), block(2, at), block(3, at))
+
+	// Overdue: the account is closed, and the channel's block goes too.
+	s.Clock.Advance(11 * time.Minute)
+	s.blocks(t, block(5, later), block(3, at))
+	if p := s.Sandbox.Payments(waiting.OrderID); p[0].Status != sandbox.StatusCanceled {
+		t.Errorf("the account is %s", p[0].Status)
+	}
+
+	// Cancelled, by whomever.
+	reply, err = admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", s.id(t, paid.OrderID)), nil)
+	must(t, reply, err)
+	var registered int64
+	if err := s.DB.Pool.QueryRow(s.ctx, `select id from reservation where method = '관리자' and $1`, true).Scan(&registered); err != nil {
+		t.Fatal(err)
+	}
+	reply, err = admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", registered), nil)
+	must(t, reply, err)
+	s.blocks(t)
+}
+
+// The channel fails, hangs up after it has taken the block, or the reservation is over before it was told: in the end
+// it shows what there is.
+func TestBlocksThroughFaults(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]sandbox.Fault{
+		"error":       {Kind: sandbox.FaultError, Status: 503},
+		"answer lost": {Kind: sandbox.FaultDropAfterCommit},
+		"slow":        {Kind: sandbox.FaultSlow, Delay: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			admin := s.admin(t)
+			fault.Target = sandbox.TargetChannel
+			if err := s.Sandbox.SetFault(fault); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
+				t.Fatal(err)
+			}
+			s.Clock.Advance(10 * time.Second)
+			s.blocks(t, block(1, s.start(3)))
+			fault.Times = 2
+			if err := s.Sandbox.SetFault(fault); err != nil {
+				t.Fatal(err)
+			}
+			brief, err := s.buyer().Buy(s.ctx, s.wish(2, 3, sandbox.MethodCard))
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, err := admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", s.id(t, brief.OrderID)), nil)
+			must(t, reply, err)
+			s.Clock.Advance(3 * time.Minute)
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // rows of another process
+				var open int
+				err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from channel_block where state in ('WANTED', 'UNWANTED') and $1`, true).Scan(&open)
+				if err == nil && open == 0 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("blocks stay open", err)
+				}
+				s.Clock.Advance(time.Second)
+			}
+			s.blocks(t, block(1, s.start(3)))
+		})
+	}
+}
+
+// A booking at the channel comes in, moves and goes; one for a taken time is refused and touches nobody.
+func TestBookingsComeIn(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	booked, delivery, err := s.Sandbox.Book(sandbox.Booking{Branch: "gangnam", Room: 1, Start: at, End: at.Add(time.Hour), Name: "박손님", Phone: "010-7777-8888"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decided(t, delivery, 200, "ACCEPTED")
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err == nil {
+		t.Error("the time was sold twice")
+	}
+	s.blocks(t) // the partner knows what it sold
+	if messages := s.Sandbox.Messages("01077778888"); len(messages) > 1 {
+		t.Errorf("%d messages", len(messages))
+	}
+
+	// Ours stands in the way: the partner refuses its guest.
+	if _, err := s.buyer().Buy(s.ctx, s.wish(2, 3, sandbox.MethodCard)); err != nil {
+		t.Fatal(err)
+	}
+	_, delivery, err = s.Sandbox.Book(sandbox.Booking{Branch: "gangnam", Room: 2, Start: at.Add(30 * time.Minute), End: at.Add(90 * time.Minute), Name: "늦은이"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decided(t, delivery, 409, "CONFLICT")
+	if delivery, err = s.Sandbox.MoveBooking(booked.ID, at.Add(4*time.Hour), at.Add(5*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.decided(t, delivery, 200, "ACCEPTED")
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
+		t.Errorf("the time it left is not free: %v", err)
+	}
+	if delivery, err = s.Sandbox.CancelBooking(booked.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.decided(t, delivery, 200, "ACCEPTED")
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 7, sandbox.MethodCard)); err != nil {
+		t.Errorf("the cancelled time is not free: %v", err)
+	}
+	_, delivery, err = s.Sandbox.Book(sandbox.Booking{Branch: "gangnam", Room: 77, Start: at, End: at.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decided(t, delivery, 422, "REJECTED")
+}
+
+func (s *shop) decided(t *testing.T, delivery *sandbox.Delivery, status int, decision string) {
+	t.Helper()
+	reply, err := delivery.First(s.ctx)
+	if err != nil || reply.Status != status || !strings.Contains(string(reply.Body), `"status":"`+decision+`"`) {
+		t.Fatalf("answer %d %s (%v), want %d %s", reply.Status, reply.Body, err, status, decision)
+	}
+}
+
+// event sends a signed message, as the partner does.
+func (s *shop) event(t *testing.T, body map[string]any) (int, map[string]any) {
+	t.Helper()
+	content, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.signed(t, http.MethodPost, "/partner/v1/events", string(content), sandbox.DemoPartnerSecret)
+}
+
+func (s *shop) signed(t *testing.T, method, path, body, secret string) (int, map[string]any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(s.ctx, method, s.Root+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	io.WriteString(mac, timestamp+"."+body)
+	request.Header.Set("X-Partner-Id", sandbox.DemoPartnerID)
+	request.Header.Set("X-Partner-Timestamp", timestamp)
+	request.Header.Set("X-Partner-Signature", "v1="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatalf("%d: %v", response.StatusCode, err)
+	}
+	return response.StatusCode, answer
+}
+
+// News may come twice, late and in any order: the newest counts, and an old one gets the answer it had.
+func TestEventsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	event := func(kind, id string, seq, room int, start time.Time) map[string]any {
+		return map[string]any{
+			"type": "booking." + kind, "externalId": id, "listingId": fmt.Sprintf("gangnam-%d", room), "seq": seq,
+			"start": start, "end": start.Add(time.Hour), "customer": map[string]string{"name": "박손님", "phone": ""},
+		}
+	}
+	want := func(what string, body map[string]any, status int) any {
+		t.Helper()
+		got, answer := s.event(t, body)
+		if got != status {
+			t.Errorf("%s: %d %v, want %d", what, got, answer, status)
+		}
+		return answer["reservationId"]
+	}
+	first := want("made", event("created", "A", 1, 1, at), 200)
+	if again := want("made again", event("created", "A", 1, 1, at), 200); again != first {
+		t.Errorf("reservation %v, then %v", first, again)
+	}
+	want("changed", event("updated", "A", 3, 1, at.Add(2*time.Hour)), 200)
+	want("changed before that", event("updated", "A", 2, 1, at.Add(4*time.Hour)), 200)
+	want("cancelled before it was made", event("cancelled", "B", 2, 2, at), 200)
+	want("made after it was cancelled", event("created", "B", 1, 2, at), 200)
+	want("changed unheard of", event("updated", "C", 7, 3, at), 200)
+	want("in the way", event("created", "D", 1, 3, at), 409)
+	want("in the way again", event("created", "D", 1, 3, at), 409)
+	want("out of the way", event("updated", "D", 2, 3, at.Add(3*time.Hour)), 200)
+	want("over", event("created", "E", 1, 4, at.Add(-48*time.Hour)), 409)
+	want("six hours", func() map[string]any {
+		e := event("created", "F", 1, 4, at)
+		e["end"] = at.Add(6 * time.Hour)
+		return e
+	}(), 409)
+	want("unknown type", event("exploded", "G", 1, 4, at), 422)
+	want("no times", map[string]any{"type": "booking.created", "externalId": "H", "listingId": "gangnam-4", "seq": 1}, 400)
+	var live int
+	err := s.DB.Pool.QueryRow(s.ctx, `
+		select count(*) from reservation where source = 'PARTNER' and state = 'DONE' and
+		  ((start_at = $1 and room_id = (select r.id from room r join branch b on b.id = r.branch_id where r.no = 1 and b.code = 'gangnam'))
+		   or start_at in ($2, $3))`, at.Add(2*time.Hour), at, at.Add(3*time.Hour)).Scan(&live)
+	if err != nil || live != 3 {
+		t.Errorf("%d bookings stand, want 3 (%v)", live, err)
+	}
+	for name, secret := range map[string]string{"wrong secret": "not-the-secret-of-the-partner", "no secret": ""} {
+		if status, _ := s.signed(t, http.MethodPost, "/partner/v1/events", `{"type":"booking.created"}`, secret); status != 401 {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	if _, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(listing string, from, to time.Time) (int, map[string]any) {
+		path := fmt.Sprintf("/partner/v1/availability?listingId=%s&from=%s&to=%s", listing, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+		return s.signed(t, http.MethodGet, path, "", sandbox.DemoPartnerSecret)
+	}
+	for name, c := range map[string]struct {
+		listing  string
+		from, to time.Time
+		status   int
+		free     any
+	}{
+		"taken":          {"gangnam-1", at, at.Add(time.Hour), 200, false},
+		"its margin":     {"gangnam-1", at.Add(time.Hour), at.Add(70 * time.Minute), 200, false},
+		"behind it":      {"gangnam-1", at.Add(70 * time.Minute), at.Add(2 * time.Hour), 200, true},
+		"another room":   {"gangnam-2", at, at.Add(time.Hour), 200, true},
+		"another planet": {"mars-1", at, at.Add(time.Hour), 422, nil},
+		"backwards":      {"gangnam-1", at.Add(time.Hour), at, 400, nil},
+	} {
+		if status, answer := ask(c.listing, c.from, c.to); status != c.status || answer["available"] != c.free {
+			t.Errorf("%s: %d %v", name, status, answer)
+		}
+	}
+}
