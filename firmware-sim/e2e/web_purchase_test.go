@@ -126,7 +126,7 @@ func TestWebPurchase(t *testing.T) {
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
 		p.see("예약이 확정됐어요", "열쇠 열기")
 		p.press("열쇠 열기")
-		p.see("부터 열 수 있어요", "남았어요")
+		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")
 		if value[bool](p, `[...document.querySelectorAll("button")].some(b => !b.disabled)`) {
 			t.Error("a door can be pressed a day before the reservation")

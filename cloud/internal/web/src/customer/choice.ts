@@ -25,8 +25,8 @@ export interface Day {
 
 const usual = 60; // minutes that most people want
 
-/** Where a day is opened: nobody looks for the small hours of a day to come. */
-export const morning = 9 * 60;
+/** Where a day is opened: today at its beginning; nobody looks for the small hours of a day to come. */
+export const opensAt = (d: Day): Minute => (d.date > d.now.peek() ? d.date + 9 * 60 : d.date);
 
 /** What to begin with at a start: the usual length, or the next one below that is to be had. */
 export function beginAt(d: Day, room: Room, start: Minute): Choice | null {

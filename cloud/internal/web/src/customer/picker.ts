@@ -6,7 +6,7 @@ import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
 import { h, match, when, type Child } from "../core/dom";
 import { go } from "../core/router";
 import { computed, effect, onCleanup, signal, type Signal } from "../core/signal";
-import { beginAt, chooseButton, end, lengthStepper, morning, type Choice, type Day } from "./choice";
+import { beginAt, chooseButton, end, lengthStepper, opensAt, type Choice, type Day } from "./choice";
 import { cross } from "./icons";
 import { t, timesText } from "./text";
 
@@ -16,7 +16,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
   choice.set(null);
   const starts = computed(() => startsOf(d, room));
   const hours = computed(() => [...new Set(starts().map((m) => Math.floor(m / hour) * hour))]);
-  const shown = signal(hours.peek().find((m) => m >= d.date + morning) ?? hours.peek()[0] ?? d.date);
+  const shown = signal(hours.peek().find((m) => m >= opensAt(d)) ?? hours.peek()[0] ?? d.date);
   const close = () => go(location.pathname, { replace: true });
   const dialog = h(
     "dialog",

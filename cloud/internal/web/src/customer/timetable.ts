@@ -5,7 +5,7 @@ import type { Room, SlotState } from "../booking/slots";
 import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
 import { h, match, type Child } from "../core/dom";
 import { effect, signal, type Signal } from "../core/signal";
-import { beginAt, chooseButton, choiceText, end, lengthStepper, morning, stretched, type Choice, type Day } from "./choice";
+import { beginAt, chooseButton, choiceText, end, lengthStepper, opensAt, stretched, type Choice, type Day } from "./choice";
 import { smallest } from "../booking/price";
 import { span, t, won } from "./text";
 
@@ -44,7 +44,7 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
   });
   const scroller = h("div", { class: "timetable-scroll", tabindex: 0, role: "region", "aria-label": t("gridLabel") }, table);
   queueMicrotask(() => {
-    const first = table.querySelector<HTMLElement>(`td[data-at="${d.date + morning}"]`);
+    const first = table.querySelector<HTMLElement>(`td[data-at="${opensAt(d)}"]`);
     if (first) scroller.scrollLeft = first.offsetLeft - (table.querySelector<HTMLElement>("tbody th")?.offsetWidth ?? 0);
   });
   return [
