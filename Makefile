@@ -28,6 +28,18 @@ race: ## run every test under the race detector
 	@deploy/demo/install.sh
 	@go test -race work
 
+hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
+	@agent/hwtest/run.sh
+
+screenshots: ## write a picture of every screen, phone and desktop, to screenshots/ (needs chromium, npm)
+	@deploy/demo/install.sh
+	@npm ci --silent --prefix cloud/internal/web
+	@E2E_REQUIRED=1 SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run TestWeb ./firmware-sim/e2e
+
+typecheck: ## check the types of the browser code (needs npm)
+	@npm ci --silent --prefix cloud/internal/web
+	@npm run --silent --prefix cloud/internal/web typecheck
+
 lint: ## vet, formatting and golangci-lint
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }
 	@go vet work
