@@ -114,6 +114,8 @@ func (s Settings) validateTimes(problem report) {
 		{"YEOLDA_LOGIN_CODE_TTL", s.Times.LoginCodeTTL, time.Second, 15 * time.Minute},
 		{"YEOLDA_DOOR_RESULT_TIMEOUT", s.Times.DoorResultTimeout, 100 * time.Millisecond, time.Minute},
 		{"YEOLDA_DRAIN_TIME", s.HTTP.DrainTime, 0, time.Minute},
+		{"YEOLDA_KEEP_PAID", s.Times.KeepPaid, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
+		{"YEOLDA_KEEP_OTHER", s.Times.KeepOther, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
 		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
 		{"YEOLDA_SWEEP_EVERY", s.Times.SweepEvery, 50 * time.Millisecond, time.Minute},
 	} {

@@ -67,6 +67,8 @@ type Times struct {
 	LoginCodeTTL       time.Duration `env:"YEOLDA_LOGIN_CODE_TTL" default:"3m" help:"Life of a login code."`
 	DoorResultTimeout  time.Duration `env:"YEOLDA_DOOR_RESULT_TIMEOUT" default:"7s" help:"How long a subscriber waits for the result of an unlock."`
 	CustomerSessionTTL time.Duration `env:"YEOLDA_CUSTOMER_SESSION_TTL" default:"24h" help:"Life of a customer's session."`
+	KeepPaid           time.Duration `env:"YEOLDA_KEEP_PAID" default:"43824h" help:"How long names and contacts of paid reservations are kept after their end (five years by law)."`
+	KeepOther          time.Duration `env:"YEOLDA_KEEP_OTHER" default:"4320h" help:"How long names and contacts of other reservations and the texts of messages are kept."`
 	SweepEvery         time.Duration `env:"YEOLDA_SWEEP_EVERY" default:"5s" help:"How often the database is searched for money, messages and blocks that are due."`
 }
 

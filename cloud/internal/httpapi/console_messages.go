@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // maxPage bounds what a list answers at once.
@@ -128,7 +129,12 @@ func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if _, secret := variables["code"]; secret {
-		variables["code"] = "••••••"
+		variables["code"] = "••••••" // what logs somebody in is nobody else's
+	}
+	for _, name := range notify.Template(m.Template).Variables() {
+		if variables[name] == "" {
+			variables[name] = "–" // forgotten, or never there
+		}
 	}
 	text, err := notify.Message{Template: notify.Template(m.Template), Language: notify.Language(m.Language), Variables: variables}.Render()
 	if err != nil {
@@ -153,6 +159,9 @@ func (a *API) resendMessage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if notify.Template(m.Template) == notify.LoginCode {
 		return &FieldError{Problem: "로그인 인증번호는 다시 보낼 수 없습니다."}
+	}
+	if m.Mobile == "" && m.Email == "" {
+		return reserve.ErrNothingToSend
 	}
 	variables, err := a.Reserve.Queue.Variables(m)
 	if err != nil {

@@ -113,6 +113,8 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/administrators/{id}/password", a.hq(a.resetPassword))
 	mux.Delete("/v2/admin/administrators/{id}/totp", a.hq(a.removeTOTP))
 	mux.Delete("/v2/admin/administrators/{id}/sessions", a.hq(a.endSessions))
+	mux.Post("/v2/admin/personal-data/export", a.hq(a.exportPerson))
+	mux.Post("/v2/admin/personal-data/erase", a.hq(a.erasePerson))
 	mux.Post("/v2/admin/differences/{id}/resolution", a.hq(a.resolveDifference))
 	mux.Get("/v2/admin/reservations", a.look(a.searchReservations))
 	mux.Get("/v2/admin/reservations/{id}", a.look(a.reservationRecord))

@@ -45,8 +45,9 @@ type Service struct {
 	Sender  notify.Sender
 	Log     *slog.Logger
 
-	SweepEvery     time.Duration // how often the rows are looked at
-	ReconcileEvery time.Duration // how often the provider's books are compared with ours
+	SweepEvery     time.Duration      // how often the rows are looked at
+	Retention      postgres.Retention // for how long names and contacts are kept
+	ReconcileEvery time.Duration      // how often the provider's books are compared with ours
 }
 
 // Run works until ctx is done and returns when the work in hand is finished.
@@ -79,6 +80,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
 	group.Go(func() error { return every(groupCtx, feedTick, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
+	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
 	err = group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
 	defer cancel()

@@ -109,6 +109,9 @@ func (q *Queue) Variables(m postgres.Message) (map[string]string, error) {
 	return variables, json.Unmarshal(plain, &variables)
 }
 
+// NoVariables are the variables of a message whose text is forgotten.
+func (q *Queue) NoVariables() []byte { return q.keys.Seal(messagePurpose, []byte("{}")) }
+
 // Settle has a reservation looked at, not before at.
 func (q *Queue) Settle(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
 	return q.insert(ctx, tx, Settle{ReservationID: int64(id)}, at)

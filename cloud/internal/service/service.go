@@ -168,6 +168,7 @@ func (s *Service) wire() error {
 	s.jobs = &jobs.Service{
 		DB: s.db, Reserve: s.reserve, Partner: s.partner, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
+		Retention: postgres.Retention{Paid: set.Times.KeepPaid, Other: set.Times.KeepOther},
 	}
 	s.access = &access.Service{
 		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
