@@ -21,7 +21,7 @@ timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg -m 512 -smp 1 -nod
 	-kernel "$kernel/vmlinuz" -initrd "$work/initramfs" -append "console=ttyS0 quiet loglevel=3 panic=-1" \
 	-serial stdio -monitor none -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= \
 	-device isa-debug-exit,iobase=0xf4,iosize=0x04 </dev/null |
-	tr -d '\r' | tee "$work/console"
+	sed -u 's/\r$//' | tee "$work/console"
 left=${PIPESTATUS[0]}
 set -e
 said=$(sed -n 's/^the machine ends with //p' "$work/console")

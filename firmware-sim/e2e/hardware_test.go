@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 )
@@ -117,6 +118,22 @@ func (m *machine) listen(console io.Reader, log io.Writer) {
 	}
 }
 
+// await waits for a line on the console; an emulated machine boots as fast as the host has time for it.
+func (m *machine) await(t *testing.T, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		m.mu.Lock()
+		said := slices.ContainsFunc(m.lines, func(line string) bool { return strings.Contains(line, what) })
+		m.mu.Unlock()
+		if said {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the machine does not say %q within 90 s", what)
+		}
+	}
+}
+
 var (
 	firstLine = regexp.MustCompile(`^first line (\d+)`)
 	driven    = regexp.MustCompile(`gpio_value: (\d+) set (\d)`)
@@ -147,14 +164,9 @@ func TestWholeWay(t *testing.T) {
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "jamsil", 1, 15000, "01033334444")
 
-	var got result
-	until(t, "the agent in the machine", func() bool {
-		var status int
-		got, status = guest.open("jamsil", "room", key)
-		return status == http.StatusOK && got.Status == "SUCCESS"
-	})
-	if *got.Device != "room_1" {
-		t.Errorf("%+v", got)
+	m.await(t, "connected to the broker")
+	if got, status := guest.open("jamsil", "room", key); status != http.StatusOK || got.Status != "SUCCESS" || *got.Device != "room_1" {
+		t.Errorf("%d %+v", status, got)
 	}
 	if got, status := guest.open("jamsil", "front", key); status != http.StatusOK || got.Status != "SUCCESS" {
 		t.Errorf("%d %+v", status, got)
