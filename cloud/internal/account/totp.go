@@ -136,5 +136,8 @@ func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, b
 
 // EndSessions logs an administrator out everywhere.
 func (s *Service) EndSessions(ctx context.Context, loginID, by string) error {
-	return s.changeAdministrator(ctx, loginID, "administrator.sessions-end", by, func(context.Context, pgx.Tx, time.Time) error { return nil })
+	return s.changeAdministrator(ctx, loginID, "administrator.sessions-end", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		_, err := postgres.AdministratorByLogin(ctx, tx, loginID)
+		return err
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -240,7 +239,7 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 		Credentials     []credential    `json:"credentials"`
 	}{
 		agent.Online, instant(agent.SeenAt), instant(agent.StartedAt), nullable(agent.Version), offset, tests,
-		slices.Concat([]protocol.Door{}, agent.Inventory.Doors), units, slices.Concat([]string{}, agent.Inventory.Sensors), credentials,
+		append([]protocol.Door{}, agent.Inventory.Doors...), units, append([]string{}, agent.Inventory.Sensors...), credentials,
 	})
 }
 

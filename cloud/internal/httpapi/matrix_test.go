@@ -98,6 +98,10 @@ func probes(t *testing.T, c *cast) map[string]probe {
 	}
 	lookUp := "branch=gangnam&base_date=20261125&base_hour=10"
 	login := missingField("로그인 방식", "type")
+	console := "/v2/admin/branches/gangnam/"
+	notThere := func(what string) reply {
+		return reply{404, "ResourceNotFoundException", "해당 " + what + " 찾을 수 없습니다."}
+	}
 	return map[string]probe{
 		"slotsV1":                {"/reservations?" + lookUp, nil, success, false},
 		"calendar":               {"/v2/branches/gangnam/calendar?yearMonth=2026-12", nil, success, false},
@@ -147,6 +151,43 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"searchReservations": {"/v2/admin/reservations?query=1234", nil, success, false},
 		"reservationRecord":  {"/v2/admin/reservations/" + paid, nil, success, true},
 		"showKey":            {"/v2/keys/none", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+
+		"listDoors":           {console + "doors", nil, success, true},
+		"showClimate":         {console + "climate", nil, success, true},
+		"sensorHistory":       {console + "sensors?location=a&hours=24", nil, success, true},
+		"showDevices":         {console + "devices", nil, success, true},
+		"enrollAgent":         {console + "agents", nil, success, true},
+		"revokeAgent":         {"/v2/admin/agents/none", nil, notThere("장치를"), false},
+		"listMessages":        {console + "messages", nil, success, true},
+		"showMessage":         {"/v2/admin/messages/999999", nil, notThere("메시지를"), false},
+		"resendMessage":       {"/v2/admin/messages/999999/resend", nil, notThere("메시지를"), false},
+		"resendKey":           {"/v2/admin/reservations/999999/key-message", nil, noReservation, false},
+		"retryRefund":         {"/v2/admin/reservations/" + paid + "/refund", nil, noReservation, true},
+		"listAudit":           {console + "audit", nil, success, true},
+		"showMoney":           {console + "money?yearMonth=2026-11", nil, success, true},
+		"noteExport":          {console + "exports", map[string]any{"what": "payments"}, success, true},
+		"resolveDifference":   {"/v2/admin/differences/999999/resolution", map[string]any{"resolution": "a"}, notThere("차이를"), false},
+		"showSettings":        {console + "settings", nil, success, true},
+		"changeSettings":      {console + "settings", "{}", reply{400, "IllegalArguemntError", "예약 가능 기간(bookingHorizonDays) 값은 1에서 366 사이여야 합니다."}, true},
+		"changeRoom":          {console + "rooms/x", "{}", reply{400, "IllegalArguemntError", "룸 번호(room) 값은 1에서 9999 사이여야 합니다."}, true},
+		"addListing":          {console + "channels", "{}", missingField("채널", "partner"), true},
+		"switchListing":       {console + "channels/999999", map[string]any{"enabled": true}, notThere("채널을"), true},
+		"exportListing":       {console + "channels/999999/export", nil, notThere("채널을"), true},
+		"showAccount":         {"/v2/admin/account", nil, success, false},
+		"changePassword":      {"/v2/admin/account/password", "{}", missingField("비밀번호", "password"), false},
+		"beginTOTP":           {"/v2/admin/account/totp", "{}", missingField("비밀번호", "password"), false},
+		"confirmTOTP":         {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
+		"endTOTP":             {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
+		"endOwnSession":       {"/v2/admin/account/sessions/none", nil, notThere("세션을"), false},
+		"listAdministrators":  {"/v2/admin/administrators", nil, success, false},
+		"addAdministrator":    {"/v2/admin/administrators", "{}", missingField("아이디", "id"), false},
+		"changeAdministrator": {"/v2/admin/administrators/kim", "{}", missingField("역할", "role"), false},
+		"switchAdministrator": {"/v2/admin/administrators/kim", "{}", missingField("정지 여부", "disabled"), false},
+		"resetPassword":       {"/v2/admin/administrators/kim/password", "{}", missingField("비밀번호", "password"), false},
+		"removeTOTP":          {"/v2/admin/administrators/kim/totp", nil, notThere("관리자를"), false},
+		"endSessions":         {"/v2/admin/administrators/kim/sessions", nil, notThere("관리자를"), false},
+		"exportPerson":        {"/v2/admin/personal-data/export", "{}", missingField("연락처", "contact"), false},
+		"erasePerson":         {"/v2/admin/personal-data/erase", "{}", missingField("연락처", "contact"), false},
 
 		"logout":      {"/account/logout", nil, success, false},
 		"logoutAdmin": {"/admin/logout", nil, success, false},
