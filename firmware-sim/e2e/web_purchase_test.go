@@ -85,7 +85,11 @@ func TestWebPurchase(t *testing.T) {
 		p.look("rooms")
 		p.begin("오늘", "2번 룸")
 		p.look("picker", phone, narrow)
-		p.on(phone).press("1시간", "원 예약하기")
+		p.on(phone).press("1시간")
+		if !value[bool](p, `document.activeElement.matches(".lengths .chip[aria-pressed=true]")`) {
+			t.Error("the focus was lost with the press")
+		}
+		p.press("원 예약하기")
 		p.see("이렇게 예약할까요?", "25,000원")
 		p.look("summary", phone, desktop, narrow)
 		p.on(phone).press("예약하고 결제하기")
@@ -211,6 +215,23 @@ func TestWebPurchase(t *testing.T) {
 		if n := len(payments(t, s, p.lastOrder(s))); n != 1 {
 			t.Errorf("%d payments, want 1", n)
 		}
+	})
+
+	story("the payment app leads back into another browser", func(t *testing.T, p *page) {
+		p.expect("ERR_INTERNET_DISCONNECTED")
+		other := first.another(t)
+		other.expect("401 (Unauthorized)")
+		p.begin("내일", "3번 룸")
+		p.reserve()
+		p.introduce("01067890124")
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.offline(true, s.API+"/payment/confirm")
+		p.press("원 결제하기")
+		p.see("결제를 확인하고 있어요")
+		other.open(value[string](p, `location.href`))
+		other.see("예약이 확정됐어요", "010-****-0124 번호로 열쇠 링크를 보냈어요")
+		other.look("receipt-elsewhere", phone)
 	})
 
 	story("the provider is slow to say what it did", func(t *testing.T, p *page) {

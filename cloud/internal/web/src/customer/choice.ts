@@ -3,7 +3,7 @@
 import type { Availability, Room } from "../booking/slots";
 import { priceLines } from "../booking/price";
 import { clockOf, dateOf, type Minute } from "../booking/time";
-import { h, type Child } from "../core/dom";
+import { each, h, type Child } from "../core/dom";
 import { go } from "../core/router";
 import type { Readable, Signal } from "../core/signal";
 import { button } from "./screen";
@@ -80,19 +80,14 @@ export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
       h("output", { "aria-live": "polite" }, h("b", null, () => span(chosen().minutes)), h("span", null, () => won(choicePrice(d, chosen())))),
       h("button", { type: "button", "aria-label": t("longer"), disabled: () => at() === lengths().length - 1, onclick: () => step(1) }, "+"),
     ),
-    h("ul", { class: "chips lengths" }, () =>
-      quick().map((l) =>
-        h(
-          "li",
-          null,
-          h(
-            "button",
-            { type: "button", class: "chip", "aria-pressed": () => String(chosen().minutes === l.minutes), onclick: () => choice.set({ ...chosen(), minutes: l.minutes }) },
-            h("b", null, span(l.minutes)),
-            h("span", null, won(l.won)),
-          ),
-        ),
-      ),
+    h(
+      "ul",
+      { class: "chips lengths" },
+      each(quick, (l) => String(l.minutes), (l) => {
+        const { minutes } = l.peek();
+        const choose = () => choice.set({ ...chosen(), minutes });
+        return h("li", null, h("button", { type: "button", class: "chip", "aria-pressed": () => String(choice()?.minutes === minutes), onclick: choose }, h("b", null, span(minutes)), h("span", null, () => won(l().won))));
+      }),
     ),
     h("p", { class: "limit" }, () => limit(d, chosen())),
   ];

@@ -9,6 +9,7 @@ import { refused } from "./fail";
 import { clock, sign } from "./icons";
 import { finish } from "./purchase";
 import { noteRecent } from "./recent";
+import { noteConfirmed } from "./receipt";
 import { heading, link, notice } from "./screen";
 import { confirmPayment } from "./service";
 import { t } from "./text";
@@ -32,7 +33,7 @@ export function confirmPage(): Child {
     const began = Date.now();
     while (alive) {
       try {
-        await confirmPayment(paymentKey, orderId, amount);
+        noteConfirmed(await confirmPayment(paymentKey, orderId, amount));
         if (!alive) return;
         finish();
         noteRecent();

@@ -3,7 +3,7 @@
 import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { ticking, whileSeen } from "../core/clock";
-import { h, when, type Child } from "../core/dom";
+import { each, h, when, type Child } from "../core/dom";
 import { go } from "../core/router";
 import { resource } from "../core/resource";
 import type { Readable } from "../core/signal";
@@ -58,11 +58,15 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
   return [
     heading(t("myTitle")),
     () => (mine().length === 0 ? h("p", { class: "dim" }, t("myEmpty")) : null),
-    when(() => upcoming().length > 0, () => [h("h2", null, t("myUpcoming")), h("ul", { class: "cards" }, () => upcoming().map((m) => h("li", null, card(m))))]),
-    when(() => past().length > 0, () => h("details", { class: "past" }, h("summary", null, t("myPast")), h("ul", { class: "cards" }, () => past().map((m) => h("li", null, card(m)))))),
+    when(() => upcoming().length > 0, () => [h("h2", null, t("myUpcoming")), cards(upcoming)]),
+    when(() => past().length > 0, () => h("details", { class: "past" }, h("summary", null, t("myPast")), cards(past))),
     h("div", { class: "pair" }, button(t("refresh"), refresh, { kind: "soft" }), button(t("logout"), () => void leave(), { kind: "soft" })),
   ];
 }
+
+/** A reservation keeps its card until its status changes. */
+const cards = (list: () => Mine[]): Child =>
+  h("ul", { class: "cards" }, each(list, (m) => `${m.record.id} ${m.record.status} ${m.key}`, (m) => h("li", null, card(m.peek()))));
 
 const statusText = { DONE: "statusDone", WAITING_FOR_DEPOSIT: "statusWaiting", CANCELED: "statusCanceled" } as const;
 

@@ -3,9 +3,9 @@
 
 import type { Room } from "../booking/slots";
 import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
-import { h, match, when, type Child } from "../core/dom";
+import { each, h, match, when, type Child } from "../core/dom";
 import { go } from "../core/router";
-import { computed, effect, onCleanup, signal, type Signal } from "../core/signal";
+import { computed, effect, onCleanup, signal, type Readable, type Signal } from "../core/signal";
 import { beginAt, chooseButton, end, lengthStepper, opensAt, type Choice, type Day } from "./choice";
 import { cross } from "./icons";
 import { t, timesText } from "./text";
@@ -31,8 +31,8 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
       { class: "sheet-body" },
       h("div", { class: "row" }, h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim" }, room.machine)), h("button", { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => dialog.close() }, cross())),
       h("h3", null, t("startTitle")),
-      h("div", { class: "hours", role: "group", "aria-label": t("startTitle") }, () => hours().map((m) => hourChip(m, shown))),
-      h("ul", { class: "chips starts" }, () => slotsOf(shown()).map((m) => h("li", null, startChip(d, room, m, starts(), choice)))),
+      h("div", { class: "hours", role: "group", "aria-label": t("startTitle") }, each(hours, String, (m) => hourChip(m.peek(), shown))),
+      h("ul", { class: "chips starts" }, () => slotsOf(shown()).map((m) => h("li", null, startChip(d, room, m, starts, choice)))),
       when(
         () => choice(),
         () => [h("h3", null, t("lengthTitle")), lengthStepper(d, choice)],
@@ -69,9 +69,9 @@ const slotsOf = (from: Minute): Minute[] => Array.from({ length: hour / slot }, 
 const hourChip = (m: Minute, shown: Signal<Minute>): Element =>
   h("button", { type: "button", class: "chip", "aria-pressed": () => String(shown() === m), onclick: () => shown.set(m) }, t("hourOf", { h: Number(clockOf(m).slice(0, 2)) }));
 
-const startChip = (d: Day, room: Room, m: Minute, starts: Minute[], choice: Signal<Choice | null>): Element =>
+const startChip = (d: Day, room: Room, m: Minute, starts: Readable<Minute[]>, choice: Signal<Choice | null>): Element =>
   h(
     "button",
-    { type: "button", class: "chip", disabled: !starts.includes(m), "aria-pressed": () => String(choice()?.start === m), onclick: () => choice.set(beginAt(d, room, m)) },
+    { type: "button", class: "chip", disabled: () => !starts().includes(m), "aria-pressed": () => String(choice()?.start === m), onclick: () => choice.set(beginAt(d, room, m)) },
     clockOf(m),
   );

@@ -9,7 +9,7 @@ import { computed, signal, type Readable } from "../core/signal";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
 import { actions, facts, fetched, heading, link, note, notice } from "./screen";
-import { branchName, getBranches, getReceipt, type Branch, type Receipt } from "./service";
+import { branchName, getBranch, getBranches, getReceipt, type Branch, type Confirmed, type Receipt } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 const ask = 3000; // ms between questions for a deposit
@@ -17,7 +17,8 @@ const ask = 3000; // ms between questions for a deposit
 export function receiptPage(): Child {
   const source = resource(load);
   whileSeen(ask, () => {
-    if (source.data()?.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
+    const found = source.data();
+    if (found?.follows && found.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
   });
   return fetched(source, (data) => {
     if (!data.peek()) return notice(sign(question(), "wait"), t("noReceiptTitle"), t("noReceiptText"), link(t("my"), "/my", "primary"), link(t("home"), "/"));
@@ -32,19 +33,36 @@ export function receiptPage(): Child {
 interface Found {
   receipt: Receipt;
   branch: Branch;
+  /** The service can be asked again what has become of it. */
+  follows: boolean;
 }
 
 async function load(): Promise<Found | null> {
   try {
     const [receipt, branches] = await Promise.all([getReceipt(), getBranches()]);
-    return { receipt, branch: branches.find((b) => b.branch === receipt.branch)! };
+    sessionStorage.removeItem(confirmedKey);
+    return { receipt, branch: branches.find((b) => b.branch === receipt.branch)!, follows: true };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) {
-      forgetRecent();
-      return null;
-    }
-    throw error;
+    if (!(error instanceof ApiError && error.status === 401)) throw error;
+    forgetRecent();
+    return elsewhere();
   }
+}
+
+const confirmedKey = "confirmed";
+
+/** Notes what the confirmation answered. It is all there is to show when the payment app has led back into another browser than the one the purchase began in. */
+export function noteConfirmed(answer: Confirmed): void {
+  sessionStorage.setItem(confirmedKey, JSON.stringify(answer));
+}
+
+async function elsewhere(): Promise<Found | null> {
+  const noted = sessionStorage.getItem(confirmedKey);
+  if (!noted) return null;
+  const answer = JSON.parse(noted) as Confirmed;
+  const branch = await getBranch(answer.branch);
+  const status = answer.virtualaccountAccountNumber ? "WAITING_FOR_DEPOSIT" : "DONE";
+  return branch ? { branch, follows: false, receipt: { ...answer, status, amount: answer.virtualaccountAmount, doorlockKey: null, keyLink: null, receiptUrl: null } } : null;
 }
 
 function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
@@ -54,7 +72,7 @@ function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
     [t("labelRoom"), t("room", { no: r.roomNo })],
     [t("labelDate"), dateText(start)],
     [t("labelTime"), timesText(start, parseStoredEnd(r.endDateTime))],
-    [t("labelPrice"), `${won(r.amount)} · ${methodText(r.paymentMethod)}`],
+    [t("labelPrice"), r.amount === null ? methodText(r.paymentMethod) : `${won(r.amount)} · ${methodText(r.paymentMethod)}`],
   ];
 }
 
@@ -106,11 +124,11 @@ function waiting(found: Readable<Found>): Child {
   const left = computed(() => due - time());
   return [
     sign(clock(), "wait"),
-    heading(t("waitTitle"), t("waitText")),
+    heading(t("waitTitle"), found.peek().follows ? t("waitText") : t("waitElsewhere")),
     h("p", { class: "hold-chip" }, clock(), h("span", { role: "timer" }, () => t("dueLeft", { time: countdown(left()) }))),
     h("div", { class: "account" }, h("p", { class: "dim" }, r.virtualaccountBankName ?? ""), h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""), copyButton(t("copy"), r.virtualaccountAccountNumber ?? "")),
     facts([
-      [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount))],
+      [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount ?? 0))],
       [t("labelHolder"), r.virtualaccountCustomerName ?? ""],
       [t("labelDue"), r.virtualaccountDueDate ? dueText(r.virtualaccountDueDate) : ""],
     ]),

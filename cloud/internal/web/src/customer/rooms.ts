@@ -4,7 +4,7 @@ import { smallest } from "../booking/price";
 import type { Availability, Room } from "../booking/slots";
 import { clockOf, dateOf, day, inZone, parseDate, slot, slotOf, type Minute } from "../booking/time";
 import { ticking, whileSeen } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
+import { each, h, match, type Child } from "../core/dom";
 import { query } from "../core/router";
 import { resource } from "../core/resource";
 import { computed, effect, onCleanup, signal, untracked, type Readable, type Signal } from "../core/signal";
@@ -60,7 +60,10 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
   effect(() => {
     if (choice()) untracked(() => lost.set(""));
   });
-  if (query().get("taken")) lost.set(t("taken"));
+  if (query().get("taken")) {
+    lost.set(t("taken"));
+    history.replaceState(null, "", location.pathname); // told once
+  }
   return [
     heading(t("roomsTitle"), [branchName(b), " · ", dateText(date)]),
     dateNav(b, date, now.peek()),
@@ -99,7 +102,7 @@ function dateNav(b: Branch, date: Minute, now: Minute): Child {
 function cards(d: Day, choice: Signal<Choice | null>): Child {
   const open = () => query().get("room");
   return [
-    h("ul", { class: "cards" }, () => d.slots().rooms.map((r) => h("li", null, card(d, r)))),
+    h("ul", { class: "cards" }, each(() => d.slots().rooms, (r) => r.roomNo, (r) => h("li", null, card(d, r)))),
     match(open, (no) => {
       const room = no === null ? undefined : d.slots.peek().room(no);
       return room?.enabled ? picker(d, room, choice) : null;
@@ -110,17 +113,28 @@ function cards(d: Day, choice: Signal<Choice | null>): Child {
 /** The first start of the day that a room can be had from. */
 const firstFree = (d: Day, room: Room) => d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
-function card(d: Day, room: Room): Child {
-  const from = smallest(room.pricing);
-  const first = room.enabled ? firstFree(d, room) : null;
-  const inside: Child = [
-    h("span", { class: "row" }, h("b", { class: "big" }, t("room", { no: room.roomNo })), room.grade ? h("span", { class: "badge" }, room.grade) : null),
-    h("span", { class: "dim" }, room.machine),
-    strip(d, room),
-    h("span", { class: "row" }, h("span", { class: first ? "good" : "dim" }, availability(d, room, first)), from && room.enabled ? h("span", { class: "price" }, t("priceFrom", { length: span(from.minutes), price: won(from.won) })) : null),
+function card(d: Day, room: Readable<Room>): Child {
+  const { roomNo, grade, machine, pricing } = room.peek();
+  const from = smallest(pricing);
+  const first = () => (room().enabled ? firstFree(d, room()) : null);
+  const inside = (): Child => [
+    h("span", { class: "row" }, h("b", { class: "big" }, t("room", { no: roomNo })), grade ? h("span", { class: "badge" }, grade) : null),
+    h("span", { class: "dim" }, machine),
+    () => strip(d, room()),
+    h(
+      "span",
+      { class: "row" },
+      h("span", { class: () => (first() ? "good" : "dim") }, () => availability(d, room(), first())),
+      () => (from && room().enabled ? h("span", { class: "price" }, t("priceFrom", { length: span(from.minutes), price: won(from.won) })) : null),
+    ),
   ];
-  if (!first) return h("div", { class: room.enabled ? "card room off" : "card room off disabled" }, inside);
-  return h("a", { class: "card room", href: `${location.pathname}?room=${room.roomNo}`, "aria-haspopup": "dialog" }, inside);
+  return match(
+    () => (!room().enabled ? "disabled" : first() ? "open" : "full"),
+    (is) =>
+      is === "open"
+        ? h("a", { class: "card room", href: `${location.pathname}?room=${roomNo}`, "aria-haspopup": "dialog" }, inside())
+        : h("div", { class: `card room off ${is}` }, inside()),
+  );
 }
 
 function availability(d: Day, room: Room, first: { start: Minute; free: number } | null): string {

@@ -39,7 +39,8 @@ export interface Hold {
 
 export type Status = "DONE" | "WAITING_FOR_DEPOSIT" | "CANCELED";
 
-export interface Receipt {
+/** The answer of a confirmation. */
+export interface Confirmed {
   branch: string;
   roomNo: string;
   startDateTime: string;
@@ -53,8 +54,12 @@ export interface Receipt {
   virtualaccountAmount: number | null;
   virtualaccountCustomerName: string | null;
   virtualaccountDueDate: string | null;
+}
+
+export interface Receipt extends Confirmed {
   status: Status;
-  amount: number;
+  /** null when only the confirmation is known. */
+  amount: number | null;
   doorlockKey: string | null;
   keyLink: string | null;
   receiptUrl: string | null;
@@ -151,7 +156,7 @@ export const getHold = () => api.get<Hold>("/v2/hold");
 export const register = (amount: number, name: string, mobileNum: string, email: string) =>
   api.post<{ orderId: string }>("/payment", { amount, name, mobileNum, ...(email ? { email } : {}) });
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
-  api.post<Receipt>("/payment/confirm", { paymentKey, orderId, amount });
+  api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
 
 export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });

@@ -3,8 +3,8 @@
 
 import type { Room, SlotState } from "../booking/slots";
 import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
-import { h, match, type Child } from "../core/dom";
-import { effect, signal, type Signal } from "../core/signal";
+import { each, h, match, type Child } from "../core/dom";
+import { computed, effect, signal, type Readable, type Signal } from "../core/signal";
 import { beginAt, chooseButton, choiceText, end, lengthStepper, opensAt, stretched, type Choice, type Day } from "./choice";
 import { smallest } from "../booking/price";
 import { span, t, won } from "./text";
@@ -23,7 +23,7 @@ const names: Record<SlotState, Parameters<typeof t>[0]> = {
   closedTime: "stateClosed",
 };
 
-const looks: Record<SlotState, string> = { ...names, free: "free", past: "past", paid: "paid", booking: "booking", paidMargin: "margin", bookingMargin: "margin", breakTime: "break", closedTime: "closed" };
+const looks: Record<SlotState, string> = { free: "free", past: "past", paid: "paid", booking: "booking", paidMargin: "margin", bookingMargin: "margin", breakTime: "break", closedTime: "closed" };
 
 export function timetable(d: Day, choice: Signal<Choice | null>): Child {
   const columns = columnsOf(d);
@@ -32,7 +32,7 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
     "table",
     { class: "timetable", role: "grid", "aria-label": t("gridLabel"), "aria-describedby": "grid-help", onclick: (e: MouseEvent) => clicked(d, choice, focus, e), onkeydown: (e: KeyboardEvent) => pressed(d, choice, focus, columns, e) },
     h("thead", null, h("tr", null, h("td", null), hoursOf(columns).map(([from, count]) => h("th", { scope: "col", colspan: count }, clockOf(from))))),
-    h("tbody", null, () => d.slots().rooms.map((r) => row(d, r, columns, choice))),
+    h("tbody", null, each(() => d.slots().rooms, (r) => r.roomNo, (r) => row(d, r, columns, choice))),
   );
   // One cell takes part in the tab order: the one that was used last, else the first free one.
   effect(() => {
@@ -79,42 +79,48 @@ function hoursOf(columns: Minute[]): [from: Minute, count: number][] {
   return [...hours.values()];
 }
 
-function row(d: Day, room: Room, columns: Minute[], choice: Signal<Choice | null>): Element {
-  const from = smallest(room.pricing);
+/** A row stays where it is while its states change: the focus may be on it. */
+function row(d: Day, room: Readable<Room>, columns: Minute[], choice: Signal<Choice | null>): Element {
+  const { roomNo, grade, machine, pricing } = room.peek();
+  const from = smallest(pricing);
+  const price = from ? t("priceFrom", { length: span(from.minutes), price: won(from.won) }) : t("notForSale");
   return h(
     "tr",
-    { class: room.enabled ? null : "disabled" },
+    { class: () => (room().enabled ? null : "disabled") },
     h(
       "th",
       { scope: "row" },
-      h("b", null, t("room", { no: room.roomNo })),
-      room.grade ? h("span", { class: "badge" }, room.grade) : null,
-      h("span", { class: "dim" }, room.machine),
-      h("span", { class: "dim" }, room.enabled ? (from ? t("priceFrom", { length: span(from.minutes), price: won(from.won) }) : t("notForSale")) : t("disabled")),
+      h("b", null, t("room", { no: roomNo })),
+      grade ? h("span", { class: "badge" }, grade) : null,
+      h("span", { class: "dim" }, machine),
+      h("span", { class: "dim" }, () => (room().enabled ? price : t("disabled"))),
     ),
     columns.map((m) => cell(d, room, m, choice)),
   );
 }
 
-function cell(d: Day, room: Room, m: Minute, choice: Signal<Choice | null>): Element {
-  const state = room.enabled ? d.slots().state(room.roomNo, m, d.now.peek()) : "closedTime";
-  const selected = () => {
+function cell(d: Day, room: Readable<Room>, m: Minute, choice: Signal<Choice | null>): Element {
+  const { roomNo } = room.peek();
+  const state = computed(() => (room().enabled ? d.slots().state(roomNo, m, d.now()) : null));
+  const selected = computed(() => {
     const c = choice();
-    return c !== null && c.room === room.roomNo && m >= c.start && m < end(c);
-  };
-  const what = room.enabled ? t(names[state]) : t("disabled");
+    return c !== null && c.room === roomNo && m >= c.start && m < end(c);
+  });
+  const look = () => (state() ? looks[state()!] : "off");
+  const what = () => t(state() ? names[state()!] : "disabled");
+  const label: Child = m % hour === 0 ? h("b", null, clockOf(m)) : clockOf(m).slice(2);
   return h(
     "td",
     {
       tabindex: -1,
-      class: () => `${room.enabled ? looks[state] : "off"}${selected() ? " selected" : ""}`,
-      "data-room": room.roomNo,
+      class: () => (selected() ? `${look()} selected` : look()),
+      "data-room": roomNo,
       "data-at": m,
-      "aria-label": `${t("room", { no: room.roomNo })} ${clockOf(m)} ${what}`,
+      "aria-label": () => `${t("room", { no: roomNo })} ${clockOf(m)} ${what()}`,
       "aria-selected": () => String(selected()),
-      "aria-disabled": state === "free" ? null : "true",
+      "aria-disabled": () => (state() === "free" ? null : "true"),
     },
-    state !== "free" ? null : m % hour === 0 ? h("b", null, clockOf(m)) : clockOf(m).slice(2),
+    () => (state() === "free" ? label : null),
   );
 }
 

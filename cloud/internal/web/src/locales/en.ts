@@ -77,8 +77,6 @@ export const en: Texts = {
   disabled: "Out of service",
   gridLabel: "Timetable of all rooms",
   gridHelp: "Pick a start, then pick the end in the same row. Arrow keys move, Shift with an arrow key stretches.",
-  earlier: "Earlier",
-  later: "Later",
   stateFree: "Free",
   statePast: "Past",
   statePaid: "Booked",
@@ -103,7 +101,6 @@ export const en: Texts = {
 
   summaryTitle: "Does this look right?",
   labelBranch: "Branch",
-  labelAddress: "Address",
   labelRoom: "Room",
   labelDate: "Date",
   labelTime: "Time",
@@ -140,7 +137,6 @@ export const en: Texts = {
 
   payTitle: "How would you like to pay?",
   payLoading: "Loading the payment form",
-  payUnavailable: "The payment form could not be loaded",
   payNow: "Pay {price}",
   payOrder: "{branch} {room}",
   agree: "Please agree to the payment terms.",
@@ -174,6 +170,7 @@ export const en: Texts = {
   refundOver: "The start is less than 30 minutes away: it can no longer be cancelled or refunded.",
   waitTitle: "Transfer the money to confirm",
   waitText: "This screen changes as soon as the money arrives.",
+  waitElsewhere: "We send you the key link as soon as the money arrives.",
   labelBank: "Bank",
   labelAccount: "Account",
   labelHolder: "Account holder",

@@ -75,8 +75,6 @@ export const ko = {
   disabled: "점검 중",
   gridLabel: "룸별 예약 시간표",
   gridHelp: "시작 칸을 고르고, 끝 칸을 한 번 더 고르면 시간이 늘어나요. 방향키로 움직이고 Shift와 함께 누르면 늘어나요.",
-  earlier: "이전 시간",
-  later: "다음 시간",
   stateFree: "예약 가능",
   statePast: "지난 시간",
   statePaid: "예약됨",
@@ -101,7 +99,6 @@ export const ko = {
 
   summaryTitle: "이렇게 예약할까요?",
   labelBranch: "지점",
-  labelAddress: "주소",
   labelRoom: "룸",
   labelDate: "날짜",
   labelTime: "시간",
@@ -138,7 +135,6 @@ export const ko = {
 
   payTitle: "어떻게 결제할까요?",
   payLoading: "결제창을 불러오고 있어요",
-  payUnavailable: "결제창을 불러오지 못했어요",
   payNow: "{price} 결제하기",
   payOrder: "{branch} {room}",
   agree: "결제 약관에 동의해 주세요.",
@@ -172,6 +168,7 @@ export const ko = {
   refundOver: "시작까지 30분이 남지 않아 취소·환불할 수 없어요.",
   waitTitle: "입금하면 예약이 확정돼요",
   waitText: "입금이 확인되면 이 화면이 바로 바뀌어요.",
+  waitElsewhere: "입금이 확인되면 열쇠 링크를 보내 드려요.",
   labelBank: "은행",
   labelAccount: "계좌번호",
   labelHolder: "예금주",
