@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: model help build run test race lint bench fuzz verify tidy clean
+.PHONY: model help build run test race hwtest lint bench fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh
+
+deb: ## build the agent's packages for arm64, armhf and amd64 into bin/
+	@deploy/agent/package.sh $(BIN)
 
 verify: lint race model ## everything a change must pass
 

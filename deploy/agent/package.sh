@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# package.sh DIR: builds the agent's packages for the Pis (arm64, armhf) and for PCs (amd64) into DIR.
+set -euo pipefail
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")"
+
+# v1.2.3 is 1.2.3; a commit after it sorts behind it, and one without any tag before everything.
+described=$(git describe --tags --match 'v[0-9]*' 2>/dev/null || true)
+if [ -n "$described" ]; then
+	version=$(sed 's/^v//; s/-\([0-9]*\)-g/+\1.g/' <<<"$described")
+else
+	version="0~$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).g$(git rev-parse --short=12 HEAD)"
+fi
+export VERSION=$version
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+for target in arm64:arm64 arm6:arm amd64:amd64; do
+	export ARCH=${target%:*} STAGE=$stage
+	CGO_ENABLED=0 GOOS=linux GOARCH=${target#*:} GOARM=6 \
+		go build -trimpath -ldflags '-s -w' -o "$stage/yeolda-agent" ../../agent/cmd/yeolda-agent
+	go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 package --packager deb --target "$out"
+done
