@@ -56,7 +56,8 @@ fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh
 
-deb: ## build the agent's packages for arm64, armhf and amd64 into bin/
+deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64, armhf, amd64) into bin/
+	@deploy/package.sh $(BIN)
 	@deploy/agent/package.sh $(BIN)
 
 verify: lint race model ## everything a change must pass

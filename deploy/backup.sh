@@ -1,0 +1,8 @@
+#!/bin/sh
+# backup.sh DIRECTORY [KEEP]: a backup named after the moment; of the earlier ones the last KEEP stay (14 unless said).
+set -eu
+directory=${1:?directory}
+keep=${2:-14}
+yeolda backup "$directory/yeolda-$(date -u +%Y%m%dT%H%M%SZ).dump"
+# Only a backup that was made lets an old one go.
+find "$directory" -maxdepth 1 -name 'yeolda-*.dump' | sort -r | tail -n +"$((keep + 1))" | while read -r old; do rm -- "$old"; done

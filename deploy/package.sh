@@ -1,0 +1,17 @@
+#!/bin/sh
+# package.sh OUT [VERSION]: builds the service's Debian packages (amd64, arm64) into OUT. The same commit makes the same
+# bytes.
+set -eu
+cd "$(dirname "$0")/.."
+out=$1
+VERSION=${2:-$(git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' || true)}
+VERSION=${VERSION:-0.0.0~git$(git log -1 --format=%cd.%h --date=format:%Y%m%d%H%M)}
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export VERSION SOURCE_DATE_EPOCH
+for ARCH in amd64 arm64; do
+	BIN=$out/deb/$ARCH
+	export ARCH BIN
+	mkdir -p "$BIN"
+	CGO_ENABLED=0 GOARCH=$ARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$BIN/yeolda" ./cloud/cmd/yeolda
+	go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 package -f deploy/nfpm.yaml -p deb -t "$out/"
+done

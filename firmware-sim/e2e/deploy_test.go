@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tool runs a program of others over our files; without it the test is skipped.
+func tool(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	command := exec.Command(path, args...)
+	command.Dir, command.Env = filepath.Join(root(), "deploy"), append(os.Environ(), env...)
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", name, args, err, out, problems.String())
+	}
+	return string(out) + problems.String()
+}
+
+// TestDeployFiles has each format's own program read what deploy/ holds.
+func TestDeployFiles(t *testing.T) {
+	t.Parallel()
+	t.Run("kubernetes", func(t *testing.T) {
+		t.Parallel()
+		out := tool(t, nil, "kubectl", "kustomize", "kubernetes")
+		for _, want := range []string{"kind: Deployment", "kind: Cluster", "kind: StatefulSet", "kind: Ingress", "replicas: 2", "readOnlyRootFilesystem: true"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %s", want)
+			}
+		}
+	})
+	t.Run("caddy", func(t *testing.T) {
+		t.Parallel()
+		tool(t, []string{"YEOLDA_DOMAIN=rooms.example", "YEOLDA_REPLICAS=a:8080 b:8080", "HOME=" + t.TempDir()},
+			"caddy", "validate", "--config", "caddy/Caddyfile", "--adapter", "caddyfile")
+	})
+	t.Run("systemd", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		for _, name := range []string{"yeolda.service", "yeolda-backup.service", "yeolda-backup.timer"} {
+			unit, err := os.ReadFile(filepath.Join(root(), "deploy/systemd", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The programs are not installed here; everything else is as it ships.
+			text := strings.NewReplacer("/usr/bin/yeolda ", "/bin/true ", "/usr/lib/yeolda/backup.sh", "/bin/true").Replace(string(unit))
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := tool(t, nil, "systemd-analyze", "verify", filepath.Join(dir, "yeolda.service"), filepath.Join(dir, "yeolda-backup.service"), filepath.Join(dir, "yeolda-backup.timer"))
+		if strings.TrimSpace(out) != "" {
+			t.Error(out)
+		}
+	})
+	t.Run("compose's secrets", func(t *testing.T) {
+		t.Parallel()
+		dir := filepath.Join(t.TempDir(), "compose")
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(root(), "deploy/compose"))); err != nil {
+			t.Fatal(err)
+		}
+		tool(t, nil, "sh", filepath.Join(dir, "prepare.sh"))
+		first, err := os.ReadFile(filepath.Join(dir, "secrets/encryption_key"))
+		if err != nil || len(first) != 44 {
+			t.Fatalf("encryption key of %d letters, %v", len(first), err)
+		}
+		tool(t, nil, "sh", filepath.Join(dir, "prepare.sh"))
+		if again, _ := os.ReadFile(filepath.Join(dir, "secrets/encryption_key")); !bytes.Equal(first, again) {
+			t.Error("a key that was there was replaced")
+		}
+	})
+}
+
+// TestBackupScript keeps the newest backups, and lets none go unless one was made.
+func TestBackupScript(t *testing.T) {
+	t.Parallel()
+	programs, backups := t.TempDir(), t.TempDir()
+	fake := "#!/bin/sh\n[ -e " + programs + "/broken ] && exit 1\necho backup > \"$2\"\n"
+	if err := os.WriteFile(filepath.Join(programs, "yeolda"), []byte(fake), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []string{"20200101T000000Z", "20200102T000000Z", "20200103T000000Z"} {
+		if err := os.WriteFile(filepath.Join(backups, "yeolda-"+old+".dump"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() error {
+		command := exec.Command("sh", filepath.Join(root(), "deploy/backup.sh"), backups, "2")
+		command.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+		return command.Run()
+	}
+	if err := os.WriteFile(filepath.Join(programs, "broken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err == nil {
+		t.Error("no error for a backup that failed")
+	}
+	if left, _ := filepath.Glob(filepath.Join(backups, "*.dump")); len(left) != 3 {
+		t.Fatalf("after a failure: %v", left)
+	}
+	if err := os.Remove(filepath.Join(programs, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := filepath.Glob(filepath.Join(backups, "*.dump"))
+	if len(left) != 2 || !strings.HasSuffix(left[0], "yeolda-20200103T000000Z.dump") {
+		t.Errorf("left: %v", left)
+	}
+}
