@@ -17,7 +17,7 @@ export interface ChartOptions {
   time: (at: number) => string;
 }
 
-const [width, height] = [640, 180];
+const height = 180;
 const margin = { left: 44, right: 8, top: 10, bottom: 24 };
 const namespace = "http://www.w3.org/2000/svg";
 
@@ -37,7 +37,11 @@ function ticks(low: number, high: number): number[] {
   return Array.from({ length: Math.floor((high - first) / step + 1e-9) + 1 }, (_, i) => Number((first + i * step).toFixed(6)));
 }
 
+/** Small screens get a drawing of their own, so that its letters stay as large. */
+const drawingWidth = () => (innerWidth < 600 ? 340 : 640);
+
 export function chart(points: readonly Point[], { label, unit, from, to, band, time }: ChartOptions): Element {
+  const width = drawingWidth();
   const values = points.map((p) => p.value);
   let [low, high] = [Math.min(...values, ...(band ?? [])), Math.max(...values, ...(band ?? []))];
   const room = Math.max((high - low) * 0.1, 0.5);
