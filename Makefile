@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: model help build run test race hwtest lint bench fuzz deb verify tidy clean
+.PHONY: model help build run test race hwtest lint bench torture fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ bench: ## measure the whole path, holds and look-ups (medians of 3)
 	@deploy/demo/install.sh
 	@go run ./firmware-sim/cmd/yeolda-bench
 	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
+
+torture: ## crash the payment side at each of its 27 points RUNS (default 20) times and print the table
+	@mkdir -p $(BIN)
+	@go test -c -o $(BIN)/torture ./cloud/internal/torture
+	@$(BIN)/torture -torture $(or $(RUNS),20) -test.parallel 12 -test.timeout 6h
 
 fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)

@@ -13,13 +13,10 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -28,12 +25,6 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
-)
-
-// River's defaults let the job of a killed worker rest for an hour. Money does not wait that long.
-const (
-	jobTimeout  = 30 * time.Second
-	rescueAfter = 90 * time.Second
 )
 
 // Service runs the background work. Every field is required.
@@ -52,45 +43,17 @@ type Service struct {
 
 // Run works until ctx is done and returns when the work in hand is finished.
 func (s *Service) Run(ctx context.Context) error {
-	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SendMessage]) error {
-		return s.send(ctx, job.Args.MessageID)
-	}))
-	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.Settle]) error {
-		return s.settle(ctx, booking.ReservationID(job.Args.ReservationID))
-	}))
-	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SyncChannel]) error {
-		return s.Partner.SyncBlock(ctx, job.Args.BlockID)
-	}))
-	client, err := river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
-		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
-		Workers:              workers,
-		Logger:               s.Log,
-		JobTimeout:           jobTimeout,
-		RescueStuckJobsAfter: rescueAfter,
-	})
-	if err != nil {
-		return fmt.Errorf("jobs: %w", err)
-	}
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("jobs: %w", err)
-	}
 	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.work(groupCtx) })
 	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
 	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
 	group.Go(func() error { return every(groupCtx, feedTick, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
-	err = group.Wait()
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
-	defer cancel()
-	if stopErr := client.Stop(stopping); stopErr != nil {
-		err = errors.Join(err, client.StopAndCancel(context.WithoutCancel(ctx)))
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
 	}
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // every calls do at once and then again and again until ctx is done.

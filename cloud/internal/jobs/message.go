@@ -12,7 +12,7 @@ import (
 )
 
 // sendLease is how long an attempt to send may take before another one is made.
-const sendLease = time.Minute
+var sendLease = failpoint.Shorten(time.Minute)
 
 // send makes one attempt at a message. The attempt is written down before it is made, so that a crash in between costs
 // a second message at most: see postgres.ClaimMessage.

@@ -30,7 +30,7 @@ type Receipt struct {
 }
 
 // watchdogDelay is how long an attempt is left to the process that made it. After that anybody asks what came of it.
-const watchdogDelay = 15 * time.Second
+var watchdogDelay = failpoint.Shorten(15 * time.Second)
 
 // Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. The same
 // request again, at the same time or later, gives the same receipt and charges nothing more.

@@ -40,8 +40,8 @@ func (q question) confirmRequest() toss.ConfirmRequest {
 
 // How long a question that is due belongs to the one who found it due, and how long it may take in the background. A
 // provider that hangs must not keep the background from other rows.
-const (
-	checkLease      = 45 * time.Second
+var (
+	checkLease      = failpoint.Shorten(45 * time.Second)
 	backgroundLimit = 20 * time.Second
 )
 

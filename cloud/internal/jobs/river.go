@@ -1,0 +1,77 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+)
+
+// River's defaults let the job of a killed worker rest for an hour. Money does not wait that long.
+const (
+	jobTimeout  = 30 * time.Second
+	rescueAfter = 90 * time.Second
+)
+
+// startPause is how long to wait before River is started again that could not reach the database.
+const startPause = time.Second
+
+// work runs River until ctx is done and returns when the jobs in hand are finished. A database that is away when River
+// starts keeps nothing else from working: the sweep does what is due meanwhile.
+func (s *Service) work(ctx context.Context) error {
+	for {
+		client, err := s.river()
+		if err != nil {
+			return fmt.Errorf("jobs: %w", err)
+		}
+		if err = client.Start(context.WithoutCancel(ctx)); err == nil {
+			<-ctx.Done()
+			return stop(ctx, client)
+		}
+		s.Log.WarnContext(ctx, "the queue cannot be worked on yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(startPause):
+		}
+	}
+}
+
+type client = river.Client[pgx.Tx]
+
+func (s *Service) river() (*client, error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SendMessage]) error {
+		return s.send(ctx, job.Args.MessageID)
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.Settle]) error {
+		return s.settle(ctx, booking.ReservationID(job.Args.ReservationID))
+	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SyncChannel]) error {
+		return s.Partner.SyncBlock(ctx, job.Args.BlockID)
+	}))
+	return river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
+		Workers:              workers,
+		Logger:               s.Log,
+		JobTimeout:           jobTimeout,
+		RescueStuckJobsAfter: rescueAfter,
+	})
+}
+
+// stop lets the jobs in hand finish, and cuts those off that do not.
+func stop(ctx context.Context, c *client) error {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
+	defer cancel()
+	if c.Stop(stopping) == nil {
+		return ctx.Err()
+	}
+	return errors.Join(ctx.Err(), c.StopAndCancel(context.WithoutCancel(ctx)))
+}

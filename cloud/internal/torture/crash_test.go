@@ -1,0 +1,240 @@
+package torture
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// ordered starts the service, armed for a failpoint if one is named, and brings a purchase to its confirmation.
+func (r *rig) ordered(failpoint, method string) (*moneytest.Buyer, moneytest.Confirm, error) {
+	if err := r.replicas[0].start(failpoint); err != nil {
+		return nil, moneytest.Confirm{}, err
+	}
+	b := r.buyer()
+	order, err := b.Order(r.ctx, r.wish(method))
+	return b, order, err
+}
+
+// crashIn confirms an order, which kills the service, and brings the service back.
+func (r *rig) crashIn(b *moneytest.Buyer, order moneytest.Confirm) error {
+	// The message's failpoint strikes a moment after the answer, so that both are possible.
+	_, _ = b.Post(r.ctx, "/payment/confirm", order)
+	if err := r.replicas[0].crashed(); err != nil {
+		return err
+	}
+	return r.replicas[0].start("")
+}
+
+// crashThenWait: nobody asks again, and the service finishes by itself.
+func crashThenWait(failpoint string) func(*rig) error {
+	return func(r *rig) error {
+		b, order, err := r.ordered(failpoint, card)
+		if err != nil {
+			return err
+		}
+		if err := r.crashIn(b, order); err != nil {
+			return err
+		}
+		return r.await(order.OrderID, "DONE")
+	}
+}
+
+// crashThenConfirm: the state after the crash is that one, and the customer's next confirmation succeeds at once, as
+// often as it is sent.
+func crashThenConfirm(failpoint, state string) func(*rig) error {
+	return func(r *rig) error {
+		b, order, err := r.ordered(failpoint, card)
+		if err != nil {
+			return err
+		}
+		if err := r.crashIn(b, order); err != nil {
+			return err
+		}
+		if got, _, err := r.state(order.OrderID); err != nil || got != state {
+			return fmt.Errorf("after the crash the order is %s, want %s (%w)", got, state, err)
+		}
+		return confirmTwice(r, b, order)
+	}
+}
+
+func confirmTwice(r *rig, b *moneytest.Buyer, order moneytest.Confirm) error {
+	first, err := b.Post(r.ctx, "/payment/confirm", order)
+	if err := errors.Join(err, first.OK()); err != nil {
+		return err
+	}
+	second, err := b.Post(r.ctx, "/payment/confirm", order)
+	if err == nil && second.Raw != first.Raw {
+		err = fmt.Errorf("answers differ: %s, %s", first.Raw, second.Raw)
+	}
+	return err
+}
+
+// onProviderLine confirms while the line to the provider fails as ruled. The answer is 200 or "wait".
+func onProviderLine(rule Rule) func(*rig) error {
+	return func(r *rig) error {
+		b, order, err := r.ordered("", card)
+		if err != nil {
+			return err
+		}
+		r.provider.Add(rule)
+		return r.confirmedOrPending(b, order)
+	}
+}
+
+// confirmedOrPending confirms: the answer is 200, or "wait" and then DONE.
+func (r *rig) confirmedOrPending(b *moneytest.Buyer, order moneytest.Confirm) error {
+	reply, err := b.Post(r.ctx, "/payment/confirm", order)
+	if err != nil {
+		return err
+	}
+	if reply.HTTP != http.StatusOK && reply.HTTP != http.StatusServiceUnavailable {
+		return reply.OK()
+	}
+	if err := r.await(order.OrderID, "DONE"); err != nil {
+		return err
+	}
+	return confirmTwice(r, b, order)
+}
+
+// loseCommit loses the answer to the COMMIT of the attempt, or of its outcome.
+func loseCommit(r *rig) error {
+	b, order, err := r.ordered("", card)
+	if err != nil {
+		return err
+	}
+	after := []string{"confirm.sent", "confirm.done"}[r.run%2]
+	r.database.Add(Rule{After: after, On: "commit\x00"})
+	if _, err := b.Post(r.ctx, "/payment/confirm", order); err != nil {
+		return err
+	}
+	if err := r.await(order.OrderID, "DONE"); err != nil {
+		return err
+	}
+	return confirmTwice(r, b, order)
+}
+
+// killWorker kills the service in the middle of a worker's question about an attempt that a crash left behind.
+func killWorker(r *rig) error {
+	b, order, err := r.ordered("confirm.begun", card)
+	if err != nil {
+		return err
+	}
+	if err := r.fault(sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultTimeout}); err != nil {
+		return err
+	}
+	if err := r.crashIn(b, order); err != nil {
+		return err
+	}
+	err = r.until(func() (bool, error) { return len(r.box.Faults()) == 0, nil }, "a worker asks")
+	if err != nil {
+		return err
+	}
+	r.replicas[0].kill()
+	if err := r.replicas[0].start(""); err != nil {
+		return err
+	}
+	return r.await(order.OrderID, "DONE")
+}
+
+// crashInCancel kills the service at a step of a cancellation. The key is dead from the first commit on, and the slot
+// is free only when the money is out.
+func crashInCancel(r *rig) error {
+	step := []string{"cancel.beginning", "cancel.begun", "cancel.answered", "cancel.finished"}[r.run%4]
+	if err := r.replicas[0].start(step); err != nil {
+		return err
+	}
+	b, w := r.buyer(), r.wish(card)
+	order, err := b.Buy(r.ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := b.Login(r.ctx, w.Mobile); err != nil {
+		return err
+	}
+	_, id, err := r.state(order.OrderID)
+	if err != nil {
+		return err
+	}
+	cancel := map[string]any{"id": id, "cancelReason": "변심"}
+	if _, err := b.Post(r.ctx, "/payment/cancel", cancel); err == nil {
+		return errors.New("the crash was answered")
+	}
+	if err := r.replicas[0].crashed(); err != nil {
+		return err
+	}
+	state, _, err := r.state(order.OrderID)
+	if want := map[string]string{"cancel.beginning": "DONE", "cancel.finished": "CANCELED"}[step]; err != nil || want != "" && state != want {
+		return fmt.Errorf("after the crash the order is %s, want %s (%w)", state, want, err)
+	}
+	if err := r.replicas[0].start(""); err != nil {
+		return err
+	}
+	if step == "cancel.beginning" {
+		reply, err := b.Post(r.ctx, "/payment/cancel", cancel)
+		if err := errors.Join(err, reply.OK()); err != nil {
+			return err
+		}
+	}
+	if err := r.await(order.OrderID, "CANCELED"); err != nil {
+		return err
+	}
+	return r.refundedOnce(order)
+}
+
+func (r *rig) refundedOnce(order moneytest.Confirm) error {
+	refunds := 0
+	for _, p := range r.box.Payments(order.OrderID) {
+		refunds += len(p.Cancels)
+	}
+	if refunds != 1 {
+		return fmt.Errorf("refunded %d times", refunds)
+	}
+	return nil
+}
+
+// rollingRestart stops one replica by SIGTERM while 50 confirmations are in flight at it. Who fails asks the other one.
+func rollingRestart(r *rig) error {
+	for _, p := range r.replicas {
+		if err := p.start(""); err != nil {
+			return err
+		}
+	}
+	const purchases = 50
+	if err := r.fault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: 500 * time.Millisecond, Times: purchases}); err != nil {
+		return err
+	}
+	buyers, orders := make([]*moneytest.Buyer, purchases), make([]moneytest.Confirm, purchases)
+	for i := range purchases {
+		buyers[i] = r.buyer()
+		var err error
+		if orders[i], err = buyers[i].Order(r.ctx, r.wish(card)); err != nil {
+			return err
+		}
+	}
+	errs := make(chan error, purchases)
+	for i := range purchases {
+		go func() {
+			reply, err := buyers[i].Post(r.ctx, "/payment/confirm", orders[i])
+			if err != nil || reply.HTTP != http.StatusOK {
+				second := *buyers[i]
+				second.API = "http://" + r.replicas[1].http + "/api"
+				reply, err = second.Post(r.ctx, "/payment/confirm", orders[i])
+			}
+			errs <- errors.Join(err, reply.OK())
+		}()
+	}
+	time.Sleep(250 * time.Millisecond) // in flight
+	r.replicas[0].signal(syscall.SIGTERM)
+	var failed error
+	for range purchases {
+		failed = errors.Join(failed, <-errs)
+	}
+	<-r.replicas[0].done
+	return errors.Join(failed, r.replicas[0].start(""))
+}

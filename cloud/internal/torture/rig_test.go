@@ -1,0 +1,278 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// program is the service, built once with failpoints.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "yeolda-torture-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "yeolda")
+	build := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "github.com/yeolda/yeolda/cloud/cmd/yeolda")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// rig is a service with its surroundings, and the means to hurt it.
+type rig struct {
+	ctx      context.Context
+	run      int // which of the runs of a point this is: points with variants take turns
+	box      *sandbox.Sandbox
+	provider *Link
+	database *Link
+	pool     *pgxpool.Pool // past the link
+	name     string        // of the database
+	replicas []*replica
+	haste    int
+	dir      string
+	wills    int
+	cleanup  []func()
+}
+
+// replica is one process of the service.
+type replica struct {
+	rig     *rig
+	http    string
+	env     []string
+	command *exec.Cmd
+	done    chan struct{}
+	log     *os.File
+}
+
+// newRig starts the surroundings. The service itself is started by the point.
+func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...string) (*rig, error) {
+	r := &rig{ctx: ctx, run: run, haste: haste, dir: t.TempDir()}
+	t.Cleanup(r.close)
+	path, err := program()
+	if err != nil {
+		return nil, err
+	}
+	direct := pgtest.URL(t)
+	config, err := pgxpool.ParseConfig(direct)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 3
+	if r.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	r.cleanup = append(r.cleanup, r.pool.Close)
+	r.name = config.ConnConfig.Database
+	network, address := "tcp", net.JoinHostPort(config.ConnConfig.Host, fmt.Sprint(config.ConnConfig.Port))
+	if strings.HasPrefix(config.ConnConfig.Host, "/") {
+		network, address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.ConnConfig.Host, config.ConnConfig.Port)
+	}
+	if r.database, err = NewLink(func() (net.Conn, error) { return net.Dial(network, address) }); err != nil {
+		return nil, err
+	}
+	r.cleanup = append(r.cleanup, r.database.Close)
+	dsn := url.URL{Scheme: "postgres", User: url.UserPassword(config.ConnConfig.User, config.ConnConfig.Password),
+		Host: r.database.Addr(), Path: r.name, RawQuery: "sslmode=disable&pool_max_conns=7"}
+
+	addresses := make([]string, replicas)
+	for i := range addresses {
+		addresses[i] = freeAddr()
+	}
+	r.box, err = sandbox.New(sandbox.Options{
+		WebhookURL: "http://" + addresses[0] + "/api/virtualaccount/webhook", PartnerURL: "http://" + addresses[0] + "/partner/v1/events",
+		RefundDelay: 50 * time.Millisecond, CallbackRetries: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.cleanup = append(r.cleanup, func() { _ = r.box.Close() })
+	server := httptest.NewServer(r.box)
+	r.cleanup = append(r.cleanup, server.Close)
+	if r.provider, err = NewLink(func() (net.Conn, error) { return net.Dial("tcp", server.Listener.Addr().String()) }); err != nil {
+		return nil, err
+	}
+	r.cleanup = append(r.cleanup, r.provider.Close)
+	for i, address := range addresses {
+		r.replicas = append(r.replicas, &replica{rig: r, http: address, env: append(append(os.Environ(),
+			"YEOLDA_HTTP_ADDR="+address, "YEOLDA_MQTT_ADDR="+freeAddr(), "YEOLDA_METRICS_ADDR="+freeAddr(),
+			"YEOLDA_SANDBOX_ADDR="+r.provider.Addr(), "YEOLDA_SANDBOX_SMTP_ADDR="+freeAddr(), "YEOLDA_DATABASE_URL="+dsn.String(),
+			"YEOLDA_DATA_DIR="+filepath.Join(r.dir, fmt.Sprint(i)), "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
+			"YEOLDA_FAILPOINT_HASTE="+fmt.Sprint(haste), "YEOLDA_SWEEP_EVERY="+(5*time.Second/time.Duration(haste)).String(),
+		), env...)})
+	}
+	apply := exec.CommandContext(ctx, path, "branch", "apply", "-f", filepath.Join(checkout(), "deploy/demo/branches.yaml"))
+	apply.Env = r.replicas[0].env
+	if out, err := apply.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("branch apply: %w\n%s", err, out)
+	}
+	return r, nil
+}
+
+func (r *rig) close() {
+	for _, p := range r.replicas {
+		p.kill()
+	}
+	for i := len(r.cleanup) - 1; i >= 0; i-- {
+		r.cleanup[i]()
+	}
+}
+
+// checkout is the root of the repository.
+func checkout() string {
+	out, err := exec.Command("go", "env", "GOWORK").Output()
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+}
+
+func freeAddr() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs the replica, armed for a failpoint if one is named, and waits until it serves.
+func (p *replica) start(failpoint string) error {
+	path, err := program()
+	if err != nil {
+		return err
+	}
+	ready := filepath.Join(p.rig.dir, p.http+".ready")
+	_ = os.Remove(ready) // of an earlier life
+	if p.log, err = os.OpenFile(filepath.Join(p.rig.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	p.command = exec.Command(path, "serve", "--ready-file", ready)
+	p.command.Env = append(p.env, "YEOLDA_FAILPOINT="+failpoint)
+	p.command.Stdout, p.command.Stderr = p.log, p.log
+	if err := p.command.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	p.done = done
+	go func(command *exec.Cmd) {
+		_ = command.Wait() // how it ended is the point's business
+		close(done)
+	}(p.command)
+	for {
+		if content, err := os.ReadFile(ready); err == nil && len(content) > 0 {
+			return nil
+		}
+		select {
+		case <-done:
+			return fmt.Errorf("the service ended before it was ready\n%s", p.rig.tail())
+		case <-p.rig.ctx.Done():
+			return p.rig.ctx.Err()
+		case <-time.After(10 * time.Millisecond): // another program's file: there is no event to wait for
+		}
+	}
+}
+
+// crashed waits until the replica has met its failpoint.
+func (p *replica) crashed() error {
+	select {
+	case <-p.done:
+	case <-p.rig.ctx.Done():
+		return errors.New("the service never came to its failpoint")
+	}
+	const killed = 137
+	if code := p.command.ProcessState.ExitCode(); code != killed {
+		return fmt.Errorf("the service ended with %d\n%s", code, p.rig.tail())
+	}
+	return nil
+}
+
+func (p *replica) signal(s syscall.Signal) { _ = p.command.Process.Signal(s) } // it may have ended
+
+// kill ends the replica at once.
+func (p *replica) kill() {
+	if p.command == nil || p.command.Process == nil {
+		return
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.done
+	p.log.Close()
+}
+
+// tail is the end of what the service said.
+func (r *rig) tail() string {
+	content, err := os.ReadFile(filepath.Join(r.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(content[max(0, len(content)-4000):])
+}
+
+// buyer is a browser at the first replica.
+func (r *rig) buyer() *moneytest.Buyer { return r.at(r.replicas[0]) }
+
+func (r *rig) at(p *replica) *moneytest.Buyer {
+	return moneytest.NewBuyer("http://"+p.http+"/api", r.box)
+}
+
+// wish is a time that nobody else in the run wants.
+func (r *rig) wish(method string) moneytest.Wish {
+	n := r.wills
+	r.wills++
+	start := time.Now().Truncate(10 * time.Minute).Add(3*time.Hour + time.Duration(n/6)*80*time.Minute)
+	return moneytest.Wish{Room: n%6 + 1, Start: start, Method: method, Mobile: fmt.Sprintf("0102%07d", n)}
+}
+
+func (r *rig) state(order string) (state string, id int64, err error) {
+	err = r.pool.QueryRow(r.ctx, `select state, id from reservation where order_id = $1`, order).Scan(&state, &id)
+	return state, id, err
+}
+
+// await waits until an order is in a state.
+func (r *rig) await(order, want string) error {
+	return r.until(func() (bool, error) {
+		state, _, err := r.state(order)
+		return state == want, err
+	}, "order "+order+" is "+want)
+}
+
+func (r *rig) until(is func() (bool, error), what string) error {
+	for {
+		ok, err := is()
+		if ok {
+			return nil
+		}
+		select {
+		case <-r.ctx.Done():
+			return fmt.Errorf("never: %s (%v)", what, err)
+		case <-time.After(20 * time.Millisecond): // rows of another process: there is no event to wait for
+		}
+	}
+}
+
+func (r *rig) fault(f sandbox.Fault) error { return r.box.SetFault(f) }
+
+// audit waits for everything under way and holds the books against the provider's.
+func (r *rig) audit() error {
+	return errors.Join(moneytest.Settled(r.ctx, r.pool), moneytest.Audit(r.ctx, r.pool, r.box, 0))
+}

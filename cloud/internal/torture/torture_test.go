@@ -1,0 +1,119 @@
+package torture
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	runs    = flag.Int("torture", 0, "go through every crash point so many times, at the true pace, and print the table")
+	onlyOne = flag.String("point", "", "go through one crash point only, such as C4")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("8") // a service that is waited for needs no processor
+	}
+	code := m.Run()
+	if path, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path)) // a temporary directory
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// hurry is how much faster than the true pace the one run of `go test` is.
+const hurry = 15
+
+// grace is what a slow machine may take beyond a point's time; the points' own times are what is reported.
+const grace = 2 * time.Minute
+
+// result is what the runs of a point came to.
+type result struct {
+	passed  int
+	slowest time.Duration
+}
+
+func TestCrashPoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts dozens of processes")
+	}
+	times, haste := 1, hurry
+	if *runs > 0 {
+		times, haste = *runs, 1
+	}
+	var (
+		mu      sync.Mutex
+		results = make([]result, len(points))
+	)
+	t.Run("points", func(t *testing.T) {
+		for run := range times {
+			for i, p := range points {
+				if *onlyOne != "" && p.name != *onlyOne {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d", p.name, run), func(t *testing.T) {
+					t.Parallel()
+					took := torment(t, p, run, haste)
+					mu.Lock()
+					defer mu.Unlock()
+					if !t.Failed() {
+						results[i].passed++
+					}
+					results[i].slowest = max(results[i].slowest, took)
+				})
+			}
+		}
+	})
+	if *runs > 0 {
+		print(results, times)
+	}
+}
+
+// torment does one run of a point and audits the books.
+func torment(t *testing.T, p point, run, haste int) time.Duration {
+	ctx, cancel := context.WithTimeout(t.Context(), p.within+grace)
+	defer cancel()
+	r, err := newRig(ctx, t, run, haste, max(1, p.replicas), p.env...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	err = p.do(r)
+	if err == nil {
+		err = r.audit()
+	}
+	took := time.Since(began)
+	if err == nil && haste == 1 && took > p.within+r.outage() {
+		err = fmt.Errorf("it took %v", took)
+	}
+	if err != nil {
+		t.Errorf("%s, %s: %v\n%s", p.name, p.what, err, r.tail())
+	}
+	return took
+}
+
+func print(results []result, times int) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "point\twhat happens\tright\twithin\tslowest")
+	passed, all := 0, 0
+	for i, p := range points {
+		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%v\t%v\n", p.name, p.what, results[i].passed, times, p.within, results[i].slowest.Round(100*time.Millisecond))
+		passed, all = passed+results[i].passed, all+times
+	}
+	w.Flush()
+	fmt.Printf("%d of %d\n", passed, all)
+}
