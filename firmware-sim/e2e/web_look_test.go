@@ -78,6 +78,15 @@ type violation struct {
 
 func (p *page) judge(what string) {
 	p.t.Helper()
+	p.judgeAccess(what)
+	for _, small := range value[[]string](p, smallTargets) {
+		p.t.Errorf("%s: smaller than 44 pixels: %s", what, small)
+	}
+}
+
+// judgeAccess holds what is shown against WCAG 2.2 AA.
+func (p *page) judgeAccess(what string) {
+	p.t.Helper()
 	source, err := audit()
 	switch {
 	case err != nil && os.Getenv("E2E_REQUIRED") == "1":
@@ -94,9 +103,6 @@ func (p *page) judge(what string) {
 	}
 	if wide := value[bool](p, `document.documentElement.scrollWidth > innerWidth`); wide {
 		p.t.Errorf("%s: scrolls sideways", what)
-	}
-	for _, small := range value[[]string](p, smallTargets) {
-		p.t.Errorf("%s: smaller than 44 pixels: %s", what, small)
 	}
 }
 

@@ -312,10 +312,13 @@ func TestWebPurchase(t *testing.T) {
 	story("with the keyboard alone", func(t *testing.T, p *page) {
 		p.on(desktop).open("/")
 		p.see("예약 가능")
+		p.tabTo("본문으로 건너뛰기")
+		p.keys(kb.Enter)
+		p.wait("the focus is past the header", `document.activeElement.id === "main"`)
 		p.tabTo("열다 강남점")
 		p.keys(kb.Enter)
 		p.see("언제 갈까요?")
-		p.tabTo("23")
+		p.tabTo(currentSlot().In(seoul).AddDate(0, 0, 1).Format("1월 2일"))
 		p.open("/b/gangnam/" + tomorrow())
 		p.see("어느 룸에서 쉴까요?")
 		p.wait("the timetable", `document.querySelector("td.free")`)
@@ -368,7 +371,7 @@ func TestWebPurchase(t *testing.T) {
 // tabTo goes on with the tab key until the focus is on what is called so.
 func (p *page) tabTo(name string) {
 	p.t.Helper()
-	const focused = `(() => { const e = document.activeElement; return e === document.body ? "" : ((e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").replace(/\s+/g, " ")) })()`
+	const focused = `(() => { const e = document.activeElement; return !e.matches("a, button, input, select, summary, td") ? "" : ((e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").replace(/\s+/g, " ")) })()`
 	for range 80 {
 		if strings.Contains(value[string](p, focused), name) {
 			if !value[bool](p, `(() => { const r = document.activeElement.getBoundingClientRect(); const hit = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2); return !hit || document.activeElement.contains(hit) || hit.contains(document.activeElement) })()`) {

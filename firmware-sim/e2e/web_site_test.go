@@ -164,12 +164,13 @@ func TestWebSite(t *testing.T) {
 func TestWebTimesRunOut(t *testing.T) {
 	t.Parallel()
 	chromium(t)
-	s := startStack(t, map[string]string{"YEOLDA_CUSTOMER_HOLD_TTL": "8s", "YEOLDA_DEPOSIT_DUE": "4s", "YEOLDA_LEGAL_PHONE": "02-0000-1000"})
+	s := startStack(t, map[string]string{"YEOLDA_CUSTOMER_HOLD_TTL": "20s", "YEOLDA_DEPOSIT_DUE": "5s", "YEOLDA_LEGAL_PHONE": "02-0000-1000"})
 	first := newPage(t, s.Pages)
 
 	t.Run("of a hold", func(t *testing.T) {
 		p := first.another(t)
 		p.expect("401 (Unauthorized)")
+		p.patience = 40 * time.Second
 		p.begin("내일", "5번 룸")
 		p.reserve()
 		p.see("맡아 둔 시간이 지났어요")

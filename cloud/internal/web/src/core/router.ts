@@ -16,7 +16,6 @@ export interface Route {
 const place = signal({ path: location.pathname });
 const search = signal(location.search);
 let routes: Route[] = [];
-let notFound: (params: Params) => Child = () => null;
 let shown: Route | undefined;
 
 function find(path: string): [Route | undefined, Params] {
@@ -83,14 +82,13 @@ export function again(): void {
 /** Shows screens in target as addresses change, each through frame. */
 export function route(target: Element, table: Route[], missing: () => Child, frame: (screen: () => Child) => Child): () => void {
   routes = table;
-  notFound = missing;
   addEventListener("popstate", arrive);
   document.addEventListener("click", follow);
   const unmount = mount(target, () =>
     match(place, ({ path }) => {
       const [found, params] = find(path);
       shown = found;
-      return frame(() => (found ? found.view(params) : notFound({})));
+      return frame(() => (found ? found.view(params) : missing()));
     }),
   );
   return () => {
@@ -105,6 +103,7 @@ function follow(event: MouseEvent): void {
   const link = (event.target as Element).closest?.("a");
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+  if (link.hash && link.pathname === location.pathname) return; // a place on this screen
   if (!find(link.pathname)[0]) return; // the server's own pages, such as keys
   event.preventDefault();
   go(link.href);

@@ -13,11 +13,11 @@ const online = signal(navigator.onLine);
 addEventListener("online", () => online.set(true));
 addEventListener("offline", () => online.set(false));
 
-let first = true;
+let arrived = false; // the browser itself takes care of the screen a page begins with
 
 export function frame(screen: () => Child): Child {
   document.documentElement.lang = language.peek();
-  const main = h("main", { id: "main" });
+  const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
   arriveAt(main);
   return [h("a", { class: "skip", href: "#main" }, t("skip")), header(), offlineBanner(), main, footer()];
@@ -25,8 +25,8 @@ export function frame(screen: () => Child): Child {
 
 /** A new screen begins at its top, with its heading read first. */
 function arriveAt(main: HTMLElement): void {
-  if (first) {
-    first = false;
+  if (!arrived) {
+    arrived = true;
     return;
   }
   let alive = true;
@@ -41,11 +41,11 @@ function arriveAt(main: HTMLElement): void {
 function header(): Child {
   const other = language.peek() === "ko" ? "en" : "ko";
   // Behind a payment lies the payment provider's page, where there is nothing to go back to.
-  const first = location.pathname === "/" || /^\/book\/(confirm|fail|receipt)$/.test(location.pathname);
+  const nowhere = location.pathname === "/" || /^\/book\/(confirm|fail|receipt)$/.test(location.pathname);
   return h(
     "header",
     { class: "top" },
-    first
+    nowhere
       ? null
       : h("button", { type: "button", class: "icon-button", "aria-label": t("back"), onclick: () => (history.length > 1 ? history.back() : location.assign("/")) }, backArrow()),
     h("a", { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}` }, mark(), h("span", { "aria-hidden": "true" }, t("brand"))),
