@@ -45,9 +45,13 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 
 // viewed writes down that an administrator looked at somebody's data.
 func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
-	return postgres.NoteView(r.Context(), a.DB.Pool, postgres.AuditEntry{
-		Actor: who(r).Actor(), BranchID: &branch, Action: action, Target: target, Address: a.client(r), RequestID: requestID(r.Context()),
-	}, a.Now())
+	entry := postgres.AuditEntry{
+		Actor: who(r).Actor(), Action: action, Target: target, Address: a.client(r), RequestID: requestID(r.Context()),
+	}
+	if branch != 0 {
+		entry.BranchID = &branch
+	}
+	return postgres.NoteView(r.Context(), a.DB.Pool, entry, a.Now())
 }
 
 type wireHistory struct {

@@ -4,7 +4,9 @@ package servicetest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -195,9 +197,14 @@ func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
 	}
 }
 
+// freeAddr is an address to listen on later. Each is on a loopback address of its own, where there are such: on a shared
+// one somebody else takes the port in between, once in a while.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(250), rand.N(250), 1+rand.N(250)))
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
