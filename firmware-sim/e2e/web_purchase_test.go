@@ -357,8 +357,16 @@ func TestWebPurchase(t *testing.T) {
 		p.see("예약이 확정됐어요", "010-****-3456")
 	})
 
-	story("with letters twice as large", func(t *testing.T, p *page) {
+	story("with motion turned down", func(t *testing.T, p *page) {
 		p.calm()
+		p.open("/b/gangnam/" + tomorrow() + "?room=5")
+		p.see("몇 시에 시작할까요?")
+		if moving := value[int](p, `document.getAnimations().filter(a => a.effect.getComputedTiming().duration < 4000).length`); moving > 0 {
+			t.Errorf("%d things move", moving)
+		}
+	})
+
+	story("with letters twice as large", func(t *testing.T, p *page) {
 		for _, path := range []string{"/", "/b/gangnam", "/b/gangnam/" + tomorrow(), "/b/hongdae/" + tomorrow() + "/1/1000-1100", "/login", "/terms"} {
 			p.open(path)
 			p.wait("the screen", `document.querySelector("h1") && !document.querySelector(".loading")`)
