@@ -39,7 +39,9 @@ type port struct {
 	n   uint8
 }
 
-func (p port) String() string { return fmt.Sprintf("%v port %d of 0x%02x", p.mux.bus, p.n, p.mux.address) }
+func (p port) String() string {
+	return fmt.Sprintf("%v port %d of 0x%02x", p.mux.bus, p.n, p.mux.address)
+}
 
 // Tx implements i2c.Bus.
 func (p port) Tx(address uint16, w, r []byte) error {

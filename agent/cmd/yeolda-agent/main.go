@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,14 @@ import (
 	"github.com/yeolda/yeolda/agent"
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/agent/internal/doctor"
+	"github.com/yeolda/yeolda/agent/internal/enroll"
 	"github.com/yeolda/yeolda/agent/internal/rpi"
 	"github.com/yeolda/yeolda/agent/internal/systemd"
 )
 
 type cli struct {
 	Run     runCommand     `cmd:"" default:"withargs" help:"Run the agent (default)."`
+	Enroll  enrollCommand  `cmd:"" help:"Make this machine the agent of a branch, with a token of 'yeolda agent enroll'."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what would fail on this machine, and how to mend it. Drives nothing."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
@@ -75,9 +78,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if c.Broker != "" {
-		settings.Broker = c.Broker
-	}
+	settings.Broker = cmp.Or(c.Broker, settings.Broker, credentials.Broker)
 	notify := func(state string) {
 		if err := systemd.Notify(state); err != nil {
 			log.Warn("service manager", "error", err)
@@ -91,6 +92,25 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 		Alive: func() { ready(); notify(systemd.Watchdog) },
 	}, board)
+}
+
+type enrollCommand struct {
+	Server string `required:"" placeholder:"URL" help:"Address of the service."`
+	Token  string `arg:"" help:"Is good once, for an hour."`
+	File   string `default:"/etc/yeolda-agent/credentials" help:"Where to write who this machine is."`
+}
+
+// Run enrolls the machine.
+func (c *enrollCommand) Run(ctx context.Context) error {
+	credentials, err := enroll.Exchange(ctx, c.Server, c.Token)
+	if err != nil {
+		return err
+	}
+	if err := enroll.Write(c.File, credentials); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("this machine is %s now, the agent of branch %s\n", credentials.Username, credentials.Branch)
+	return err
 }
 
 type doctorCommand struct{ files }

@@ -15,6 +15,21 @@ type Credentials struct {
 	Username  string
 	Password  string
 	GrantKeys []ed25519.PublicKey
+	Broker    string // where enrolment found one; settings that name a broker come first
+}
+
+// Encode is the file that ReadCredentials reads.
+func (c Credentials) Encode() string {
+	keys := make([]string, len(c.GrantKeys))
+	for i, key := range c.GrantKeys {
+		keys[i] = base64.StdEncoding.EncodeToString(key)
+	}
+	text := fmt.Sprintf("%s=%s\n%s=%s\n%s=%s\n%s=%s\n", envBranch, c.Branch, envUsername, c.Username, envPassword, c.Password,
+		envGrantKeys, strings.Join(keys, ","))
+	if c.Broker != "" {
+		text += fmt.Sprintf("%s=%s\n", envBroker, c.Broker)
+	}
+	return text
 }
 
 // The names that `yeolda agent enroll` writes.
@@ -23,6 +38,7 @@ const (
 	envUsername  = "YEOLDA_AGENT_USERNAME"
 	envPassword  = "YEOLDA_AGENT_PASSWORD"
 	envGrantKeys = "YEOLDA_GRANT_PUBLIC_KEYS"
+	envBroker    = "YEOLDA_BROKER_URL"
 )
 
 // ReadCredentials reads the file that `yeolda agent enroll --file` writes, which must be its owner's alone. An empty
@@ -73,7 +89,7 @@ func ParseCredentials(data []byte) (Credentials, error) {
 }
 
 func credentials(get func(string) string) (Credentials, error) {
-	c := Credentials{Branch: get(envBranch), Username: get(envUsername), Password: get(envPassword)}
+	c := Credentials{Branch: get(envBranch), Username: get(envUsername), Password: get(envPassword), Broker: get(envBroker)}
 	for _, name := range []string{envBranch, envUsername, envPassword, envGrantKeys} {
 		if get(name) == "" {
 			return Credentials{}, fmt.Errorf("%s is missing", name)

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func (d *Doctor) Examine(ctx context.Context) int {
 	d.sensors(ctx, settings.Sensors)
 	d.clock()
 	d.watchdog()
-	if settings.Broker != "" {
+	if settings.Broker = cmp.Or(settings.Broker, credentials.Broker); settings.Broker != "" {
 		d.connection(ctx, settings)
 	}
 	return d.failed
