@@ -19,7 +19,7 @@ import (
 func TestCancelTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	replica := s.replica(t)
+	replica := s.Replica(t)
 	admin := s.buyer()
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
 		t.Fatal(err)
@@ -190,11 +190,11 @@ func TestFailedRefundIsRetried(t *testing.T) {
 		ID: booking.ReservationID(id), Account: &toss.RefundAccount{Bank: "88", Number: "11012345678", Holder: "홍길동"},
 		By: "hq", Scope: func(booking.BranchID) error { return nil },
 	}
-	if err := s.replica(t).RetryRefund(s.ctx, retry); err != nil {
+	if err := s.Replica(t).RetryRefund(s.ctx, retry); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitRefund(t, id, "COMPLETED")
-	if err := s.replica(t).RetryRefund(s.ctx, retry); !errors.Is(err, reserve.ErrNotFound) {
+	if err := s.Replica(t).RetryRefund(s.ctx, retry); !errors.Is(err, reserve.ErrNotFound) {
 		t.Errorf("retried a refund that is complete: %v", err)
 	}
 	if l := s.Sandbox.Ledger(); l.Charged != l.Refunded {

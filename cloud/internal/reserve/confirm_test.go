@@ -211,7 +211,7 @@ func TestOvertakenAnswer(t *testing.T) {
 	s := open(t)
 	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
 	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
-	replica := s.replica(t)
+	replica := s.Replica(t)
 	held := &heldLookup{Payments: replica.Payments, answered: make(chan struct{}), release: make(chan struct{})}
 	replica.Payments = held
 	settled := make(chan error, 1)

@@ -24,8 +24,7 @@ func TestDepositAgainstSweep(t *testing.T) {
 	t.Parallel()
 	const accounts, due = 200, 3 * time.Second
 	s := open(t, depositDue(due))
-	replica := s.replica(t)
-	replica.DepositDue = due
+	replica := s.Replica(t)
 	var deposited, bounced int
 	errs := make(chan error, accounts)
 	slots := make(chan struct{}, 40)
@@ -182,7 +181,7 @@ func TestLateDeposit(t *testing.T) {
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
 		t.Error("the head quarters is not told")
 	}
-	err := s.replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
+	err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
 		ID: booking.ReservationID(id), Account: &account, By: "hq", Scope: func(booking.BranchID) error { return nil },
 	})
 	if err != nil {
@@ -197,7 +196,7 @@ func TestLateCharge(t *testing.T) {
 	s := open(t)
 	_, order, id := s.paid(t, sandbox.MethodCard)
 	s.exec(t, `update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = now() where id = $1`, id)
-	if err := s.replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+	if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitRefund(t, id, "COMPLETED")

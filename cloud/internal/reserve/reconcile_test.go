@@ -15,7 +15,7 @@ import (
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	replica := s.replica(t)
+	replica := s.Replica(t)
 	for _, method := range []string{sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodMobilePhone} {
 		s.bought(t, method)
 		b, _, id := s.paid(t, method)
@@ -131,7 +131,7 @@ func TestProviderConfirmsAnotherAmount(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	b, order, _ := s.order(t, sandbox.MethodCard)
-	replica := s.replica(t)
+	replica := s.Replica(t)
 	replica.Payments = shortChange{replica.Payments}
 	_, err := replica.Confirm(s.ctx, reserve.ConfirmRequest(order))
 	if err == nil {

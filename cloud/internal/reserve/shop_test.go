@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
-	"github.com/yeolda/yeolda/cloud/internal/queue"
-	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -167,31 +164,6 @@ func refundAccount(body map[string]any) map[string]any {
 	body["refundReceiveAccountBank"], body["refundReceiveAccountNumber"] = account.Bank, account.Number
 	body["refundReceiveAccountHolderName"] = account.Holder
 	return body
-}
-
-// replica returns the verbs over the shop's database, as another process would run them.
-func (s *shop) replica(t *testing.T) *reserve.Service {
-	t.Helper()
-	settings := s.Settings
-	keys, err := settings.Keyring()
-	if err != nil {
-		t.Fatal(err)
-	}
-	work, err := queue.New(s.DB.Pool, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	payments, err := toss.New(toss.Config{
-		BaseURL: settings.Toss.URL, WidgetSecretKey: settings.Toss.WidgetSecretKey.Reveal(), APISecretKey: settings.Toss.APISecretKey.Reveal(), Logger: log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &reserve.Service{
-		DB: s.DB, Payments: payments, Queue: work, Keys: keys, Log: log, PublicURL: "http://127.0.0.1",
-		HoldTTL: settings.Times.CustomerHoldTTL, AdminHoldTTL: settings.Times.AdminHoldTTL, DepositDue: settings.Times.DepositDue,
-	}
 }
 
 // together runs n things at the same time and returns what went wrong.

@@ -471,5 +471,10 @@ func readOnly(r *rig) error {
 	if err := mode("off"); err != nil {
 		return err
 	}
-	return confirmTwice(r, b, order)
+	// Each connection that was cut may cost one request.
+	err = r.until(func() (bool, error) {
+		reply, err := b.Post(r.ctx, "/payment/confirm", order)
+		return reply.HTTP == http.StatusOK, err
+	}, "confirmed")
+	return errors.Join(err, confirmTwice(r, b, order))
 }

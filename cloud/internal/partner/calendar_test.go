@@ -1,0 +1,175 @@
+package partner_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/channel"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/partner"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// calendar offers a room of gangnam to a partner that reads and writes calendars.
+func (s *shop) calendar(t *testing.T, room int, token string) postgres.Listing {
+	t.Helper()
+	sum := sha256.Sum256([]byte(token))
+	_, err := s.DB.Pool.Exec(s.ctx, `
+		insert into channel_listing (channel, partner, external_id, room_id, feed_url, export_token)
+		select 'ical', 'spacecloud', b.code || '-' || r.no, r.id, 'https://feed.example/x.ics', $2
+		from room r join branch b on b.id = r.branch_id where b.code = 'gangnam' and r.no = $1`, room, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	listing, err := postgres.ListingByToken(s.ctx, s.DB.Pool, "gangnam", room, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listing
+}
+
+func (s *shop) get(t *testing.T, path, etag string) (status int, body string, header http.Header) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.Root+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("If-None-Match", etag)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content), response.Header
+}
+
+// A room's calendar shows what is taken, margins included, and nothing about anybody; only to who has its link.
+func TestPublishedCalendar(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	s.calendar(t, 1, "the-token")
+	if _, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
+		t.Fatal(err)
+	}
+	status, body, header := s.get(t, "/ical/gangnam/1.ics?token=the-token", "")
+	if status != 200 || header.Get("Content-Type") != "text/calendar; charset=utf-8" || header.Get("Cache-Control") != "no-cache" {
+		t.Fatalf("%d %v", status, header)
+	}
+	const layout = "20060102T150405Z"
+	for _, want := range []string{
+		"DTSTART:" + at.Add(-10*time.Minute).UTC().Format(layout), "DTEND:" + at.Add(70*time.Minute).UTC().Format(layout), "SUMMARY:예약됨",
+	} {
+		if !strings.Contains(body, want+"\r\n") {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "홍길동") || strings.Contains(body, "0101234") {
+		t.Errorf("it tells who is there:\n%s", body)
+	}
+	if status, _, _ := s.get(t, "/ical/gangnam/1.ics?token=the-token", header.Get("ETag")); status != http.StatusNotModified {
+		t.Errorf("read again: %d", status)
+	}
+	for _, path := range []string{
+		"/ical/gangnam/1.ics", "/ical/gangnam/1.ics?token=", "/ical/gangnam/1.ics?token=another", "/ical/gangnam/2.ics?token=the-token",
+		"/ical/hongdae/1.ics?token=the-token", "/ical/gangnam/1?token=the-token", "/ical/gangnam/one.ics?token=the-token",
+	} {
+		if status, _, _ := s.get(t, path, ""); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// feed is a partner's calendar that says what the test wants.
+type feed struct {
+	channel.Manual
+	pulled channel.Pulled
+	err    error
+}
+
+func (f *feed) Pull(context.Context, channel.Feed) (channel.Pulled, error) { return f.pulled, f.err }
+
+// What is in a partner's calendar is taken here; what conflicts is shown beside it and costs nobody a reservation; what
+// is gone twice is free again.
+func TestImportedCalendar(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	listing := s.calendar(t, 1, "t")
+	from := &feed{}
+	service := &partner.Service{DB: s.DB, Reserve: s.Replica(t), ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	read := func(bookings ...channel.Booking) {
+		t.Helper()
+		from.pulled = channel.Pulled{Bookings: bookings}
+		if err := service.Import(s.ctx, listing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := s.start(3)
+	booking := func(id string, hours int) channel.Booking {
+		start := at.Add(time.Duration(hours) * time.Hour)
+		return channel.Booking{ExternalID: id, Start: start, End: start.Add(time.Hour)}
+	}
+	states := func(want map[string]string) {
+		t.Helper()
+		for id, state := range want {
+			var got string
+			err := s.DB.Pool.QueryRow(s.ctx, `
+				select b.status || ' ' || coalesce(r.state, '-') from partner_booking b left join reservation r on r.id = b.reservation_id
+				where b.external_id = $1`, id).Scan(&got)
+			if err != nil || got != state {
+				t.Errorf("%s is %s, want %s (%v)", id, got, state, err)
+			}
+		}
+	}
+	ours, err := s.buyer().Buy(s.ctx, moneytest.Wish{Room: 1, Start: at, Method: sandbox.MethodCard, Mobile: "01012345678"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	read(booking("A", 2), booking("B", 4), booking("over ours", 0))
+	states(map[string]string{"A": "CONFIRMED DONE", "B": "CONFIRMED DONE", "over ours": "CONFLICT CONFLICT"})
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 5, sandbox.MethodCard)); err == nil {
+		t.Error("the partner's time was sold")
+	}
+	var state string
+	if err := s.DB.Pool.QueryRow(s.ctx, `select state from reservation where order_id = $1`, ours.OrderID).Scan(&state); err != nil || state != "DONE" {
+		t.Errorf("ours is %s (%v)", state, err)
+	}
+
+	read(booking("A", 6), booking("over ours", 0)) // A moved; B is gone for the first time
+	states(map[string]string{"A": "CONFIRMED DONE", "B": "CONFIRMED DONE"})
+	read(booking("A", 6), booking("over ours", 0))
+	states(map[string]string{"B": "CANCELLED CANCELED"})
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 7, sandbox.MethodCard)); err != nil {
+		t.Errorf("the time that is gone twice is not free: %v", err)
+	}
+	if err := s.buyer().Hold(s.ctx, s.wish(1, 9, sandbox.MethodCard)); err == nil {
+		t.Error("the time A moved to was sold")
+	}
+
+	// Ours ends, and what conflicted with it stands.
+	id := s.id(t, ours.OrderID)
+	reply, err := s.admin(t).Do(s.ctx, http.MethodDelete, "/admin/reservation/"+strconv.FormatInt(id, 10)+"?bookingStatus=paid", nil)
+	must(t, reply, err)
+	read(booking("A", 6), booking("over ours", 0))
+	states(map[string]string{"over ours": "CONFIRMED DONE"})
+
+	// A calendar that cannot be read, or is suddenly empty of much, changes nothing.
+	from.err = io.ErrUnexpectedEOF
+	if err := service.Import(s.ctx, listing); err != nil {
+		t.Fatal(err)
+	}
+	states(map[string]string{"A": "CONFIRMED DONE", "over ours": "CONFIRMED DONE"})
+}
