@@ -3,20 +3,17 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
-	"github.com/yeolda/yeolda/protocol"
 )
 
 type agentCmd struct {
@@ -29,53 +26,55 @@ type agentCmd struct {
 // agentEnrollCmd is `yeolda agent enroll`.
 type agentEnrollCmd struct {
 	Branch   string          `arg:"" help:"Code of the branch."`
-	File     string          `placeholder:"FILE" type:"path" help:"Write the credential to a new file that only its owner may read, instead of showing it."`
+	File     string          `placeholder:"FILE" type:"path" xor:"how" help:"Write a credential to a new file that only its owner may read, instead of showing the command."`
+	Show     bool            `xor:"how" help:"Show a credential instead of the command."`
+	HTTP     config.HTTP     `embed:""`
 	Database config.Database `embed:""`
 	Secrets  config.Secrets  `embed:""`
 }
 
-// Run makes a credential. Only the hash of the secret is stored.
+// Run shows the command that makes a machine the agent of a branch, or makes a credential itself. Only hashes are stored.
 func (c *agentEnrollCmd) Run(p *program) error {
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().GrantKeys()
+	set := config.Settings{HTTP: c.HTTP, Secrets: c.Secrets}.Effective()
+	keys, err := set.GrantKeys()
 	if err != nil {
 		return &config.Problem{Variable: "YEOLDA_GRANT_KEY", Text: err.Error()}
 	}
-	username := protocol.AgentID(c.Branch) + "-" + strings.ToLower(rand.Text()[:8])
-	random := make([]byte, 32)
-	rand.Read(random) // never fails
-	secret := base64.RawURLEncoding.EncodeToString(random)
-	hash := sha256.Sum256([]byte(secret))
-
 	var public []string
 	for _, key := range keys {
 		public = append(public, base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
 	}
-	credential := fmt.Sprintf("YEOLDA_BRANCH=%s\nYEOLDA_AGENT_USERNAME=%s\nYEOLDA_AGENT_PASSWORD=%s\nYEOLDA_GRANT_PUBLIC_KEYS=%s\n",
-		c.Branch, username, secret, strings.Join(public, ","))
-
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
-		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-			if err := postgres.InsertAgent(ctx, tx, c.Branch, username, hash[:]); err != nil {
+		var credential enroll.Credential
+		var token string
+		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
+			if c.File == "" && !c.Show {
+				token, err = enroll.Offer(ctx, tx, c.Branch, p.by(), public, now)
 				return err
 			}
-			err := postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.enroll", Target: username})
+			if credential, err = enroll.Issue(ctx, tx, c.Branch, public); err != nil {
+				return err
+			}
+			err = postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
 			if err != nil || c.File == "" {
 				return err
 			}
-			return writeNew(c.File, credential) // inside: without the file there shall be no credential
+			return writeNew(c.File, credential.String()) // inside: without the file there shall be no credential
 		})
-		if errors.Is(err, postgres.ErrNoBranch) {
+		switch {
+		case errors.Is(err, postgres.ErrNoBranch):
 			return fmt.Errorf("there is no branch %q; see yeolda branch list", c.Branch)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case c.File != "":
+			fmt.Fprintf(p.out, "credential of %s written to %s\n", credential.Username, c.File)
+		case c.Show:
+			fmt.Fprint(p.out, credential)
+			fmt.Fprintln(p.err, "The password is shown this once; only its hash is stored.")
+		default:
+			fmt.Fprintln(p.out, enroll.Command(set.HTTP.PublicURL, token))
+			fmt.Fprintf(p.err, "Type this on the Raspberry Pi of %s. It works once, within an hour.\n", c.Branch)
 		}
-		if c.File != "" {
-			fmt.Fprintf(p.out, "credential of %s written to %s\n", username, c.File)
-			return nil
-		}
-		fmt.Fprint(p.out, credential)
-		fmt.Fprintln(p.err, "The password is shown this once; only its hash is stored.")
 		return nil
 	})
 }

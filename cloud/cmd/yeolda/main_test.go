@@ -83,6 +83,7 @@ var blots = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`agent-([a-z]+)-[a-z2-7]{8}\b`), "agent-$1-xxxxxxxx"},
+	{regexp.MustCompile(`sh -s -- [A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{22}`), "sh -s -- <43 letters>.<22 letters>"},
 	{regexp.MustCompile(`PASSWORD=[A-Za-z0-9_-]{43}`), "PASSWORD=<43 letters>"},
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}`), "<date and time>"},
 	{regexp.MustCompile(`postgres://\S+`), "<database>"},
@@ -186,6 +187,7 @@ func TestAgentCommands(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "agent.env")
 	s.transcript("agent",
 		[]string{"agent", "enroll", "gangnam"},
+		[]string{"agent", "enroll", "gangnam", "--show"},
 		[]string{"agent", "enroll", "jamsil", "--file", file},
 		[]string{"agent", "enroll", "jamsil", "--file", file},
 		[]string{"agent", "enroll", "busan"},

@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +10,7 @@ import (
 	"rsc.io/qr"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -249,26 +247,21 @@ func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	username := protocol.AgentID(branch.Code) + "-" + strings.ToLower(rand.Text()[:8])
-	random := make([]byte, 32)
-	rand.Read(random) // never fails
-	secret := base64.RawURLEncoding.EncodeToString(random)
-	hash := sha256.Sum256([]byte(secret))
-	if err := postgres.InsertAgent(r.Context(), a.DB.Pool, branch.Code, username, hash[:]); err != nil {
+	issued, err := enroll.Issue(r.Context(), a.DB.Pool, branch.Code, a.GrantPublicKeys)
+	if err != nil {
 		return err
 	}
-	credential := "YEOLDA_BRANCH=" + branch.Code + "\nYEOLDA_AGENT_USERNAME=" + username + "\nYEOLDA_AGENT_PASSWORD=" + secret +
-		"\nYEOLDA_GRANT_PUBLIC_KEYS=" + strings.Join(a.GrantPublicKeys, ",") + "\n"
+	credential := issued.String()
 	picture, err := qrRows(credential)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return a.done(w, r, branch.Code, "agent.enroll", username, nil, struct {
+	return a.done(w, r, branch.Code, "agent.enroll", issued.Username, nil, struct {
 		Username   string `json:"username"`
 		Credential string `json:"credential"`
 		QR         string `json:"qr"`
-	}{username, credential, picture})
+	}{issued.Username, credential, picture})
 }
 
 // qrRows is a QR code as lines of 0 and 1.

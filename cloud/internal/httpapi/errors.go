@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -68,6 +69,7 @@ type row struct {
 // table maps what happened to what the interface says about it (interface.md, Errors; decisions.md 2 to 10).
 var table = []row{
 	{errNoSession, 401, typeAuthentication, "인증되지 않은 사용자입니다."},
+	{enroll.ErrToken, 401, typeAuthentication, "등록 토큰이 올바르지 않거나 만료되었습니다."},
 	{account.ErrWrongCode, 401, typeAuthentication, "인증번호가 올바르지 않거나 만료되었습니다."},
 	{account.ErrWrongPassword, 401, typeAuthentication, "아이디 또는 비밀번호가 올바르지 않습니다."},
 	{account.ErrSecondFactorRequired, 401, typeSecondFactor, "2단계 인증 번호를 입력해 주세요."},

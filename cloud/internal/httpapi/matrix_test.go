@@ -156,6 +156,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showClimate":         {console + "climate", nil, success, true},
 		"sensorHistory":       {console + "sensors?location=a&hours=24", nil, success, true},
 		"showDevices":         {console + "devices", nil, success, true},
+		"exchangeToken":       {"/v2/agent/enroll", map[string]any{"token": "none"}, reply{401, "AuthenticationError", "등록 토큰이 올바르지 않거나 만료되었습니다."}, false},
 		"enrollAgent":         {console + "agents", nil, success, true},
 		"revokeAgent":         {"/v2/admin/agents/none", nil, notThere("장치를"), false},
 		"listMessages":        {console + "messages", nil, success, true},

@@ -77,6 +77,8 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
 	mux.Get("/v2/keys/{key}", a.handle(a.showKey))
 
+	mux.Post("/v2/agent/enroll", a.handle(a.exchangeToken))
+
 	// Additions for the console
 	mux.Get("/v2/admin/live", a.look(a.liveEvents))
 	mux.Get("/v2/admin/branches/{branch}/timeline", a.look(a.timeline))

@@ -141,3 +141,29 @@ func Inventory(ctx context.Context, q Querier, branch string) (inventory protoco
 	}
 	return inventory, json.Unmarshal(raw, &inventory)
 }
+
+// ErrNoEnrollment says that there is no such token to enroll with any more, or that there never was.
+var ErrNoEnrollment = errors.New("postgres: no such enrollment")
+
+// InsertEnrollment adds a token to enroll one agent with. It returns ErrNoBranch.
+func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash []byte, by string, expires time.Time) error {
+	tag, err := q.Exec(ctx, `
+		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at) select $2, id, $3, $4 from branch where code = $1`,
+		branch, tokenHash, by, expires)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoBranch
+	}
+	return err
+}
+
+// UseEnrollment spends a token and returns its branch and who asked for it. It returns ErrNoEnrollment.
+func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (branch, by string, err error) {
+	err = tx.QueryRow(ctx, `
+		update agent_enrollment e set used_at = $2 from branch b
+		where e.token_hash = $1 and e.used_at is null and e.expires_at > $2 and b.id = e.branch_id
+		returning b.code, e.created_by`, tokenHash, now).Scan(&branch, &by)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", "", ErrNoEnrollment
+	}
+	return branch, by, err
+}

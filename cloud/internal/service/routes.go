@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 )
 
@@ -34,6 +35,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	docs := httpapi.Docs()
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
+	mux.Method(http.MethodGet, "/install.sh", enroll.Install(api.Site.PublicURL))
 	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)

@@ -1,0 +1,95 @@
+// Package enroll makes the credentials of branch agents: at once, or in exchange for a token that is good for one machine
+// and one hour and may therefore stand in a command line.
+//
+//	yeolda agent enroll BRANCH ─► token ─► one command on the Pi ─► POST /api/v2/agent/enroll ─► credential, token spent
+//
+// A token ends with a fingerprint of the keys that sign door grants. The agent holds what it is given against it: whoever
+// gets between the two may refuse the exchange, but can never become the one whose word opens the doors.
+package enroll
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TokenLife is how long a token may be exchanged.
+const TokenLife = time.Hour
+
+// ErrToken is of a token that never was, was used, or is too old: nobody is told which.
+var ErrToken = errors.New("enroll: token is not valid")
+
+// Credential is who an agent is. The password is known to nobody afterwards; only its hash is stored.
+type Credential struct {
+	Branch          string
+	Username        string
+	Password        string
+	GrantPublicKeys []string // base64
+}
+
+// String is the credential as agents read it from a file.
+func (c Credential) String() string {
+	return fmt.Sprintf("YEOLDA_BRANCH=%s\nYEOLDA_AGENT_USERNAME=%s\nYEOLDA_AGENT_PASSWORD=%s\nYEOLDA_GRANT_PUBLIC_KEYS=%s\n",
+		c.Branch, c.Username, c.Password, strings.Join(c.GrantPublicKeys, ","))
+}
+
+// Issue makes a credential for a branch. It returns postgres.ErrNoBranch.
+func Issue(ctx context.Context, q postgres.Querier, branch string, grantPublicKeys []string) (Credential, error) {
+	c := Credential{
+		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: secret(),
+		GrantPublicKeys: grantPublicKeys,
+	}
+	hash := sha256.Sum256([]byte(c.Password))
+	return c, postgres.InsertAgent(ctx, q, branch, c.Username, hash[:])
+}
+
+// Offer makes a token for a branch; by is who asked for it. It returns postgres.ErrNoBranch.
+func Offer(ctx context.Context, q postgres.Querier, branch, by string, grantPublicKeys []string, now time.Time) (token string, err error) {
+	token = secret() + "." + Fingerprint(grantPublicKeys)
+	hash := sha256.Sum256([]byte(token))
+	return token, postgres.InsertEnrollment(ctx, q, branch, hash[:], by, now.Add(TokenLife))
+}
+
+// Exchange spends a token for a credential, in one transaction. It returns ErrToken.
+func Exchange(ctx context.Context, db *postgres.DB, token string, grantPublicKeys []string, address string) (c Credential, err error) {
+	hash := sha256.Sum256([]byte(token))
+	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		branch, by, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
+		if errors.Is(err, postgres.ErrNoEnrollment) {
+			return ErrToken
+		}
+		if err != nil {
+			return err
+		}
+		if c, err = Issue(ctx, tx, branch, grantPublicKeys); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+			Actor: by, Branch: branch, Action: "agent.enroll", Target: c.Username, Address: address,
+		})
+	})
+	return c, err
+}
+
+// Fingerprint stands for the keys that sign grants: 22 letters, 132 bits.
+func Fingerprint(grantPublicKeys []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(grantPublicKeys, ",")))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
+}
+
+// secret is 256 random bits in 43 letters.
+func secret() string {
+	random := make([]byte, 32)
+	rand.Read(random) // never fails
+	return base64.RawURLEncoding.EncodeToString(random)
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Puts Yeolda's branch agent on this Raspberry Pi and connects it to its branch.
+#
+#   curl -fsS @SERVER@/install.sh | sudo sh -s -- TOKEN
+#
+# The token comes from `yeolda agent enroll BRANCH` and is good once, for an hour. Where the package is:
+# YEOLDA_AGENT_PACKAGE, a file or an address; without it the latest release.
+set -eu
+
+main() {
+	server='@SERVER@'
+	token=${1:?the token of yeolda agent enroll is missing}
+	[ "$(id -u)" = 0 ] || { echo 'run this as root, with sudo' >&2; exit 1; }
+
+	if ! command -v yeolda-agent >/dev/null || [ -n "${YEOLDA_AGENT_PACKAGE:-}" ]; then
+		architecture=$(dpkg --print-architecture)
+		package=${YEOLDA_AGENT_PACKAGE:-https://github.com/yeolda/yeolda/releases/latest/download/yeolda-agent_$architecture.deb}
+		directory=$(mktemp -d)
+		trap 'rm -rf "$directory"' EXIT
+		case $package in
+		http://* | https://*) curl -fsSL -o "$directory/yeolda-agent.deb" "$package" ;;
+		*) cp "$package" "$directory/yeolda-agent.deb" ;;
+		esac
+		dpkg --install "$directory/yeolda-agent.deb"
+	fi
+
+	yeolda-agent enroll --server "$server" "$token"
+	chown yeolda-agent: /etc/yeolda-agent/credentials
+	if [ -d /run/systemd/system ]; then systemctl restart yeolda-agent.service; fi
+
+	echo
+	echo 'Enrolled. Next: describe the doors in /etc/yeolda-agent/settings.toml, then systemctl restart yeolda-agent'
+	yeolda-agent doctor --credentials /etc/yeolda-agent/credentials || true
+}
+
+# All of it has arrived before any of it runs.
+main "$@"

@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/enroll"
+)
+
+// exchangeToken is POST /v2/agent/enroll: a machine that is to be a branch's agent gives its token and becomes it. The
+// password is in this answer and nowhere else.
+func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Token *string `json:"token"`
+	}
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	token, err := text("token", body.Token, 100)
+	if err != nil {
+		return err
+	}
+	c, err := enroll.Exchange(r.Context(), a.DB, token, a.GrantPublicKeys, a.client(r))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	return writeData(w, struct {
+		Branch          string   `json:"branch"`
+		Username        string   `json:"username"`
+		Password        string   `json:"password"`
+		GrantPublicKeys []string `json:"grantPublicKeys"`
+	}{c.Branch, c.Username, c.Password, c.GrantPublicKeys})
+}
