@@ -10,7 +10,7 @@ import (
 // keyTexts is what the key page says. Texts with %s are filled by the page.
 type keyTexts struct {
 	Brand, OtherLang, OtherName                             string
-	OpensAt, OpenNow, Over, Window, Secret                  string
+	OpensAt, OpenNow, Over, Window, Share                   string
 	Offline, NoNetwork, NotSent, CheckNetwork               string
 	Front, RoomDoor, Waiting, Opened, Push                  string
 	UsePIN, PressStar, Silent, TryAgain, Outside            string
@@ -28,7 +28,7 @@ var keyKorean = keyTexts{
 	Brand: "열다", OtherLang: "en", OtherName: "English",
 	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Over: "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
 	Window:    "문은 %s부터 %s까지 열 수 있어요.",
-	Secret:    "이 주소가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
+	Share:     "이 주소가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
 	Offline:   "지금 지점과 연결이 끊겨 문이 자동으로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
 	NoNetwork: "인터넷에 연결되어 있지 않아요. 연결되면 문을 열 수 있어요.",
 	NotSent:   "요청을 보내지 못했어요", CheckNetwork: "인터넷 연결을 확인하고 다시 눌러 주세요.",
@@ -50,7 +50,7 @@ var keyEnglish = keyTexts{
 	Brand: "Yeolda", OtherLang: "ko", OtherName: "한국어",
 	OpensAt: "Opens at %s.", OpenNow: "You can open the doors now.", Over: "Your time is over. Thank you for coming.",
 	Window:    "Doors open from %s until %s.",
-	Secret:    "This address is the key. Share it only with people who come with you.",
+	Share:     "This address is the key. Share it only with people who come with you.",
 	Offline:   "The branch is offline, so the doors may not open by themselves. Press a button and we show you the keypad code.",
 	NoNetwork: "You are offline. You can open the doors when you are connected again.",
 	NotSent:   "The request was not sent", CheckNetwork: "Check your connection and press again.",
@@ -70,6 +70,7 @@ var keyEnglish = keyTexts{
 func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyTexts) {
 	lang := r.URL.Query().Get("lang")
 	if lang == "ko" || lang == "en" {
+		//nolint:gosec // a language is no secret: scripts of the other pages read it, also without TLS in development
 		http.SetCookie(w, &http.Cookie{Name: "lang", Value: lang, Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode})
 	} else if chosen, err := r.Cookie("lang"); err == nil {
 		lang = chosen.Value

@@ -34,11 +34,12 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
     h("thead", null, h("tr", null, h("td", null), hoursOf(columns).map(([from, count]) => h("th", { scope: "col", colspan: count }, clockOf(from))))),
     h("tbody", null, each(() => d.slots().rooms, (r) => r.roomNo, (r) => row(d, r, columns, choice))),
   );
-  // One cell takes part in the tab order: the one that was used last, else the first free one.
+  // One cell takes part in the tab order: the one that was used last, else the first free one of where the day opens.
   effect(() => {
     d.slots();
     const f = focus();
-    const cell = (f && cellOf(table, f.room, f.at)) || table.querySelector<HTMLElement>("td.free") || table.querySelector<HTMLElement>("td[data-at]");
+    const free = [...table.querySelectorAll<HTMLElement>("td.free")];
+    const cell = (f && cellOf(table, f.room, f.at)) || free.find((c) => Number(c.dataset.at) >= opensAt(d)) || free[0] || table.querySelector<HTMLElement>("td[data-at]");
     table.querySelectorAll<HTMLElement>("td[tabindex='0']").forEach((c) => (c.tabIndex = -1));
     if (cell) cell.tabIndex = 0;
   });
