@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: model help build run test race hwtest lint bench torture fuzz deb verify tidy clean
+.PHONY: model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ screenshots: ## write a picture of every screen, phone and desktop, to screensho
 typecheck: ## check the types of the browser code (needs npm)
 	@npm ci --silent --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web typecheck
+
+chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_SEED repeats the faults)
+	@deploy/demo/install.sh
+	@YEOLDA_CHAOS_REQUESTS=$${YEOLDA_CHAOS_REQUESTS:-10000} go test ./firmware-sim/e2e -count 1 -v -timeout 60m -run '^TestDoorsUnderFaults$$' | grep -Ev '"?(level|msg)"?[=:]'
 
 lint: ## vet, formatting and golangci-lint
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }

@@ -25,8 +25,6 @@ import (
 
 // The offline branch of the demo gets a real agent on a real kernel, in a virtual machine; see agent/hwtest.
 const machineSettings = `
-broker = "ws://HOST/mqtt"
-
 [[door]]
 device = "front_1"
 relay = { line = "GPIO17" }
@@ -49,6 +47,7 @@ echo pull-up >/sys/devices/platform/gpio-sim.0/gpiochip*/sim_gpio4/pull
 for chip in /sys/class/gpio/gpiochip*; do echo "first line $(cat $chip/base)"; done
 echo 1 >/sys/kernel/tracing/events/gpio/enable
 cat /sys/kernel/tracing/trace_pipe &
+yeolda-agent enroll --server http://HOST --file /etc/credentials TOKEN || exit 1
 exec yeolda-agent run --settings /etc/settings.toml --credentials /etc/credentials
 `
 
@@ -75,15 +74,19 @@ func startMachine(t *testing.T, s *stack.Stack, branch string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"run": machineRun, "etc/settings.toml": strings.ReplaceAll(machineSettings, "HOST", "10.0.2.2:"+address.Port()),
-	} {
+	command, err := s.Command(t.Context(), "agent", "enroll", branch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := offered.FindStringSubmatch(command)
+	if token == nil {
+		t.Fatalf("no token in %q", command)
+	}
+	run := strings.NewReplacer("HOST", "10.0.2.2:"+address.Port(), "TOKEN", token[1]).Replace(machineRun)
+	for name, text := range map[string]string{"run": run, "etc/settings.toml": machineSettings} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := s.Command(t.Context(), "agent", "enroll", branch, "--file", filepath.Join(dir, "etc/credentials")); err != nil {
-		t.Fatal(err)
 	}
 	kernel := os.Getenv("HWTEST_KERNEL")
 	if kernel == "" {
@@ -135,6 +138,7 @@ func (m *machine) await(t *testing.T, what string) {
 }
 
 var (
+	offered   = regexp.MustCompile(`sh -s -- (\S+)`)
 	firstLine = regexp.MustCompile(`^first line (\d+)`)
 	driven    = regexp.MustCompile(`gpio_value: (\d+) set (\d)`)
 )
