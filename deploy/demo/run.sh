@@ -3,6 +3,10 @@
 # `make run` calls it. It honours every YEOLDA_ variable, so that two stacks run side by side on other
 # ports and data directories, and leaves no process behind when it ends.
 set -euo pipefail
+# Who is started in the background ignores Ctrl-C, and a shell cannot change that for itself.
+if [ -n "$(trap -p INT)" ] && env --default-signal=INT true 2>/dev/null; then
+	exec env --default-signal=INT "$BASH" "$0" "$@"
+fi
 cd "$(dirname "$0")/../.."
 
 export YEOLDA_HTTP_ADDR=${YEOLDA_HTTP_ADDR:-127.0.0.1:8080}
