@@ -51,7 +51,7 @@ type Operation struct {
 	Method string
 	*openapi3.Operation
 
-	item *openapi3.PathItem
+	Item *openapi3.PathItem // with the parameters all methods share
 }
 
 // Operations returns all that are described.
@@ -88,7 +88,7 @@ func Check(x Exchange) error {
 	request := &openapi3filter.RequestValidationInput{
 		Request: withBody(x.Request, x.Sent), PathParams: params,
 		Route: &routers.Route{
-			Spec: Document(), Path: operation.Path, PathItem: operation.item, Method: operation.Method, Operation: operation.Operation,
+			Spec: Document(), Path: operation.Path, PathItem: operation.Item, Method: operation.Method, Operation: operation.Operation,
 		},
 		Options: &openapi3filter.Options{
 			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true,

@@ -2,9 +2,11 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/contract"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -155,6 +157,15 @@ func TestUnknownBranch(t *testing.T) {
 		}
 		check(t, p.path, c.Manager, p.method, probe{path: p.path, body: p.body}, outOfScope)
 		check(t, p.path, c.HQ, p.method, probe{path: p.path, body: p.body}, noSuchPlace)
+	}
+	// And every path of the console's that names one.
+	table := probes(t, c)
+	for _, o := range contract.Operations() {
+		p := table[o.OperationID]
+		if p.path = strings.Replace(p.path, "gangnam", "busan", 1); p.scoped && strings.HasPrefix(o.Path, "/v2/admin/") && strings.Contains(p.path, "busan") && o.Responses.Value("404") != nil && !strings.Contains(o.Path, "/agents/{") {
+			check(t, p.path, c.HQ, o.Method, p, noSuchPlace)
+			check(t, p.path, c.Manager, o.Method, p, outOfScope)
+		}
 	}
 }
 
