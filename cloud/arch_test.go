@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
-	{"reserve", "access", "climate", "account", "franchise", "partner"},
+	{"reserve", "access", "climate", "account", "franchise", "enroll", "partner"},
 	{"desk", "branchfile"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
