@@ -15,18 +15,18 @@ const module = "github.com/yeolda/yeolda/cloud/internal/"
 // layers are the packages of each floor of the house, from the ground up. A package may import what is below its own
 // floor.
 var layers = [][]string{
-	{"booking", "seal"},
+	{"booking", "seal", "failpoint"},
 	{"toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
-	{"reserve", "access", "climate", "account", "franchise", "enroll", "partner"},
-	{"desk", "branchfile"},
+	{"reserve", "access", "climate", "account", "franchise", "enroll"},
+	{"desk", "branchfile", "partner"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
 }
 
 // testOnly packages are imported by tests and by the sandbox's program.
-var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true}
+var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true, "moneytest": true, "torture": true}
 
 // rules forbid an import, each with its reason.
 var rules = []struct{ in, imports, because string }{

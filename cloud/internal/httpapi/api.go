@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
+	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -26,6 +27,7 @@ type API struct {
 	Climate   *climate.Service
 	Account   *account.Service
 	Franchise *franchise.Service
+	Partner   *partner.Service
 	Limits    *limit.Limiter
 	Live      *live.Hub
 	Sessions  *scs.SessionManager
@@ -36,7 +38,6 @@ type API struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; may be empty
 	CustomerTTL    time.Duration  // life of a customer's session
 	Discord        http.Handler   // the chat bot
-	Partner        http.Handler   // the partner channel's gateway; nil: off
 	// GrantPublicKeys are the keys with which agents check grants, base64; they go into a new credential.
 	GrantPublicKeys []string
 	Site            Site // what the pages need to know

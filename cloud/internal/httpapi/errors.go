@@ -107,6 +107,7 @@ var table = []row{
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},
 
 	{reserve.ErrTaken, 409, typeAlreadyExist, "해당 시간대에 이미 예약이 존재합니다."},
+	{reserve.ErrPartnerConflict, 409, typeAlreadyExist, "해당 시간대에 이미 예약이 존재합니다."},
 	{reserve.ErrHeld, 409, typeAlreadyExist, "이미 예약 진행 중인 시간대입니다."},
 	{reserve.ErrRoomDisabled, 409, typeConflict, "현재 예약할 수 없는 룸입니다."},
 	{errEnded, 410, typeEnded, "종료된 API입니다. V2 API를 사용해 주세요."},

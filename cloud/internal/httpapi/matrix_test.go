@@ -18,7 +18,7 @@ import (
 // routes are all of the router's, as METHOD /path/{}: names of parameters do not matter to who calls.
 func routes(t *testing.T) []string {
 	t.Helper()
-	api := &httpapi.API{Discord: http.NotFoundHandler(), Partner: http.NotFoundHandler()}
+	api := &httpapi.API{Discord: http.NotFoundHandler()}
 	var list []string
 	err := chi.Walk(api.Routes().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		list = append(list, method+" "+anonymous(route))
@@ -172,6 +172,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"changeSettings":      {console + "settings", "{}", reply{400, "IllegalArguemntError", "예약 가능 기간(bookingHorizonDays) 값은 1에서 366 사이여야 합니다."}, true},
 		"changeRoom":          {console + "rooms/x", "{}", reply{400, "IllegalArguemntError", "룸 번호(room) 값은 1에서 9999 사이여야 합니다."}, true},
 		"addListing":          {console + "channels", "{}", missingField("채널", "partner"), true},
+		"enterPartnerBooking": {console + "partner-bookings", "{}", missingField("채널", "partner"), true},
 		"switchListing":       {console + "channels/999999", map[string]any{"enabled": true}, notThere("채널을"), true},
 		"exportListing":       {console + "channels/999999/export", nil, notThere("채널을"), true},
 		"showAccount":         {"/v2/admin/account", nil, success, false},

@@ -102,6 +102,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/branches/{branch}/channels", a.admin(a.addListing))
 	mux.Patch("/v2/admin/branches/{branch}/channels/{listing}", a.admin(a.switchListing))
 	mux.Post("/v2/admin/branches/{branch}/channels/{listing}/export", a.admin(a.exportListing))
+	mux.Post("/v2/admin/branches/{branch}/partner-bookings", a.admin(a.enterPartnerBooking))
 	mux.Get("/v2/admin/account", a.look(a.showAccount))
 	mux.Post("/v2/admin/account/password", a.look(a.changePassword))
 	mux.Post("/v2/admin/account/totp", a.look(a.beginTOTP))

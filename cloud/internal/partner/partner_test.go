@@ -374,3 +374,36 @@ func TestAvailability(t *testing.T) {
 		}
 	}
 }
+
+// The manual channel: what a person has read at a partner is entered, changed and ended by hand.
+func TestEnteredByHand(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin, at := s.admin(t), s.start(3)
+	entry := map[string]any{
+		"partner": "naver", "externalId": "N-1", "roomNo": "1", "name": "박손님", "mobileNum": "010-7777-8888",
+		"startDateTime": moneytest.Wire(at), "endDateTime": moneytest.Wire(at.Add(time.Hour)),
+	}
+	const path = "/v2/admin/branches/gangnam/partner-bookings"
+	reply, err := admin.Post(s.ctx, path, entry)
+	must(t, reply, err)
+	s.blocks(t, block(1, at)) // at the other partner
+	entry["startDateTime"], entry["endDateTime"] = moneytest.Wire(at.Add(2*time.Hour)), moneytest.Wire(at.Add(3*time.Hour))
+	moved, err := admin.Post(s.ctx, path, entry)
+	must(t, moved, err)
+	if string(moved.Data) != string(reply.Data) {
+		t.Errorf("changed, it is %s, was %s", moved.Data, reply.Data)
+	}
+	s.blocks(t, block(1, at.Add(2*time.Hour)))
+	entry["externalId"] = "N-2"
+	if reply, err := admin.Post(s.ctx, path, entry); err != nil || reply.HTTP != http.StatusConflict {
+		t.Errorf("a taken time: %d %s (%v)", reply.HTTP, reply.Raw, err)
+	}
+	var entered struct{ ID string }
+	if err := json.Unmarshal(moved.Data, &entered); err != nil {
+		t.Fatal(err)
+	}
+	reply, err = admin.Do(s.ctx, http.MethodDelete, "/admin/reservation/"+entered.ID+"?bookingStatus=paid", nil)
+	must(t, reply, err)
+	s.blocks(t)
+}

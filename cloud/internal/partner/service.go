@@ -111,12 +111,30 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return err
 }
 
-// Enter puts a booking into the calendar that a person has read at a partner's: the manual channel. Errors are those
-// of reserve.TakePartnerBooking, and postgres.ErrNoListing.
-func (s *Service) Enter(ctx context.Context, partner string, b channel.Booking) (booking.ReservationID, error) {
-	listing, err := postgres.ListingOf(ctx, s.DB.Pool, partner, b.ListingID)
+// Entry is a booking that a person has read at a partner's.
+type Entry struct {
+	Partner    string
+	ExternalID string // the partner's name for it; entered again it changes the booking
+	Branch     string
+	Room       int
+	booking.Interval
+	Name, Mobile string
+}
+
+// Enter puts a booking into the calendar that a person has read at a partner's: the manual channel. Nobody is told of
+// our reservations there; a person is.
+//
+// Errors: postgres.ErrNoListing (no such room), reserve.ErrPartnerConflict.
+func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, error) {
+	if err := postgres.EnsureListings(ctx, s.DB.Pool, channel.Manual{}.Name(), e.Partner); err != nil {
+		return 0, err
+	}
+	listing, err := postgres.ListingOf(ctx, s.DB.Pool, e.Partner, e.Branch+"-"+strconv.Itoa(e.Room))
 	if err != nil {
 		return 0, err
 	}
-	return s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Booking: b, Listing: listing})
+	return s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
+		ExternalID: e.ExternalID, Start: e.Start, End: e.End, Name: e.Name, Phone: e.Mobile,
+		Seq: s.DB.Now().UnixMilli(), // what a person says now is newer than what was known
+	}})
 }

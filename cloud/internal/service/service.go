@@ -187,8 +187,8 @@ func (s *Service) wire() error {
 		Live: s.live, GrantPublicKeys: publicKeys(grantKeys),
 		Discord: chat,
 		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
-		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Sessions:  httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
+		Partner: s.partner, Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
+		Sessions: httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
 		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
 		Site: site(set),
 	}
