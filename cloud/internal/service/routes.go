@@ -35,7 +35,11 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	docs := httpapi.Docs()
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
-	mux.Method(http.MethodGet, "/install.sh", enroll.Install(api.Site.PublicURL))
+	mux.Get("/install.sh", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write([]byte(enroll.Script(api.Site.PublicURL)))
+	})
 	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)
