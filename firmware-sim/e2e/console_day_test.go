@@ -49,8 +49,8 @@ func (p *page) place(room, minutes int) point {
 	return value[point](p, fmt.Sprintf(`(() => {
 		const grid = document.querySelector(".grid"), slot = parseFloat(grid.style.getPropertyValue("--slot"));
 		grid.scrollLeft = %[2]d / 10 * slot - 200;
-		const lane = [...grid.querySelectorAll(".lane")].find(l => l.querySelector(".label b").textContent === "%[1]d");
-		const r = lane.querySelector(".time").getBoundingClientRect();
+		const row = [...grid.querySelectorAll(".label b")].findIndex(b => b.textContent === "%[1]d");
+		const r = grid.querySelectorAll(".lane")[row].getBoundingClientRect();
 		return {X: r.left + (%[2]d / 10 + 0.5) * slot, Y: r.top + r.height / 2};
 	})()`, room, minutes))
 }

@@ -50,14 +50,14 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     return id ? day.peek().blocks.find((b) => b.id === id) : undefined;
   };
   const spot = (x: number, y: number): { minute: Minute; row: number } => {
-    const area = lanes.querySelector(".time")!.getBoundingClientRect();
+    const area = lanes.querySelector(".lanerows")!.getBoundingClientRect();
     const row = Math.floor((y - lanes.getBoundingClientRect().top) / plane.rowHeight);
     const minute = plane.midnight + Math.floor((x - area.left) / plane.slotWidth()) * slot;
     return { minute: Math.max(plane.midnight, Math.min(minute, plane.midnight + dayLength - slot)), row: Math.max(0, Math.min(row, plane.rooms().length - 1)) };
   };
 
   const down = (e: PointerEvent) => {
-    if (e.button !== 0 || press || !(e.target as Element).closest(".time")) return;
+    if (e.button !== 0 || press || !(e.target as Element).closest(".lanerows")) return;
     const block = blockOf(e.target);
     if (block && !movable(block)) return;
     const { minute, row } = spot(e.clientX, e.clientY);

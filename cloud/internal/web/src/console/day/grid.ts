@@ -61,7 +61,10 @@ export function grid(o: Options): Child {
       openMove(o.branch, g.block, { room: g.room, start: g.start, end: g.end }, o.day.peek(), () => ghost.set(null), o.refresh);
     }
   };
-  const lanes = h("div", { class: "lanes" }, each(() => o.day().rooms, (r) => r.roomNo, (room) => lane(room, o, midnight)), ghostView(ghost, problem, midnight, o.day));
+  // All labels stand in one column: forty sticky ones would be forty layers for the browser to put together.
+  const labels = h("div", { class: "labels", "aria-hidden": "true" }, each(() => o.day().rooms, (r) => r.roomNo, label));
+  const rows = h("div", { class: "lanerows" }, each(() => o.day().rooms, (r) => r.roomNo, (room) => lane(room, o, midnight)));
+  const lanes = h("div", { class: "lanes" }, labels, rows, ghostView(ghost, problem, midnight, o.day));
   const box = h(
     "div",
     { class: "grid", "--row": `${rowHeight}px`, role: "region", "aria-label": t("timeline"), tabindex: 0 },
@@ -118,15 +121,24 @@ function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
   const own = computed(() => o.day().blocks.filter((b) => b.room === room().roomNo));
   return h(
     "div",
-    { class: () => `lane${room().enabled ? "" : " off"}`, role: "group", "aria-label": () => t("roomNo", { n: room().roomNo }) },
-    h("div", { class: "label" }, h("b", null, () => room().roomNo), h("span", null, () => room().machine), h("small", null, () => (room().enabled ? (room().grade ?? "") : t("roomOff")))),
-    h(
-      "div",
-      { class: "time" },
-      () => o.day().closed.map((s) => h("i", { class: "span closed", "--from": from(s.start, midnight), "--len": length(s) })),
-      () => o.day().breaks.map((s) => h("i", { class: "span break", "--from": from(s.start, midnight), "--len": length(s) })),
-      each(own, (b) => b.id, (block) => blockView(block, o, midnight)),
-    ),
+    {
+      class: () => `lane${room().enabled ? "" : " off"}`,
+      role: "group",
+      "aria-label": () => [t("roomNo", { n: room().roomNo }), room().machine, room().enabled ? "" : t("roomOff")].filter(Boolean).join(", "),
+    },
+    () => o.day().closed.map((s) => h("i", { class: "span closed", "--from": from(s.start, midnight), "--len": length(s) })),
+    () => o.day().breaks.map((s) => h("i", { class: "span break", "--from": from(s.start, midnight), "--len": length(s) })),
+    each(own, (b) => b.id, (block) => blockView(block, o, midnight)),
+  );
+}
+
+function label(room: Readable<Room>): HTMLElement {
+  return h(
+    "div",
+    { class: () => `label${room().enabled ? "" : " off"}` },
+    h("b", null, () => room().roomNo),
+    h("span", null, () => room().machine),
+    h("small", null, () => (room().enabled ? (room().grade ?? "") : t("roomOff"))),
   );
 }
 
