@@ -350,6 +350,24 @@ func TestAdminVirtualAccount(t *testing.T) {
 		t.Errorf("paid %v", paid)
 	}
 
+	// Nobody knows whether it was issued: it is found out.
+	admin.Post("/admin/reservation", holdBody(3, start, time.Hour)).OK(t)
+	for _, f := range []sandbox.Fault{
+		{Target: sandbox.TargetVirtualAccounts, Kind: sandbox.FaultDropAfterCommit}, {Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: -1},
+	} {
+		if err := s.Sandbox.SetFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(t, "unclear", admin.Post("/admin/v2/virtual-accounts", body), paymentPending)
+	s.Sandbox.ClearFaults()
+	s.Clock.Advance(time.Minute)
+	for deadline := time.Now().Add(20 * time.Second); detail(t, admin, live(t, s, 3)).BookingStatus != "waitingForDeposit"; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not found out")
+		}
+	}
+
 	// Without a deposit it is cancelled after ten minutes.
 	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t)
 	admin.Post("/admin/v2/virtual-accounts", body).OK(t)

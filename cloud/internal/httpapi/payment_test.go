@@ -137,6 +137,23 @@ func TestConfirm(t *testing.T) {
 		}
 	})
 
+	t.Run("a callback overtakes the answer", func(t *testing.T) {
+		c := s.Client(t)
+		confirm := order(t, s, c, 6, start, time.Hour, 13000, "가상계좌")
+		if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		confirmed := make(chan servicetest.Answer)
+		go func() { confirmed <- c.Post("/payment/confirm", confirm) }()
+		for only(t, s, `select state from reservation where order_id = $1`, confirm["orderId"]) != "CONFIRMING" {
+			time.Sleep(5 * time.Millisecond)
+		}
+		says(t, "the callback", s.Client(t).Post("/virtualaccount/webhook", callback(confirm["orderId"], "DONE", "early")), paymentPending)
+		says(t, "the receipt", c.Get("/v2/receipt"), paymentPending)
+		(<-confirmed).OK(t)
+		c.Get("/v2/receipt").OK(t)
+	})
+
 	t.Run("nobody knows", func(t *testing.T) {
 		c := s.Client(t)
 		confirm := order(t, s, c, 5, start, time.Hour, 15000, "카드")
