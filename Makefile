@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
+.PHONY: conformance model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh
+
+conformance: ## what others test HTTP/2 servers and event streams with
+	@deploy/conformance.sh
 
 deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64, armhf, amd64) into bin/
 	@deploy/package.sh $(BIN)

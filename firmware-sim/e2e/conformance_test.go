@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHTTP2 runs h2spec (H2SPEC names it) against the service behind the deployment's proxy, with a certificate of its own.
+func TestHTTP2(t *testing.T) {
+	h2spec := os.Getenv("H2SPEC")
+	if h2spec == "" {
+		t.Skip("H2SPEC names no h2spec; make conformance does")
+	}
+	caddy, err := exec.LookPath("caddy")
+	if err != nil {
+		t.Skip("caddy is not installed")
+	}
+	s := startStack(t, nil)
+	port := freePorts(t, 1)[0]
+	raw, err := os.ReadFile(filepath.Join(root(), "deploy/caddy/Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As it ships, but for the certificate, the ports and where health is asked.
+	config := "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n" +
+		strings.NewReplacer("health_port 9090", "health_port "+s.MetricsAt[strings.LastIndex(s.MetricsAt, ":")+1:]).Replace(string(raw))
+	config = strings.Replace(config, "{$YEOLDA_DOMAIN} {", "https://127.0.0.1:"+port+" {\n\ttls internal", 1)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy := exec.Command(caddy, "run", "--config", file, "--adapter", "caddyfile")
+	proxy.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "YEOLDA_REPLICAS="+strings.TrimPrefix(s.Pages, "http://"))
+	proxy.Stdout, proxy.Stderr = t.Output(), t.Output()
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = proxy.Process.Signal(syscall.SIGTERM)
+		_ = proxy.Wait()
+	})
+	until(t, "the proxy passes requests on", func() bool {
+		out, _ := exec.Command("curl", "-sk", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "https://127.0.0.1:"+port+"/api/v2/branches").Output()
+		return string(out) == "200 2"
+	})
+	out, _ := exec.Command(h2spec, "-t", "-k", "-h", "127.0.0.1", "-p", port, "-o", "5").CombinedOutput() // it fails for any case
+	report := string(out)
+	found := regexp.MustCompile(`(\d+) tests, (\d+) passed, (\d+) skipped, (\d+) failed`).FindStringSubmatch(report)
+	if found == nil {
+		t.Fatal(report)
+	}
+	t.Logf("h2spec: %s", found[0])
+	var failed int
+	_, _ = fmt.Sscan(found[4], &failed)
+	if failed > 4 { // what Go's own server does differently, unchanged for years
+		_, failures, _ := strings.Cut(report, "Failures:")
+		t.Errorf("more than Go's own four fail:\n%s", failures)
+	}
+}
+
+// TestEventSource has a browser's own EventSource wait for a door: it gets the result once, connects again as the standard
+// has it, and is told to stay away; after the seconds without a result it gives up.
+func TestEventSource(t *testing.T) {
+	s := startStack(t, map[string]string{"YEOLDA_DOOR_RESULT_TIMEOUT": "3s"})
+	guest := newBrowser(t, s)
+	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
+	p := newPage(t, s.Pages)
+	p.expect("subscribe") // the answer that ends it
+	p.open(s.Pages + "/")
+	const watch = `(async function(key, times) {
+		const asked = await fetch('/api/door/v2/unlock', {method: 'POST', headers: {'Content-Type': 'application/json'},
+			body: JSON.stringify({branch: 'gangnam', doorlockType: 'room', key})});
+		const id = (await asked.json()).data.requestId;
+		const source = new EventSource('/api/door/v2/unlock/subscribe?requestId=' + id + '&key=' + key);
+		const seen = [];
+		source.addEventListener('door-result', e => seen.push(JSON.parse(e.data).status));
+		await new Promise(done => {
+			const look = setInterval(() => { if (source.readyState === 2) { clearInterval(look); done(); } }, 50);
+			setTimeout(() => { clearInterval(look); done(); }, 12000);
+		});
+		return seen.join() + ' ' + source.readyState;
+	})`
+	if got := value[string](p, watch+`(`+quoted(key)+`)`); got != "SUCCESS 2" {
+		t.Errorf("a door that opens: %q, want one result and a closed source", got)
+	}
+	// Ask and claim take two seconds, and grant and report two more: nobody waits that long here.
+	requestJSON(t, "PUT", s.SimAt+"/sim/branches/gangnam/faults", map[string]any{"kind": "network-lag", "delayMs": 1000}, nil)
+	began := time.Now()
+	got := value[string](p, watch+`(`+quoted(key)+`)`)
+	t.Logf("a branch that is far away: %q after %s", got, time.Since(began).Round(10*time.Millisecond))
+	if !strings.HasSuffix(got, " 2") {
+		t.Errorf("the source is still open: %q", got)
+	}
+	if strings.Count(got, "SUCCESS") > 1 {
+		t.Errorf("the result came more than once: %q", got)
+	}
+}
