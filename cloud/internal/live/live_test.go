@@ -1,0 +1,38 @@
+package live_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/live"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	type versions = map[booking.ReservationID]postgres.LiveVersion
+	state := func(v versions) postgres.LiveState {
+		return postgres.LiveState{Revision: 1, Reservations: v, Doors: at, Door: "front", Agent: "true 1", Sensors: at}
+	}
+	for name, c := range map[string]struct {
+		before, after postgres.LiveState
+		want          []live.Event
+	}{
+		"nothing":           {state(versions{1: {booking.Done, 2}}), state(versions{1: {booking.Done, 2}}), nil},
+		"a new hold":        {state(nil), state(versions{1: {booking.Hold, 1}}), []live.Event{{Kind: "slot", Target: "1"}}},
+		"a hold that ended": {state(versions{1: {booking.Hold, 1}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}}},
+		"moved":             {state(versions{1: {booking.Done, 2}}), state(versions{1: {booking.Done, 3}}), []live.Event{{Kind: "slot", Target: "1"}}},
+		"a deposit": {state(versions{1: {booking.WaitingForDeposit, 2}}), state(versions{1: {booking.Done, 3}}),
+			[]live.Event{{Kind: "slot", Target: "1"}, {Kind: "payment", Target: "1"}}},
+		"a cancellation": {state(versions{1: {booking.Done, 2}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}, {Kind: "payment", Target: "1"}}},
+		"everything else": {state(nil), postgres.LiveState{Revision: 2, Doors: at.Add(1), Door: "room_2", Agent: "false 1", Sensors: at.Add(1)},
+			[]live.Event{{Kind: "slot"}, {Kind: "door", Target: "room_2"}, {Kind: "agent"}, {Kind: "sensor"}}},
+	} {
+		if got := live.Difference(c.before, c.after); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
