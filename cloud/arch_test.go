@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
-	{"reserve", "access", "climate", "account", "franchise", "enroll"},
+	{"reserve", "access", "climate", "account", "franchise", "live"},
 	{"desk", "branchfile", "partner"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
@@ -32,7 +32,7 @@ var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": t
 var rules = []struct{ in, imports, because string }{
 	{"booking", "*", "nouns and rules are standard library only: no I/O, no clock, no wire format"},
 	{"!postgres,pgtest,pgserver,service", "github.com/jackc/pgx/v5/pgconn", "SQL states are translated in package postgres"},
-	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,cmd", "net/http", "transport stays at the edges"},
+	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,enroll,cmd", "net/http", "transport stays at the edges"},
 	{"!broker,agenttest", "github.com/mochi-mqtt/server/v2", "the broker is behind access.Link and climate.Link"},
 	{"!httpapi,service,web,broker,sandbox,partner", "github.com/go-chi/chi/v5", "routing is transport"},
 }
