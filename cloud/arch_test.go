@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"postgres"},
 	{"config", "queue", "limit"},
 	{"reserve", "access", "climate", "account", "franchise", "live"},
-	{"desk", "branchfile", "partner"},
+	{"desk", "branchfile", "partner", "enroll"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
 }
