@@ -381,9 +381,12 @@ func (a *API) exportListing(w http.ResponseWriter, r *http.Request) error {
 	}
 	token := rand.Text()
 	hash := sha256.Sum256([]byte(token))
-	if err := postgres.SetExportToken(r.Context(), a.DB.Pool, branch.ID, id, hash[:]); err != nil {
+	room, err := postgres.SetExportToken(r.Context(), a.DB.Pool, branch.ID, id, hash[:])
+	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return a.done(w, r, branch.Code, "channel.export", strconv.Itoa(id), nil, map[string]string{"url": a.Site.PublicURL + "/ical/" + token + ".ics"})
+	return a.done(w, r, branch.Code, "channel.export", strconv.Itoa(id), nil, map[string]string{
+		"url": fmt.Sprintf("%s/ical/%s/%d.ics?token=%s", a.Site.PublicURL, branch.Code, room, token),
+	})
 }

@@ -90,12 +90,14 @@ func SwitchListing(ctx context.Context, q Querier, branch booking.BranchID, id i
 	return err
 }
 
-// SetExportToken gives a listing of a branch a new export link, or returns ErrNoListing. hash is the SHA-256 of its token.
-func SetExportToken(ctx context.Context, q Querier, branch booking.BranchID, id int, hash []byte) error {
-	tag, err := q.Exec(ctx, `
-		update channel_listing l set export_token = $3 from room m where l.id = $2 and m.id = l.room_id and m.branch_id = $1`, branch, id, hash)
-	if err == nil && tag.RowsAffected() == 0 {
-		return ErrNoListing
+// SetExportToken gives a listing of a branch a new export link and returns the number of its room, or ErrNoListing. hash is
+// the SHA-256 of the link's token.
+func SetExportToken(ctx context.Context, q Querier, branch booking.BranchID, id int, hash []byte) (room int, err error) {
+	err = q.QueryRow(ctx, `
+		update channel_listing l set export_token = $3 from room m
+		where l.id = $2 and m.id = l.room_id and m.branch_id = $1 returning m.no`, branch, id, hash).Scan(&room)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, ErrNoListing
 	}
-	return err
+	return room, err
 }
