@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -218,7 +219,7 @@ func TestCancelPayment(t *testing.T) {
 	c := login(t, s, "01012345678", 1)
 	id := func(room int) int {
 		var number int
-		if err := s.DB.Pool.QueryRow(t.Context(), `select r.id from reservation r join room m on m.id = r.room_id where m.no = $1 and r.method is not null`, room).Scan(&number); err != nil {
+		if err := s.DB.Pool.QueryRow(t.Context(), `select r.id from reservation r join room m on m.id = r.room_id where m.no = $1 and r.method is not null order by r.id desc limit 1`, room).Scan(&number); err != nil {
 			t.Fatal(err)
 		}
 		return number
@@ -290,6 +291,32 @@ func TestCancelPayment(t *testing.T) {
 	}
 	if ledger := s.Sandbox.Ledger(); ledger.Refunded != 30000+20000+15000 {
 		t.Errorf("refunded %d won", ledger.Refunded)
+	}
+
+	// Nobody knows what became of a cancellation: the key is dead, the refund goes on by itself.
+	for _, f := range []sandbox.Fault{
+		{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Code: "FAILED_INTERNAL_SYSTEM_PROCESSING", Times: 2},
+		{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: 2},
+	} {
+		if err := s.Sandbox.SetFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start = start.Add(3 * time.Hour)
+	buy(6, 13000, "카드", "01012345678", "")
+	says(t, "by the customer", cancel(c, 6), paymentPending)
+	buy(1, 30000, "카드", "01012345678", "")
+	admin := s.Admin(t, "hq", "hq-demo")
+	says(t, "by an administrator", admin.Delete("/admin/reservation/"+fmt.Sprint(id(1))+"?bookingStatus=paid", nil), paymentPending)
+	c.Get("/my-reservations").OK(t).Into(t, &records)
+	if records[0].Status != "CANCELED" || records[1].Status != "CANCELED" {
+		t.Errorf("under way they are %s and %s", records[0].Status, records[1].Status)
+	}
+	for deadline := time.Now().Add(30 * time.Second); s.Sandbox.Ledger().Refunded != 30000+20000+15000+13000+30000; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("refunded %d won", s.Sandbox.Ledger().Refunded)
+		}
+		s.Clock.Advance(time.Second)
 	}
 
 	// By e-mail address, without regard to case, it is the other's.

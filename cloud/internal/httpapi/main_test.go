@@ -1,0 +1,24 @@
+package httpapi_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/contract"
+)
+
+// Every answer that openapi.yaml describes for the interface itself has been seen by the time all tests are through;
+// additions for pages have tests of their own in the browser.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if all := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == ""; all && code == 0 {
+		if unseen := contract.Uncovered(); len(unseen) > 0 {
+			fmt.Printf("FAIL: openapi.yaml describes answers that no test has seen:\n  %s\n", strings.Join(unseen, "\n  "))
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
