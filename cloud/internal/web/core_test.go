@@ -58,7 +58,7 @@ func TestCore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--no-first-run", "--lang=ko", "--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", server.URL)
+		"--no-first-run", "--lang=ko", "--user-data-dir="+profile(t), "--remote-debugging-port=0", server.URL)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +76,18 @@ func TestCore(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the browser did not report")
 	}
+}
+
+// profile is a directory for a browser. Its children may still write there when it has ended, so removing it is tried
+// and not insisted on, unlike with t.TempDir.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "yeolda-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func bundleTest(t *testing.T, entry string) string {
