@@ -141,4 +141,3 @@ func (d *Desk) Readings(ctx context.Context, code string) ([]discord.Reading, er
 	}
 	return list, nil
 }
-
