@@ -229,6 +229,7 @@ func rollingRestart(r *rig) error {
 			errs <- errors.Join(err, reply.OK())
 		}()
 	}
+	r.mark()
 	time.Sleep(250 * time.Millisecond) // in flight
 	r.replicas[0].signal(syscall.SIGTERM)
 	var failed error

@@ -31,6 +31,7 @@ func confirmFifty(r *rig) error {
 	if err != nil {
 		return err
 	}
+	r.mark()
 	answers := make([]string, 50)
 	err = together(len(answers), func(i int) error {
 		browser := *b
@@ -63,7 +64,7 @@ func outliveHold(r *rig) error {
 	if err != nil {
 		return err
 	}
-	if err := r.fault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: 3 * time.Second}); err != nil {
+	if err := r.fault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: 5 * time.Second}); err != nil {
 		return err
 	}
 	confirmed := make(chan error, 1)
@@ -72,7 +73,7 @@ func outliveHold(r *rig) error {
 		confirmed <- errors.Join(err, reply.OK())
 	}()
 	for range 8 {
-		time.Sleep(250 * time.Millisecond) // past the hold's life
+		time.Sleep(500 * time.Millisecond) // past the hold's life
 		if err := r.buyer().Hold(r.ctx, w); err == nil {
 			return errors.New("a stranger got the slot")
 		}
@@ -85,7 +86,7 @@ func confirmExpired(r *rig) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(1100 * time.Millisecond) // the hold's life
+	time.Sleep(3100 * time.Millisecond) // the hold's life
 	if err := confirmTwice(r, b, order); err != nil {
 		return fmt.Errorf("slot free: %w", err)
 	}
@@ -93,7 +94,7 @@ func confirmExpired(r *rig) error {
 	if order, err = b.Order(r.ctx, w); err != nil {
 		return err
 	}
-	time.Sleep(1100 * time.Millisecond)
+	time.Sleep(3100 * time.Millisecond)
 	if err := r.buyer().Hold(r.ctx, w); err != nil {
 		return err
 	}
@@ -194,7 +195,15 @@ func (r *rig) bought(method string) (*moneytest.Buyer, moneytest.Confirm, moneyt
 		}
 	}
 	b, w := r.buyer(), r.wish(method)
-	order, err := b.Buy(r.ctx, w)
+	order, err := b.Order(r.ctx, w)
+	if err != nil {
+		return b, order, w, err
+	}
+	// On a slow machine the provider may take longer than a request has patience for.
+	err = r.until(func() (bool, error) {
+		reply, err := b.Post(r.ctx, "/payment/confirm", order)
+		return reply.HTTP == http.StatusOK, errors.Join(err, reply.OK())
+	}, "bought")
 	return b, order, w, err
 }
 
@@ -219,6 +228,7 @@ func mixedCallbacks(r *rig) error {
 	if err := r.deposit(order.OrderID); err != nil {
 		return err
 	}
+	r.mark()
 	secret := *r.box.Payments(order.OrderID)[0].Secret
 	err = together(20, func(i int) error {
 		reply, err := b.Post(r.ctx, "/virtualaccount/webhook", map[string]any{
@@ -254,6 +264,7 @@ func databaseAway(r *rig) error {
 	r.database.Cut()
 	time.Sleep(r.outage())
 	r.database.Restore()
+	r.mark()
 	if err := <-answered; err != nil {
 		return err
 	}
@@ -288,6 +299,7 @@ func providerAway(r *rig) error {
 	})
 	time.Sleep(r.outage())
 	r.provider.Restore()
+	r.mark()
 	for _, order := range orders {
 		err = errors.Join(err, r.await(order.OrderID, "DONE"))
 	}
@@ -311,6 +323,7 @@ func cancelTogether(r *rig) error {
 	if err != nil {
 		return err
 	}
+	r.mark()
 	err = together(4, func(i int) error {
 		if i%2 == 0 {
 			reply, err := b.Post(r.ctx, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"})
@@ -336,7 +349,7 @@ func failedRefund(r *rig) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(r.deposit(order.OrderID), b.Login(r.ctx, w.Mobile), r.fault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}))
+	err = errors.Join(r.deposit(order.OrderID), r.await(order.OrderID, "DONE"), b.Login(r.ctx, w.Mobile), r.fault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}))
 	if err != nil {
 		return err
 	}
@@ -415,9 +428,10 @@ func reversal(r *rig) error {
 	if err != nil {
 		return err
 	}
-	if err := r.deposit(order.OrderID); err != nil {
+	if err := errors.Join(r.deposit(order.OrderID), r.await(order.OrderID, "DONE")); err != nil {
 		return err
 	}
+	r.mark()
 	if _, err := r.box.Reverse(order.OrderID); err != nil {
 		return err
 	}
@@ -436,6 +450,7 @@ func overdueWithoutProvider(r *rig) error {
 		return errors.New("the slot was sold while its account may take money")
 	}
 	r.provider.Restore()
+	r.mark()
 	return r.await(order.OrderID, "CANCELED")
 }
 
@@ -471,6 +486,7 @@ func readOnly(r *rig) error {
 	if err := mode("off"); err != nil {
 		return err
 	}
+	r.mark()
 	// Each connection that was cut may cost one request.
 	err = r.until(func() (bool, error) {
 		reply, err := b.Post(r.ctx, "/payment/confirm", order)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ type rig struct {
 	haste    int
 	dir      string
 	wills    int
+	whole    time.Time // since when nothing is wrong any more: a point's time counts from here
 	cleanup  []func()
 }
 
@@ -147,14 +149,25 @@ func checkout() string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
+// nextPort walks through the ports below those that the kernel gives to outgoing connections: an address must stay
+// free while its service is dead.
+var nextPort atomic.Int32
+
 func freeAddr() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	const first, last = 12000, 32000
+	for {
+		offset := (int32(os.Getpid())*97 + nextPort.Add(1)) % (last - first)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+offset))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		return l.Addr().String()
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
+
+// mark notes that nothing is wrong any more.
+func (r *rig) mark() { r.whole = time.Now() }
 
 // start runs the replica, armed for a failpoint if one is named, and waits until it serves.
 func (p *replica) start(failpoint string) error {
@@ -181,6 +194,7 @@ func (p *replica) start(failpoint string) error {
 	}(p.command)
 	for {
 		if content, err := os.ReadFile(ready); err == nil && len(content) > 0 {
+			p.rig.mark()
 			return nil
 		}
 		select {
