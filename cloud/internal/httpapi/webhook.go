@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -27,7 +28,9 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	case !storable(transmission):
 		transmission = ""
 	}
-	if err := a.Reserve.ReceiveCallback(r.Context(), event, transmission); err != nil {
+	retries := r.Header.Get(toss.RetriedCountHeader)
+	delivery := reserve.Transmission{ID: transmission, Retried: retries != "" && retries != "0"}
+	if err := a.Reserve.ReceiveCallback(r.Context(), event, delivery); err != nil {
 		return err
 	}
 	return writeData(w, nil)

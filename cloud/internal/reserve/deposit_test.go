@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,6 +166,56 @@ func TestReversal(t *testing.T) {
 	}
 	s.deposit(t, order.OrderID)
 	s.wantState(t, order.OrderID, "DONE")
+}
+
+// A prompt callback with the right secret is believed when it takes away, though the provider's answer does not say so
+// yet; one that was tried before may be old and is not.
+func TestCallbackAheadOfAnswer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, reversed, id := s.paid(t, sandbox.MethodVirtualAccount)
+	_, canceled, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	tell := func(order, status, retries string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"createdAt":"2026-11-21T15:04:10.000000","secret":%q,"status":%q,"transactionKey":"TX%s","orderId":%q}`,
+			s.secret(t, order), status, retries, order)
+		request, err := http.NewRequestWithContext(s.ctx, http.MethodPost, s.buyer().API+"/virtualaccount/webhook", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("tosspayments-webhook-transmission-retried-count", retries)
+		response, err := s.buyer().HTTP.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("callback answered with %d", response.StatusCode)
+		}
+	}
+	tell(reversed.OrderID, "WAITING_FOR_DEPOSIT", "1")
+	s.wantState(t, reversed.OrderID, "DONE")
+	tell(reversed.OrderID, "WAITING_FOR_DEPOSIT", "0")
+	s.wantState(t, reversed.OrderID, "WAITING_FOR_DEPOSIT")
+	if n := s.count(t, `select count(*) from reservation where id = $1 and doorlock_key is null`, id); n != 1 {
+		t.Error("the key lives without its money")
+	}
+	// The answer stands: the next look finds the deposit again.
+	tell(reversed.OrderID, "DONE", "0")
+	s.wantState(t, reversed.OrderID, "DONE")
+
+	tell(canceled.OrderID, "CANCELED", "1")
+	s.wantState(t, canceled.OrderID, "WAITING_FOR_DEPOSIT")
+	tell(canceled.OrderID, "CANCELED", "0")
+	s.wantState(t, canceled.OrderID, "CANCELED")
+
+	// A deposit that the provider still holds is listed.
+	tell(reversed.OrderID, "CANCELED", "0")
+	s.wantState(t, reversed.OrderID, "CANCELED")
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, reversed.OrderID); n != 1 {
+		t.Error("nobody is told of the money")
+	}
 }
 
 // Money for a reservation that is over never opens a door and is never lost: it waits, listed, for an account to go to.

@@ -12,7 +12,7 @@ import (
 )
 
 // forgery is a request somebody makes up, and how it is refused. A callback that is believed to be genuine is
-// answered with 200 and still changes nothing: only the provider's word does.
+// answered with 200 and still makes no money: only the provider's answer does.
 type forgery struct {
 	name   string
 	path   string
@@ -66,7 +66,6 @@ func TestForgeries(t *testing.T) {
 		{"unknown order", hook, callback(secret, "ord-unknown", "DONE"), 404},
 		{"order of a held purchase", hook, callback(secret, dear.OrderID, "DONE"), 403},
 		{"right secret, DONE before the deposit", hook, callback(secret, waiting.OrderID, "DONE"), 200},
-		{"right secret, CANCELED by nobody", hook, callback(secret, waiting.OrderID, "CANCELED"), 200},
 		{"right secret, unknown status", hook, callback(secret, waiting.OrderID, "PAID_TWICE"), 200},
 		{"old DONE after a cancellation", hook, callback(s.secret(t, cancelled.OrderID), cancelled.OrderID, "DONE"), 200},
 		{"CANCELED for a paid card", hook, callback(s.secret(t, done.OrderID), done.OrderID, "CANCELED"), 200},

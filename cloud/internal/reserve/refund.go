@@ -19,9 +19,10 @@ import (
 
 // Who cancels when nobody does.
 const (
-	byOverdue = "system:overdue" // the deposit did not come in time
-	byAmount  = "system:amount"  // the provider's payment is not the one we asked for
-	byLate    = "system:late"    // money for a reservation that is over
+	byOverdue  = "system:overdue"  // the deposit did not come in time
+	byCallback = "system:callback" // the provider has told that the account is cancelled
+	byAmount   = "system:amount"   // the provider's payment is not the one we asked for
+	byLate     = "system:late"     // money for a reservation that is over
 )
 
 // startRefund writes down the intent to give money back, or to close an account, and kills the key. The slot stays

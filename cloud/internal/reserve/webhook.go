@@ -6,18 +6,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// ReceiveCallback checks a callback of the provider and stores it, then asks the provider what is true: the callback
-// is a hint, nothing in it changes a state. It returns nil as soon as it is stored: what cannot be applied now is
-// applied by the sweep. transmission is the provider's id of the delivery, which tells repetitions; empty: this is told
-// by what the callback says.
+// Transmission is one delivery of a callback.
+type Transmission struct {
+	ID      string // the provider's, which tells repetitions; empty: this is told by what the callback says
+	Retried bool   // it was tried before, so what it says may be old
+}
+
+// ReceiveCallback checks a callback of the provider and stores it, then asks the provider what is true. Money is only
+// believed of the provider's answer; a loss of it also of a prompt callback that carries the secret: see heed.
+// It returns nil as soon as the callback is stored: what cannot be applied now is applied by the sweep.
 //
 // Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (our own record is not that far yet: send it again).
-func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, transmission string) error {
+func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Transmission) error {
+	transmission := delivery.ID
 	if transmission == "" {
 		transmission = c.Fingerprint()
 	}
@@ -59,10 +67,57 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, transmissio
 	}
 	ctx, cancel := context.WithTimeout(ctx, callbackPatience)
 	defer cancel()
-	if err := s.settleCallback(ctx, r.ID, id); err != nil {
+	if err = s.settleCallback(ctx, r.ID, id); err == nil && signed && !delivery.Retried {
+		err = s.heed(ctx, r.ID, c.Status)
+	}
+	if err != nil {
 		s.Log.WarnContext(ctx, "callback stored, to be applied later", "reservation", r.ID, "error", err)
 	}
 	return nil
+}
+
+// heed acts on a callback with the right secret that takes away what the provider's answer leaves: the deposit was
+// taken back, or the account is cancelled (decisions.md 6). No door stays open because what the provider answers lags
+// behind what it has told. Whatever the provider still holds is found by the next look: a deposit makes the reservation
+// stand again, or is late money for a cancelled one.
+func (s *Service) heed(ctx context.Context, id booking.ReservationID, status string) error {
+	q, err := ask(ctx, s.DB.Pool, id)
+	if err != nil || q.reservation.Method != booking.VirtualAccount {
+		return err
+	}
+	switch state := q.reservation.State; {
+	case status == toss.StatusCanceled && state == booking.WaitingForDeposit:
+		return s.closeAccount(ctx, q)
+	case status == toss.StatusCanceled && state == booking.Done:
+	case status == toss.StatusWaitingForDeposit && state == booking.Done:
+	default:
+		return nil
+	}
+	payment, err := s.lookUp(ctx, q)
+	if err != nil {
+		return err
+	}
+	s.Log.WarnContext(ctx, "the provider's callback is ahead of its answer", "reservation", id, "callback", status, "answer", payment.Status)
+	payment.Status = status
+	if err := s.apply(ctx, q, answer{payment: payment}); err != nil || status == toss.StatusWaitingForDeposit {
+		return err
+	}
+	return s.Settle(ctx, id)
+}
+
+// closeAccount makes sure that the provider takes no more money for a reservation before its slot is free.
+func (s *Service) closeAccount(ctx context.Context, q question) error {
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockReservation(ctx, tx, q.reservation.ID)
+		if err != nil || r.State != booking.WaitingForDeposit {
+			return err
+		}
+		return s.startRefund(ctx, tx, r, cancellation{by: byCallback, reason: "가상계좌 취소"}, now)
+	})
+	if err != nil {
+		return err
+	}
+	return s.Settle(ctx, q.reservation.ID)
 }
 
 // callbackPatience is below the 10 seconds the provider waits for an answer.

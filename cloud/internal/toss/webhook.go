@@ -14,6 +14,9 @@ import (
 // deliveries of one event share it.
 const TransmissionIDHeader = "Tosspayments-Webhook-Transmission-Id"
 
+// RetriedCountHeader carries how often the provider has tried to deliver a webhook before.
+const RetriedCountHeader = "Tosspayments-Webhook-Transmission-Retried-Count"
+
 // MaxWebhookBody is the largest webhook body [ParseEvent] takes, in bytes.
 const MaxWebhookBody = 64 << 10
 
@@ -30,8 +33,8 @@ const (
 )
 
 // Event is what a webhook claims. Payment webhooks are not signed, so an event never
-// changes anything by itself: compare the secret, then read the payment by its order
-// and act on what the provider says there.
+// makes money by itself: compare the secret, then read the payment by its order and
+// act on what the provider says there.
 type Event struct {
 	Kind           EventKind
 	Type           string // the provider's eventType, "" for a deposit callback
