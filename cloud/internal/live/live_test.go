@@ -21,13 +21,13 @@ func TestDifference(t *testing.T) {
 		before, after postgres.LiveState
 		want          []live.Event
 	}{
-		"nothing":           {state(versions{1: {booking.Done, 2}}), state(versions{1: {booking.Done, 2}}), nil},
-		"a new hold":        {state(nil), state(versions{1: {booking.Hold, 1}}), []live.Event{{Kind: "slot", Target: "1"}}},
-		"a hold that ended": {state(versions{1: {booking.Hold, 1}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}}},
-		"moved":             {state(versions{1: {booking.Done, 2}}), state(versions{1: {booking.Done, 3}}), []live.Event{{Kind: "slot", Target: "1"}}},
-		"a deposit": {state(versions{1: {booking.WaitingForDeposit, 2}}), state(versions{1: {booking.Done, 3}}),
+		"nothing":           {state(versions{1: {State: booking.Done, Version: 2}}), state(versions{1: {State: booking.Done, Version: 2}}), nil},
+		"a new hold":        {state(nil), state(versions{1: {State: booking.Hold, Version: 1}}), []live.Event{{Kind: "slot", Target: "1"}}},
+		"a hold that ended": {state(versions{1: {State: booking.Hold, Version: 1}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}}},
+		"moved":             {state(versions{1: {State: booking.Done, Version: 2}}), state(versions{1: {State: booking.Done, Version: 3}}), []live.Event{{Kind: "slot", Target: "1"}}},
+		"a deposit": {state(versions{1: {State: booking.WaitingForDeposit, Version: 2}}), state(versions{1: {State: booking.Done, Version: 3}}),
 			[]live.Event{{Kind: "slot", Target: "1"}, {Kind: "payment", Target: "1"}}},
-		"a cancellation": {state(versions{1: {booking.Done, 2}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}, {Kind: "payment", Target: "1"}}},
+		"a cancellation": {state(versions{1: {State: booking.Done, Version: 2}}), state(nil), []live.Event{{Kind: "slot", Target: "1"}, {Kind: "payment", Target: "1"}}},
 		"everything else": {state(nil), postgres.LiveState{Revision: 2, Doors: at.Add(1), Door: "room_2", Agent: "false 1", Sensors: at.Add(1)},
 			[]live.Event{{Kind: "slot"}, {Kind: "door", Target: "room_2"}, {Kind: "agent"}, {Kind: "sensor"}}},
 	} {
