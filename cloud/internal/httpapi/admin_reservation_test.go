@@ -200,14 +200,33 @@ func TestAdminCancel(t *testing.T) {
 	cancel(id, "paid", nil).OK(t)
 	free(6)
 
+	// While an account is being closed it counts as waiting for its deposit.
+	later := start.Add(6 * time.Hour)
+	c.Post("/payment/confirm", order(t, s, c, 1, later, time.Hour, 30000, "가상계좌")).OK(t)
+	id = reservationAt(t, s, 1, later)
+	for _, target := range []sandbox.FaultTarget{sandbox.TargetCancel, sandbox.TargetGet} {
+		if err := s.Sandbox.SetFault(sandbox.Fault{Target: target, Kind: sandbox.FaultError, Status: 500, Times: -1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(t, "nobody knows", cancel(id, "waitingForDeposit", nil), paymentPending)
+	var look v1
+	c.Get("/reservations?"+hourOf("gangnam", later)).OK(t).Into(t, &look)
+	equal(t, "booking", look.Booking, slots(1, later, later.Add(time.Hour)))
+	equal(t, "paid", look.Paid, []string{})
+	if d := detail(t, admin, id); d.BookingStatus != "waitingForDeposit" {
+		t.Errorf("detail %+v", d)
+	}
+	s.Sandbox.ClearFaults()
+
 	says(t, "unknown", cancel("999999", "paid", nil), noReservation)
 	if ledger := s.Sandbox.Ledger(); ledger.Refunded != 20000+15000 {
 		t.Errorf("refunded %d won", ledger.Refunded)
 	}
 	if deeds := only(t, s, `
 		select count(*)::text from audit a join branch b on b.id = a.branch_id
-		where a.action = 'reservation.cancel' and a.actor = $1 and b.code = 'gangnam'`, "admin:gangnam-manager"); deeds != "6" {
-		t.Errorf("%s of 6 cancellations are in the audit log", deeds)
+		where a.action = 'reservation.cancel' and a.actor = $1 and b.code = 'gangnam'`, "admin:gangnam-manager"); deeds != "7" {
+		t.Errorf("%s of 7 cancellations are in the audit log", deeds)
 	}
 }
 

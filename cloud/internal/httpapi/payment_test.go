@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -312,6 +313,9 @@ func TestCancelPayment(t *testing.T) {
 	if records[0].Status != "CANCELED" || records[1].Status != "CANCELED" {
 		t.Errorf("under way they are %s and %s", records[0].Status, records[1].Status)
 	}
+	var look v1
+	c.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &look)
+	equal(t, "until the money is out its place is taken", look.Paid, slices.Concat(slots(1, start, start.Add(time.Hour)), slots(6, start, start.Add(time.Hour))))
 	for deadline := time.Now().Add(30 * time.Second); s.Sandbox.Ledger().Refunded != 30000+20000+15000+13000+30000; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("refunded %d won", s.Sandbox.Ledger().Refunded)

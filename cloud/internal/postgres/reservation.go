@@ -331,9 +331,12 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 		return err
 	})
 	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time;
-	// its margins reach one slot further on both sides.
+	// its margins reach one slot further on both sides. What is being cancelled still counts as what it was, and only
+	// there is a column asked for that the index does not have.
 	batch.Queue(`
-		select id, room_id, state, source, start_at, end_at from reservation
+		select id, room_id, case when state = 'CANCELING' and (select c.paid_at is null from reservation c where c.id = r.id)
+		                    then 'WAITING_FOR_DEPOSIT' else state end, source, start_at, end_at
+		from reservation r
 		where branch_id = $1 and start_at < $3 and start_at > $2 and end_at >= $4 and `+liveStates+`
 		  and (state <> 'HOLD' or expires_at > $5)`,
 		branch.ID, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), window.Start, now,

@@ -44,6 +44,10 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 	for _, room := range v.Branch.Rooms {
 		number[room.ID] = room.No
 	}
+	// Reservations of a room do not overlap: in this order their slots come in order too.
+	slices.SortFunc(taken, func(a, b postgres.Occupancy) int {
+		return cmp.Or(cmp.Compare(number[a.Room], number[b.Room]), a.Start.Compare(b.Start))
+	})
 	for _, o := range taken {
 		slots, margin := &v.Paid, &v.PaidMargin
 		switch o.State {
@@ -62,8 +66,6 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 			}
 		}
 	}
-	sortOccupied(v.Booking)
-	sortOccupied(v.Paid)
 	v.BookingMargin = booking.SortSlots(v.BookingMargin)
 	v.PaidMargin = booking.SortSlots(v.PaidMargin)
 }
@@ -98,10 +100,4 @@ func (s *Service) Calendar(ctx context.Context, code string, year int, month tim
 type CalendarDay struct {
 	booking.Date
 	booking.DayStatus
-}
-
-func sortOccupied(slots []OccupiedSlot) {
-	slices.SortFunc(slots, func(a, b OccupiedSlot) int {
-		return cmp.Or(cmp.Compare(a.Room, b.Room), a.Start.Compare(b.Start))
-	})
 }

@@ -1,0 +1,178 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// The V2 look-up must not grow with the table: 12 rooms, 4 hours, at 16 connections, with a thousand, a hundred thousand
+// and a million reservations. Load generator and PostgreSQL share the processors with the service.
+func BenchmarkLookUp(b *testing.B) {
+	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
+	day := grow(b, s, 0, 1_000)
+	url := s.URL + "/v2/branches/bench-1/reservations?baseHour=12&hours=4&date=" + day.In(seoul).Format(time.DateOnly)
+	seeded := 1_000
+	for _, size := range []int{1_000, 100_000, 1_000_000} {
+		grow(b, s, seeded, size)
+		seeded = size
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			rate(b, "look-ups/s", func() error { return fetchOK(url) })
+		})
+	}
+}
+
+// grow fills the table up with paid hours: 20 branches of 12 rooms, day after day from tomorrow on.
+// It returns a day on which the first branch is full.
+func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
+	b.Helper()
+	const hours = 12 // an hour of every two
+	first := time.Now().In(seoul).AddDate(0, 0, 1)
+	first = time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, seoul)
+	if from == to {
+		return first
+	}
+	ctx := context.Background()
+	statements := []string{`
+		insert into branch (code, name_ko) select 'bench-' || n, 'bench' from generate_series(1, 20) n on conflict do nothing`, `
+		insert into room (branch_id, no, min10, min30, min60)
+		select b.id, n, 1000, 2500, 4000 from branch b, generate_series(1, 12) n where b.code like 'bench-%' on conflict do nothing`,
+		// Of no use to a look-up, and most of the work of filling the table.
+		`alter table reservation drop constraint if exists reservation_no_overlap`,
+	}
+	for _, statement := range statements {
+		if _, err := s.DB.Pool.Exec(ctx, statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_, err := s.DB.Pool.Exec(ctx, `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, paid_at)
+		select r.branch_id, r.id, 'DONE', 'CUSTOMER', slot.at, slot.at + interval '1 hour', tstzrange(slot.at, slot.at + interval '70 minutes'), '카드', 4000, now()
+		from generate_series($1::int, $2::int - 1) n
+		cross join lateral (select $3::timestamptz + (n / ($4 * 240)) * interval '1 day' + ((n / 240 % $4 * 2 + 12) % 24) * interval '1 hour' as at) slot
+		join lateral (
+			select r.id, r.branch_id from room r join branch b on b.id = r.branch_id
+			where b.code = 'bench-' || (n % 20 + 1) and r.no = n / 20 % 12 + 1) r on true`, from, to, first, hours)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.DB.Pool.Exec(ctx, `vacuum (analyze) reservation`); err != nil {
+		b.Fatal(err)
+	}
+	return first
+}
+
+// rate calls do from 16 connections for a while, three times, and reports the median rate and the latencies of that round.
+func rate(b *testing.B, unit string, do func() error) {
+	b.Helper()
+	const callers, rounds, length = 16, 3, 3 * time.Second
+	type round struct {
+		perSecond float64
+		p50, p99  time.Duration
+	}
+	if err := do(); err != nil {
+		b.Fatal(err)
+	}
+	var results []round
+	for range rounds {
+		var (
+			all sync.WaitGroup
+			mu  sync.Mutex
+			run []time.Duration
+		)
+		began := time.Now()
+		for range callers {
+			all.Go(func() {
+				var took []time.Duration
+				for time.Since(began) < length {
+					at := time.Now()
+					if err := do(); err != nil {
+						b.Error(err)
+						return
+					}
+					took = append(took, time.Since(at))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				run = append(run, took...)
+			})
+		}
+		all.Wait()
+		elapsed := time.Since(began)
+		if len(run) == 0 {
+			b.FailNow()
+		}
+		slices.Sort(run)
+		results = append(results, round{float64(len(run)) / elapsed.Seconds(), run[len(run)/2], run[len(run)*99/100]})
+	}
+	slices.SortFunc(results, func(a, b round) int { return int(a.perSecond - b.perSecond) })
+	median := results[rounds/2]
+	b.ReportMetric(median.perSecond, unit)
+	b.ReportMetric(float64(median.p50.Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(median.p99.Microseconds())/1000, "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+func fetchOK(url string) error {
+	answer, err := crowd.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("answer %d", answer.StatusCode)
+	}
+	return nil
+}
+
+// BenchmarkHoldAndRelease is what a customer does who changes his mind, over HTTP and durably stored.
+func BenchmarkHoldAndRelease(b *testing.B) {
+	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
+	start := slot(s, 3*time.Hour)
+	slots := make(chan map[string]any, 1000) // no two callers want the same at once
+	for i := range cap(slots) {
+		slots <- holdBody(i%5+1, start.Add(time.Duration(i/5)*30*time.Minute), 20*time.Minute)
+	}
+	rate(b, "holds+releases/s", func() error {
+		slot := <-slots
+		defer func() { slots <- slot }()
+		body, err := json.Marshal(slot)
+		if err != nil {
+			return err
+		}
+		answer, err := crowd.Post(s.URL+"/reservation", "application/json", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("hold: %d", answer.StatusCode)
+		}
+		request, err := http.NewRequest(http.MethodDelete, s.URL+"/reservation", nil)
+		if err != nil {
+			return err
+		}
+		for _, cookie := range answer.Cookies() {
+			request.AddCookie(cookie)
+		}
+		answer, err = crowd.Do(request)
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+		return nil
+	})
+}
