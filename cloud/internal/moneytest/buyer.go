@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"time"
@@ -16,9 +17,10 @@ import (
 
 // Buyer is a browser with its own cookies. It may be used from any goroutine: what goes wrong is an error.
 type Buyer struct {
-	API  string // http://…/api
-	Box  *sandbox.Sandbox
-	HTTP *http.Client
+	API    string // http://…/api
+	Box    *sandbox.Sandbox
+	HTTP   *http.Client
+	Header http.Header // of every request; may be nil
 }
 
 // NewBuyer returns a browser that has never been here.
@@ -61,6 +63,7 @@ func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, e
 	if err != nil {
 		return Reply{}, err
 	}
+	maps.Copy(request.Header, b.Header)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // together runs n things at the same time.
@@ -230,8 +231,11 @@ func mixedCallbacks(r *rig) error {
 	}
 	r.mark()
 	secret := *r.box.Payments(order.OrderID)[0].Secret
+	// Repeated deliveries, which may be old: only what the provider answers counts (reserve.heed).
+	late := *b
+	late.Header = http.Header{toss.RetriedCountHeader: {"1"}}
 	err = together(20, func(i int) error {
-		reply, err := b.Post(r.ctx, "/virtualaccount/webhook", map[string]any{
+		reply, err := late.Post(r.ctx, "/virtualaccount/webhook", map[string]any{
 			"createdAt": time.Now().Format(time.RFC3339Nano), "secret": secret, "status": []string{"DONE", "CANCELED"}[i%2],
 			"transactionKey": fmt.Sprint("TX", i), "orderId": order.OrderID,
 		})
