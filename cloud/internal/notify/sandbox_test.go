@@ -94,7 +94,7 @@ func TestSandboxFaults(t *testing.T) {
 	}{
 		"refused at intake": {sandbox.Fault{Kind: sandbox.FaultError, Code: "1062"}, notify.Permanent, 0},
 		"unavailable":       {sandbox.Fault{Kind: sandbox.FaultError, Status: 503, Times: 2}, notify.Retryable, 0},
-		"internal error":    {sandbox.Fault{Kind: sandbox.FaultError}, notify.Unknown, 0},
+		"internal error":    {sandbox.Fault{Kind: sandbox.FaultError, Times: 2}, notify.Retryable, 0},
 		"sent, no answer":   {sandbox.Fault{Kind: sandbox.FaultDropAfterCommit}, notify.Unknown, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,9 @@ func refusal(status int, body []byte) *Error {
 	_ = json.Unmarshal(body, &answer) // without a code the status decides
 	e := &Error{Code: answer.ErrorCode, Err: fmt.Errorf("HTTP %d", status)}
 	switch {
-	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable,
+		status == http.StatusInternalServerError && e.Code != "":
+		// Said by the provider itself, not by something in between: it has not taken the message.
 		e.Class = Retryable
 	case status >= 500, status < 400:
 		e.Class = Unknown

@@ -27,8 +27,9 @@ type Service struct {
 const (
 	// blockLease is how long telling a partner may take; the gateway gives up after 10 seconds.
 	blockLease = 30 * time.Second
-	// firstRetry comes before the pauses of channel.RetryAfter: most failures are a moment's.
-	firstRetry = 5 * time.Second
+	// firstRetry comes before the pauses of channel.RetryAfter, quickRetries times: most failures are a moment's.
+	firstRetry   = 5 * time.Second
+	quickRetries = 4
 	// giveUpPause is how often a partner is tried that did not take a block for a day.
 	giveUpPause = 24 * time.Hour
 
@@ -64,8 +65,8 @@ func (s *Service) SyncBlock(ctx context.Context, id int64) error {
 func (s *Service) tell(ctx context.Context, b postgres.Block) error {
 	if err := s.send(ctx, b); err != nil {
 		pause, ok := firstRetry, true
-		if b.Attempt > 1 {
-			pause, ok = channel.RetryAfter(b.Attempt - 1)
+		if b.Attempt > quickRetries {
+			pause, ok = channel.RetryAfter(b.Attempt - quickRetries)
 		}
 		if !ok || errors.Is(err, channel.ErrRejected) {
 			s.Log.ErrorContext(ctx, "the partner does not take a block", "block", b.ID, "state", b.State, "attempt", b.Attempt, "error", err)
