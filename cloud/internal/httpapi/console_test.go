@@ -227,7 +227,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 	hq.Patch(branch+"channels/"+id, map[string]bool{"enabled": false}).OK(t)
 	var link struct{ URL string }
 	hq.Post(branch+"channels/"+id+"/export", nil).OK(t).Into(t, &link)
-	if !strings.HasSuffix(link.URL, ".ics") {
+	if !strings.Contains(link.URL, "/ical/hongdae/1.ics?token=") {
 		t.Errorf("link %s", link.URL)
 	}
 	if on := read()["channels"].([]any)[0].(map[string]any); on["enabled"] != false || on["hasExport"] != true {
