@@ -57,9 +57,9 @@ func reserve(ctx context.Context, s *stack.Stack, agents int) ([]grant, error) {
 	if err := post(ctx, s.API+"/admin/login", `{"id":"hq","password":"hq-demo"}`, nil); err != nil {
 		return nil, err
 	}
-	begin := time.Now().In(time.FixedZone("KST", 9*3600)).Truncate(10 * time.Minute)
 	keys := make([]grant, 0, agents)
 	for i := range agents {
+		begin := time.Now().In(time.FixedZone("KST", 9*3600)).Truncate(10 * time.Minute) // anew: a slot may end meanwhile
 		branch, mobile := fmt.Sprintf("load-%04d", i+1), fmt.Sprintf("010%08d", i+1)
 		hold := fmt.Sprintf(`{"branch":%q,"room":1,"startDateTime":%q,"endDateTime":%q}`,
 			branch, begin.Format("200601021504"), begin.Add(2*time.Hour).Format("200601021504"))
