@@ -49,16 +49,24 @@ func outOfRange(field string, low, high int) error {
 
 // fieldNames are the Korean names of the interface's fields; the interface's own spelling follows in brackets.
 var fieldNames = map[string]string{
-	"airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드", "base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각",
-	"bookingStatus": "예약 상태", "branch": "지점", "cancelReason": "취소 사유", "code": "인증번호", "date": "날짜",
-	"doorType": "문 종류", "doorlockType": "문 종류", "email": "이메일", "enabled": "활성 여부", "endDateTime": "종료 시각",
-	"hours": "조회 시간", "id": "아이디", "key": "도어락 키", "message": "내용", "mobileNum": "휴대폰 번호", "name": "이름",
-	"orderId": "주문 번호", "orderName": "주문명", "password": "비밀번호", "paymentKey": "결제 키", "privacyConsent": "개인정보 수집 동의",
-	"reason": "사유", "refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
-	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "requestId": "요청 번호", "room": "룸 번호", "roomNo": "룸 번호",
-	"startDateTime": "시작 시각", "type": "로그인 방식", "yearMonth": "조회 월", "notify": "알림 여부", "query": "검색어", "newPassword": "새 비밀번호", "role": "역할", "branches": "담당 지점", "disabled": "정지 여부", "contact": "연락처", "week": "운영 시간", "open": "운영 시간", "breaks": "휴게 시간", "closures": "휴무", "openHolidays": "쉬지 않는 공휴일",
-	"removedHolidays": "공휴일이 아닌 날", "extraHolidays": "추가 공휴일", "holidayName": "공휴일 이름", "bookingHorizonDays": "예약 가능 기간", "machine": "기기",
-	"grade": "등급", "price": "가격", "partner": "채널", "feedUrl": "캘린더 주소", "nameKo": "한글 이름", "nameEn": "영문 이름", "address": "주소", "phone": "전화", "before": "기준 번호", "limit": "개수", "location": "위치", "resolution": "처리 내용", "what": "내려받기 종류",
+	"address": "주소", "airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드",
+	"base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각", "before": "기준 번호",
+	"bookingHorizonDays": "예약 가능 기간", "bookingStatus": "예약 상태", "branch": "지점",
+	"branches": "담당 지점", "breaks": "휴게 시간", "cancelReason": "취소 사유", "closures": "휴무",
+	"code": "인증번호", "contact": "연락처", "date": "날짜", "disabled": "정지 여부", "doorlockType": "문 종류",
+	"doorType": "문 종류", "email": "이메일", "enabled": "활성 여부", "endDateTime": "종료 시각",
+	"extraHolidays": "추가 공휴일", "feedUrl": "캘린더 주소", "grade": "등급", "holidayName": "공휴일 이름",
+	"hours": "조회 시간", "id": "아이디", "key": "도어락 키", "limit": "개수", "location": "위치",
+	"machine": "기기", "message": "내용", "mobileNum": "휴대폰 번호", "name": "이름", "nameEn": "영문 이름",
+	"nameKo": "한글 이름", "newPassword": "새 비밀번호", "notify": "알림 여부", "open": "운영 시간",
+	"openHolidays": "쉬지 않는 공휴일", "orderId": "주문 번호", "orderName": "주문명", "partner": "채널",
+	"password": "비밀번호", "paymentKey": "결제 키", "phone": "전화", "price": "가격",
+	"privacyConsent": "개인정보 수집 동의", "query": "검색어", "reason": "사유",
+	"refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
+	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "removedHolidays": "공휴일이 아닌 날",
+	"requestId": "요청 번호", "resolution": "처리 내용", "role": "역할", "room": "룸 번호", "roomNo": "룸 번호",
+	"startDateTime": "시작 시각", "type": "로그인 방식", "week": "운영 시간", "what": "내려받기 종류",
+	"yearMonth": "조회 월",
 }
 
 func fieldName(field string) string {

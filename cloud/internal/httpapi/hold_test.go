@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -164,4 +165,36 @@ func TestSecureCookies(t *testing.T) {
 	session, _, _ := strings.Cut(answer.Header.Get("Set-Cookie"), ";") // Go's cookie jar keeps it for HTTPS
 	answer = c.Send("POST", "/admin/reservation", holdBody(2, start, time.Hour), http.Header{"Cookie": {session}}).Envelope(t).OK(t)
 	cookieHas(t, answer, "ADMIN_PAY_SESSIONID", "; Path=/; Max-Age=300; HttpOnly; Secure; SameSite=Lax")
+}
+
+// The database itself forbids that two live reservations of a room overlap, margins included.
+func TestDatabaseForbidsOverlaps(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	start := slot(s, 3*time.Hour)
+	insert := func(state string, from, length time.Duration) error {
+		_, err := s.DB.Pool.Exec(t.Context(), `
+			insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at)
+			select branch_id, id, $1, 'CUSTOMER', $2, $3, tstzrange($2, $3::timestamptz + interval '10 minutes'), $3 from room order by id limit 1`,
+			state, start.Add(from), start.Add(from+length))
+		return err
+	}
+	if err := insert("DONE", 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []string{"HOLD", "CONFIRMING", "WAITING_FOR_DEPOSIT", "DONE", "CANCELING"} {
+		for _, from := range []time.Duration{0, -10 * time.Minute, 60 * time.Minute} { // the same, into the margins
+			if err := insert(state, from, 10*time.Minute); !postgres.IsExclusionViolation(err, "reservation_no_overlap") {
+				t.Errorf("%s at %s: %v", state, from, err)
+			}
+		}
+	}
+	for _, from := range []time.Duration{-20 * time.Minute, 70 * time.Minute} {
+		if err := insert("DONE", from, 10*time.Minute); err != nil {
+			t.Errorf("at %s: %v", from, err)
+		}
+	}
+	if err := insert("CANCELED", 0, time.Hour); err != nil {
+		t.Errorf("what is over: %v", err)
+	}
 }

@@ -27,7 +27,7 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 			       jsonb_build_object('source', source) as detail, 0 as rank
 			from reservation where id = $1
 			union all
-			select paid_at, 'paid', '', jsonb_build_object('method', method, 'amount', amount), 2
+			select greatest(paid_at, created_at), 'paid', '', jsonb_build_object('method', method, 'amount', amount), 2
 			from reservation where id = $1 and paid_at is not null
 			union all
 			select canceled_at, 'canceled', '', '{}', 9 from reservation where id = $1 and canceled_at is not null
