@@ -77,13 +77,16 @@ type paidDetail struct {
 }
 
 func wirePaidDetail(d reserve.Receipt) paidDetail {
-	zone := d.Branch.Zone
+	zone, confirmed := d.Branch.Zone, d.PaidAt
+	if confirmed.IsZero() {
+		confirmed = d.CreatedAt // a partner does not say when it was paid
+	}
 	room, _ := d.Branch.Room(d.RoomNo)
 	return paidDetail{
 		DataType: "paid", Name: d.Name, MobileNum: d.Mobile, Email: nullable(d.Email),
 		StartDateTime: wireMinute(d.Start, zone), EndDateTime: wireStoredEnd(d.Interval, zone),
 		BranchEng: d.Branch.Code, BranchKor: d.Branch.NameKo, Room: strconv.Itoa(d.RoomNo), Machine: room.Machine,
-		TotalAmount: strconv.Itoa(d.Amount), Method: string(d.Method), DateTime: wireMinute(d.PaidAt, zone),
+		TotalAmount: strconv.Itoa(d.Amount), Method: string(d.Method), DateTime: wireMinute(confirmed, zone),
 	}
 }
 

@@ -1,0 +1,107 @@
+package httpapi_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// A refund that the bank could not carry out is sent again, to another account; a difference between the books is closed
+// by a person.
+func TestMoneyInTheConsole(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager, hq := s.Admin(t, "gangnam-manager", "gangnam-demo"), s.Admin(t, "hq", "hq-demo")
+	c := s.Client(t)
+	start := slot(s, 6*time.Hour)
+	confirm := order(t, s, c, 1, start, time.Hour, 30000, "가상계좌")
+	c.Post("/payment/confirm", confirm).OK(t)
+	d, err := s.Sandbox.Deposit(confirm["orderId"].(string))
+	delivered(t, d, err)
+	id := live(t, s, 1)
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}); err != nil {
+		t.Fatal(err)
+	}
+	account := map[string]string{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": "홍길동"}
+	manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", account).OK(t)
+	type money struct {
+		Payments    []struct{ ID, State string }
+		Refunds     []struct{ ReservationID, State string }
+		Differences []struct {
+			ID         string
+			ResolvedAt *string
+		}
+	}
+	page := "/v2/admin/branches/gangnam/money?yearMonth=" + s.Clock.Now().In(seoul).Format("2006-01")
+	await := func(what string, ok func(money) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+			var m money
+			manager.Get(page).OK(t).Into(t, &m)
+			if ok(m) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, m)
+			}
+			s.Clock.Advance(5 * time.Second)
+		}
+	}
+	await("failed at the bank", func(m money) bool {
+		return len(m.Refunds) == 1 && m.Refunds[0].State == "FAILED" && m.Refunds[0].ReservationID == id
+	})
+	refuses(t, "half an account", manager.Post("/v2/admin/reservations/"+id+"/refund", map[string]string{"refundReceiveAccountBank": "20"}), "refundReceiveAccountNumber")
+	account["refundReceiveAccountNumber"] = "1002999999999"
+	if answer := manager.Post("/v2/admin/reservations/"+id+"/refund", account); answer.HTTP != 200 && answer.HTTP != 400 {
+		t.Fatalf("sent again: %s", answer.Raw)
+	}
+
+	if _, err := s.DB.Pool.Exec(t.Context(), `insert into reconciliation_difference (order_id, kind, detail) values ($1, 'test', '30000 won at the provider, 0 here')`, confirm["orderId"]); err != nil {
+		t.Fatal(err)
+	}
+	difference := only(t, s, `select id::text from reconciliation_difference where kind = $1`, "test")
+	await("a difference", func(m money) bool {
+		return slices.ContainsFunc(m.Differences, func(d struct {
+			ID         string
+			ResolvedAt *string
+		}) bool {
+			return d.ID == difference && d.ResolvedAt == nil
+		})
+	})
+	hq.Post("/v2/admin/differences/"+difference+"/resolution", map[string]string{"resolution": "상점관리자에서 환불함"}).OK(t)
+	if note := only(t, s, `select resolution from reconciliation_difference where id = $1::bigint and resolved_at is not null`, difference); note != "상점관리자에서 환불함" {
+		t.Errorf("resolution %q", note)
+	}
+}
+
+// What is kept about one person can be handed over, and taken out of everything that is over.
+func TestPersonalData(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	guest(t, s)
+	hq := s.Admin(t, "hq", "hq-demo")
+	contact := map[string]string{"contact": "+82 10-1234-5678"}
+	var data struct{ Reservations []map[string]any }
+	hq.Post("/v2/admin/personal-data/export", contact).OK(t).Into(t, &data)
+	if len(data.Reservations) != 1 || data.Reservations[0]["name"] != "홍길동" {
+		t.Fatalf("data %+v", data)
+	}
+	var erased struct{ Reservations, Kept int }
+	hq.Post("/v2/admin/personal-data/erase", contact).OK(t).Into(t, &erased)
+	equal(t, "still to come", erased, struct{ Reservations, Kept int }{0, 1})
+	s.Clock.Advance(48 * time.Hour)
+	hq = s.Admin(t, "hq", "hq-demo")
+	hq.Post("/v2/admin/personal-data/erase", contact).OK(t).Into(t, &erased)
+	equal(t, "over", erased, struct{ Reservations, Kept int }{1, 0})
+	hq.Post("/v2/admin/personal-data/export", contact).OK(t).Into(t, &data)
+	if len(data.Reservations) != 0 {
+		t.Errorf("afterwards %+v", data)
+	}
+	refuses(t, "not a contact", hq.Post("/v2/admin/personal-data/erase", map[string]string{"contact": "0101"}), "contact")
+	if names := only(t, s, `select count(*)::text from reservation where name is not null and $1`, true); names != "0" {
+		t.Errorf("%s reservations still have a name", names)
+	}
+}

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"cmp"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// unlimited is a stack without rate limits, as tests that try often need it.
+func unlimited(t *testing.T) *servicetest.Stack {
+	return servicetest.Start(t, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
+}
+
+// contents is a digest of every table that requests may change.
+func contents(t *testing.T, s *servicetest.Stack) map[string]string {
+	t.Helper()
+	awaitQuiet(t, s)
+	rows, err := s.DB.Pool.Query(t.Context(), `
+		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relname !~ $1 order by relname`,
+		`^(river_leader|river_client|river_queue|goose_db_version)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []string
+	var name string
+	for rows.Next() {
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, name)
+	}
+	// What background work goes on with by itself is left out: the chain of the audit log, jobs that were put off, the
+	// times at which the provider is asked again.
+	background := map[string]string{"audit": "x.id::text", "river_job": "x.id::text", "payment": "x.reservation_id::text"}
+	digests := map[string]string{}
+	for _, table := range tables {
+		columns := cmp.Or(background[table], "x::text")
+		digests[table] = only(t, s, `select coalesce(md5(string_agg(`+columns+`, '|' order by `+columns+`)), '') from `+table+` x where $1`, true)
+	}
+	return digests
+}
+
+// unchanged fails the test if anything was stored since.
+func unchanged(t *testing.T, s *servicetest.Stack, before map[string]string) {
+	t.Helper()
+	for table, digest := range contents(t, s) {
+		if digest != before[table] {
+			t.Errorf("something was written to %s", table)
+		}
+	}
+}
+
+// awaitQuiet waits until the background work of what came before is done.
+func awaitQuiet(t *testing.T, s *servicetest.Stack) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if only(t, s, `select count(*)::text from river_job where state not in ('completed', 'discarded', 'cancelled', 'scheduled') and $1`, true) == "0" &&
+			only(t, s, `select count(*)::text from message where state in ('QUEUED', 'SENDING') and $1`, true) == "0" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("background work goes on and on")
+		}
+	}
+}
