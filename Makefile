@@ -20,13 +20,14 @@ run: ## start everything with demo data; Ctrl-C stops it
 	@go build -o $(BIN)/ ./cloud/cmd/yeolda ./cloud/cmd/yeolda-sandbox ./firmware-sim/cmd/yeolda-sim
 	@exec deploy/demo/run.sh
 
+# Never from the cache: the tests that run whole programs do not show it what those are made of.
 test: ## run every test
 	@deploy/demo/install.sh
-	@go test work
+	@go test -count=1 work
 
 race: ## run every test under the race detector
 	@deploy/demo/install.sh
-	@go test -race work
+	@go test -race -count=1 work
 
 hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
 	@agent/hwtest/run.sh
