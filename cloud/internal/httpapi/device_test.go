@@ -64,6 +64,11 @@ func TestAirConditioner(t *testing.T) {
 	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
 	manager.Post("/admin/airconditioner/"+off, nil).Fails(t, 503, "DeviceUnavailableException", unavailable)
 	a.Close()
+	for online := true; online; time.Sleep(10 * time.Millisecond) { // the broker takes a moment to say so
+		var devices struct{ Online bool }
+		manager.Get("/v2/admin/branches/gangnam/devices").OK(t).Into(t, &devices)
+		online = devices.Online
+	}
 	began := time.Now()
 	manager.Post("/admin/airconditioner/"+off, nil).Fails(t, 503, "DeviceUnavailableException", unavailable)
 	if took := time.Since(began); took > 2*time.Second {
