@@ -18,8 +18,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 )
 
-// handler is an endpoint: decode, one call, encode. Its error is answered by handle, so a handler that returns one
-// has written nothing.
+// handler is an endpoint: decode, one call, encode. Its error is answered by behind, so a handler that returns one has
+// written nothing.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // behind turns a handler into what the router takes: behind a layer and the check of what every request must hold to.

@@ -7,7 +7,7 @@ import (
 )
 
 // Routes returns the handler for everything below /api: every route of the interface on one screen. The wrapper around
-// a handler says who may call it: handle (anybody), user (layer 1), customer, look and admin (layer 2).
+// a handler says who may call it: handle (anybody), user (layer 1), customer, look, admin and hq (layer 2).
 func (a *API) Routes() http.Handler {
 	mux := chi.NewRouter()
 	mux.Use(a.identified, canonical, a.logRequests, a.recoverPanics, a.session)
