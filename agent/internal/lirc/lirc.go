@@ -4,6 +4,9 @@
 //	durations ─► split at the kernel's limits ─► carrier, duty ─► write, blocks for the signal's length ─┐
 //	                         ▲                                                                          │
 //	                         └──────────────────── sleep the gap in between ◄───────────────────────────┘
+//
+// The kernel's wait for the signal's end is one that a signal of the process ends early, and Go's scheduler sends such
+// signals to itself (SIGURG). What remains of the signal is therefore waited for here, or the next part would run into it.
 package lirc
 
 import (
@@ -106,11 +109,12 @@ func transmit(ctx context.Context, path string, carrierHz int, parts []part) (er
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, p := range parts {
+		began := time.Now()
 		if err := write(fd, p.durations); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		select {
-		case <-time.After(p.gap):
+		case <-time.After(time.Until(began.Add(p.length() + p.gap))):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -20,6 +20,15 @@ type part struct {
 	gap       time.Duration
 }
 
+// length is how long the write is on the air.
+func (p part) length() time.Duration {
+	var sum time.Duration
+	for _, d := range p.durations {
+		sum += microseconds(d)
+	}
+	return sum
+}
+
 // split cuts a signal into writes, as late as the limits allow and only at long spaces.
 func split(durations []uint32) ([]part, error) {
 	if len(durations)%2 == 0 {
