@@ -10,8 +10,13 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// maxRequests bounds what the desk remembers: a minute of one request per quarter second.
-const maxRequests = 256
+const (
+	// maxRequests bounds what the desk remembers. When it is reached, what has no use any more is forgotten.
+	maxRequests = 1024
+	// spentAfter is the age of a claim after which its judged request has no use: nobody asks for it any more
+	// (decisions.md 8: 7 seconds), and a grant for it would be too old.
+	spentAfter = 10 * time.Second
+)
 
 // Config is what a desk needs.
 type Config struct {
@@ -200,10 +205,8 @@ func (k *Desk) remember(id string, now time.Time) *request {
 	if r := k.requests[id]; r != nil {
 		return r
 	}
-	for other, r := range k.requests {
-		if now.After(r.forget) {
-			delete(k.requests, other)
-		}
+	if len(k.requests) >= maxRequests {
+		k.tidy(now)
 	}
 	if len(k.requests) >= maxRequests {
 		return nil
@@ -211,6 +214,16 @@ func (k *Desk) remember(id string, now time.Time) *request {
 	r := &request{forget: now.Add(protocol.ResultLife)}
 	k.requests[id] = r
 	return r
+}
+
+// tidy forgets requests whose life is over and those that are spent. What the latter sent is still in the outbox. The
+// lock is held.
+func (k *Desk) tidy(now time.Time) {
+	for id, r := range k.requests {
+		if now.After(r.forget) || r.judged && now.Sub(r.claimedAt) > spentAfter {
+			delete(k.requests, id)
+		}
+	}
 }
 
 // settle remembers a result, for repeated questions, and sends it.

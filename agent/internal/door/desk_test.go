@@ -38,7 +38,7 @@ type branch struct {
 
 func newBranch(t testing.TB) *branch {
 	b := &branch{t: t, lock: new(boardtest.Lock), lock2: new(boardtest.Lock), contact: boardtest.NewContact(), exit: boardtest.NewContact(),
-		sent: make(chan protocol.Message, 1000)}
+		sent: make(chan protocol.Message, 2*maxRequests)}
 	b.desk = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
 	return b
 }
@@ -437,6 +437,22 @@ func TestMemoryIsBounded(t *testing.T) {
 		time.Sleep(protocol.ResultLife + time.Millisecond)
 		b.claim(b.newRequest())
 		if n := len(b.desk.requests); n != 1 {
+			t.Errorf("%d requests remembered", n)
+		}
+	})
+}
+
+// A branch whose doors are opened several times a second never runs out of memory for requests.
+func TestRushIsServed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		for range 3 * maxRequests {
+			claim := b.claim(b.newRequest())
+			b.desk.Deny(protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce})
+			time.Sleep(spentAfter / (maxRequests - 24))
+		}
+		if n := len(b.desk.requests); n > maxRequests {
 			t.Errorf("%d requests remembered", n)
 		}
 	})
