@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
 )
 
