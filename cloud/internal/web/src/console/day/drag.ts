@@ -4,6 +4,9 @@
 //
 //	press ── moved 4 px (mouse) / rested 400 ms (finger) ──▶ dragging ── release ──▶ commit
 //	  └── released earlier: a click                            └── Escape, cancel: nothing
+//
+// While something is dragged the page is asked nothing: where it lies is measured when the press begins and followed by
+// its scrolling, moves of the pointer are taken together once a frame, and what is under the pointer is calculated.
 
 import { onCleanup, type Readable, type Signal } from "../../core/signal";
 import { day as dayLength, slot, type Minute } from "../../booking/time";
@@ -43,16 +46,23 @@ export const movable = (b: Block): boolean => b.kind === "paid" || b.kind === "s
 export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, day: Readable<Day>, ghost: Signal<Ghost | null>, commit: (g: Ghost) => void): void {
   let press: Press | undefined;
   let frame = 0;
-  let last: { x: number; y: number } = { x: 0, y: 0 };
+  let last = { x: 0, y: 0 };
+  let moved = false; // since the last frame
+  let area = new DOMRect(); // of the box, in the window
+  let origin = { x: 0, y: 0 }; // of the first room's midnight, in the window
 
   const blockOf = (target: EventTarget | null): Block | undefined => {
     const id = (target as Element).closest?.<HTMLElement>(".block")?.dataset.id;
     return id ? day.peek().blocks.find((b) => b.id === id) : undefined;
   };
+  const measure = () => {
+    const rows = lanes.querySelector(".lanerows")!.getBoundingClientRect();
+    area = box.getBoundingClientRect();
+    origin = { x: rows.left, y: rows.top };
+  };
   const spot = (x: number, y: number): { minute: Minute; row: number } => {
-    const area = lanes.querySelector(".lanerows")!.getBoundingClientRect();
-    const row = Math.floor((y - lanes.getBoundingClientRect().top) / plane.rowHeight);
-    const minute = plane.midnight + Math.floor((x - area.left) / plane.slotWidth()) * slot;
+    const row = Math.floor((y - origin.y) / plane.rowHeight);
+    const minute = plane.midnight + Math.floor((x - origin.x) / plane.slotWidth()) * slot;
     return { minute: Math.max(plane.midnight, Math.min(minute, plane.midnight + dayLength - slot)), row: Math.max(0, Math.min(row, plane.rooms().length - 1)) };
   };
 
@@ -60,6 +70,7 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     if (e.button !== 0 || press || !(e.target as Element).closest(".lanerows")) return;
     const block = blockOf(e.target);
     if (block && !movable(block)) return;
+    measure();
     const { minute, row } = spot(e.clientX, e.clientY);
     const touch = e.pointerType !== "mouse";
     press = { pointer: e.pointerId, x: e.clientX, y: e.clientY, touch, start: minute, row, block, resize: Boolean((e.target as Element).closest(".edge")), dragging: false, timer: 0 };
@@ -71,8 +82,9 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     lanes.setPointerCapture(press.pointer);
     box.classList.add("dragging");
     if (press.touch) navigator.vibrate?.(15);
-    follow(press.x, press.y);
-    frame = requestAnimationFrame(scrollAlong);
+    last = { x: press.x, y: press.y };
+    follow();
+    frame = requestAnimationFrame(tick);
   };
   const move = (e: PointerEvent) => {
     if (!press || e.pointerId !== press.pointer) return;
@@ -82,12 +94,13 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
       else if (!press.touch && far > threshold) begin();
       if (!press?.dragging) return;
     }
-    follow(e.clientX, e.clientY);
+    last = { x: e.clientX, y: e.clientY };
+    moved = true;
   };
-  const follow = (x: number, y: number) => {
+  const follow = () => {
     if (!press) return;
-    last = { x, y };
-    const next = target(press, spot(x, y));
+    moved = false;
+    const next = target(press, spot(last.x, last.y));
     const shown = ghost.peek();
     if (!shown || shown.room !== next.room || shown.start !== next.start || shown.end !== next.end) ghost.set(next);
   };
@@ -104,8 +117,9 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
   };
   const up = (e: PointerEvent) => {
     if (!press || e.pointerId !== press.pointer) return;
-    const chosen = press.dragging ? ghost.peek() : null;
     const dragged = press.dragging;
+    if (dragged && moved) follow();
+    const chosen = dragged ? ghost.peek() : null;
     end(Boolean(chosen));
     if (dragged) swallowClick();
     if (chosen) commit(chosen);
@@ -125,16 +139,17 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     lanes.addEventListener("click", swallow, { capture: true, once: true });
     setTimeout(() => lanes.removeEventListener("click", swallow, { capture: true }), 0);
   };
-  const scrollAlong = () => {
+  const tick = () => {
     if (!press?.dragging) return;
-    const area = box.getBoundingClientRect();
     const pull = (at: number, low: number, high: number) => (at < low + edgeZone ? at - low - edgeZone : at > high - edgeZone ? at - high + edgeZone : 0) / 3;
     const [dx, dy] = [pull(last.x, area.left + 120, area.right), pull(last.y, area.top + 28, area.bottom)];
     if (dx || dy) {
       box.scrollBy(dx, dy);
-      follow(last.x, last.y);
+      measure();
+      moved = true;
     }
-    frame = requestAnimationFrame(scrollAlong);
+    if (moved) follow();
+    frame = requestAnimationFrame(tick);
   };
 
   const key = (e: KeyboardEvent) => {
@@ -181,6 +196,7 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
   lanes.addEventListener("pointerup", up);
   lanes.addEventListener("pointercancel", () => end());
   lanes.addEventListener("touchmove", hold, { passive: false });
+  box.addEventListener("scroll", () => press?.dragging && (measure(), (moved = true)), { passive: true });
   lanes.addEventListener("contextmenu", (e) => press?.touch && e.preventDefault());
   lanes.addEventListener("focusout", left);
   document.addEventListener("keydown", key);

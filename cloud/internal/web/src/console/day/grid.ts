@@ -46,7 +46,8 @@ export function grid(o: Options): Child {
     const g = ghost();
     return g && obstacle(o.day(), g.room, g.start, g.end, o.now(), g.block);
   });
-  const said = h("p", { class: "hidden", "aria-live": "assertive" }, () => sentence(ghost(), problem(), o.day()));
+  const said = h("p", { class: "hidden", "aria-live": "assertive" });
+  announce(said, () => sentence(ghost(), problem(), o.day()));
   const commit = (g: Ghost) => {
     const wrong = obstacle(o.day.peek(), g.room, g.start, g.end, o.now.peek(), g.block);
     if (wrong) {
@@ -64,7 +65,7 @@ export function grid(o: Options): Child {
   // All labels stand in one column: forty sticky ones would be forty layers for the browser to put together.
   const labels = h("div", { class: "labels", "aria-hidden": "true" }, each(() => o.day().rooms, (r) => r.roomNo, label));
   const rows = h("div", { class: "lanerows" }, each(() => o.day().rooms, (r) => r.roomNo, (room) => lane(room, o, midnight)));
-  const lanes = h("div", { class: "lanes" }, labels, rows, ghostView(ghost, problem, midnight, o.day));
+  const lanes = h("div", { class: "lanes" }, labels, rows, ghostView(ghost, problem, midnight, slotWidth, o.day));
   const box = h(
     "div",
     { class: "grid", "--row": `${rowHeight}px`, role: "region", "aria-label": t("timeline"), tabindex: 0 },
@@ -98,6 +99,19 @@ export function grid(o: Options): Child {
 function storedZoom(): number {
   const stored = Number(localStorage.getItem(zoomKey) ?? 1);
   return Number.isInteger(stored) && stored >= 0 && stored < zooms.length ? stored : 1;
+}
+
+const pause = 250; // ms
+
+/** Says something when it has stayed the same for a moment: not every slot that a drag passes. */
+function announce(said: HTMLElement, text: () => string): void {
+  let timer = 0;
+  effect(() => {
+    const next = text();
+    clearTimeout(timer);
+    timer = setTimeout(() => (said.textContent = next), pause);
+  });
+  onCleanup(() => clearTimeout(timer));
 }
 
 function sentence(g: Ghost | null, problem: ReturnType<typeof obstacle> | null, day: Day): string {
@@ -178,23 +192,28 @@ function nowLine(midnight: Minute, now: Readable<Minute>): Child {
   return () => (isOn(now(), midnight) ? h("div", { class: "now", "--from": from(now(), midnight) }) : null);
 }
 
-function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<typeof obstacle> | null>, midnight: Minute, day: Readable<Day>): Child {
-  const label = h("span");
-  const element = h("div", { class: "ghost", hidden: true }, label);
+/** What is chosen or moved, margins and all. It is a layer of its own: moving it lays out and paints nothing else. */
+function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<typeof obstacle> | null>, midnight: Minute, slotWidth: Readable<number>, day: Readable<Day>): Child {
+  const text = document.createTextNode("");
+  const element = h("div", { class: "ghost", hidden: true }, h("span", null, text));
+  const width = computed(() => {
+    const g = ghost();
+    return g ? ((g.end - g.start) / slot) * slotWidth() : 0;
+  });
+  effect(() => (element.style.width = `${width()}px`));
   effect(() => {
     const g = ghost();
     element.hidden = !g;
     if (!g) return;
     const wrong = problem();
     const row = untracked(day).rooms.findIndex((r) => r.roomNo === g.room);
-    element.style.setProperty("--from", from(g.start, midnight));
-    element.style.setProperty("--len", length(g));
-    element.style.setProperty("--at", String(row));
+    element.style.transform = `translate(${((g.start - midnight) / slot) * slotWidth()}px, ${row * rowHeight + 3}px)`;
     element.classList.toggle("bad", Boolean(wrong));
     const price = !g.block && row >= 0 ? priceOf(untracked(day).rooms[row]!, g.end - g.start) : null;
-    label.textContent = wrong ? t(wrong) : [timesText(g.start, g.end), price ? won(price) : ""].filter(Boolean).join(" · ");
+    const next = [timesText(g.start, g.end), wrong ? t(wrong) : price ? won(price) : ""].filter(Boolean).join(" · ");
+    if (text.data !== next) text.data = next;
   });
-  return element;
+  return h("div", { class: "overlay", "aria-hidden": "true" }, element);
 }
 
 /** The way to reserve with keys: a cursor on the plane. Shift makes what is chosen longer, Enter reserves. */
