@@ -1,0 +1,117 @@
+package doorsim
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// network carries messages between the cloud and the agent, badly.
+type network struct {
+	seed  uint64
+	loss  float64 // of a message without an acknowledgement
+	again float64 // a message comes more than once
+	tail  float64 // a message is held up for up to 30 s
+	forge float64 // of a grant: something forged or replayed comes along
+	slow  time.Duration
+
+	partitions []partition
+	cloudDown  []partition
+
+	mu   sync.Mutex
+	sent map[string]int
+}
+
+// partition is a time in which nothing passes. What was sent in it comes afterwards, all at once, when TCP holds on to
+// the connection, and never when it does not.
+type partition struct {
+	from, to time.Time
+	holdsOn  bool
+}
+
+func (p partition) covers(t time.Time) bool { return !t.Before(p.from) && t.Before(p.to) }
+
+// fate is the randomness of the n-th message of that label, whichever goroutine sends it.
+func (n *network) fate(label string) *rand.Rand {
+	n.mu.Lock()
+	n.sent[label]++
+	count := n.sent[label]
+	n.mu.Unlock()
+	h := fnv.New64a()
+	h.Write([]byte(label))
+	return rand.New(rand.NewPCG(n.seed, h.Sum64()+uint64(count)*0x9E3779B97F4A7C15))
+}
+
+// delay is how long a message travels, to the nanosecond so that no two arrive in the same instant.
+func (n *network) delay(r *rand.Rand) time.Duration {
+	d := time.Millisecond + time.Duration(r.Int64N(int64(n.slow)))
+	switch {
+	case r.Float64() < n.tail:
+		d += time.Duration(r.Int64N(int64(30 * time.Second)))
+	case r.Float64() < n.tail:
+		d += time.Duration(r.Int64N(int64(2 * time.Second)))
+	}
+	return d
+}
+
+func (n *network) copies(r *rand.Rand) int {
+	copies := 1
+	for copies < 4 && r.Float64() < n.again {
+		copies++
+	}
+	return copies
+}
+
+// toAgent carries a message at QoS 0.
+func (n *network) toAgent(label string, deliver func(r *rand.Rand)) {
+	r := n.fate(label)
+	for range n.copies(r) {
+		wait := n.delay(r)
+		lost := r.Float64() < n.loss
+		if p, parted := in(n.partitions, time.Now(), time.Now().Add(wait)); parted {
+			lost = lost || !p.holdsOn
+			wait = time.Until(p.to) + wait%time.Second
+		}
+		if !lost {
+			time.AfterFunc(wait, func() { deliver(r) })
+		}
+	}
+}
+
+// toCloud carries a message at QoS 1 out of an outbox: it is sent again on the next connection until its life ends or
+// the process that has it dies.
+func (n *network) toCloud(label string, until time.Time, from *life, deliver func()) {
+	r := n.fate(label)
+	for range n.copies(r) {
+		sent := time.Now()
+		for {
+			arrives := sent.Add(n.delay(r))
+			p, parted := in(n.partitions, sent, arrives)
+			if !parted {
+				p, parted = in(n.cloudDown, sent, arrives)
+			}
+			if !parted {
+				if sent.Before(until) {
+					time.AfterFunc(time.Until(arrives), func() {
+						if !from.overAt(sent) {
+							deliver()
+						}
+					})
+				}
+				break
+			}
+			sent = p.to.Add(100*time.Millisecond + time.Duration(r.Int64N(int64(600*time.Millisecond)))) // it connects again
+		}
+	}
+}
+
+// in returns the partition that a message meets which is on its way from one moment to another.
+func in(partitions []partition, from, to time.Time) (partition, bool) {
+	for _, p := range partitions {
+		if p.covers(from) || p.covers(to) || from.Before(p.from) && p.to.Before(to) {
+			return p, true
+		}
+	}
+	return partition{}, false
+}
