@@ -1,0 +1,7 @@
+//go:build !linux
+
+package world
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}

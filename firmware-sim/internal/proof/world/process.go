@@ -1,0 +1,155 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a program that can be killed and started again.
+type Process struct {
+	Name    string
+	command func() *exec.Cmd
+	ready   func() bool
+	log     io.Writer
+
+	mu      sync.Mutex
+	running *exec.Cmd
+	done    chan struct{} // closed when it has ended
+}
+
+// startWithin bounds how long a program may take until it is ready.
+const startWithin = 60 * time.Second
+
+// Start starts the program, again if it has ended, and waits until it is ready.
+func (p *Process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	command, done := p.command(), make(chan struct{})
+	command.Stdout, command.Stderr = p.log, p.log
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Setpgid = true // Ctrl-C is for the one who started it
+	dieWithParent(command.SysProcAttr)
+	err := command.Start()
+	if err == nil {
+		p.running, p.done = command, done
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	go func() {
+		_ = command.Wait() // how it ended is in its log
+		close(done)
+	}()
+	limit := time.After(startWithin)
+	for !p.ready() {
+		select {
+		case <-done:
+			return fmt.Errorf("%s ended before it was ready: %v", p.Name, command.ProcessState)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return fmt.Errorf("%s is not ready after %s", p.Name, startWithin)
+		case <-time.After(20 * time.Millisecond): // another program: there is no event to wait for
+		}
+	}
+	return nil
+}
+
+// Kill ends the program as a power cut does.
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
+
+// stopWithin bounds how long a program may take to end by itself.
+const stopWithin = 20 * time.Second
+
+// Stop asks the program to end, and kills it if it does not.
+func (p *Process) Stop() error {
+	p.mu.Lock()
+	running, done := p.running, p.done
+	p.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	if err := running.Process.Signal(syscall.SIGTERM); err != nil {
+		return p.end(syscall.SIGKILL)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(stopWithin):
+		return errors.Join(fmt.Errorf("%s did not stop", p.Name), p.end(syscall.SIGKILL))
+	}
+}
+
+func (p *Process) end(signal syscall.Signal) error {
+	p.mu.Lock()
+	running, done := p.running, p.done
+	p.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	if err := running.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	<-done
+	return nil
+}
+
+// Alive reports whether the program runs.
+func (p *Process) Alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID is the id of the process, 0 if it was never started.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == nil {
+		return 0
+	}
+	return p.running.Process.Pid
+}
+
+// answers reports that an address answers 200.
+func answers(address string) func() bool {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return func() bool {
+		response, err := client.Get(address)
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}
+}
+
+// listens reports that somebody listens at an address.
+func listens(address string) func() bool {
+	return func() bool {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}
+}

@@ -1,0 +1,84 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// ErrMissing means that a program of the system is not installed; the error says which.
+var ErrMissing = errors.New("is not installed")
+
+// find returns the path of a program that may not be in PATH.
+func find(name, usually string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	if _, err := os.Stat(usually); err != nil {
+		return "", fmt.Errorf("%s %w", name, ErrMissing)
+	}
+	return usually, nil
+}
+
+// postgresPrograms is the directory of PostgreSQL's server programs.
+func postgresPrograms() (string, error) {
+	if dir := os.Getenv("YEOLDA_PG_BIN"); dir != "" {
+		return dir, nil
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("PostgreSQL's server %w in /usr/lib/postgresql; YEOLDA_PG_BIN may name its directory", ErrMissing)
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+// postgresAccount is who a server runs as that root starts; PostgreSQL never runs as root.
+func postgresAccount(data string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chown(data, uid, gid); err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+const dirPrefix = "yeolda-proof-"
+
+// newDir makes a directory on disk (commits are to be durable) and removes those of runs that are over.
+func newDir() (string, error) {
+	base := "/var/tmp"
+	left, err := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range left {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(dir), dirPrefix+"%d-", &pid); err != nil || syscall.Kill(pid, 0) == nil {
+			continue
+		}
+		_ = os.RemoveAll(dir) // another's, perhaps
+	}
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-", dirPrefix, os.Getpid()))
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755) // PostgreSQL has another account
+}
