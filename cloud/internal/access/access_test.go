@@ -18,6 +18,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -45,8 +46,7 @@ type house struct {
 // devices ignores what doors do not need.
 type devices struct{}
 
-func (devices) Presence(context.Context, string, bool) error                     { return nil }
-func (devices) Status(context.Context, string, protocol.Status) error            { return nil }
+func (devices) Announced(context.Context, []climate.Announcement) error          { return nil }
 func (devices) Telemetry(context.Context, string, protocol.Telemetry) error      { return nil }
 func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
@@ -75,8 +75,8 @@ func build(t testing.TB) *house {
 	}
 	h.addr = l.Addr().String()
 	h.link, err = broker.New(broker.Config{Listener: l, Doors: h.Service, Devices: devices{}, Log: h.log(),
-		Credential: func(ctx context.Context, username string) (string, []byte, error) {
-			return postgres.AgentCredential(ctx, h.db.Pool, username)
+		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+			return postgres.FindAgents(ctx, h.db.Pool, usernames, found)
 		}})
 	if err != nil {
 		t.Fatal(err)

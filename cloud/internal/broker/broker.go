@@ -18,16 +18,16 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Config is what a Broker needs. Listener, Credential, Doors, Devices and Log must be set.
+// Config is what a Broker needs. Listener, Credentials, Doors, Devices and Log must be set.
 type Config struct {
 	Listener net.Listener // plain MQTT
 	TLS      net.Listener // optional: TCP on which TLS is spoken, with TLSConfig
 	// TLSConfig is the server side of TLS. Its minimum version is raised to 1.2.
 	TLSConfig *tls.Config
 
-	// Credential looks up an agent that may connect: its branch and the SHA-256 of its secret. For an unknown or revoked
-	// one all results are zero; an error means that the question could not be answered.
-	Credential func(ctx context.Context, username string) (branch string, secretHash []byte, err error)
+	// Credentials looks up agents that may connect. It calls found for each that may, with its branch and the SHA-256 of
+	// its secret, and not for those that are unknown or revoked; an error means that the question could not be answered.
+	Credentials func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error
 	// Revoked returns those of the connected agents that may no longer be. Optional.
 	Revoked func(ctx context.Context, usernames []string) ([]string, error)
 
@@ -53,16 +53,16 @@ const (
 
 // Broker is the embedded MQTT broker. It accepts connections while Run runs.
 type Broker struct {
-	cfg      Config
-	log      *slog.Logger
-	server   *mqtt.Server
-	self     *mqtt.Client
-	gate     *gate
-	sessions *sessions
-	inbox    *inbox
-	lookups  chan struct{}
-	presence *presence
-	unsent   atomic.Int64
+	cfg         Config
+	log         *slog.Logger
+	server      *mqtt.Server
+	self        *mqtt.Client
+	gate        *gate
+	sessions    *sessions
+	inbox       *inbox
+	credentials *credentials
+	presence    *presence
+	unsent      atomic.Int64
 }
 
 // New prepares a broker. Nothing is accepted before Run, which also closes the listeners.
@@ -91,10 +91,10 @@ func New(cfg Config) (*Broker, error) {
 	})
 	b := &Broker{
 		cfg: cfg, log: cfg.Log, server: server,
-		self:    server.NewClient(nil, mqtt.LocalListener, "cloud", true),
-		gate:    newGate(connectWithin),
-		inbox:   newInbox(cfg.Doors, cfg.Devices, cfg.Log),
-		lookups: make(chan struct{}, maxLookups),
+		self:        server.NewClient(nil, mqtt.LocalListener, "cloud", true),
+		gate:        newGate(connectWithin),
+		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Log),
+		credentials: newCredentials(cfg.Credentials),
 	}
 	b.self.Properties.ProtocolVersion = 5 // else message expiry is ignored
 	b.presence = newPresence(b.inbox, b.Online)
@@ -136,14 +136,17 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err := b.server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	// The inbox outlives the connections: what agents said before they were closed is still heard.
-	inboxCtx, stopInbox := context.WithCancel(context.WithoutCancel(ctx))
-	var inbox errgroup.Group
-	inbox.Go(func() error { return b.inbox.run(inboxCtx) })
+	// These outlive the connections: what agents said before they were closed is still heard.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work errgroup.Group
+	work.Go(func() error { return b.inbox.run(serving) })
+	for range lookupWorkers {
+		work.Go(func() error { return b.credentials.work(serving) })
+	}
 	b.watch(ctx)
 	err := b.close()
-	stopInbox()
-	return errors.Join(err, inbox.Wait())
+	stop()
+	return errors.Join(err, work.Wait())
 }
 
 // Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -32,6 +34,7 @@ type verbs struct {
 	devices chan heard
 	comings chan heard
 	hold    chan struct{} // when set, claims wait until it is closed
+	refused string        // news of this branch spoil those they come with
 }
 
 func newVerbs() *verbs {
@@ -54,13 +57,17 @@ func (v *verbs) Result(_ context.Context, branch string, m protocol.Result) erro
 	return nil
 }
 
-func (v *verbs) Presence(_ context.Context, branch string, online bool) error {
-	v.comings <- heard{branch: branch, online: online}
-	return nil
-}
-
-func (v *verbs) Status(_ context.Context, branch string, m protocol.Status) error {
-	v.devices <- heard{branch: branch, message: m}
+func (v *verbs) Announced(_ context.Context, news []climate.Announcement) error {
+	if slices.ContainsFunc(news, func(n climate.Announcement) bool { return v.refused == n.Branch }) {
+		return errors.New("refused")
+	}
+	for _, n := range news {
+		if n.Status != nil {
+			v.devices <- heard{branch: n.Branch, message: *n.Status}
+		} else {
+			v.comings <- heard{branch: n.Branch, online: n.Online}
+		}
+	}
 	return nil
 }
 
@@ -111,7 +118,7 @@ func start(t *testing.T, change ...func(*running, *Config)) *running {
 		t.Fatal(err)
 	}
 	r := &running{verbs: newVerbs(), addr: l.Addr().String(), revoked: make(map[string]bool), stopped: make(chan error, 1)}
-	cfg := Config{Listener: l, Credential: r.credential, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs,
+	cfg := Config{Listener: l, Credentials: r.credentials, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, f := range change {
 		f(r, &cfg)
@@ -136,18 +143,20 @@ func start(t *testing.T, change ...func(*running, *Config)) *running {
 	return r
 }
 
-func (r *running) credential(_ context.Context, username string) (string, []byte, error) {
+func (r *running) credentials(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken {
-		return "", nil, errors.New("database is away")
+		return errors.New("database is away")
 	}
-	branch, ok := map[string]string{"agent-gangnam": "gangnam", "agent-gangnam-2": "gangnam", "agent-hongdae": "hongdae"}[username]
-	if !ok || r.revoked[username] {
-		return "", nil, nil
+	for _, username := range usernames {
+		branch, ok := map[string]string{"agent-gangnam": "gangnam", "agent-gangnam-2": "gangnam", "agent-hongdae": "hongdae"}[username]
+		if ok && !r.revoked[username] {
+			hash := sha256.Sum256([]byte(username + "-demo"))
+			found(username, branch, hash[:])
+		}
 	}
-	hash := sha256.Sum256([]byte(username + "-demo"))
-	return branch, hash[:], nil
+	return nil
 }
 
 func (r *running) revokedOf(_ context.Context, usernames []string) (revoked []string, err error) {
@@ -317,4 +326,76 @@ func TestRevokedAgentIsDisconnected(t *testing.T) {
 	}
 	id := b.ask(t, "hongdae")
 	hongdae.Until(t, "the ask", func() bool { return hongdae.Asked(id) > 0 })
+}
+
+// TestNewsComeTogether: what waits is handed over at once, in its order; what one branch spoils, the others get alone.
+func TestNewsComeTogether(t *testing.T) {
+	t.Parallel()
+	v := newVerbs()
+	v.refused = "jamsil"
+	box := newInbox(v, v, slog.New(slog.DiscardHandler))
+	telemetry, err := protocol.Encode(protocol.Telemetry{At: time.Now(), Events: []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := make(chan delivery, 5)
+	for _, d := range []delivery{
+		{branch: "gangnam", kind: kindPresence, online: true}, {branch: "jamsil", kind: kindPresence, online: true},
+		{branch: "gangnam", kind: protocol.KindTelemetry, payload: telemetry}, {branch: "gangnam", kind: kindPresence},
+		{branch: "hongdae", kind: protocol.KindStatus, payload: []byte("{")},
+	} {
+		box.reserve(d.branch)
+		lane <- d
+	}
+	batch := box.gather(<-lane, lane)
+	if len(batch) != 5 || len(box.waiting) != 0 {
+		t.Fatalf("%d gathered, still waiting: %v", len(batch), box.waiting)
+	}
+	box.handleSteady(t.Context(), batch)
+	if h := receive(t, v.comings); h.branch != "gangnam" || !h.online {
+		t.Errorf("first %+v", h)
+	}
+	if h := receive(t, v.comings); h.branch != "gangnam" || h.online {
+		t.Errorf("last %+v", h)
+	}
+	if _, ok := receive(t, v.devices).message.(protocol.Telemetry); !ok || len(v.comings)+len(v.devices) != 0 {
+		t.Error("want the telemetry, and nothing of the two that were refused")
+	}
+}
+
+// TestCredentialsTogether: connections that come while the database is asked share the next question.
+func TestCredentialsTogether(t *testing.T) {
+	t.Parallel()
+	asked := make(chan []string)
+	c := newCredentials(func(_ context.Context, usernames []string, found func(string, string, []byte)) error {
+		asked <- usernames
+		for _, name := range usernames {
+			if name != "stranger" {
+				found(name, "of-"+name, nil)
+			}
+		}
+		return nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	find := func(username, branch string) {
+		all.Go(func() {
+			if got, err := c.find(ctx, username); err != nil || got.branch != branch {
+				t.Errorf("%s is of %q, %v", username, got.branch, err)
+			}
+		})
+	}
+	find("a", "of-a")
+	wait(t, "the first to ask", func() bool { return len(c.asked) == 1 })
+	find("b", "of-b")
+	find("stranger", "")
+	wait(t, "the others to wait", func() bool { return len(c.asked) == 3 })
+	var working sync.WaitGroup
+	working.Go(func() { _ = c.work(ctx) })
+	if together := <-asked; len(together) != 3 {
+		t.Errorf("asked for %v", together)
+	}
+	all.Wait()
+	stop()
+	working.Wait()
 }

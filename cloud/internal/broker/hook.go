@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -13,15 +12,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-const (
-	// lookupWithin bounds the database's part in a CONNECT.
-	lookupWithin = 3 * time.Second
-	// maxLookups bounds the credentials looked up at once, so that agents coming back all together leave connections
-	// of the pool to people.
-	maxLookups = 4
-	// maxKeepAlive is the longest keep-alive in seconds an agent may choose; a dead line is found after 1.5 of it.
-	maxKeepAlive = 60
-)
+// maxKeepAlive is the longest keep-alive in seconds an agent may choose; a dead line is found after 1.5 of it.
+const maxKeepAlive = 60
 
 var errNoAgent = errors.New("broker: unknown agent")
 
@@ -85,25 +77,19 @@ func (h *hook) authenticate(username string, pk packets.Packet) (branch string, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupWithin)
 	defer cancel()
-	select {
-	case h.lookups <- struct{}{}:
-		defer func() { <-h.lookups }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	branch, want, err := h.cfg.Credential(ctx, username)
+	known, err := h.credentials.find(ctx, username)
 	if err != nil {
 		return "", err
 	}
 	// An unknown agent is compared too, against nothing that any secret hashes to.
 	got := sha256.Sum256(pk.Connect.Password)
-	if subtle.ConstantTimeCompare(got[:], want) != 1 || !protocol.ValidBranch(branch) {
+	if subtle.ConstantTimeCompare(got[:], known.secretHash) != 1 || !protocol.ValidBranch(known.branch) {
 		return "", errNoAgent
 	}
-	if pk.Connect.WillFlag && pk.Connect.WillTopic != protocol.Topic(branch, protocol.KindStatus) {
+	if pk.Connect.WillFlag && pk.Connect.WillTopic != protocol.Topic(known.branch, protocol.KindStatus) {
 		return "", errNoAgent
 	}
-	return branch, nil
+	return known.branch, nil
 }
 
 // OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the branch is online

@@ -2,15 +2,16 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -23,8 +24,8 @@ type Doors interface {
 // Devices takes everything else that agents say. Calls for one branch come one after another and in order, except for
 // the two answers to commands.
 type Devices interface {
-	Presence(ctx context.Context, branch string, online bool) error
-	Status(ctx context.Context, branch string, status protocol.Status) error
+	// Announced takes news in their order. When thousands of agents come back together they come in hundreds.
+	Announced(ctx context.Context, news []climate.Announcement) error
 	Telemetry(ctx context.Context, branch string, telemetry protocol.Telemetry) error
 	Commanded(ctx context.Context, branch string, result protocol.ClimateResult) error
 	Measured(ctx context.Context, branch string, readings protocol.SensorsReadings) error
@@ -38,13 +39,15 @@ const (
 	// The rest keeps its order by branch.
 	steadyLanes = 4
 	steadyQueue = 4096
+	// steadyBatch is the most messages that are handled together.
+	steadyBatch = 256
 	// handleWithin bounds the work on one message; a claim is worthless after it.
 	handleWithin = 5 * time.Second
 )
 
-// urgentWorkers is how many messages are handled at once for people who stand at a door. Each waits for the database most
-// of the time; more of them would be slower, because the database is not wider.
-var urgentWorkers = max(6, 2*runtime.GOMAXPROCS(0))
+// urgentWorkers is how many messages are handled at once for people who stand at a door. Nearly all of them wait for the
+// database, which takes those that wait together.
+const urgentWorkers = 64
 
 // delivery is a message on its way from the network to a verb.
 type delivery struct {
@@ -129,7 +132,7 @@ func (i *inbox) run(ctx context.Context) error {
 		workers.Go(func() error { i.work(ctx, i.urgent); return nil })
 	}
 	for _, lane := range i.steady {
-		workers.Go(func() error { i.work(ctx, lane); return nil })
+		workers.Go(func() error { i.workInBatches(ctx, lane); return nil })
 	}
 	return workers.Wait()
 }
@@ -141,10 +144,84 @@ func (i *inbox) work(ctx context.Context, lane <-chan delivery) {
 			return
 		case d := <-lane:
 			i.release(d.branch)
-			if err := i.handle(ctx, d); err != nil && ctx.Err() == nil {
-				i.log.Warn("mqtt: message not handled", "branch", d.branch, "kind", string(d.kind), "error", err)
-			}
+			i.complain(ctx, d.branch, d.kind, i.handle(ctx, d))
 		}
+	}
+}
+
+// workInBatches hands what waits together to Devices, as far as it can take that.
+func (i *inbox) workInBatches(ctx context.Context, lane <-chan delivery) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-lane:
+			i.handleSteady(ctx, i.gather(first, lane))
+		}
+	}
+}
+
+// gather adds those that wait already.
+func (i *inbox) gather(first delivery, lane <-chan delivery) []delivery {
+	batch := []delivery{first}
+	i.release(first.branch)
+	for len(batch) < steadyBatch {
+		select {
+		case d := <-lane:
+			i.release(d.branch)
+			batch = append(batch, d)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// handleSteady keeps the order: what is no announcement goes by itself, after those before it.
+func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
+	var news []climate.Announcement
+	for _, d := range batch {
+		var err error
+		switch d.kind {
+		case kindPresence:
+			news = append(news, climate.Announcement{Branch: d.branch, Online: d.online})
+		case protocol.KindStatus:
+			var status protocol.Status
+			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
+				news = append(news, climate.Announcement{Branch: d.branch, Online: status.State == protocol.Online, Status: &status})
+			}
+		default:
+			i.announce(ctx, news)
+			news = nil
+			err = i.handle(ctx, d)
+		}
+		i.complain(ctx, d.branch, d.kind, err)
+	}
+	i.announce(ctx, news)
+}
+
+// announce passes news on. What is refused together goes one by one: one branch must not spoil it for others.
+func (i *inbox) announce(ctx context.Context, news []climate.Announcement) {
+	if len(news) == 0 {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, handleWithin)
+	err := i.devices.Announced(limited, news)
+	cancel()
+	switch {
+	case err == nil:
+	case len(news) == 1 || errors.Is(err, context.DeadlineExceeded):
+		i.complain(ctx, news[0].Branch, protocol.KindStatus, err)
+	default:
+		for _, n := range news {
+			i.announce(ctx, []climate.Announcement{n})
+		}
+	}
+}
+
+func (i *inbox) complain(ctx context.Context, branch string, kind protocol.Kind, err error) {
+	if err != nil && ctx.Err() == nil {
+		i.log.Warn("mqtt: message not handled", "branch", branch, "kind", string(kind), "error", err)
 	}
 }
 
@@ -156,16 +233,12 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d, i.doors.Claim)
 	case protocol.KindDoorResult:
 		return decoded(ctx, d, i.doors.Result)
-	case protocol.KindStatus:
-		return decoded(ctx, d, i.devices.Status)
 	case protocol.KindTelemetry:
 		return decoded(ctx, d, i.devices.Telemetry)
 	case protocol.KindClimateResult:
 		return decoded(ctx, d, i.devices.Commanded)
 	case protocol.KindSensorsReadings:
 		return decoded(ctx, d, i.devices.Measured)
-	case kindPresence:
-		return i.devices.Presence(ctx, d.branch, d.online)
 	}
 	return nil // a heartbeat: that it arrived was all it had to say
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,9 +56,12 @@ func build(t *testing.T) *house {
 	}
 	h.addr = l.Addr().String()
 	b, err := broker.New(broker.Config{Listener: l, Doors: doors{}, Devices: h.Service, Log: log,
-		Credential: func(_ context.Context, username string) (string, []byte, error) {
-			hash := sha256.Sum256([]byte(username + "-demo"))
-			return username[len("agent-"):], hash[:], nil
+		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+			for _, username := range usernames {
+				hash := sha256.Sum256([]byte(username + "-demo"))
+				found(username, username[len("agent-"):], hash[:])
+			}
+			return nil
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +223,50 @@ func TestAnotherBranchCannotAnswer(t *testing.T) {
 	}
 }
 
+// TestAnnouncedTogether: of news that come together each branch gets its own, the last of them, in one go.
+func TestAnnouncedTogether(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	status := func(branch, version string, units ...protocol.AirConditioner) climate.Announcement {
+		return climate.Announcement{Branch: branch, Online: true, Status: &protocol.Status{State: protocol.Online, BootID: "boot", AgentVersion: version,
+			StartedAt: start, Inventory: &protocol.Inventory{AirConditioners: units}, SelfTest: []protocol.SelfTest{{Name: "relay front_1", OK: true}}}}
+	}
+	goes := func(branch string) climate.Announcement {
+		return climate.Announcement{Branch: branch, Status: &protocol.Status{State: protocol.Offline}}
+	}
+	seen := func(branch string) climate.Announcement { return climate.Announcement{Branch: branch, Online: true} }
+	lost := func(branch string) climate.Announcement { return climate.Announcement{Branch: branch} }
+	say := func(at time.Duration, news ...climate.Announcement) {
+		t.Helper()
+		h.at(start.Add(at))
+		if err := h.Announced(t.Context(), news); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(want ...string) {
+		t.Helper()
+		got := rows[string](h, `
+			select b.code || ' ' || i.version || ' ' || i.online || ' ' || extract(minute from i.seen_at) || ' ' || jsonb_array_length(i.self_test)
+				|| ' ' || (select count(*) from airconditioner_option o where o.branch_id = i.branch_id)
+			from agent_inventory i join branch b on b.id = i.branch_id order by b.code`)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	say(0, seen("gangnam"), lost("hongdae"), seen("nowhere"))
+	want() // nobody has said anything yet
+	say(time.Minute, seen("hongdae"), status("hongdae", "1", airConditioner("main", "off", "cool")), status("nowhere", "1"),
+		status("gangnam", "1", airConditioner("main", "off")), goes("hongdae"))
+	want("gangnam 1 true 1 1 1", "hongdae 1 true 1 1 2")
+	say(2*time.Minute, status("gangnam", "1", airConditioner("main", "off")), lost("hongdae"))
+	want("gangnam 1 true 2 1 1", "hongdae 1 false 1 1 2")
+	say(3*time.Minute, status("gangnam", "2", airConditioner("main", "off", "heat", "cool")), status("hongdae", "1", airConditioner("main", "off", "cool")))
+	want("gangnam 2 true 3 1 3", "hongdae 1 true 3 1 2")
+	say(4*time.Minute, status("gangnam", "3"), lost("gangnam"))
+	want("gangnam 3 false 4 1 0", "hongdae 1 true 3 1 2")
+}
+
 func TestTelemetryIsKept(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -250,7 +298,8 @@ func TestForcedAndHeldDoors(t *testing.T) {
 	h.at(now)
 	watched := protocol.Door{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true}
 	blind := protocol.Door{Device: "room_1", Kind: protocol.DoorRoom, Contact: true}
-	err := h.Status(t.Context(), "gangnam", protocol.Status{State: protocol.Online, BootID: "boot", Inventory: &protocol.Inventory{Doors: []protocol.Door{watched, blind}}})
+	err := h.Announced(t.Context(), []climate.Announcement{{Branch: "gangnam", Online: true,
+		Status: &protocol.Status{State: protocol.Online, BootID: "boot", Inventory: &protocol.Inventory{Doors: []protocol.Door{watched, blind}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

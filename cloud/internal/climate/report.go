@@ -3,6 +3,7 @@ package climate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,30 +12,36 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Presence takes that the agent of a branch came or went.
-func (s *Service) Presence(ctx context.Context, branch string, online bool) error {
-	return postgres.SetAgentOnline(ctx, s.DB.Pool, branch, online, s.now())
+// Announcement is news of whether the agent of a branch is there.
+type Announcement struct {
+	Branch string
+	Online bool
+	Status *protocol.Status // what it said about itself; nil: it was seen to come or go
 }
 
-// Status takes what an agent says about itself. That it is offline is known better from Presence: a will can be late.
-func (s *Service) Status(ctx context.Context, branch string, status protocol.Status) error {
-	if status.State != protocol.Online {
+// Announced takes which agents came or went, and what they say about themselves. Of several news of a branch the last
+// counts. That an agent says it is offline counts for nothing, the broker knows better: a will can be late.
+func (s *Service) Announced(ctx context.Context, announced []Announcement) error {
+	news := latest(announced)
+	if len(news) == 0 {
 		return nil
 	}
-	report := postgres.AgentReport{Version: status.AgentVersion, Inventory: *status.Inventory,
-		StartedAt: status.StartedAt.UTC().Truncate(time.Microsecond)}
 	// Agents repeat their status every minute, and most of the time nothing is new.
-	same, err := postgres.TouchAgent(ctx, s.DB.Pool, branch, report, s.now())
-	if err != nil || same {
-		return err
+	changed, err := postgres.TouchAgents(ctx, s.DB.Pool, news, s.now())
+	if err != nil {
+		return fmt.Errorf("climate: presence: %w", err)
 	}
-	s.logStatus(branch, status)
-	options := leaves(branch, report.Inventory.AirConditioners)
-	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		if err := postgres.PutAgent(ctx, tx, branch, report, options, now); err != nil {
-			return err
-		}
-		return postgres.SetSelfTest(ctx, tx, branch, status.SelfTest)
+	if len(changed) == 0 {
+		return nil
+	}
+	news = slices.DeleteFunc(news, func(n postgres.AgentNews) bool { return !slices.Contains(changed, n.Branch) })
+	var options []postgres.Option
+	for _, n := range news {
+		s.logReport(n)
+		options = append(options, leaves(n.Branch, n.Report.Inventory.AirConditioners)...)
+	}
+	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.PutAgents(ctx, tx, news, options, s.now())
 	})
 	if err != nil {
 		return fmt.Errorf("climate: inventory: %w", err)
@@ -42,13 +49,35 @@ func (s *Service) Status(ctx context.Context, branch string, status protocol.Sta
 	return nil
 }
 
-func (s *Service) logStatus(branch string, status protocol.Status) {
-	s.Log.Info("climate: agent announced itself", "branch", branch, "version", status.AgentVersion,
-		"doors", len(status.Inventory.Doors), "air_conditioners", len(status.Inventory.AirConditioners),
-		"sensors", len(status.Inventory.Sensors))
-	for _, test := range status.SelfTest {
+// latest makes one of all news of a branch.
+func latest(announced []Announcement) (news []postgres.AgentNews) {
+	place := make(map[string]int, len(announced))
+	for _, a := range announced {
+		if a.Status != nil && !a.Online {
+			continue
+		}
+		at, seen := place[a.Branch]
+		if !seen {
+			at = len(news)
+			place[a.Branch] = at
+			news = append(news, postgres.AgentNews{Branch: a.Branch})
+		}
+		news[at].Online = a.Online
+		if a.Status != nil {
+			news[at].Report = &postgres.AgentReport{Version: a.Status.AgentVersion, Inventory: *a.Status.Inventory,
+				SelfTest: a.Status.SelfTest, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
+		}
+	}
+	return news
+}
+
+func (s *Service) logReport(n postgres.AgentNews) {
+	has := n.Report.Inventory
+	s.Log.Info("climate: agent announced itself", "branch", n.Branch, "version", n.Report.Version,
+		"doors", len(has.Doors), "air_conditioners", len(has.AirConditioners), "sensors", len(has.Sensors))
+	for _, test := range n.Report.SelfTest {
 		if !test.OK {
-			s.Log.Warn("climate: agent found a fault", "branch", branch, "test", test.Name, "detail", test.Detail)
+			s.Log.Warn("climate: agent found a fault", "branch", n.Branch, "test", test.Name, "detail", test.Detail)
 		}
 	}
 }

@@ -43,21 +43,6 @@ func AgentOf(ctx context.Context, q Querier, branch booking.BranchID) (s AgentCo
 	return s, errors.Join(json.Unmarshal(inventory, &s.Inventory), json.Unmarshal(tests, &s.SelfTest))
 }
 
-// SetSelfTest stores what an agent found out about itself when it started.
-func SetSelfTest(ctx context.Context, q Querier, branch string, tests []protocol.SelfTest) error {
-	if tests == nil {
-		tests = []protocol.SelfTest{}
-	}
-	encoded, err := json.Marshal(tests)
-	if err != nil {
-		return err
-	}
-	_, err = q.Exec(ctx, `
-		update agent_inventory i set self_test = $2 from branch b
-		where b.code = $1 and i.branch_id = b.id and i.self_test <> $2::jsonb`, branch, json.RawMessage(encoded))
-	return err
-}
-
 // clockGrain is the change of an agent's clock that is worth a write.
 const clockGrain = 500 // ms
 

@@ -37,8 +37,8 @@ func (s *Service) openBroker() error {
 	mqtt := s.settings.MQTT
 	cfg := broker.Config{
 		Doors: s.access, Devices: s.devices, Log: s.log,
-		Credential: func(ctx context.Context, username string) (string, []byte, error) {
-			return postgres.AgentCredential(ctx, s.db.Pool, username)
+		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+			return postgres.FindAgents(ctx, s.db.Pool, usernames, found)
 		},
 		Revoked: func(ctx context.Context, usernames []string) ([]string, error) {
 			return postgres.RevokedAgents(ctx, s.db.Pool, usernames)

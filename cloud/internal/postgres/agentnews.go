@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// AgentNews is the last that is known of the agent of one branch.
+type AgentNews struct {
+	Branch string
+	Online bool
+	Report *AgentReport // what it said about itself; nil: it only came or went
+}
+
+// AgentReport is what an agent says about itself.
+type AgentReport struct {
+	Version   string
+	StartedAt time.Time // the agent's clock
+	Inventory protocol.Inventory
+	SelfTest  []protocol.SelfTest
+}
+
+// Option is a leaf of an air conditioner's tree.
+type Option struct {
+	ID     string   `json:"id"`
+	Branch string   `json:"branch"` // code
+	Unit   string   `json:"unit"`
+	Path   []string `json:"path"`
+}
+
+// TouchAgents notes of many branches at once, each at most once, whether their agent is there, for all that say nothing
+// else or nothing new. It returns the branches that do say something new; those are for PutAgents. A branch that never had
+// an agent gets none by one that goes.
+func TouchAgents(ctx context.Context, q Querier, news []AgentNews, now time.Time) (changed []string, err error) {
+	c, err := columnsOf(news)
+	if err != nil {
+		return nil, err
+	}
+	// Rows are locked in the order of their branches: another replica may write the same ones.
+	rows, err := q.Query(ctx, `
+		with news as (
+			select * from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[]) n (code, online, version, started_at, inventory)
+		), known as (
+			select i.branch_id, n.code, n.online,
+				n.version is null or (i.version, i.started_at, i.inventory) = (n.version, n.started_at, n.inventory::jsonb) as same
+			from news n join branch b on b.code = n.code join agent_inventory i on i.branch_id = b.id
+			order by i.branch_id for no key update of i
+		), touched as (
+			update agent_inventory i set online = k.online, seen_at = case when k.online then $6 else i.seen_at end
+			from known k where i.branch_id = k.branch_id and k.same
+			returning k.code
+		)
+		select n.code from news n join branch b on b.code = n.code
+		where n.version is not null and n.code not in (select code from touched)`,
+		c.branches, c.online, c.versions, c.startedAt, c.inventories, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// PutAgents stores what agents say about themselves, and the options of their air conditioners in place of the earlier
+// ones. Each of news has a report.
+func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentNews, options []Option, now time.Time) error {
+	c, err := columnsOf(news)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(options))
+	for i, o := range options {
+		ids[i] = o.ID
+	}
+	leaves, err := json.Marshal(append([]Option{}, options...)) // [], never null
+	if err != nil {
+		return err
+	}
+	batch := new(pgx.Batch)
+	batch.Queue(`
+		insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory, self_test)
+		select b.id, n.version, n.started_at, $7, n.online, n.inventory::jsonb, n.self_test::jsonb
+		from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[], $6::text[])
+			n (code, online, version, started_at, inventory, self_test)
+		join branch b on b.code = n.code
+		order by b.id
+		on conflict (branch_id) do update set version = excluded.version, started_at = excluded.started_at,
+			seen_at = excluded.seen_at, online = excluded.online, inventory = excluded.inventory, self_test = excluded.self_test`,
+		c.branches, c.online, c.versions, c.startedAt, c.inventories, c.selfTests, now)
+	batch.Queue(`
+		delete from airconditioner_option o using branch b
+		where b.id = o.branch_id and b.code = any ($1) and o.id <> all ($2)`, c.branches, ids)
+	// An id is a hash over branch, unit and path, so whoever has it has the same three.
+	batch.Queue(`
+		insert into airconditioner_option (id, branch_id, unit, path)
+		select o.id, b.id, o.unit, array(select jsonb_array_elements_text(o.path))
+		from jsonb_to_recordset($1::jsonb) o (id text, branch text, unit text, path jsonb) join branch b on b.code = o.branch
+		order by o.id
+		on conflict do nothing`, string(leaves))
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// agentColumns are news in the form of unnest's arguments.
+type agentColumns struct {
+	branches    []string
+	online      []bool
+	versions    []*string
+	startedAt   []*time.Time
+	inventories []*string
+	selfTests   []*string
+}
+
+func columnsOf(news []AgentNews) (c agentColumns, err error) {
+	for _, n := range news {
+		var version, inventory, selfTest *string
+		var startedAt *time.Time
+		if r := n.Report; r != nil {
+			encoded, err := json.Marshal(r.Inventory)
+			if err != nil {
+				return c, err
+			}
+			tests, err := json.Marshal(append([]protocol.SelfTest{}, r.SelfTest...)) // [], never null
+			if err != nil {
+				return c, err
+			}
+			version, startedAt, inventory, selfTest = &r.Version, &r.StartedAt, new(string(encoded)), new(string(tests))
+		}
+		c.branches, c.online, c.versions = append(c.branches, n.Branch), append(c.online, n.Online), append(c.versions, version)
+		c.startedAt, c.inventories, c.selfTests = append(c.startedAt, startedAt), append(c.inventories, inventory), append(c.selfTests, selfTest)
+	}
+	return c, nil
+}
