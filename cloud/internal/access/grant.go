@@ -24,7 +24,7 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	}
 	came := time.Now()
 	s.attempts.claim(id, came)
-	doors, err := postgres.GrantDoor(ctx, s.DB.Pool, id, branch, claim.Nonce, protocol.ClaimLimit, driveLimit, s.now())
+	doors, err := s.claims.Do(ctx, postgres.DoorClaim{ID: id, Branch: branch, Nonce: claim.Nonce, Now: s.now()}, s.grant)
 	if err != nil {
 		return fmt.Errorf("access: claim %s: %w", id, err)
 	}
@@ -39,6 +39,10 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	grant := protocol.Grant{Branch: branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: doors,
 		PulseMs: uint32(pulse.Milliseconds())}
 	return s.Link.Send(branch, grant.Sign(s.GrantKey))
+}
+
+func (s *Service) grant(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {
+	return postgres.GrantDoors(ctx, s.DB.Pool, claims, protocol.ClaimLimit, driveLimit)
 }
 
 func (s *Service) deny(ctx context.Context, branch string, id uuid.UUID, claim protocol.Claim) error {

@@ -39,19 +39,17 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	if !protocol.ValidBranch(branch) {
 		return "", postgres.ErrNoBranch
 	}
-	leave, err := s.throttle.enter(ctx)
-	if err != nil {
-		return "", err
-	}
 	now := s.now()
 	state, detail := s.firstState(branch)
 	// A key that is no UUID opens nothing, but whether there is such a branch is answered first.
 	key, hash, keyErr := parseKey(doorlockKey)
-	found, err := postgres.RequestDoorByKey(ctx, s.DB.Pool, uuid.New(), branch, kind, key, hash, state, detail, now)
-	leave()
+	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: uuid.New(), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
+		State: state, Detail: detail, Now: now}, s.write)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("access: request: %w", err)
+	case found.BranchID == 0:
+		return "", postgres.ErrNoBranch
 	case keyErr != nil || found.Holder.ID == 0:
 		return "", ErrInvalidKey
 	}
@@ -63,6 +61,10 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	}
 	s.accept(found.DoorRequest, hash)
 	return found.ID.String(), nil
+}
+
+func (s *Service) write(ctx context.Context, asks []postgres.KeyedAsk) ([]postgres.KeyedDoor, error) {
+	return postgres.RequestDoorsByKey(ctx, s.DB.Pool, asks)
 }
 
 // firstState is PENDING, or FAILED for a branch that is known to be offline.

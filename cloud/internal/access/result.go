@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -18,21 +17,25 @@ func (s *Service) Result(ctx context.Context, branch string, r protocol.Result) 
 	if err != nil {
 		return fmt.Errorf("access: result: %w", err)
 	}
-	decided, err := postgres.ReportDoor(ctx, s.DB.Pool, id, branch, r.Device,
-		postgres.DoorOutcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs})
-	if errors.Is(err, postgres.ErrNoDoorRequest) {
-		s.Log.Debug("access: report ignored", "branch", branch, "request", id, "device", r.Device)
-		return nil
-	}
+	reported, err := s.reports.Do(ctx, postgres.DoorReport{ID: id, Branch: branch, Device: r.Device,
+		Outcome: postgres.DoorOutcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs}}, s.report)
 	if err != nil {
 		return fmt.Errorf("access: result %s: %w", id, err)
+	}
+	if !reported.Known {
+		s.Log.Debug("access: report ignored", "branch", branch, "request", id, "device", r.Device)
+		return nil
 	}
 	if r.Outcome != protocol.Opened {
 		s.Log.Warn("access: door not opened", "branch", branch, "request", id, "device", r.Device,
 			"outcome", string(r.Outcome), "detail", r.Detail)
 	}
-	if decided != "" {
-		s.end(id, decided)
+	if reported.Decided != "" {
+		s.end(id, reported.Decided)
 	}
 	return nil
+}
+
+func (s *Service) report(ctx context.Context, reports []postgres.DoorReport) ([]postgres.DoorReported, error) {
+	return postgres.ReportDoors(ctx, s.DB.Pool, reports)
 }

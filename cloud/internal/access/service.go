@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
-	"runtime"
 	"sync"
 	"time"
 
@@ -73,7 +72,9 @@ type Service struct {
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
 	Now           func() time.Time
 
-	throttle throttle
+	asks     postgres.Gather[postgres.KeyedAsk, postgres.KeyedDoor]
+	claims   postgres.Gather[postgres.DoorClaim, []string]
+	reports  postgres.Gather[postgres.DoorReport, postgres.DoorReported]
 	attempts attempts
 	waiters  waiters
 	ended    queue
@@ -174,23 +175,6 @@ func (s *Service) listen(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(relisten):
 		}
-	}
-}
-
-// throttle bounds the requests that are at the database at once. More of them would only get in each other's way there,
-// and in the way of claims and results, for whose people the door is already on its way.
-type throttle struct {
-	once  sync.Once
-	slots chan struct{}
-}
-
-func (t *throttle) enter(ctx context.Context) (leave func(), err error) {
-	t.once.Do(func() { t.slots = make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))) })
-	select {
-	case t.slots <- struct{}{}:
-		return func() { <-t.slots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -60,25 +59,31 @@ const holdsNow = `r.state = 'DONE' and r.branch_id = d.branch_id
 	and sha256(convert_to(r.doorlock_key::text, 'UTF8')) = d.key_hash
 	and (d.kind = 'front' or d.device = 'room_' || m.no)`
 
-// KeyedDoor is what a customer's request found.
-type KeyedDoor struct {
-	DoorRequest
-	Holder booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
-	Made   bool                // the request was written
+// KeyedAsk is a customer's request for doors.
+type KeyedAsk struct {
+	ID      uuid.UUID
+	Branch  string // code
+	Kind    string // front, room
+	Key     uuid.UUID
+	KeyHash []byte
+	State   DoorState // to be written with
+	Detail  string
+	Now     time.Time
 }
 
-// RequestDoorByKey looks up a doorlockKey in a branch and, if its unlock window contains now, writes the request in the
-// given state, all in one round trip. It returns ErrNoBranch for an unknown code.
+// KeyedDoor is what a customer's request found.
+type KeyedDoor struct {
+	DoorRequest                     // BranchID 0: there is no such branch
+	Holder      booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
+	Made        bool                // the request was written
+}
+
+// RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
+// request, all in one round trip.
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
-func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind string, key uuid.UUID, keyHash []byte, state DoorState, detail string, now time.Time) (KeyedDoor, error) {
-	var (
-		found      = KeyedDoor{DoorRequest: DoorRequest{ID: id, Branch: branch, RequestedBy: "customer", Kind: kind, State: state, Detail: detail}}
-		start, end *time.Time
-		device     *string
-		room       *int
-	)
-	err := q.QueryRow(ctx, `
+func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]KeyedDoor, error) {
+	return inBatch(ctx, q, asks, `
 		with `+relaxed+`, found as (
 			select b.id as branch_id, b.front_doors, r.id, r.start_at, r.end_at, m.no,
 			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device
@@ -97,18 +102,28 @@ func RequestDoorByKey(ctx context.Context, q Querier, id uuid.UUID, branch, kind
 			returning devices
 		)
 		select branch_id, id, start_at, end_at, no, device, (select devices from made) from found`,
-		branch, key, kind, id, keyHash, state, detail, now.Add(booking.UnlockLead),
-	).Scan(&found.BranchID, &found.Reservation, &start, &end, &room, &device, &found.Devices)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return found, ErrNoBranch
-	}
-	if err != nil || found.Reservation == nil {
-		return found, err
-	}
-	found.Device, found.Made = value(device), found.Devices != nil
-	found.Holder = booking.Reservation{ID: *found.Reservation, State: booking.Done, RoomNo: value(room),
-		Interval: booking.Interval{Start: value(start), End: value(end)}}
-	return found, nil
+		func(a KeyedAsk) []any {
+			return []any{a.Branch, a.Key, a.Kind, a.ID, a.KeyHash, a.State, a.Detail, a.Now.Add(booking.UnlockLead)}
+		},
+		func(row pgx.Row, a KeyedAsk) (found KeyedDoor, err error) {
+			found.DoorRequest = DoorRequest{ID: a.ID, Branch: a.Branch, RequestedBy: "customer", Kind: a.Kind, State: a.State, Detail: a.Detail}
+			var (
+				start, end *time.Time
+				device     *string
+				room       *int
+			)
+			err = row.Scan(&found.BranchID, &found.Reservation, &start, &end, &room, &device, &found.Devices)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return found, nil
+			}
+			if err != nil || found.Reservation == nil {
+				return found, err
+			}
+			found.Device, found.Made = value(device), found.Devices != nil
+			found.Holder = booking.Reservation{ID: *found.Reservation, State: booking.Done, RoomNo: value(room),
+				Interval: booking.Interval{Start: value(start), End: value(end)}}
+			return found, nil
+		})
 }
 
 // InsertDoorRequest writes the request of somebody who needs no key.
@@ -120,14 +135,22 @@ func InsertDoorRequest(ctx context.Context, q Querier, r DoorRequest) error {
 	return err
 }
 
-// GrantDoor answers a claim: it returns the doors that may be driven, or none. A request is granted while it is pending
+// DoorClaim is an agent's question whether it may drive the doors of a request.
+type DoorClaim struct {
+	ID     uuid.UUID
+	Branch string // code
+	Nonce  string
+	Now    time.Time
+}
+
+// GrantDoors answers claims: each with the doors that may be driven, or none. A request is granted while it is pending
 // and younger than claimLimit, to one nonce; that nonce gets the same answer again, as long as the request is younger
 // than driveLimit and has not failed. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
 //
 // Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
 // cancellation that is under way and then sees it.
-func GrantDoor(ctx context.Context, q Querier, id uuid.UUID, branch, nonce string, claimLimit, driveLimit time.Duration, now time.Time) (doors []string, err error) {
-	err = q.QueryRow(ctx, `
+func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
+	return inBatch(ctx, q, claims, `
 		with held as (
 			select r.id
 			from door_request d join reservation r on r.id = d.reservation_id join room m on m.id = r.room_id
@@ -143,12 +166,15 @@ func GrantDoor(ctx context.Context, q Querier, id uuid.UUID, branch, nonce strin
 		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = $3 and d.created_at > clock_timestamp() - $6::interval)
 		  and (d.reservation_id is null or d.reservation_id in (select id from held))
 		returning d.devices`,
-		id, branch, nonce, now.Add(booking.UnlockLead), claimLimit, driveLimit,
-	).Scan(&doors)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	return doors, err
+		func(c DoorClaim) []any {
+			return []any{c.ID, c.Branch, c.Nonce, c.Now.Add(booking.UnlockLead), claimLimit, driveLimit}
+		},
+		func(row pgx.Row, _ DoorClaim) (doors []string, err error) {
+			if err = row.Scan(&doors); errors.Is(err, pgx.ErrNoRows) {
+				return nil, nil
+			}
+			return doors, err
+		})
 }
 
 // DoorOutcome is what an agent reported of one door.
@@ -158,18 +184,25 @@ type DoorOutcome struct {
 	EnergizedMs uint32 `json:"energizedMs"`
 }
 
-// ReportDoor writes the first report of a door. When it is the last door of a granted request it decides it: SUCCESS if
-// all doors opened, else FAILED. Later reports are kept with the row and change nothing. decided is empty unless this
-// report decided. It returns ErrNoDoorRequest for a request that is not of this branch, does not have this door, was
-// never granted, or has the report already.
-func ReportDoor(ctx context.Context, q Querier, id uuid.UUID, branch, device string, outcome DoorOutcome) (decided DoorState, err error) {
-	report, err := json.Marshal(map[string]DoorOutcome{device: outcome})
-	if err != nil {
-		return "", err
-	}
+// DoorReport is the outcome of one door of a request.
+type DoorReport struct {
+	ID      uuid.UUID
+	Branch  string // code
+	Device  string
+	Outcome DoorOutcome
+}
+
+// DoorReported is what came of a report.
+type DoorReported struct {
+	Known   bool      // else the request is not of this branch, does not have this door, was never granted, or has the report already
+	Decided DoorState // empty: not by this report
+}
+
+// ReportDoors writes the first report of each door. The one of the last door of a granted request decides it: SUCCESS if
+// all doors opened, else FAILED. Later reports are kept with the row and change nothing.
+func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorReported, error) {
 	const complete = `d.state = 'GRANTED' and (d.outcomes || $4::jsonb) ?& d.devices`
-	var ended *DoorState
-	err = q.QueryRow(ctx, `
+	return inBatch(ctx, q, reports, `
 		with `+relaxed+`
 		update door_request d
 		set outcomes = d.outcomes || $4::jsonb,
@@ -181,12 +214,17 @@ func ReportDoor(ctx context.Context, q Querier, id uuid.UUID, branch, device str
 		where d.id = $1 and b.id = d.branch_id and b.code = $2
 		  and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
 		returning case when d.finished_at >= statement_timestamp() then d.state end`,
-		id, branch, device, report,
-	).Scan(&ended)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", ErrNoDoorRequest
-	}
-	return value(ended), err
+		func(r DoorReport) []any {
+			return []any{r.ID, r.Branch, r.Device, map[string]DoorOutcome{r.Device: r.Outcome}}
+		},
+		func(row pgx.Row, _ DoorReport) (DoorReported, error) {
+			var decided *DoorState
+			err := row.Scan(&decided)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return DoorReported{}, nil
+			}
+			return DoorReported{Known: true, Decided: value(decided)}, err
+		})
 }
 
 // FailDoor ends a request that nobody was granted. It reports false when the request was granted or has ended: granted

@@ -26,10 +26,7 @@ func TestDoorWindowIsTheRuleOfBooking(t *testing.T) {
 		for _, offset := range []time.Duration{-time.Second, -time.Microsecond, 0, time.Microsecond, time.Second} {
 			now := edge.Add(offset)
 			allowed := r.CanUnlock(now) == nil
-			found, err := postgres.RequestDoorByKey(t.Context(), db.Pool, uuid.New(), "gangnam", "room", key, hash, postgres.DoorPending, "", now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := ask(t, db, uuid.New(), key, hash, now)
 			if found.Made != allowed {
 				t.Errorf("request at %v: written %t, rule %t", now, found.Made, allowed)
 			}
@@ -37,14 +34,8 @@ func TestDoorWindowIsTheRuleOfBooking(t *testing.T) {
 				t.Errorf("found %+v", found)
 			}
 			pending := uuid.New()
-			if _, err := postgres.RequestDoorByKey(t.Context(), db.Pool, pending, "gangnam", "room", key, hash, postgres.DoorPending, "", r.Start); err != nil {
-				t.Fatal(err)
-			}
-			doors, err := postgres.GrantDoor(t.Context(), db.Pool, pending, "gangnam", "nonce", time.Minute, time.Minute, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if granted := doors != nil; granted != allowed {
+			ask(t, db, pending, key, hash, r.Start)
+			if granted := claim(t, db, pending, now) != nil; granted != allowed {
 				t.Errorf("grant at %v: %t, rule %t", now, granted, allowed)
 			}
 		}
@@ -59,23 +50,25 @@ func TestNobodyStandsOutsideForEver(t *testing.T) {
 	press := func(report bool) postgres.DoorState {
 		t.Helper()
 		id := uuid.New()
-		if _, err := postgres.RequestDoorByKey(t.Context(), db.Pool, id, "gangnam", "room", key, hash, postgres.DoorPending, "", start); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := postgres.GrantDoor(t.Context(), db.Pool, id, "gangnam", "nonce", time.Minute, time.Minute, start); err != nil {
-			t.Fatal(err)
-		}
-		end := func() (postgres.DoorState, error) { return postgres.AbandonDoor(t.Context(), db.Pool, id) }
-		if report {
-			end = func() (postgres.DoorState, error) {
-				return postgres.ReportDoor(t.Context(), db.Pool, id, "gangnam", "room_1", postgres.DoorOutcome{Outcome: "opened"})
+		ask(t, db, id, key, hash, start)
+		claim(t, db, id, start)
+		if !report {
+			state, err := postgres.AbandonDoor(t.Context(), db.Pool, id)
+			if err != nil {
+				t.Fatal(err)
 			}
+			return state
 		}
-		state, err := end()
+		// The same report twice in one batch: the first decides.
+		opened := postgres.DoorReport{ID: id, Branch: "gangnam", Device: "room_1", Outcome: postgres.DoorOutcome{Outcome: "opened"}}
+		reported, err := postgres.ReportDoors(t.Context(), db.Pool, []postgres.DoorReport{opened, opened})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return state
+		if reported[1].Known {
+			t.Error("a repeated report is taken for a new one")
+		}
+		return reported[0].Decided
 	}
 	var got []postgres.DoorState
 	for _, report := range []bool{false, false, false, true, false, true} {
@@ -85,6 +78,27 @@ func TestNobodyStandsOutsideForEver(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("ended as %v, want %v", got, want)
 	}
+}
+
+func ask(t *testing.T, db *postgres.DB, id, key uuid.UUID, hash []byte, now time.Time) postgres.KeyedDoor {
+	t.Helper()
+	found, err := postgres.RequestDoorsByKey(t.Context(), db.Pool, []postgres.KeyedAsk{
+		{ID: id, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: now},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
+
+func claim(t *testing.T, db *postgres.DB, id uuid.UUID, now time.Time) []string {
+	t.Helper()
+	doors, err := postgres.GrantDoors(t.Context(), db.Pool,
+		[]postgres.DoorClaim{{ID: id, Branch: "gangnam", Nonce: "nonce", Now: now}}, time.Minute, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doors[0]
 }
 
 // oneRoom is a branch with a room that is reserved for an hour.

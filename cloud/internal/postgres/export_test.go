@@ -24,3 +24,10 @@ func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
 	_, err = provider.UpTo(ctx, version)
 	return err
 }
+
+// Waiting is the number of calls that no group has taken yet.
+func (g *Gather[Q, A]) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting)
+}
