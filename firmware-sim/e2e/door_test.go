@@ -11,9 +11,10 @@ import (
 
 // actuation is one time a lock's relay was energised, as the simulator saw it.
 type actuation struct {
-	Device      string `json:"device"`
-	RequestID   string `json:"requestId"`
-	EnergizedMs int    `json:"energizedMs"`
+	At          time.Time `json:"at"`
+	Device      string    `json:"device"`
+	RequestID   string    `json:"requestId"`
+	EnergizedMs int       `json:"energizedMs"`
 }
 
 func actuations(t *testing.T, s *stack.Stack, branch string) []actuation {

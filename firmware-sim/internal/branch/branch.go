@@ -159,9 +159,13 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 
 	_, cut := faults.At(fault.NetworkCut, "")
 	lag, _ := faults.At(fault.NetworkLag, "")
+	loss, _ := faults.At(fault.Loss, "")
 	_, duplicate := faults.At(fault.Duplicate, "")
+	reorder, _ := faults.At(fault.Reorder, "")
 	b.rig.SetFaults(faults)
-	b.line.Set(line.Conditions{Cut: cut, Lag: lag.Delay(), Duplicate: duplicate})
+	b.line.Set(line.Conditions{
+		Cut: cut, Lag: lag.Delay(), Loss: float64(loss.Percent) / 100, Duplicate: duplicate, Reorder: reorder.Delay(),
+	})
 	if off && kill != nil {
 		kill()
 	}
@@ -233,7 +237,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
 		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger,
-		Observe: b.heard,
+		Now: b.wallClock, Observe: b.heard,
 	}, board)
 
 	b.mu.Lock()
@@ -245,6 +249,15 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// wallClock is what the agent takes for the time of day. It tells nothing about
+// how much time has passed, as the real one does not when it is set.
+func (b *Branch) wallClock() time.Time {
+	b.mu.Lock()
+	jump, _ := b.faults.At(fault.Clock, "")
+	b.mu.Unlock()
+	return time.Now().Round(0).Add(jump.Offset())
 }
 
 // heard is told by the agent what happens at its doors.

@@ -112,6 +112,61 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
+// TestReorderedAndLost: messages that come twice, late and in any order open a
+// door once or not at all.
+func TestReorderedAndLost(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.Duplicate})
+	s.fault(fault.Fault{Kind: fault.Reorder, DelayMs: 300})
+	s.fault(fault.Fault{Kind: fault.Loss, Percent: 30})
+	ids := make([]string, 20)
+	for i := range ids {
+		ids[i] = s.cloud.Unlock(name, "room_1")
+	}
+	s.until("a door opens", func() bool { return len(s.Rig().Actuations()) > 0 })
+	time.Sleep(protocol.ClaimLimit) // whatever is under way has come by then
+	opened := 0
+	for _, id := range ids {
+		n := len(s.of(id))
+		if n > 1 {
+			t.Errorf("request %s moved the relay %d times", id, n)
+		}
+		opened += n
+	}
+	if opened != len(s.Rig().Actuations()) || opened == len(ids) {
+		t.Errorf("%d requests opened the door %d times", opened, len(s.Rig().Actuations()))
+	}
+}
+
+// TestClock: what the time of day is, or becomes in the middle of an unlock,
+// makes no difference to a door.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	for _, jump := range []time.Duration{-time.Hour, time.Hour, -time.Since(time.Unix(0, 0)), 20 * 365 * 24 * time.Hour} {
+		s.fault(fault.Fault{Kind: fault.Clock, OffsetMs: jump.Milliseconds()})
+		id := s.cloud.Unlock(name, "room_1")
+		if r := s.cloud.Result(id, "room_1", soon); r.Outcome != protocol.Opened {
+			t.Errorf("%v: %+v", jump, r)
+		}
+		s.ClearFaults() // and back, while the pulse runs
+		s.until("locked again", func() bool { return !s.of(id)[0].Energized })
+		if a := s.of(id); len(a) != 1 || a[0].EnergizedMs < 600 || a[0].EnergizedMs > 2000 {
+			t.Errorf("%v: a pulse of 600 ms: %+v", jump, a)
+		}
+	}
+
+	s.fault(fault.Fault{Kind: fault.PowerOff})
+	s.fault(fault.Fault{Kind: fault.Clock, OffsetMs: -time.Hour.Milliseconds()})
+	on := time.Now()
+	s.ClearFault(fault.PowerOff, "")
+	started := s.cloud.Status(name, protocol.Online, on, patience).StartedAt
+	if off := time.Until(started) + time.Hour; off.Abs() > time.Minute {
+		t.Errorf("an agent whose clock is an hour behind says that it started at %v", started)
+	}
+}
+
 func TestNetworkLag(t *testing.T) {
 	t.Parallel()
 	s := run(t)

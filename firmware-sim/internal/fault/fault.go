@@ -25,20 +25,27 @@ const (
 const (
 	NetworkCut Kind = "network-cut" // packets to and from the broker vanish, nothing is closed
 	NetworkLag Kind = "network-lag" // packets take DelayMs more, each way
+	Loss       Kind = "loss"        // of the messages, both ways, Percent vanish
 	Duplicate  Kind = "duplicate"   // every message to the agent is delivered twice
+	Reorder    Kind = "reorder"     // messages take up to DelayMs more, both ways, each its own time: they overtake each other
+	Clock      Kind = "clock"       // the agent's wall clock is OffsetMs ahead, or behind
 	PowerOff   Kind = "power-off"   // the agent is killed at once and stays off
 )
 
-// MaxDelay bounds DelayMs.
-const MaxDelay = time.Minute
+// MaxDelay bounds DelayMs, MaxOffset OffsetMs: a clock can stand at 1970, and as
+// far ahead.
+const (
+	MaxDelay  = time.Minute
+	MaxOffset = 100 * 365 * 24 * time.Hour
+)
 
 // Kinds lists every kind, in the order of the panel.
 func Kinds() []Kind {
-	return []Kind{Stuck, RelayDead, Slow, SensorDead, IRDead, NetworkCut, NetworkLag, Duplicate, PowerOff}
+	return []Kind{Stuck, RelayDead, Slow, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, PowerOff}
 }
 
 // delayed reports whether the kind needs a DelayMs.
-func (k Kind) delayed() bool { return k == Slow || k == NetworkLag }
+func (k Kind) delayed() bool { return k == Slow || k == NetworkLag || k == Reorder }
 
 // ofDevice reports whether a device can restrict the kind.
 func (k Kind) ofDevice() bool {
@@ -53,13 +60,18 @@ func (k Kind) ofDevice() bool {
 type Fault struct {
 	// Device restricts the fault: front_1, room_2, front for all front doors, a
 	// sensor's location, an air conditioner's name. Empty: everything.
-	Device  string `json:"device,omitempty"`
-	Kind    Kind   `json:"kind"`
-	DelayMs int    `json:"delayMs,omitempty"`
+	Device   string `json:"device,omitempty"`
+	Kind     Kind   `json:"kind"`
+	DelayMs  int    `json:"delayMs,omitempty"`
+	Percent  int    `json:"percent,omitempty"`  // of Loss, 1 to 100
+	OffsetMs int64  `json:"offsetMs,omitempty"` // of Clock
 }
 
 // Delay is DelayMs as a duration.
 func (f Fault) Delay() time.Duration { return time.Duration(f.DelayMs) * time.Millisecond }
+
+// Offset is OffsetMs as a duration.
+func (f Fault) Offset() time.Duration { return time.Duration(f.OffsetMs) * time.Millisecond }
 
 // Validate reports what is wrong with the fault itself. Whether the branch has
 // such a device is for the branch to say.
@@ -77,6 +89,14 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("%s needs a delayMs of 1 to %d", f.Kind, MaxDelay.Milliseconds())
 	case !f.Kind.delayed() && f.DelayMs != 0:
 		return fmt.Errorf("%s has no delayMs", f.Kind)
+	case f.Kind == Loss && (f.Percent < 1 || f.Percent > 100):
+		return fmt.Errorf("%s needs a percent of 1 to 100", f.Kind)
+	case f.Kind != Loss && f.Percent != 0:
+		return fmt.Errorf("%s has no percent", f.Kind)
+	case f.Kind == Clock && (f.OffsetMs == 0 || f.OffsetMs < -MaxOffset.Milliseconds() || f.OffsetMs > MaxOffset.Milliseconds()):
+		return fmt.Errorf("%s needs an offsetMs of up to %d either way, and not 0", f.Kind, MaxOffset.Milliseconds())
+	case f.Kind != Clock && f.OffsetMs != 0:
+		return fmt.Errorf("%s has no offsetMs", f.Kind)
 	}
 	return nil
 }

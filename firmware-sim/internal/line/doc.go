@@ -4,10 +4,14 @@
 // Each connection is carried packet by packet (MQTT 5, 2.1) between a pipe that
 // the agent holds and a real connection to the broker:
 //
-//	agent ── pipe ──► read ─► queue ─► deliver ── TCP ──► broker
-//	                   tap     lag      vanish?
-//	      ◄── pipe ── deliver ◄─ queue ◄─ read ◄── TCP ──
-//	                  tap, twice?  lag
+//	agent ── pipe ──► read ─► lost? ─► schedule ─► deliver ── TCP ──► broker
+//	                   tap              lag, order
+//	      ◄── pipe ── deliver ◄─ schedule ◄─ lost? twice? ◄─ read ◄── TCP ──
+//	                   tap       lag, order
+//
+// TCP loses, repeats and reorders nothing, but what is behind it does: brokers,
+// bridges and clients that try again. So it is messages (PUBLISH) that are lost,
+// doubled and overtaken here; the rest of MQTT keeps its order.
 //
 // What the tap sees is what the agent wrote and was given, at the moment it
 // did: it sits at the agent's end of the delay.

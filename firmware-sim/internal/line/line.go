@@ -17,7 +17,9 @@ import (
 type Conditions struct {
 	Cut       bool          // packets vanish
 	Lag       time.Duration // each way
+	Loss      float64       // share of the messages, each way, that vanish: 0 to 1
 	Duplicate bool          // every message to the agent comes twice
+	Reorder   time.Duration // up to which each message is late on its own, each way
 }
 
 // Tap hears what goes over one connection. The calls of one direction come in

@@ -2,9 +2,12 @@ package line
 
 import (
 	"bufio"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/eclipse/paho.golang/packets"
 )
 
 // queueLength is how many packets may be under way in one direction; a sender
@@ -76,25 +79,22 @@ func (k *link) abandon() {
 	k.broker.Close()
 }
 
-// carry reads packets from one end, has them heard, and delivers each after the
-// lag of the moment it was read, until the end closes; when all has been
-// delivered, the other end is told.
+// carry reads packets from one end, has them heard, and delivers each when its
+// time has come, until the end closes; when all has been delivered, the other
+// end is told.
 func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
-	type arrival struct {
-		at     time.Time
-		packet packet
-	}
-	queue := make(chan arrival, queueLength)
+	toAgent := hear == nil
+	arrivals := make(chan arrival, queueLength)
 	var delivery sync.WaitGroup
 	delivery.Go(func() {
-		for a := range queue {
-			if sleep(k.dead, time.Until(a.at)) && !k.isDead() {
-				deliver(a.packet)
+		inOrderOfTime(arrivals, k.dead, func(p packet) {
+			if !k.isDead() {
+				deliver(p)
 			}
-		}
+		})
 	})
-	r := bufio.NewReader(from)
-	for {
+	var last time.Time
+	for r := bufio.NewReader(from); ; {
 		p, err := readPacket(r)
 		if err != nil {
 			break
@@ -102,11 +102,36 @@ func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
 		if hear != nil && !k.isDead() {
 			hear(p)
 		}
-		queue <- arrival{time.Now().Add(k.line.now().Lag), p}
+		now := k.line.now()
+		// As in TCP nothing arrives before what was sent earlier, even if the lag
+		// is less now. Only messages that are to overtake each other do.
+		if at := time.Now().Add(now.Lag); at.After(last) {
+			last = at
+		}
+		if p.kind() != packets.PUBLISH {
+			arrivals <- arrival{last, p}
+			continue
+		}
+		copies := []packet{p}
+		if toAgent && now.Duplicate {
+			copies = append(copies, p.again())
+		}
+		for _, p := range copies {
+			if now.Loss == 0 || rand.Float64() >= now.Loss {
+				arrivals <- arrival{last.Add(upTo(now.Reorder)), p}
+			}
+		}
 	}
-	close(queue)
+	close(arrivals)
 	delivery.Wait()
 	tell()
+}
+
+func upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d)
 }
 
 // closeBroker tells the broker that the agent is gone, as soon as the news can
@@ -145,14 +170,10 @@ func (k *link) toAgent(p packet) {
 			k.tap.Acked(topic)
 		}
 	}
-	message, ok := p.publish()
-	if ok {
+	if message, ok := p.publish(); ok {
 		k.tap.ToAgent(message.Topic, message.Payload)
 	}
 	_, _ = k.agent.Write(p)
-	if ok && k.line.now().Duplicate && !k.isDead() {
-		_, _ = k.agent.Write(p.again())
-	}
 }
 
 // hear taps what the agent sends.
