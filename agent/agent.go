@@ -40,6 +40,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
 	a := &agent{config: config, log: log}
+	a.diary.tell = a.report
 	a.link = link.New(link.Config{
 		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
 		TLS: config.TLS, Dial: config.Dial, Receive: a.receive, Logger: log,
@@ -63,6 +64,7 @@ type agent struct {
 	link    *link.Link
 	doors   *door.Desk
 	climate *climate.Climate
+	diary   diary
 }
 
 func (a *agent) run(ctx context.Context, self link.Self) error {
@@ -76,6 +78,7 @@ func (a *agent) run(ctx context.Context, self link.Self) error {
 	g.Go(func() error { a.showAlive(ctx); return nil })
 	<-ctx.Done()
 	a.doors.Close()
+	a.diary.flush()
 	hangUp()
 	err := g.Wait()
 	a.climate.Close()
@@ -127,7 +130,11 @@ func (a *agent) answer(to link.Message, m protocol.Message) {
 func (a *agent) event(e protocol.Event) {
 	a.log.Info("event", "kind", e.Kind, "device", e.Device, "request", e.RequestID, "energized_ms", e.EnergizedMs, "detail", e.Detail)
 	a.config.Observe(e)
-	a.link.Send(protocol.Telemetry{At: a.config.Now(), Events: []protocol.Event{e}}, nil, eventLife)
+	a.diary.note(e)
+}
+
+func (a *agent) report(events []protocol.Event) {
+	a.link.Send(protocol.Telemetry{At: a.config.Now(), Events: events}, nil, eventLife)
 }
 
 // measure reports the sensors now and every TelemetryInterval.
