@@ -45,7 +45,6 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
 		Actor: principal.Actor(), Action: "administrator.login", Target: principal.AdminLoginID,
-		Address: a.client(r), RequestID: requestID(r.Context()),
 	})
 	if err != nil {
 		return err

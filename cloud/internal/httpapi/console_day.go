@@ -162,6 +162,7 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 
 // searchReservations is GET /v2/admin/reservations?query=: the latest 50 of the administrator's branches whose name
 // starts with it, whose phone number has it in it (four digits or more), or whose order id, id or e-mail address it is.
+// Whose were found is written down; what was asked is not, it may be a name.
 func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 	text, err := query(r, "query")
 	if err != nil {
@@ -179,12 +180,19 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 		timelineReservation
 	}
 	list := make([]item, 0, len(found))
+	ids := map[booking.BranchID][]string{}
 	for _, reservation := range found {
 		branch, err := a.DB.BranchByID(r.Context(), reservation.Branch)
 		if err != nil {
 			return err
 		}
+		ids[branch.ID] = append(ids[branch.ID], wireID(reservation.ID))
 		list = append(list, item{branch.Code, wireTimelineReservation(reservation, branch.Zone)})
+	}
+	for branch, of := range ids {
+		if err := a.viewed(r, "reservation.search", strings.Join(of, " "), branch); err != nil {
+			return err
+		}
 	}
 	return writeData(w, map[string]any{"reservations": list})
 }

@@ -45,9 +45,7 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 
 // viewed writes down that an administrator looked at somebody's data.
 func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
-	entry := postgres.AuditEntry{
-		Actor: who(r).Actor(), Action: action, Target: target, Address: a.client(r), RequestID: requestID(r.Context()),
-	}
+	entry := postgres.AuditEntry{Actor: who(r).Actor(), Action: action, Target: target}
 	if branch != 0 {
 		entry.BranchID = &branch
 	}

@@ -84,8 +84,8 @@ func TestDayInTheConsole(t *testing.T) {
 	var log struct {
 		Entries []struct{ Actor, Action, Target string }
 	}
-	c.Viewer.Get(branch+"audit?action=reservation&actor=gangnam-viewer").OK(t).Into(t, &log)
-	if len(log.Entries) != 1 || log.Entries[0].Actor != "admin:gangnam-viewer" || log.Entries[0].Target != first.ID {
+	c.Viewer.Get(branch+"audit?action=reservation&actor=gangnam-viewer&limit=1").OK(t).Into(t, &log)
+	if len(log.Entries) != 1 || log.Entries[0].Actor != "admin:gangnam-viewer" || log.Entries[0].Action != "reservation.view" || log.Entries[0].Target != first.ID {
 		t.Errorf("audit log %+v", log)
 	}
 

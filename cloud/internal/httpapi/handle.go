@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // handler is an endpoint: decode, one call, encode. Its error is answered by behind, so a handler that returns one has
@@ -81,7 +82,7 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// identified gives the request the id under which the log knows it.
+// identified gives the request the id under which the log knows it, and tells the audit log where it comes from.
 func (a *API) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := uuid.NewString()
@@ -89,7 +90,8 @@ func (a *API) identified(next http.Handler) http.Handler {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey, id)))
+		ctx := postgres.WithOrigin(r.Context(), postgres.Origin{Address: a.client(r), RequestID: id})
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestIDKey, id)))
 	})
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,9 +19,22 @@ type AuditEntry struct {
 	Branch    string            // code; empty: concerns no branch, or BranchID
 	Action    string            // door.unlock, reservation.cancel, pin.reveal, administrator.login, …
 	Target    string
-	Detail    any // encoded as JSON; nil: nothing
+	Detail    any    // encoded as JSON; nil: nothing
+	Address   string // empty: of the context's [Origin]
+	RequestID string // empty: of the context's [Origin]
+}
+
+// Origin is where a request comes from. Every entry that is written for it tells so, whoever writes it.
+type Origin struct {
 	Address   string
 	RequestID string
+}
+
+type originKey struct{}
+
+// WithOrigin returns a context whose audit entries come from there.
+func WithOrigin(ctx context.Context, from Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, from)
 }
 
 // AppendAudit writes an entry, in the transaction of what it tells of. It is the one place that writes
@@ -34,10 +48,11 @@ func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
 			return fmt.Errorf("audit %s: %w", e.Action, err)
 		}
 	}
+	from, _ := ctx.Value(originKey{}).(Origin)
 	_, err := q.Exec(ctx, `
 		insert into audit (actor, branch_id, action, target, detail, address, request_id)
 		values ($1, coalesce($2::integer, (select id from branch where code = $8)), $3, $4, $5, $6, $7)`,
-		e.Actor, e.BranchID, e.Action, e.Target, json.RawMessage(detail), e.Address, e.RequestID, e.Branch)
+		e.Actor, e.BranchID, e.Action, e.Target, json.RawMessage(detail), cmp.Or(e.Address, from.Address), cmp.Or(e.RequestID, from.RequestID), e.Branch)
 	return err
 }
 

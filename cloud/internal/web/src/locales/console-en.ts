@@ -209,6 +209,7 @@ export const en: Texts = {
   "deed_reservation.key-message": "Key message sent again",
   "deed_reservation.refund": "Refund retried",
   "deed_virtual-account.issue": "Virtual account issued",
+  "deed_room.conflicts": "Reservations in the way viewed",
   "deed_room.switch": "Room switched",
   "deed_door.unlock": "Door opened",
   "deed_pin.reveal": "PIN revealed",

@@ -207,6 +207,7 @@ export const ko = {
   "deed_reservation.key-message": "열쇠 메시지 재발송",
   "deed_reservation.refund": "환불 재시도",
   "deed_virtual-account.issue": "가상계좌 발급",
+  "deed_room.conflicts": "룸을 막는 예약 열람",
   "deed_room.switch": "룸 켜기/끄기",
   "deed_door.unlock": "문 열기",
   "deed_pin.reveal": "비상 번호 공개",

@@ -14,13 +14,16 @@ export interface Entry {
   detail: { [name: string]: string | number | null };
 }
 
+/** Who looked is in the audit log; nothing happened to the reservation. */
+const looks = new Set(["reservation.view", "reservation.search"]);
+
 export function history(branch: Branch, entries: Entry[], refresh: (() => void) | null): HTMLElement {
   const now = inZone(branch.timeZone);
   return h(
     "ol",
     { class: "history" },
     entries
-      .filter((e) => e.kind !== "deed" || e.detail.action !== "reservation.view")
+      .filter((e) => e.kind !== "deed" || !looks.has(String(e.detail.action)))
       .reverse()
       .map((e) => {
         const at = inZone(branch.timeZone, Date.parse(e.at));
