@@ -13,12 +13,14 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 export HWTEST_KERNEL=${HWTEST_KERNEL:-${XDG_CACHE_HOME:-$HOME/.cache}/yeolda-hwtest}
+export CGO_ENABLED=0
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-mkdir -p "$root/bin" "$root/testdata"
+# shellcheck disable=SC2046 # a list of words
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$root" "$root.later"' EXIT
+mkdir -p "$root/bin" "$root/testdata" "$root.later"
+
 ./kernel.sh "$HWTEST_KERNEL" &
 fetching=$!
-export CGO_ENABLED=0
 go build -o "$root/bin/yeolda-agent" ../cmd/yeolda-agent
 go test -c -tags hw -o "$root/bin/hwtest" .
 wait $fetching
@@ -28,21 +30,45 @@ cat >"$root/run" <<END
 exec hwtest -test.v -test.run '${HWTEST_RUN:-.}' -test.timeout 120s
 END
 chmod +x "$root/run"
-./boot.sh "$HWTEST_KERNEL" "$root"
-[ -z "${HWTEST_RUN:-}" ] || exit 0
-
-echo '=== the whole way: API, broker, agent, kernel line'
-(cd ../../firmware-sim && go test -count 1 -tags hw -run '^TestWholeWay$' ./e2e)
+if [ -n "${HWTEST_RUN:-}" ]; then
+	./boot.sh "$HWTEST_KERNEL" "$root"
+	exit
+fi
 
 # The processors of the Pis, emulated: alignment and sizes, not speed.
+emulated="./ir ./sensor ./internal/config ./internal/door ./internal/lirc ./internal/rpi"
+emulators=()
 for arch in arm64:aarch64 arm:arm; do
-	emulator=qemu-${arch#*:}-static
-	if ! command -v "$emulator" >/dev/null; then
+	if command -v "qemu-${arch#*:}-static" >/dev/null; then
+		emulators+=("${arch%:*}:qemu-${arch#*:}-static")
+	else
 		echo "=== ${arch%:*} not run: apt-get install --no-install-recommends qemu-user-static"
-		continue
 	fi
-	echo "=== ${arch%:*}"
-	(cd .. && GOARCH=${arch%:*} GOARM=6 go test -exec "$emulator" ./ir ./sensor ./internal/config ./internal/door ./internal/lirc ./internal/rpi)
-	GOARCH=${arch%:*} GOARM=6 go build -o "$root/yeolda-agent" ../cmd/yeolda-agent
-	"$emulator" "$root/yeolda-agent" version
+done
+
+# What comes after the machine is compiled while it runs: its tests wait most of the time.
+compile() {
+	(cd ../../firmware-sim && go test -c -tags hw -o "$root.later/e2e.test" ./e2e && go build ../cloud/cmd/... ./cmd/yeolda-sim)
+	for pair in "${emulators[@]}"; do
+		export GOARCH=${pair%%:*} GOARM=6
+		mkdir -p "$root.later/$GOARCH"
+		# shellcheck disable=SC2086 # a list of words
+		(cd .. && go test -c -o "$root.later/$GOARCH/" $emulated && go build -o "$root.later/$GOARCH/" ./cmd/yeolda-agent)
+	done
+}
+compile >"$root.later/log" 2>&1 &
+compiling=$!
+./boot.sh "$HWTEST_KERNEL" "$root"
+wait $compiling || { cat "$root.later/log"; exit 1; }
+
+echo '=== the whole way: API, broker, agent, kernel line'
+(cd ../../firmware-sim/e2e && "$root.later/e2e.test" -test.v -test.run '^TestWholeWay$')
+
+for pair in "${emulators[@]}"; do
+	arch=${pair%%:*} emulator=${pair#*:}
+	echo "=== $arch"
+	for package in $emulated; do
+		(cd "../$package" && "$emulator" "$root.later/$arch/$(basename "$package").test")
+	done
+	"$emulator" "$root.later/$arch/yeolda-agent" version
 done

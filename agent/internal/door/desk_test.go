@@ -232,6 +232,7 @@ func TestDuplicatesGiveOnePulse(t *testing.T) {
 		b.desk.Grant(g)
 		b.desk.Grant(g)
 		first := b.wantResult(protocol.Opened)
+		b.lock.Break(boardtest.Faults{})
 		b.wantSilence() // the second grant came before there was a result to repeat
 		for range 5 {
 			time.Sleep(5 * time.Second)
@@ -245,7 +246,7 @@ func TestDuplicatesGiveOnePulse(t *testing.T) {
 			}
 			b.wantSilence()
 		}
-		b.wantPulses(time.Second)
+		b.wantPulses(time.Second) // whole, though the relay was slow to begin it
 	})
 }
 

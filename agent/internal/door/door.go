@@ -96,6 +96,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: r.Detail})
 		return r
 	}
+	d.begin(request, start, time.Now().Add(pulse)) // the whole pulse from here; the end was armed before in case Out hung
 	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
 	if err := d.confirm(start.Add(protocol.ConfirmLimit)); err != nil {
 		d.abort()
@@ -106,7 +107,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 	return r
 }
 
-// begin notes the pulse and arms its end. A pulse that already runs is made longer, never shorter.
+// begin notes the pulse, or that it is to last longer, and arms its end. A pulse is never made shorter.
 func (d *door) begin(request string, start, until time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

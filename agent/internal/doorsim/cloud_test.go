@@ -1,7 +1,6 @@
 package doorsim
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -211,5 +210,5 @@ func (n *network) forgery(w *world, genuine protocol.Grant) {
 	if err != nil {
 		return // not even well-formed
 	}
-	w.net.toAgent("forged "+genuine.RequestID, func(*rand.Rand) { w.deliver(protocol.KindDoorGrant, payload) })
+	w.net.toAgent("forged "+genuine.RequestID, func() { w.deliver(protocol.KindDoorGrant, payload) })
 }

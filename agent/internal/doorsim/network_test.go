@@ -64,7 +64,7 @@ func (n *network) copies(r *rand.Rand) int {
 }
 
 // toAgent carries a message at QoS 0.
-func (n *network) toAgent(label string, deliver func(r *rand.Rand)) {
+func (n *network) toAgent(label string, deliver func()) {
 	r := n.fate(label)
 	for range n.copies(r) {
 		wait := n.delay(r)
@@ -74,7 +74,7 @@ func (n *network) toAgent(label string, deliver func(r *rand.Rand)) {
 			wait = time.Until(p.to) + wait%time.Second
 		}
 		if !lost {
-			time.AfterFunc(wait, func() { deliver(r) })
+			time.AfterFunc(wait, deliver)
 		}
 	}
 }

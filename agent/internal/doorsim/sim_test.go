@@ -86,7 +86,7 @@ func faults(r *rand.Rand, w *world) (plan []event) {
 		n.partitions = append(n.partitions, partition{from, from.Add(time.Duration(r.Int64N(int64(9 * time.Second)))), r.IntN(2) == 0})
 	}
 	if r.IntN(3) == 0 {
-		for at := moment(r, w, 8*time.Second); at.Before(w.start.Add(16 * time.Second)) && len(n.cloudDown) < 3; {
+		for at := moment(r, w, 8*time.Second); at.Before(w.start.Add(16*time.Second)) && len(n.cloudDown) < 3; {
 			down := partition{at, at.Add(10*time.Millisecond + time.Duration(r.Int64N(int64(3*time.Second)))), false}
 			n.cloudDown = append(n.cloudDown, down)
 			plan = append(plan, event{down.from, w.cloud.crash}, event{down.to, w.cloud.start})
@@ -133,7 +133,7 @@ func run(seed uint64) *world {
 	time.Sleep(time.Minute + 30*time.Second) // until everything that is on its way has come, and results are forgotten
 	synctest.Wait()
 	w.close()
-	w.agent.desk.Close()
+	w.process().desk.Close()
 	synctest.Wait()
 	return w
 }
@@ -214,6 +214,9 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
+	if t.Failed() {
+		return
+	}
 	t.Logf("%d seeds: %v", *seeds, total)
 	// Rules that were never put to the test prove nothing.
 	for _, what := range []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped"} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -37,10 +36,9 @@ type world struct {
 	cloud *cloud
 	lines map[string]*line
 
-	agent  *life // the process that runs, or ran last
-	booted time.Time
-
 	mu         sync.Mutex
+	agent      *life // the process that runs, or ran last
+	booted     time.Time
 	notes      []note
 	violations []string
 	counts     map[string]int
@@ -139,7 +137,9 @@ func (w *world) boot() {
 		Event:  func(e protocol.Event) { w.event(l, e) },
 		Logger: slog.New(slog.DiscardHandler),
 	}, locks)
+	w.mu.Lock()
 	w.agent, w.booted = l, time.Now()
+	w.mu.Unlock()
 	w.note("agent starts")
 	l.desk.Relock() // before anybody can reach it, as agent.Run does
 	if l.over() {
@@ -155,9 +155,16 @@ func (w *world) boot() {
 	}
 }
 
+// process is the agent that runs, or ran last.
+func (w *world) process() *life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.agent
+}
+
 // crash is the end of a process without a word. Whether the hardware lets go of its lines is the hardware's.
 func (w *world) crash(letsGo bool) {
-	l := w.agent
+	l := w.process()
 	l.mu.Lock()
 	l.died = time.Now()
 	l.mu.Unlock()
@@ -171,7 +178,7 @@ func (w *world) crash(letsGo bool) {
 
 // stop is an orderly end.
 func (w *world) stop() {
-	w.agent.desk.Close()
+	w.process().desk.Close()
 	w.crash(true)
 }
 
@@ -182,12 +189,12 @@ func (w *world) toAgent(m protocol.Message, request string) {
 		w.violation("the cloud cannot encode %+v: %v", m, err)
 		return
 	}
-	w.net.toAgent(string(m.Kind())+" "+request, func(*rand.Rand) { w.deliver(m.Kind(), payload) })
+	w.net.toAgent(string(m.Kind())+" "+request, func() { w.deliver(m.Kind(), payload) })
 }
 
 // deliver hands a message to the agent that runs now, as agent.receive does.
 func (w *world) deliver(kind protocol.Kind, payload []byte) {
-	l := w.agent
+	l := w.process()
 	if !l.hears() {
 		return
 	}
@@ -295,7 +302,7 @@ func (w *world) judge(d drive) {
 // or than nobody is there to release it.
 func (w *world) released(device string, since, now time.Time) {
 	w.mu.Lock()
-	last := w.lastDrive[device]
+	last, booted, l := w.lastDrive[device], w.booted, w.agent
 	w.mu.Unlock()
 	limit := last.Add(protocol.DefaultPulse)
 	for _, f := range w.lines[device].faults {
@@ -303,10 +310,10 @@ func (w *world) released(device string, since, now time.Time) {
 			limit = f.to
 		}
 	}
-	if limit.Before(w.booted) {
-		limit = w.booted
+	if limit.Before(booted) {
+		limit = booted
 	}
-	if limit = limit.Add(2 * time.Second); now.After(limit) && !w.agent.over() {
+	if limit = limit.Add(2 * time.Second); now.After(limit) && !l.over() {
 		w.violation("D6: %s was driven for %v, %v too long", device, now.Sub(since), now.Sub(limit))
 	}
 }
