@@ -241,27 +241,29 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// enrollAgent is POST /v2/admin/branches/{branch}/agents: a new credential. Its secret is in this answer and nowhere else.
+// enrollAgent is POST /v2/admin/branches/{branch}/agents: the command that makes one machine the branch's agent. The
+// token in it is in this answer and nowhere else; the picture is for whoever is at the machine with a phone.
 func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.branchInScope(r)
 	if err != nil {
 		return err
 	}
-	issued, err := enroll.Issue(r.Context(), a.DB.Pool, branch.Code, a.GrantPublicKeys)
+	now := a.Now()
+	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, who(r).Actor(), a.GrantPublicKeys, now)
 	if err != nil {
 		return err
 	}
-	credential := issued.String()
-	picture, err := qrRows(credential)
+	command := enroll.Command(a.Site.PublicURL, token)
+	picture, err := qrRows(command)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return a.done(w, r, branch.Code, "agent.enroll", issued.Username, nil, struct {
-		Username   string `json:"username"`
-		Credential string `json:"credential"`
-		QR         string `json:"qr"`
-	}{issued.Username, credential, picture})
+	return a.done(w, r, branch.Code, "agent.offer", "", nil, struct {
+		Command   string `json:"command"`
+		ExpiresAt string `json:"expiresAt"`
+		QR        string `json:"qr"`
+	}{command, *instant(now.Add(enroll.TokenLife)), picture})
 }
 
 // qrRows is a QR code as lines of 0 and 1.

@@ -15,10 +15,14 @@ import (
 func TestEnrollAgent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
-	keys := []string{"PeMGaAkBHCZ3EA8Hgt561IoFwmvxrQereqIiOh7X5Xw="}
-	token, err := enroll.Offer(t.Context(), s.DB.Pool, "gangnam", "cli:root", keys, time.Now())
-	if err != nil {
-		t.Fatal(err)
+	var offer struct{ Command, ExpiresAt, QR string }
+	s.Admin(t, "gangnam-manager", "gangnam-demo").Post("/v2/admin/branches/gangnam/agents", nil).OK(t).Into(t, &offer)
+	before, token, ok := strings.Cut(offer.Command, " -s -- ")
+	if !ok || !strings.Contains(before, "/install.sh") || len(offer.QR) < 21*22 {
+		t.Fatalf("%+v", offer)
+	}
+	if at, err := time.Parse(time.RFC3339Nano, offer.ExpiresAt); err != nil || time.Until(at) > enroll.TokenLife || time.Until(at) < enroll.TokenLife-time.Minute {
+		t.Errorf("expires at %s: %v", offer.ExpiresAt, err)
 	}
 	machine := s.Client(t)
 	var got struct {
@@ -31,6 +35,9 @@ func TestEnrollAgent(t *testing.T) {
 	}
 	if branch, err := postgres.BranchOfAgent(t.Context(), s.DB.Pool, got.Username); err != nil || branch != "gangnam" {
 		t.Errorf("the credential is of %q: %v", branch, err)
+	}
+	if by := only(t, s, `select string_agg(actor || ' ' || action, ', ' order by id) from audit where action like $1`, "agent.%"); by != "admin:gangnam-manager agent.offer, admin:gangnam-manager agent.enroll" {
+		t.Errorf("audit log: %s", by)
 	}
 	if again := machine.Post("/v2/agent/enroll", map[string]string{"token": token}); again.HTTP != http.StatusUnauthorized {
 		t.Errorf("the token works twice: %+v", again)

@@ -7,7 +7,7 @@ import { signal } from "../core/signal";
 import { picture } from "./devices";
 import { attempt, button, chip, fetched, field, heading, input, section, table, toast } from "./parts";
 import { me } from "./session";
-import { t } from "./text";
+import { localText, t } from "./text";
 
 interface Session {
   id: string;
@@ -96,15 +96,22 @@ function totpOff(refresh: () => Promise<void>): Child {
   ];
 }
 
+/** Chrome · Windows, as far as a browser tells; what is none is shown as it calls itself. */
+function browser(agent: string): string {
+  const first = (list: readonly (readonly [RegExp, string])[]) => list.find(([pattern]) => pattern.test(agent))?.[1];
+  const name = first([[/Edg\//, "Edge"], [/Whale\//, "Whale"], [/SamsungBrowser\//, "Samsung Internet"], [/Firefox\//, "Firefox"], [/Chrome\//, "Chrome"], [/Safari\//, "Safari"]]);
+  const system = first([[/iPhone|iPad/, "iOS"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/Linux/, "Linux"]]);
+  return name ? [name, system].filter(Boolean).join(" · ") : agent || "–";
+}
+
 function sessions(list: Session[], refresh: () => Promise<void>): Child {
-  const local = (at: string) => new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" }).format(Date.parse(at));
   return table<Session>(
     t("sessions"),
     [
-      { title: t("startedAt"), cell: (s) => [s.startedAt ? local(s.startedAt) : "–", s.current ? [" ", chip(t("thisSession"), "good")] : null] },
+      { title: t("startedAt"), kind: "brief", cell: (s) => [s.startedAt ? localText(s.startedAt) : "–", s.current ? [" ", chip(t("thisSession"), "good")] : null] },
       { title: t("address"), cell: (s) => h("code", null, s.address ?? "–") },
-      { title: t("browser"), kind: "wide", cell: (s) => s.agent ?? "–" },
-      { title: t("expiresAt"), cell: (s) => local(s.expiresAt) },
+      { title: t("browser"), kind: "wide", cell: (s) => h("span", { title: s.agent }, browser(s.agent ?? "")) },
+      { title: t("expiresAt"), kind: "brief", cell: (s) => localText(s.expiresAt) },
       { title: "", kind: "action", cell: (s) => (s.current ? null : button(t("endSession"), async () => (await api.delete(`/v2/admin/account/sessions/${s.id}`), await refresh()), { kind: "danger", label: `${t("endSession")} ${s.address ?? ""}` })) },
     ],
     list,

@@ -57,9 +57,9 @@ export function auditScreen(branch: Branch): Child {
         table<Entry>(
           t("navAudit"),
           [
-            { title: t("colWhen"), cell: (e) => wall(branch, e.at) },
-            { title: t("colWho"), cell: (e) => who(e.actor) },
-            { title: t("colWhat"), cell: (e) => deed(e.action) },
+            { title: t("colWhen"), kind: "brief", cell: (e) => wall(branch, e.at) },
+            { title: t("colWho"), kind: "brief", cell: (e) => who(e.actor) },
+            { title: t("colWhat"), kind: "brief", cell: (e) => deed(e.action) },
             { title: t("target"), cell: (e) => (e.action.startsWith("reservation.") && /^\d+$/.test(e.target) ? h("a", { href: `/console/${branch.branch}/day?r=${e.target}` }, e.target) : e.target) },
             { title: t("colDetail"), kind: "wide", cell: (e) => detail(e.detail) },
             { title: t("address"), cell: (e) => h("code", null, e.address) },

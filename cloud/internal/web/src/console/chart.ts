@@ -1,6 +1,7 @@
 // A line over time, drawn by ourselves: axis, band, one line. What it shows stands in a table beside it too.
 
 import { h } from "../core/dom";
+import { onCleanup } from "../core/signal";
 
 export interface Point {
   at: number; // ms since 1970
@@ -37,11 +38,24 @@ function ticks(low: number, high: number): number[] {
   return Array.from({ length: Math.floor((high - first) / step + 1e-9) + 1 }, (_, i) => Number((first + i * step).toFixed(6)));
 }
 
-/** Small screens get a drawing of their own, so that its letters stay as large. */
-const drawingWidth = () => (innerWidth < 600 ? 340 : 640);
+/** A chart is drawn as wide as it is shown, and again when that changes, so that its letters stay as large. */
+export function chart(points: readonly Point[], options: ChartOptions): Element {
+  const box = h("div", { class: "chartbox" });
+  let drawn = 0;
+  const observer = new ResizeObserver(() => {
+    const width = Math.round(box.clientWidth);
+    if (width === drawn || width === 0) return;
+    drawn = width;
+    box.replaceChildren(drawing(points, width, options));
+  });
+  observer.observe(box);
+  onCleanup(() => observer.disconnect());
+  return box;
+}
 
-export function chart(points: readonly Point[], { label, unit, from, to, band, time }: ChartOptions): Element {
-  const width = drawingWidth();
+const perLabel = 110; // px
+
+function drawing(points: readonly Point[], width: number, { label, unit, from, to, band, time }: ChartOptions): Element {
   const values = points.map((p) => p.value);
   let [low, high] = [Math.min(...values, ...(band ?? [])), Math.max(...values, ...(band ?? []))];
   const room = Math.max((high - low) * 0.1, 0.5);
@@ -54,12 +68,13 @@ export function chart(points: readonly Point[], { label, unit, from, to, band, t
     svg.append(draw("line", { class: "gridline", x1: margin.left, x2: width - margin.right, y1: y(value), y2: y(value) }));
     svg.append(draw("text", { class: "tick", x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, `${value}${unit}`));
   }
-  for (let i = 0; i <= 4; i++) {
-    const at = from + ((to - from) * i) / 4;
-    svg.append(draw("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, time(at)));
+  const parts = width > 5 * perLabel ? 4 : 2;
+  for (let i = 0; i <= parts; i++) {
+    const at = from + ((to - from) * i) / parts;
+    svg.append(draw("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": i === 0 ? "start" : i === parts ? "end" : "middle" }, time(at)));
   }
   svg.append(draw("path", { class: "line", d: line(points, x, y, (to - from) / 40) }));
-  return h("div", { class: "chartbox" }, svg);
+  return svg;
 }
 
 /** A gap in the readings is a gap in the line. */

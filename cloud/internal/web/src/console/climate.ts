@@ -13,7 +13,7 @@ import { wall } from "./doors";
 import { gather, watch } from "./live";
 import { button, chip, dialog, downloadCSV, explain, fetched, heading, section, segmented, table, toast } from "./parts";
 import { mayChange, type Branch } from "./session";
-import { ago, dateText, t } from "./text";
+import { ago, t, type TextKey } from "./text";
 
 interface Reading {
   at: string;
@@ -110,7 +110,7 @@ function charts(branch: Branch, location: string, readings: Reading[], hours: nu
   const to = now();
   const time = (at: number) => {
     const m = inZone(branch.timeZone, at);
-    return hours > 24 ? dateText(m) : clockOf(m);
+    return hours > 24 ? dayText(m) : clockOf(m);
   };
   const options = { from: to - hours * 3_600_000, to, time };
   const points = (pick: (r: Reading) => number) => readings.map((r) => ({ at: Date.parse(r.at), value: pick(r) }));
@@ -138,6 +138,9 @@ function charts(branch: Branch, location: string, readings: Reading[], hours: nu
   ];
 }
 
+/** 11/22, where there is little room. */
+const dayText = (m: number): string => new Date(m * 60_000).toISOString().slice(5, 10).replace("-", "/");
+
 /** The option tree as rows of choices; each choice narrows the next. */
 function remote(branch: Branch, data: Readable<Climate>, refresh: () => Promise<void>): Child {
   const source = resource(() => api.get<Option[]>(`/admin/airconditioner/${branch.branch}`));
@@ -157,10 +160,12 @@ function remote(branch: Branch, data: Readable<Climate>, refresh: () => Promise<
   });
 }
 
+const outcomeText = (outcome: string): string => t(`outcome_${outcome}` as TextKey) ?? outcome;
+
 function last(branch: Branch, { commands }: Climate): Child {
   const [latest] = commands;
   if (!latest) return h("p", { class: "hint" }, t("commandNone"));
-  return h("p", { class: "lastcommand" }, t("commandLast"), " ", h("b", null, latest.path.join(" · ")), ` ${wall(branch, latest.at)} (${who(latest.by)})`, latest.outcome === "done" || latest.outcome === "sent" || latest.outcome === "ok" ? null : chip(latest.outcome, "bad"));
+  return h("p", { class: "lastcommand" }, t("commandLast"), " ", h("b", null, latest.path.join(" · ")), ` ${wall(branch, latest.at)} (${who(latest.by)})`, latest.outcome === "sent" ? null : [" ", chip(outcomeText(latest.outcome), "bad")]);
 }
 
 function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Promise<void>): Child {
@@ -197,7 +202,7 @@ function commands(branch: Branch, list: Climate["commands"]): Child {
       { title: t("unit"), cell: (c) => c.unit },
       { title: t("command"), cell: (c) => c.path.join(" · ") },
       { title: t("colWho"), cell: (c) => who(c.by) },
-      { title: t("outcome"), cell: (c) => c.outcome },
+      { title: t("outcome"), cell: (c) => chip(outcomeText(c.outcome), c.outcome === "sent" ? "good" : "bad") },
     ],
     list,
     t("commandNone"),

@@ -2,11 +2,12 @@
 
 import { api } from "../core/api";
 import { now } from "../core/clock";
-import { h, type Child } from "../core/dom";
+import { h, match, type Child } from "../core/dom";
 import { resource } from "../core/resource";
+import { signal } from "../core/signal";
 import { dateOf, inZone } from "../booking/time";
 import { doorName, wall } from "./doors";
-import { gather, watch } from "./live";
+import { gather, overhear, watch } from "./live";
 import { attempt, button, chip, copy, dialog, facts, fetched, heading, section, table, toast } from "./parts";
 import { mayChange, type Branch } from "./session";
 import { ago, t } from "./text";
@@ -24,10 +25,10 @@ interface Devices {
   credentials: { username: string; demo: boolean; createdAt: string; revokedAt: string | null }[];
 }
 
-export interface Enrolled {
-  username: string;
-  credential: string;
-  qr: string;
+interface Offer {
+  command: string;
+  expiresAt: string;
+  qr: string; // lines of 0 and 1
 }
 
 export function devicesScreen(branch: Branch): Child {
@@ -37,7 +38,7 @@ export function devicesScreen(branch: Branch): Child {
     if (!event || event.kind === "agent") refresh();
   });
   return [
-    heading(t("navDevices"), mayChange() ? button(t("enroll"), () => openEnroll(branch, refresh), { kind: "primary" }) : null),
+    heading(t("navDevices"), mayChange() ? button(t("enroll"), () => openEnroll(branch), { kind: "primary" }) : null),
     fetched(source, (data) => () => [agent(branch, data()), hardware(data()), section(t("credentials"), credentials(branch, data(), refresh))]),
   ];
 }
@@ -108,31 +109,37 @@ function openRevoke(username: string, refresh: () => void): void {
   });
 }
 
-function openEnroll(branch: Branch, refresh: () => void): void {
+function openEnroll(branch: Branch): void {
   dialog(t("enroll"), (close) => {
+    const offer = signal<Offer | null>(null);
     const { run, view } = attempt();
-    const made = h("div");
-    const enroll = () =>
-      run(async () => {
-        const answer = await api.post<Enrolled>(`/v2/admin/branches/${branch.branch}/agents`);
-        made.replaceChildren(shown(answer));
-        begin.hidden = true;
-        refresh();
-      });
-    const begin = h("div", null, h("p", null, t("enrollText")), view(), h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("enrollDo"), enroll, { kind: "primary" })));
-    return [begin, made];
+    const make = () => run(async () => offer.set(await api.post<Offer>(`/v2/admin/branches/${branch.branch}/agents`)));
+    return match(offer, (made) => (made ? offered(branch, made, close) : [h("p", null, t("enrollText")), view(), h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("enrollDo"), make, { kind: "primary" }))]));
   });
 }
 
-/** The credential, once. The picture is the same text, for whoever sets the device up with a phone. */
-function shown({ username, credential, qr }: Enrolled): HTMLElement {
+/** The command, once. The picture is the same text, for whoever is at the machine with a phone. */
+function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () => void): HTMLElement {
+  const arrived = signal("");
+  const known = api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`).then((d) => new Set(d.credentials.map((c) => c.username)));
+  const look = gather(async () => {
+    const [before, there] = await Promise.all([known, api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`)]);
+    const next = there.credentials.find((c) => !before.has(c.username));
+    if (next) arrived.set(next.username);
+  });
+  overhear((event) => {
+    if (!event || event.kind === "agent") look();
+  });
   return h(
     "div",
     { class: "enrolled" },
-    h("p", { class: "notice" }, t("enrollOnce")),
-    h("ol", null, h("li", null, t("enrollStep1"), h("pre", { tabindex: 0 }, credential)), h("li", null, t("enrollStep2"), h("pre", { tabindex: 0 }, "sudo install -m 600 -o yeolda-agent credential.env /etc/yeolda-agent/credential.env\nsudo systemctl restart yeolda-agent"))),
-    h("div", { class: "row" }, button(t("copyCredential"), () => copy(credential), { kind: "primary" })),
-    picture(qr, username),
+    h("p", { class: "notice" }, t("enrollOnce", { time: wall(branch, expiresAt) })),
+    h("p", null, t("enrollStep")),
+    h("pre", { tabindex: 0 }, command),
+    h("div", { class: "row" }, button(t("copyCommand"), () => copy(command), { kind: "primary" })),
+    picture(qr, t("enroll")),
+    h("p", { role: "status" }, () => (arrived() ? chip(t("enrollArrived", { username: arrived() }), "good") : h("span", { class: "hint" }, t("enrollWaiting")))),
+    h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" })),
   );
 }
 

@@ -90,7 +90,7 @@ function events(branch: Branch, list: DoorEvent[]): Child {
   return table<DoorEvent>(
     t("doorEvents"),
     [
-      { title: t("colWhen"), cell: (e) => wall(branch, e.at) },
+      { title: t("colWhen"), kind: "brief", cell: (e) => wall(branch, e.at) },
       { title: t("colDoor"), cell: (e) => doorName(e.device) },
       { title: t("colWhat"), cell: (e) => chip(t(`doorEvent_${e.kind}` as TextKey) ?? e.kind, bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : "") },
       { title: t("colWho"), cell: (e) => (e.reservationId ? h("a", { href: `/console/${branch.branch}/day?r=${e.reservationId}` }, t("guestOf", { id: e.reservationId })) : e.by ? who(e.by) : "–") },

@@ -24,6 +24,8 @@ export interface Message {
 
 export const messageText = (template: string): string => t(`template_${template}` as TextKey) ?? template;
 
+export const channelText = (channel: string): string => t(`channel_${channel}` as TextKey) ?? channel;
+
 export const messageState = (m: { state: string }): HTMLElement => chip(t(`message_${m.state}` as TextKey), m.state === "FAILED" ? "bad" : m.state === "SENT" ? "good" : "hold");
 
 export function openMessage(branch: Branch, id: string, changed: (() => void) | null): void {
@@ -45,7 +47,7 @@ export function openMessage(branch: Branch, id: string, changed: (() => void) | 
         facts([
           [t("messageKind"), messageText(m.template)],
           [t("messageTo"), m.to],
-          [t("colState"), [messageState(m), m.channel ? ` ${m.channel}` : ""]],
+          [t("colState"), [messageState(m), m.channel ? ` ${channelText(m.channel)}` : ""]],
           [t("createdAt"), wall(branch, m.createdAt)],
           [t("sentAt"), m.sentAt && wall(branch, m.sentAt)],
           [t("attempts"), m.attempt],

@@ -4,7 +4,7 @@ import { api } from "../core/api";
 import { h, match, type Child } from "../core/dom";
 import { signal } from "../core/signal";
 import { wall } from "./doors";
-import { messageState, messageText, openMessage, type Message } from "./message";
+import { channelText, messageState, messageText, openMessage, type Message } from "./message";
 import { pages } from "./pages";
 import { button, heading, segmented, table } from "./parts";
 import type { Branch } from "./session";
@@ -29,10 +29,10 @@ export function messagesScreen(branch: Branch): Child {
         table<Message>(
           t("navMessages"),
           [
-            { title: t("colWhen"), cell: (m) => wall(branch, m.createdAt) },
+            { title: t("colWhen"), kind: "brief", cell: (m) => wall(branch, m.createdAt) },
             { title: t("messageKind"), cell: (m) => messageText(m.template) },
             { title: t("messageTo"), cell: (m) => m.to },
-            { title: t("colState"), cell: (m) => [messageState(m), m.channel ? ` ${m.channel}` : ""] },
+            { title: t("colState"), cell: (m) => [messageState(m), m.channel ? ` ${channelText(m.channel)}` : ""] },
             { title: t("reservation"), cell: (m) => (m.reservationId ? h("a", { href: `/console/${branch.branch}/day?r=${m.reservationId}` }, m.reservationId) : "–") },
             { title: "", kind: "action", cell: (m) => button(t("preview"), () => openMessage(branch, m.id, () => void list.reload()), { kind: "plain", label: `${t("preview")} ${m.id}` }) },
           ],

@@ -95,7 +95,7 @@ function payments(branch: Branch, list: Payment[]): Child {
   return table<Payment>(
     t("payments"),
     [
-      { title: t("paidAt"), cell: (p) => (p.paidAt ? wall(branch, p.paidAt) : "–") },
+      { title: t("paidAt"), kind: "brief", cell: (p) => (p.paidAt ? wall(branch, p.paidAt) : "–") },
       { title: t("reservation"), cell: (p) => h("a", { href: `/console/${branch.branch}/day?r=${p.id}` }, `${dateText(parseMinute(p.start))} ${timesText(parseMinute(p.start), parseMinute(p.end))} · ${t("roomNo", { n: p.roomNo })}`) },
       { title: t("colName"), cell: (p) => p.name ?? "–" },
       { title: t("method"), cell: (p) => p.method },
@@ -116,7 +116,7 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
   return table<Refund>(
     t("refundsOpen"),
     [
-      { title: t("createdAt"), cell: (r) => wall(branch, r.createdAt) },
+      { title: t("createdAt"), kind: "brief", cell: (r) => wall(branch, r.createdAt) },
       { title: t("reservation"), cell: (r) => h("a", { href: `/console/${branch.branch}/day?r=${r.reservationId}` }, r.reservationId) },
       { title: t("amount"), kind: "number", cell: (r) => won(r.amount) },
       { title: t("colState"), cell: (r) => chip(t(`refund_${r.state}` as TextKey) ?? r.state, r.state === "FAILED" ? "bad" : "hold") },

@@ -114,7 +114,8 @@ export function facts(rows: [label: string, value: Child][]): HTMLElement {
 export interface Column<T> {
   title: string;
   cell: (row: T) => Child;
-  kind?: "number" | "wide" | "action";
+  /** brief: never on two lines; wide: takes the room there is */
+  kind?: "number" | "wide" | "action" | "brief";
 }
 
 /** A table that becomes a list of cards where it is narrow; the roles keep it a table for those who hear it. */

@@ -8,7 +8,7 @@ import { fetchDay, type Room } from "./day/model";
 import { gather, watch } from "./live";
 import { button, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
 import { mayChange, type Branch } from "./session";
-import { t, won, type TextKey } from "./text";
+import { phoneText, t, won, type TextKey } from "./text";
 
 interface Conflict {
   type: string;
@@ -72,7 +72,7 @@ function openConflicts(branch: Branch, room: Room, conflicts: Conflict[], again:
         { title: t("colWhen"), cell: (c) => h("a", { href: day(branch, c), onclick: close }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`) },
         { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
         { title: t("colName"), cell: (c) => c.name || "–" },
-        { title: t("mobile"), cell: (c) => c.mobileNum || "–" },
+        { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
         { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
       ],
       conflicts,

@@ -62,6 +62,13 @@ function endText(start: Minute, end: Minute): string {
   return end % day === 0 ? "24:00" : t("nextDay", { time: clockOf(end) });
 }
 
+/** An instant on the reader's own wall. */
+export const localText = (at: string): string =>
+  new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(Date.parse(at));
+
+/** 010-1234-5678 */
+export const phoneText = (mobile: string): string => (/^01\d{8,9}$/.test(mobile) ? mobile.replace(/^(\d{3})(\d{3,4})(\d{4})$/, "$1-$2-$3") : mobile);
+
 /** How long ago, in words that stay true for a while. */
 export function ago(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));

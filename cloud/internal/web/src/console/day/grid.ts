@@ -97,8 +97,8 @@ export function grid(o: Options): Child {
 }
 
 function storedZoom(): number {
-  const stored = Number(localStorage.getItem(zoomKey) ?? 1);
-  return Number.isInteger(stored) && stored >= 0 && stored < zooms.length ? stored : 1;
+  const stored = Number(localStorage.getItem(zoomKey) ?? 2);
+  return Number.isInteger(stored) && stored >= 0 && stored < zooms.length ? stored : 2;
 }
 
 const pause = 250; // ms
@@ -169,6 +169,7 @@ function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLEl
     },
     h("span", { class: "name" }, () => block().name || kindText(block().kind)),
     h("span", { class: "when" }, () => timesText(block().start, block().end)),
+    h("span", { class: "when short", "aria-hidden": "true" }, () => clockOf(block().start)),
     h("span", { class: "hidden" }, () => kindText(block().kind)),
     () => (block().expiresAt ? remaining(block) : null),
     o.mayChange ? h("i", { class: "edge" }) : null,

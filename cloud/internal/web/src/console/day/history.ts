@@ -2,7 +2,7 @@
 
 import { h, type Child } from "../../core/dom";
 import { clockOf, inZone } from "../../booking/time";
-import { messageText, openMessage } from "../message";
+import { channelText, messageText, openMessage } from "../message";
 import { button } from "../parts";
 import type { Branch } from "../session";
 import { dateText, t, won, type TextKey } from "../text";
@@ -76,11 +76,11 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
     case "refund":
       return part(d.amount !== null && d.amount !== undefined && won(Number(d.amount)), d.method as string | null, d.code as string | null, d.message as string | null);
     case "message":
-      return part(known(`message_${String(d.state)}`, String(d.state)), d.channel as string | null, d.error as string | null);
+      return part(known(`message_${String(d.state)}`, String(d.state)), d.channel ? channelText(String(d.channel)) : null, d.error as string | null);
     case "door":
       return part(known(`door_${String(d.state)}`, String(d.state)), d.latencyMs !== null && `${(Number(d.latencyMs) / 1000).toFixed(2)} s`, d.detail as string | null);
     case "move":
-      return part(`${d.fromRoom} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${d.toRoom} ${clock(d.toStart)}–${clock(d.toEnd)}`, d.reason as string | null);
+      return part(`${t("roomNo", { n: d.fromRoom! })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: d.toRoom! })} ${clock(d.toStart)}–${clock(d.toEnd)}`, d.reason as string | null);
     default:
       return null;
   }

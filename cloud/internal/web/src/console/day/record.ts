@@ -10,7 +10,7 @@ import { openDoor } from "../door";
 import { gather, overhear } from "../live";
 import { button, chip, copy, dialog, facts, fetched, toast, explain, type Dialog } from "../parts";
 import { mayChange, type Branch } from "../session";
-import { countdown, dateText, t, timesText, won } from "../text";
+import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
 import { history, type Entry } from "./history";
 import { fetchDay, kindText, toBlock, type Block, type Wire } from "./model";
@@ -94,7 +94,7 @@ function known(branch: Branch, data: Record): Child {
   const at = (text: string | null) => (text ? wallTime(branch, text) : null);
   return facts([
     [t("colName"), data.name],
-    [t("mobile"), data.mobileNum && h("a", { href: `tel:${data.mobileNum}` }, data.mobileNum)],
+    [t("mobile"), data.mobileNum && h("a", { href: `tel:${data.mobileNum}` }, phoneText(data.mobileNum))],
     [t("email"), data.email && h("a", { href: `mailto:${data.email}` }, data.email)],
     [t("amount"), data.amount || data.method ? [won(data.amount), data.method ? ` · ${data.method}` : ""] : null],
     [t("note"), data.note],
