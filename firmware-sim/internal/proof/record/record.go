@@ -36,7 +36,7 @@ type Record struct {
 	Partner      []PartnerBooking
 	Differences  []string // order ids that a person is asked to look at
 	StaffUnlocks []string // requests in the audit log
-	AppendOnly   []string // tables that let themselves be changed although they must not; nil entries do not exist
+	AppendOnly   []string // changes that were let through and must not be
 	Tables       int      // how many were tried
 	LedgerMark   Mark     // of the ledger in the middle of the run, against its end
 	Deadlocks    int      // in PostgreSQL's log
@@ -47,6 +47,7 @@ type Record struct {
 	Messages []Message
 	Pulses   []Pulse
 	Bookings []ChannelBooking
+	Shared   []string        // branches that the partner sells too
 	Locked   map[string]bool // branch/device at the end
 }
 
@@ -132,8 +133,8 @@ type Lookup struct {
 	Call, Return time.Time
 	Replica      int
 	V1           bool
-	Sold, Held   map[int][]time.Time // by room: slots of the lists paid and booking
-	Margins      map[int][]time.Time
+	Busy         map[int][]time.Time // by room: slots of the lists paid and booking
+	Margins      map[int][]time.Time // those of paidMargin and bookingMargin
 }
 
 // Forgery is something made up by an intruder: a callback, or a message at the broker.
@@ -181,20 +182,19 @@ type Fault struct {
 
 // Version is a reservation from one change to the next.
 type Version struct {
-	Seq       int64
-	At        time.Time // of the change, before its commit
-	ID        int64
-	Slot      Slot
-	State     string
-	Source    string
-	Expires   time.Time // zero: never
-	Order     string
-	Amount    int
-	Method    string
-	Key       string
-	Deleted   bool
-	Until     time.Time // of the next change; zero: it is the last one
-	HoldToken bool
+	Seq     int64
+	At      time.Time // of the change, before its commit
+	ID      int64
+	Slot    Slot
+	State   string
+	Source  string
+	Expires time.Time // zero: never
+	Order   string
+	Amount  int
+	Method  string
+	Key     string
+	Deleted bool
+	Until   time.Time // of the next change; zero: it is the last one
 }
 
 // Switch is a room being switched on or off.

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -165,21 +166,17 @@ func (p *purchase) method() string {
 // pay goes through the provider's widget and back.
 func (p *purchase) pay(limited, ctx context.Context) {
 	method := p.method()
-	var widget struct {
-		PaymentKey string `json:"paymentKey"`
-	}
-	_, err := world.Ask(http.MethodPost, p.world.Sandbox+"/sandbox/payments", map[string]any{
-		"orderId": p.order, "amount": p.amount, "method": method, "bank": "20"}, &widget)
-	if err != nil {
+	confirm, ok := p.authenticate(method)
+	if !ok {
 		return
 	}
 	if oneIn(p.dice, 12) { // the card company will say no
-		_, _ = world.Ask(http.MethodPost, p.world.Sandbox+"/sandbox/payments/"+widget.PaymentKey+"/decline", map[string]any{}, nil) // else it is charged
+		_, _ = world.Ask(http.MethodPost, fmt.Sprintf("%s/sandbox/payments/%s/decline", p.world.Sandbox, confirm["paymentKey"]), map[string]any{}, nil) // else it is charged
 	}
-	confirm := map[string]any{"paymentKey": widget.PaymentKey, "orderId": p.order, "amount": p.amount}
 	if oneIn(p.dice, 25) {
-		r := p.ask(ctx, p.anywhere(), http.MethodPost, "/payment/confirm", map[string]any{"paymentKey": widget.PaymentKey, "orderId": p.order, "amount": p.amount / 2})
-		p.wrong("half the amount at the confirmation", r, 400)
+		tampered := maps.Clone(confirm)
+		tampered["amount"] = p.amount / 2
+		p.wrong("half the amount at the confirmation", p.ask(ctx, p.anywhere(), http.MethodPost, "/payment/confirm", tampered), 400)
 	}
 	if !p.confirm(ctx, confirm, method) {
 		return
@@ -190,6 +187,26 @@ func (p *purchase) pay(limited, ctx context.Context) {
 	if p.receiveKey(ctx, 20*time.Second) {
 		p.arrive(limited, ctx)
 	}
+}
+
+// authenticate goes through the provider's widget and returns what it brings back.
+func (p *purchase) authenticate(method string) (confirm map[string]any, ok bool) {
+	var widget struct {
+		PaymentKey string `json:"paymentKey"`
+	}
+	_, err := world.Ask(http.MethodPost, p.world.Sandbox+"/sandbox/payments", map[string]any{
+		"orderId": p.order, "amount": p.amount, "method": method, "bank": "20"}, &widget)
+	return map[string]any{"paymentKey": widget.PaymentKey, "orderId": p.order, "amount": p.amount}, err == nil
+}
+
+// buy pays by card and has patience.
+func (p *purchase) buy(ctx context.Context) {
+	confirm, ok := p.authenticate(card)
+	if !ok {
+		return
+	}
+	r := p.ask(ctx, p.anywhere(), http.MethodPost, "/payment/confirm", confirm)
+	p.op(record.Op{Kind: record.Confirm, Owner: p.owner, Slot: p.slot, Order: p.order, Amount: p.amount, State: card}, r)
 }
 
 // confirm brings the payment back to the shop, sometimes from two windows, and asks again when it is not told.
@@ -262,7 +279,7 @@ func (p *purchase) payIn(ctx context.Context) {
 
 // due is when the account closes, as the page says: the provider keeps it open for longer, we do not.
 func (p *purchase) due(ctx context.Context) (time.Time, bool) {
-	r := p.ask(ctx, p.anywhere(), http.MethodGet, "/v2/receipt?orderId="+p.order, nil)
+	r := p.ask(ctx, p.anywhere(), http.MethodGet, "/v2/receipt", nil)
 	var receipt struct {
 		Due string `json:"virtualaccountDueDate"`
 	}
@@ -295,7 +312,9 @@ func (s *Soak) wrong(what string, r reply, want ...int) {
 	if r.status == 0 || r.status >= http.StatusInternalServerError {
 		return // it was not understood, or nobody was there
 	}
-	s.note(func(rec *record.Record) { rec.Wrong = append(rec.Wrong, record.Wrong{What: what, Want: want, Status: r.status}) })
+	s.note(func(rec *record.Record) {
+		rec.Wrong = append(rec.Wrong, record.Wrong{What: what, Want: want, Status: r.status})
+	})
 }
 
 // receiveKey waits for the message with the key.
