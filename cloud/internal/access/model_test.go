@@ -1,0 +1,320 @@
+package access_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+	"github.com/yeolda/yeolda/protocol/model"
+)
+
+// The simulation of the door exchange (agent/internal/doorsim) has protocol/model for its cloud. Here the same is done
+// at random to the model and to this package with PostgreSQL below it: every answer and every row must be the same.
+func TestModelIsTheRealThing(t *testing.T) {
+	t.Parallel()
+	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	h.exec(`insert into branch (code, front_doors) values ('gangnam', '{front_1,front_2}'), ('hongdae', '{front_1}')`)
+	h.exec(`insert into room (branch_id, no) select id, no from branch, generate_series(1, 2) no`)
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBoth(t, h)
+		t.Repeat(map[string]func(*rapid.T){
+			"press": b.press, "claim": b.claim, "claim at once": b.claimAtOnce, "report": b.report, "no claim": b.fail,
+			"no report": b.abandon, "nothing heard": b.unheard, "overdue": b.overdue, "cancel": b.cancel, "time passes": b.age, "": b.compare,
+		})
+	})
+}
+
+// both is the model and the real thing.
+type both struct {
+	h       *house
+	service *access.Service
+	answers *answers
+	table   model.Table
+	ahead   time.Duration // of the model's clock; the real thing's rows are made older instead
+	guests  []string      // keys; a cancelled one stays
+	gone    map[string]bool
+	nonces  map[string][]string // that have claimed a request
+}
+
+func newBoth(t *rapid.T, h *house) *both {
+	h.exec(`delete from door_request`)
+	h.exec(`delete from reservation`)
+	b := &both{h: h, answers: &answers{}, gone: map[string]bool{}, nonces: map[string][]string{}}
+	for room := 1; room <= 2; room++ {
+		b.guests = append(b.guests, h.reserve(room))
+	}
+	b.service = h.replica()
+	b.service.Link = b.answers
+	// A replica that has stopped does what it is asked and nothing by itself: no timer of its own gets in the way.
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	if err := b.service.Run(stopped); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// answers is an access.Link that keeps the answers to claims.
+type answers struct {
+	mu   sync.Mutex
+	sent []protocol.Message
+}
+
+func (a *answers) Online(string) bool { return true }
+
+func (a *answers) Send(_ string, m protocol.Message) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ask := m.(protocol.Ask); !ask {
+		a.sent = append(a.sent, m)
+	}
+	return nil
+}
+
+// take returns which nonces were granted what, and which denied (no doors).
+func (a *answers) take() map[string][]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := map[string][]string{}
+	for _, m := range a.sent {
+		switch m := m.(type) {
+		case protocol.Grant:
+			taken[m.Nonce] = m.Doors
+		case protocol.Deny:
+			taken[m.Nonce] = nil
+		}
+	}
+	a.sent = nil
+	return taken
+}
+
+func (b *both) now() time.Time { return time.Now().Add(b.ahead) }
+
+func (b *both) press(t *rapid.T) {
+	kind := rapid.SampledFrom([]string{access.Front, access.Room}).Draw(t, "kind")
+	who := rapid.IntRange(0, len(b.guests)).Draw(t, "who")
+	r := model.Row{Branch: "gangnam", Device: kind, Doors: []string{"front_1", "front_2"}, State: model.Pending, Created: b.now()}
+	var err error
+	if who == len(b.guests) {
+		if kind == access.Room {
+			r.Device, r.Doors = "room_1", []string{"room_1"}
+		}
+		r.ID, err = b.service.RequestAs(t.Context(), access.Actor{Name: "admin:kim"}, r.Branch, kind, 1)
+	} else {
+		if kind == access.Room {
+			r.Device = fmt.Sprintf("room_%d", who+1)
+			r.Doors = []string{r.Device}
+		}
+		r.Key = b.guests[who]
+		r.ID, err = b.service.Request(t.Context(), r.Branch, kind, r.Key)
+		if b.gone[r.Key] {
+			if !errors.Is(err, access.ErrInvalidKey) {
+				t.Fatalf("a cancelled key: %v", err)
+			}
+			return
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.table.Insert(r)
+}
+
+// some draws one of the requests, mostly a late one; nil if there is none.
+func (b *both) some(t *rapid.T) *model.Row {
+	rows := b.table.Rows()
+	if len(rows) == 0 {
+		t.Skip("nobody has pressed")
+	}
+	return rows[len(rows)-1-rapid.IntRange(0, min(3, len(rows)-1)).Draw(t, "request")]
+}
+
+func (b *both) nonce(t *rapid.T, r *model.Row) string {
+	known := b.nonces[r.ID]
+	if i := rapid.IntRange(0, len(known)).Draw(t, "nonce"); i < len(known) {
+		return known[i]
+	}
+	nonce := protocol.NewNonce()
+	b.nonces[r.ID] = append(known, nonce)
+	return nonce
+}
+
+func branchOf(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"gangnam", "gangnam", "gangnam", "hongdae"}).Draw(t, "branch")
+}
+
+// grant is what the model answers a claim, as access.Claim does it.
+func (b *both) grant(r *model.Row, branch, nonce string) []string {
+	doors := b.table.Grant(r.ID, branch, nonce, !b.gone[r.Key], b.now())
+	if doors == nil {
+		b.table.Fail(r.ID, branch, "claim denied")
+	}
+	return doors
+}
+
+func (b *both) claim(t *rapid.T) {
+	r := b.some(t)
+	branch, nonce := branchOf(t), b.nonce(t, r)
+	want := map[string][]string{nonce: b.grant(r, branch, nonce)}
+	if err := b.service.Claim(t.Context(), branch, protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.answers.take(); !maps.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("claim of %s: granted %v, the model says %v", r.ID, got, want)
+	}
+}
+
+// claimAtOnce has two nonces claim in the same moment. Either may be first; then all else follows.
+func (b *both) claimAtOnce(t *rapid.T) {
+	r := b.some(t)
+	nonces := []string{b.nonce(t, r), protocol.NewNonce()}
+	b.nonces[r.ID] = append(b.nonces[r.ID], nonces[1])
+	errs := make([]error, len(nonces))
+	var wg sync.WaitGroup
+	for i, nonce := range nonces {
+		wg.Go(func() {
+			errs[i] = b.service.Claim(t.Context(), r.Branch, protocol.Claim{RequestID: r.ID, Nonce: nonce})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	got := b.answers.take()
+	if got[nonces[1]] != nil {
+		slices.Reverse(nonces)
+	}
+	want := map[string][]string{}
+	for _, nonce := range nonces {
+		want[nonce] = b.grant(r, r.Branch, nonce)
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("two claims of %s: granted %v, the model says %v", r.ID, got, want)
+	}
+}
+
+func (b *both) report(t *rapid.T) {
+	r := b.some(t)
+	branch := branchOf(t)
+	device := rapid.SampledFrom([]string{"front_1", "front_2", "room_1", "room_2"}).Draw(t, "device")
+	outcome := rapid.SampledFrom([]protocol.Outcome{protocol.Opened, protocol.Opened, protocol.Failed, protocol.Dropped}).Draw(t, "outcome")
+	b.table.Report(r.ID, branch, device, outcome)
+	if err := b.service.Result(t.Context(), branch, protocol.Result{RequestID: r.ID, Device: device, Outcome: outcome}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fail and abandon are what the timers of the replica do that accepted a request.
+func (b *both) fail(t *rapid.T) {
+	r := b.some(t)
+	branch := branchOf(t)
+	got, err := postgres.FailDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), branch, model.NoClaim)
+	if want := b.table.Fail(r.ID, branch, model.NoClaim); err != nil || got != want {
+		t.Fatalf("failed %t %v, the model says %t", got, err, want)
+	}
+}
+
+func (b *both) abandon(t *rapid.T) {
+	r := b.some(t)
+	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID))
+	if want := b.table.Abandon(r.ID); err != nil || string(got) != string(want) {
+		t.Fatalf("abandoned as %s %v, the model says %s", got, err, want)
+	}
+}
+
+// unheard is a press that is granted and never reported; what comes of it depends on how the one before went.
+func (b *both) unheard(t *rapid.T) {
+	made := len(b.table.Rows())
+	b.press(t)
+	if len(b.table.Rows()) > made {
+		b.claim(t)
+		b.abandon(t)
+	}
+}
+
+// overdue is the sweep. Rows that end in it together are judged by those before them as these were: no request is swept
+// twice, and the order in which one statement sees its rows is PostgreSQL's.
+func (b *both) overdue(t *rapid.T) {
+	const claimLimit, reportLimit = 2600 * time.Millisecond, 7 * time.Second
+	var old []*model.Row
+	for _, r := range b.table.Rows() {
+		if r.State == model.Granted && b.now().Sub(r.Created) > reportLimit {
+			old = append(old, r)
+		}
+	}
+	if len(old) > 1 {
+		t.Skip("two at once")
+	}
+	got, err := postgres.EndOverdueDoors(t.Context(), b.h.db.Pool, claimLimit, reportLimit)
+	if want := b.table.EndOverdue(claimLimit, reportLimit, b.now()); err != nil || len(got) != len(want) {
+		t.Fatalf("ended %v %v, the model says %d", got, err, len(want))
+	}
+}
+
+func (b *both) cancel(t *rapid.T) {
+	key := rapid.SampledFrom(b.guests).Draw(t, "key")
+	b.gone[key] = true
+	b.h.exec(`update reservation set state = 'CANCELING', doorlock_key = null where doorlock_key = $1`, key)
+}
+
+func (b *both) age(t *rapid.T) {
+	by := time.Duration(rapid.IntRange(1, 4).Draw(t, "seconds")) * time.Second
+	b.ahead += by
+	b.h.exec(`update door_request set created_at = created_at - $1::interval`, by)
+}
+
+// line is a row as both have it.
+type line struct {
+	State, Nonce, Detail string
+	Granted              bool
+	Outcomes             map[string]protocol.Outcome
+}
+
+func (b *both) compare(t *rapid.T) {
+	want, got := map[string]string{}, map[string]string{}
+	text := func(l line) string { text, _ := json.Marshal(l); return string(text) }
+	for _, r := range b.table.Rows() {
+		want[r.ID] = text(line{string(r.State), r.Nonce, r.Detail, !r.Granted.IsZero(), r.Outcomes})
+	}
+	rows, err := b.h.db.Pool.Query(t.Context(), `
+		select id::text, state, coalesce(nonce, ''), coalesce(detail, ''), granted_at is not null, outcomes
+		from door_request where $1`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var (
+			id       string
+			l        = line{Outcomes: map[string]protocol.Outcome{}}
+			outcomes map[string]postgres.DoorOutcome
+		)
+		if err := rows.Scan(&id, &l.State, &l.Nonce, &l.Detail, &l.Granted, &outcomes); err != nil {
+			t.Fatal(err)
+		}
+		for device, o := range outcomes {
+			l.Outcomes[device] = protocol.Outcome(o.Outcome)
+		}
+		got[id] = text(l)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("rows\n%v\nthe model says\n%v", got, want)
+	}
+}
