@@ -168,7 +168,10 @@ func (b *both) grant(r *model.Row, branch, nonce string) []string {
 
 func (b *both) claim(t *rapid.T) {
 	r := b.some(t)
-	branch, nonce := branchOf(t), b.nonce(t, r)
+	b.claimAs(t, r, branchOf(t), b.nonce(t, r))
+}
+
+func (b *both) claimAs(t *rapid.T, r *model.Row, branch, nonce string) {
 	want := map[string][]string{nonce: b.grant(r, branch, nonce)}
 	if err := b.service.Claim(t.Context(), branch, protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
 		t.Fatal(err)
@@ -228,8 +231,9 @@ func (b *both) fail(t *rapid.T) {
 	}
 }
 
-func (b *both) abandon(t *rapid.T) {
-	r := b.some(t)
+func (b *both) abandon(t *rapid.T) { b.abandonOne(t, b.some(t)) }
+
+func (b *both) abandonOne(t *rapid.T, r *model.Row) {
 	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID))
 	if want := b.table.Abandon(r.ID); err != nil || string(got) != string(want) {
 		t.Fatalf("abandoned as %s %v, the model says %s", got, err, want)
@@ -240,9 +244,10 @@ func (b *both) abandon(t *rapid.T) {
 func (b *both) unheard(t *rapid.T) {
 	made := len(b.table.Rows())
 	b.press(t)
-	if len(b.table.Rows()) > made {
-		b.claim(t)
-		b.abandon(t)
+	if rows := b.table.Rows(); len(rows) > made {
+		r := rows[made]
+		b.claimAs(t, r, r.Branch, protocol.NewNonce())
+		b.abandonOne(t, r)
 	}
 }
 
