@@ -38,9 +38,8 @@ type Config struct {
 }
 
 const (
-	// writesPending is the number of messages that may wait for an agent that does not read. They are at most asks and
-	// grants of the last seconds; the memory is reserved for every agent.
-	writesPending = 64
+	// readBuffer is for what agents say, which is mostly shorter; every connection has one.
+	readBuffer = 512
 	// closeWithin is how long agents have to go by themselves; then their connections are cut. Everything together
 	// stays below the 3 seconds of closeLimit.
 	closeWithin = time.Second
@@ -56,7 +55,6 @@ type Broker struct {
 	cfg         Config
 	log         *slog.Logger
 	server      *mqtt.Server
-	self        *mqtt.Client
 	gate        *gate
 	sessions    *sessions
 	inbox       *inbox
@@ -71,7 +69,7 @@ func New(cfg Config) (*Broker, error) {
 		cfg.Now = time.Now
 	}
 	caps := mqtt.NewDefaultServerCapabilities()
-	caps.MaximumClientWritesPending = writesPending
+	caps.MaximumClientWritesPending = 1 // not used: see Send
 	caps.MaximumPacketSize = protocol.MaxPacket
 	caps.MaximumSessionExpiryInterval = 0
 	caps.MaximumMessageExpiryInterval = 0 // it would delete retained messages after that time
@@ -82,8 +80,8 @@ func New(cfg Config) (*Broker, error) {
 	caps.WildcardSubAvailable = 0
 	caps.Compatibilities.NoInheritedPropertiesOnAck = true
 	server := mqtt.New(&mqtt.Options{
-		InlineClient: true,
-		Capabilities: caps,
+		Capabilities:            caps,
+		ClientNetReadBufferSize: readBuffer,
 		// $SYS is denied to everyone, so it is computed as seldom as can be.
 		SysTopicResendInterval: 3600,
 		// mochi logs whole packets, a CONNECT with its password among them. What matters is logged by the hook.
@@ -91,12 +89,10 @@ func New(cfg Config) (*Broker, error) {
 	})
 	b := &Broker{
 		cfg: cfg, log: cfg.Log, server: server,
-		self:        server.NewClient(nil, mqtt.LocalListener, "cloud", true),
 		gate:        newGate(connectWithin),
 		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Log),
 		credentials: newCredentials(cfg.Credentials),
 	}
-	b.self.Properties.ProtocolVersion = 5 // else message expiry is ignored
 	b.presence = newPresence(b.inbox, b.Online)
 	b.sessions = newSessions(cfg.Now, b.presence.announce)
 	if err := server.AddHook(&hook{Broker: b}, nil); err != nil {
@@ -126,13 +122,6 @@ func (b *Broker) listen() error {
 
 // Run serves until ctx ends, then closes within three seconds whatever the agents do.
 func (b *Broker) Run(ctx context.Context) error {
-	id := 0
-	for _, filter := range protocol.CloudFilters() {
-		id++
-		if err := b.server.Subscribe(filter, id, b.receive); err != nil {
-			return fmt.Errorf("broker: subscribe %s: %w", filter, err)
-		}
-	}
 	if err := b.server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
@@ -151,15 +140,6 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
 func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
-
-// receive runs in the read loop of an agent.
-func (b *Broker) receive(_ *mqtt.Client, _ packets.Subscription, pk packets.Packet) {
-	branch, kind, ok := protocol.ParseTopic(pk.TopicName)
-	if !ok || kind == protocol.KindHeartbeat { // OnPublish has heard it
-		return
-	}
-	b.inbox.put(delivery{branch: branch, kind: kind, payload: pk.Payload})
-}
 
 // close ends every connection before it closes mochi, whose own Close waits without limit for connections and takes a
 // lock twice while they come and go.

@@ -175,6 +175,11 @@ func (r *running) agent(t *testing.T, branch string) *agenttest.Agent {
 	return agenttest.Connect(t, agenttest.Config{Branch: branch, Dial: agenttest.TCP(r.addr)})
 }
 
+// hears reports whether an agent of the branch has subscribed to asks.
+func (r *running) hears(branch string) bool {
+	return slices.ContainsFunc(r.sessions.of(branch), func(s *session) bool { return s.subscribed(protocol.KindDoorAsk) })
+}
+
 func (r *running) ask(t *testing.T, branch string) string {
 	t.Helper()
 	const id = "11111111-2222-4333-8444-555555555555"

@@ -28,7 +28,7 @@ func (*hook) ID() string { return "yeolda" }
 func (*hook) Provides(b byte) bool {
 	switch b {
 	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablish,
-		mqtt.OnPublish, mqtt.OnWill, mqtt.OnPublishDropped:
+		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPublish, mqtt.OnWill:
 		return true
 	}
 	return false
@@ -94,14 +94,14 @@ func (h *hook) authenticate(username string, pk packets.Packet) (branch string, 
 
 // OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the branch is online
 // throughout, and the earlier session knows that it was replaced.
-func (h *hook) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 	if s := sessionOf(cl.Net.Conn); s != nil {
-		h.sessions.begin(s)
+		h.sessions.begin(s, pk.Connect.Clean)
 		h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
 	}
 }
 
-// OnACLCheck is asked for every publish, every subscription and every delivery.
+// OnACLCheck is asked for every publish and every subscription.
 func (*hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	s := sessionOf(cl.Net.Conn)
 	if s == nil {
@@ -113,33 +113,55 @@ func (*hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	return protocol.AgentMaySubscribe(s.branch, topic)
 }
 
-// OnPublish sees what passed OnACLCheck.
+// OnSubscribed takes subscriptions over from mochi, whose tree of topics costs some 8 KiB for each agent: they are topics
+// of the agent's own branch, so Send finds their sessions by the branch.
+func (h *hook) OnSubscribed(cl *mqtt.Client, pk packets.Packet, reasonCodes []byte) {
+	s := sessionOf(cl.Net.Conn)
+	for i, f := range pk.Filters {
+		if reasonCodes[i] >= packets.ErrUnspecifiedError.Code {
+			continue
+		}
+		h.server.Topics.Unsubscribe(f.Filter, cl.ID)
+		cl.State.Subscriptions.Delete(f.Filter)
+		s.subscribe(f.Filter, true)
+	}
+}
+
+// OnUnsubscribe gives mochi back what is to end, so that it finds it and says so [MQTT-3.11.3-1].
+func (h *hook) OnUnsubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
+	s := sessionOf(cl.Net.Conn)
+	for _, f := range pk.Filters {
+		if s.subscribe(f.Filter, false) {
+			h.server.Topics.Subscribe(cl.ID, f)
+		}
+	}
+	return pk
+}
+
+// OnPublish hands over what passed OnACLCheck. mochi has nothing to do with it but to acknowledge it: nobody else may
+// hear it, and nothing is retained, because only agents could subscribe here and none may read a status.
 func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	s := sessionOf(cl.Net.Conn)
-	if s == nil {
-		return pk, nil // the cloud's own
-	}
 	s.hear()
-	if _, kind, ok := protocol.ParseTopic(pk.TopicName); !ok || pk.FixedHeader.Retain && !kind.Retained() {
+	_, kind, ok := protocol.ParseTopic(pk.TopicName)
+	if !ok || pk.FixedHeader.Retain && !kind.Retained() {
 		// mochi answers a code at QoS 1 and would publish the packet at QoS 0 all the same.
 		if pk.FixedHeader.Qos > 0 {
 			return pk, packets.ErrNotAuthorized
 		}
 		return pk, packets.ErrRejectPacket
 	}
-	return pk, nil
-}
-
-// OnWill silences the will of a connection that was taken over: its agent is not gone. Without a topic it reaches nobody.
-func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
-	if h.sessions.replaced(sessionOf(cl.Net.Conn)) {
-		return mqtt.Will{}, nil
+	if kind != protocol.KindHeartbeat { // that it came was all it had to say
+		h.inbox.put(delivery{branch: s.branch, kind: kind, payload: pk.Payload})
 	}
-	return will, nil
+	return pk, packets.CodeSuccessIgnore
 }
 
-// OnPublishDropped: an agent does not read, or not fast enough.
-func (h *hook) OnPublishDropped(_ *mqtt.Client, _ packets.Packet) {
-	h.unsent.Add(1)
-	droppedOut.Inc()
+// OnWill takes the will over like a publish: mochi gets one without a topic, which reaches nobody. That of a connection
+// that was taken over is silenced: its agent is not gone.
+func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
+	if s := sessionOf(cl.Net.Conn); s != nil && !h.sessions.replaced(s) {
+		h.inbox.put(delivery{branch: s.branch, kind: protocol.KindStatus, payload: will.Payload})
+	}
+	return mqtt.Will{}, nil
 }

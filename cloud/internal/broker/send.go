@@ -9,19 +9,31 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// writesPending is the number of messages that may wait for an agent that does not read: asks and grants of the last
+// seconds.
+const writesPending = 64
+
 // Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
-// again. It fails only for a message that is not valid.
+// again. It fails only for a message that is not valid. It never waits: an agent that does not read holds up a goroutine
+// for each message that waits for it, until its keep-alive ends the connection.
 func (b *Broker) Send(branch string, m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	return b.server.InjectPacket(b.self, packets.Packet{
+	pk := packets.Packet{
 		FixedHeader: packets.FixedHeader{Type: packets.Publish},
 		TopicName:   protocol.Topic(branch, m.Kind()),
 		Payload:     payload,
 		Properties:  properties(branch, m),
-	})
+	}
+	for _, s := range b.sessions.of(branch) {
+		if s.subscribed(m.Kind()) && !s.send(pk) {
+			b.unsent.Add(1)
+			droppedOut.Inc()
+		}
+	}
+	return nil
 }
 
 // properties are the MQTT properties of a message to an agent: the two commands say where their answer belongs, and

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -19,6 +20,44 @@ type session struct {
 	began    time.Duration // by the registry's clock
 	heard    atomic.Int64  // time of the last message, since the registry's start
 	ended    bool          // guarded by registry.mu
+	kinds    atomic.Uint32 // what it subscribed to, by bitOf
+	sending  atomic.Int32  // messages on their way to it
+}
+
+// bitOf gives each kind of message to agents a bit.
+var bitOf = func() map[protocol.Kind]uint32 {
+	bits := make(map[protocol.Kind]uint32)
+	for kind := range protocol.Kinds() {
+		if kind.FromCloud() {
+			bits[kind] = 1 << len(bits)
+		}
+	}
+	return bits
+}()
+
+// subscribe notes that a subscription begins or ends. It reports whether that changed anything.
+func (s *session) subscribe(filter string, on bool) bool {
+	_, kind, _ := protocol.ParseTopic(filter) // what a session may subscribe to is its own branch's
+	bit := bitOf[kind]
+	if on {
+		return s.kinds.Or(bit)&bit == 0
+	}
+	return s.kinds.And(^bit)&bit != 0
+}
+
+func (s *session) subscribed(kind protocol.Kind) bool { return s.kinds.Load()&bitOf[kind] != 0 }
+
+// send writes a message without waiting. It reports false when too many wait already.
+func (s *session) send(pk packets.Packet) bool {
+	if s.sending.Add(1) > writesPending {
+		s.sending.Add(-1)
+		return false
+	}
+	go func() {
+		defer s.sending.Add(-1)
+		_ = s.client.WritePacket(pk) // a connection that broke ends by itself
+	}()
+	return true
 }
 
 // hear notes that the agent still runs. Pings do not count: the program behind them may hang.
@@ -54,13 +93,17 @@ func (r *sessions) admit(client *mqtt.Client, branch, username string) *session 
 	return s
 }
 
-// begin makes a session count for its branch: the agent is about to get its CONNACK.
-func (r *sessions) begin(s *session) {
+// begin makes a session count for its branch: the agent is about to get its CONNACK. One that does not start clean goes
+// on with the subscriptions of the connection that it takes over [MQTT-3.1.2-5].
+func (r *sessions) begin(s *session, clean bool) {
 	s.hear()
 	r.mu.Lock()
 	if s.ended { // the connection broke before its CONNACK was out
 		r.mu.Unlock()
 		return
+	}
+	if earlier := r.latest[s.username]; earlier != nil && !clean {
+		s.kinds.Store(earlier.kinds.Load())
 	}
 	of := r.byBranch[s.branch]
 	first := len(of) == 0
@@ -120,6 +163,17 @@ func (r *sessions) online(branch string) bool {
 		}
 	}
 	return false
+}
+
+// of returns the sessions of a branch: one, but for moments and mistakes.
+func (r *sessions) of(branch string) []*session {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]*session, 0, 1)
+	for s := range r.byBranch[branch] {
+		list = append(list, s)
+	}
+	return list
 }
 
 // all returns the sessions in no order.

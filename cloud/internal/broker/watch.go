@@ -10,18 +10,14 @@ import (
 const (
 	// silentEvery is how often silence is noticed.
 	silentEvery = time.Second
-	// deafEvery is how often agents are looked for that are connected and cannot be reached.
-	deafEvery = 5 * time.Second
 	// revokedEvery bounds how long a revoked agent stays connected.
 	revokedEvery = 15 * time.Second
 )
 
-// watch looks after what no event tells: silence, deafness, revoked credentials, lost messages.
+// watch looks after what no event tells: silence, revoked credentials, lost messages.
 func (b *Broker) watch(ctx context.Context) {
 	silent := time.NewTicker(silentEvery)
 	defer silent.Stop()
-	deaf := time.NewTicker(deafEvery)
-	defer deaf.Stop()
 	revoked := time.NewTicker(revokedEvery)
 	defer revoked.Stop()
 	var lost int64
@@ -38,39 +34,12 @@ func (b *Broker) watch(ctx context.Context) {
 				b.log.Warn("mqtt: messages dropped", "in", b.inbox.dropped.Load(), "out", b.unsent.Load())
 				lost = now
 			}
-		case <-deaf.C:
-			b.wakeDeaf()
 		case <-revoked.C:
 			if err := b.dropRevoked(ctx); err != nil && ctx.Err() == nil {
 				b.log.Error("mqtt: revoked credentials not checked", "error", err)
 			}
 		}
 	}
-}
-
-// wakeDeaf ends connections that mochi no longer knows, so that their agents connect again: the end of an earlier
-// connection under the same id took their entry, or their subscriptions, with it.
-func (b *Broker) wakeDeaf() {
-	for _, s := range b.sessions.all() {
-		if b.sessions.clock()-s.began < deafEvery || !b.deaf(s) {
-			continue
-		}
-		b.log.Warn("mqtt: deaf agent disconnected", "branch", s.branch, "username", s.username)
-		s.client.Stop(packets.ErrUnspecifiedError)
-	}
-}
-
-func (b *Broker) deaf(s *session) bool {
-	known, ok := b.server.Clients.Get(s.client.ID)
-	if !ok || known != s.client {
-		return true
-	}
-	for filter := range s.client.State.Subscriptions.GetAll() {
-		if _, subscribed := b.server.Topics.Subscribers(filter).Subscriptions[s.client.ID]; !subscribed {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *Broker) dropRevoked(ctx context.Context) error {
