@@ -1,9 +1,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,7 +30,8 @@ import (
 
 // TestFleet measures a service with YEOLDA_TEST_FLEET agents: how long until all are online, what one costs, how fast
 // doors open at 50 a second, and how long a storm of reconnections lasts. It judges nothing but that it all comes true:
-// figures depend on the machine and on what else runs there. The agents share the machine with the service.
+// figures depend on the machine and on what else runs there. The agents share the machine with the service. With
+// YEOLDA_TEST_FLEET_TLS=1 they speak TLS.
 func TestFleet(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("YEOLDA_TEST_FLEET"))
 	if n == 0 {
@@ -36,8 +45,15 @@ func TestFleet(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
+	env := map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}
+	if os.Getenv("YEOLDA_TEST_FLEET_TLS") != "" {
+		certificate, key := certify(t, dir)
+		env["YEOLDA_MQTT_TLS_ADDR"] = "127.0.0.1:" + freePorts(t, 1)[0]
+		env["YEOLDA_TLS_CERT"], env["YEOLDA_TLS_KEY"], env["SSL_CERT_FILE"] = certificate, key, certificate
+		fleet = append(fleet, "--broker-url", "mqtts://"+env["YEOLDA_MQTT_TLS_ADDR"])
+	}
 	s, err := stack.Start(ctx, stack.Options{Root: root(), Bin: bin, Dir: dir, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
-		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"fleet", "--agents", "1"}})
+		Env: env, SimArgs: []string{"fleet", "--agents", "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +62,7 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := resident(t, s.PID(stack.Service))
+	service, database := computed(t, s.PID(stack.Service))
 
 	began := time.Now()
 	if err := s.Run(ctx, stack.Simulator, append(fleet, "--start-every", "1ms")...); err != nil {
@@ -53,6 +70,9 @@ func TestFleet(t *testing.T) {
 	}
 	sessions(t, s, n)
 	t.Logf("%d agents online after %s", n, time.Since(began).Round(10*time.Millisecond))
+	simulator, _ := computed(t, s.PID(stack.Simulator))
+	serviceNow, databaseNow := computed(t, s.PID(stack.Service))
+	t.Logf("computed for them: service %s, database %s, simulator %s", serviceNow-service, databaseNow-database, simulator)
 	full := resident(t, s.PID(stack.Service))
 	t.Logf("the service takes %d MiB, %.1f KiB for an agent", full>>10, float64(full-empty)/float64(n))
 
@@ -71,6 +91,32 @@ func TestFleet(t *testing.T) {
 	t.Logf("after kill -9: the service listens after %s, all are back after %s", up.Round(time.Millisecond), time.Since(began).Round(10*time.Millisecond))
 }
 
+// certify writes a certificate of 127.0.0.1 that is its own root, and its key.
+func certify(t *testing.T, dir string) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key = filepath.Join(dir, "fleet.crt"), filepath.Join(dir, "fleet.key")
+	for name, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certificate, key
+}
+
 // resident is the resident memory of a process in KiB.
 func resident(t *testing.T, pid int) int {
 	t.Helper()
@@ -83,6 +129,36 @@ func resident(t *testing.T, pid int) int {
 		t.Fatal(err)
 	}
 	return kib
+}
+
+// computed is the processor time that a process has used, and that its descendants have.
+func computed(t *testing.T, pid int) (self, below time.Duration) {
+	t.Helper()
+	parents, times := make(map[int]int), make(map[int]time.Duration)
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range all {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has just ended
+		}
+		// The name of the program stands in brackets and may hold anything (proc_pid_stat(5)).
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		parents[id], _ = strconv.Atoi(fields[1])
+		for _, ticks := range fields[11:15] { // its own and those of children that have ended, as user and as kernel
+			n, _ := strconv.Atoi(ticks)
+			times[id] += time.Duration(n) * time.Second / 100
+		}
+	}
+	for id := range times {
+		for up := parents[id]; up > 1; up = parents[up] {
+			if up == pid {
+				below += times[id]
+				break
+			}
+		}
+	}
+	return times[pid], below
 }
 
 // sessions waits until so many agents are connected.
