@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -40,7 +41,11 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := a.viewed(r, "reservation.view", wireID(id), branch.ID); err != nil {
 		return err
 	}
-	return writeData(w, a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history))
+	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history)
+	if err != nil {
+		return err
+	}
+	return writeData(w, record)
 }
 
 // viewed writes down that an administrator looked at somebody's data.
@@ -64,11 +69,12 @@ type wireAccount struct {
 	Number   string  `json:"number"`
 	Holder   string  `json:"holder"`
 	DueAt    *string `json:"dueAt"`
+	QR       string  `json:"qr"` // of bank, number and amount, for the guest's phone
 }
 
 // wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, and only while doors
 // open with it.
-func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) any {
+func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
@@ -108,10 +114,14 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) any
 		record.KeyLink = nullable(a.Reserve.KeyLink(d.DoorlockKey))
 	}
 	if account := d.Payment.Account; account.Number != "" {
-		record.Account = &wireAccount{bankName(account.Bank), account.Number, account.Holder, instant(account.DueAt)}
+		picture, err := qrRows(fmt.Sprintf("%s %s %d원", bankName(account.Bank), account.Number, d.Amount))
+		if err != nil {
+			return nil, err
+		}
+		record.Account = &wireAccount{bankName(account.Bank), account.Number, account.Holder, instant(account.DueAt), picture}
 	}
 	for _, e := range history {
 		record.History = append(record.History, wireHistory{e.At.UTC().Format(time.RFC3339Nano), e.Kind, nullable(e.By), e.Detail})
 	}
-	return record
+	return record, nil
 }

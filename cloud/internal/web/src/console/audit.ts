@@ -22,7 +22,7 @@ interface Entry {
 }
 
 const size = 50;
-const groups = ["", "reservation", "virtual-account", "door", "pin", "room", "airconditioner", "administrator", "agent", "message", "settings", "personal", "export"];
+const groups = ["", "reservation", "virtual-account", "door", "pin", "room", "airconditioner", "administrator", "agent", "message", "settings", "channel", "difference", "personal", "export", "branch"];
 
 export function auditScreen(branch: Branch): Child {
   const action = signal("");

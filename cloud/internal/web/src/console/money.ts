@@ -158,7 +158,7 @@ function differences(branch: Branch, list: Difference[], refresh: () => void): C
     [
       { title: t("colWhen"), cell: (d) => wall(branch, d.foundAt) },
       { title: t("orderId"), cell: (d) => h("code", null, d.orderId) },
-      { title: t("colWhat"), cell: (d) => d.kind },
+      { title: t("colWhat"), cell: (d) => t(`difference_${d.kind}` as TextKey) ?? d.kind },
       { title: t("colDetail"), kind: "wide", cell: (d) => d.detail },
       { title: t("colState"), cell: (d) => (d.resolvedAt ? chip(t("resolved"), "good") : chip(t("unresolved"), "bad")) },
       { title: "", kind: "action", cell: (d) => (d.resolvedAt ? (d.resolution ?? "") : isHQ() ? button(t("resolve"), () => openResolve(d, refresh)) : null) },
@@ -180,7 +180,8 @@ function openResolve(difference: Difference, refresh: () => void): void {
         close();
       });
     return [
-      h("p", null, difference.detail),
+      h("p", null, t(`difference_${difference.kind}` as TextKey) ?? difference.kind, " · ", h("code", null, difference.orderId)),
+      h("p", { class: "hint" }, difference.detail),
       field(t("resolution"), input(resolution, { maxlength: 500, autofocus: true }), t("resolutionHint")),
       view(),
       h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("resolve"), submit, { kind: "primary", disabled: () => !resolution().trim() })),

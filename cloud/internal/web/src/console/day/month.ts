@@ -53,14 +53,15 @@ function days(branch: Branch, dates: CalendarDay[], date: string, close: () => v
           class: d.status,
           "aria-current": d.date === date ? "date" : null,
           "data-today": d.date === today || null,
-          "aria-label": [dateText(parseDate(d.date)), d.status === "available" ? "" : t("closedDay"), d.reason ?? ""].filter(Boolean).join(", "),
           title: d.reason,
           onclick: () => {
             close();
             go(`/console/${branch.branch}/day/${d.date}`);
           },
         },
+        h("span", { class: "hidden" }, dateText(parseDate(d.date)), " "),
         Number(d.date.slice(8)),
+        d.status === "available" ? null : h("span", { class: "hidden" }, ` ${[t("closedDay"), d.reason].filter(Boolean).join(", ")}`),
       ),
     ),
   );

@@ -6,6 +6,7 @@ import { h, when, type Child } from "../../core/dom";
 import { resource } from "../../core/resource";
 import { computed, type Readable } from "../../core/signal";
 import { inZone } from "../../booking/time";
+import { picture } from "../devices";
 import { openDoor } from "../door";
 import { gather, overhear } from "../live";
 import { button, chip, copy, dialog, facts, fetched, toast, explain, type Dialog } from "../parts";
@@ -29,7 +30,7 @@ export interface Record extends Wire {
   refundUntil: string | null;
   receiptUrl: string | null;
   keyLink: string | null;
-  account: { bankName: string; number: string; holder: string; dueAt: string | null } | null;
+  account: { bankName: string; number: string; holder: string; dueAt: string | null; qr: string } | null;
   needsRefundAccount: boolean;
   movable: boolean;
   cancelable: boolean;
@@ -87,6 +88,7 @@ function waiting(data: Record): Child {
     h("p", { class: "number" }, account.number),
     h("p", null, h("b", null, won(data.amount)), " ", t("accountWaiting")),
     button(t("copyAccount"), () => copy(account.number)),
+    picture(account.qr, t("accountTitle")),
   );
 }
 

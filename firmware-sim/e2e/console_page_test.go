@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	downloads "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// console opens the console for an administrator, on a desk.
+func console(t *testing.T, s *stack.Stack, id, password string) *page {
+	t.Helper()
+	p := newPage(t, s.Pages).on(desktop)
+	p.expect("401") // nobody is logged in yet
+	p.enterConsole(id, password)
+	return p
+}
+
+func (p *page) enterConsole(id, password string) {
+	p.t.Helper()
+	p.open("/console")
+	p.see("관리자 로그인")
+	p.fill("아이디", id)
+	p.fill("비밀번호", password)
+	p.press("로그인")
+	p.wait("a day", `/\/day$/.test(location.pathname)`)
+}
+
+// dayAfter is the next day of the demo branches, with the first minute of it.
+func dayAfter() (date string, midnight time.Time) {
+	kst := time.FixedZone("KST", 9*3600)
+	now := time.Now().In(kst)
+	midnight = time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, kst)
+	return midnight.Format(time.DateOnly), midnight
+}
+
+// point is where a time in a room is on the timeline that is shown.
+type point struct{ X, Y float64 }
+
+// place says where a time of the day is. It scrolls only where that is out of sight, so that two places that are in
+// sight together are.
+func (p *page) place(room, minutes int) point {
+	p.t.Helper()
+	p.wait("the timeline", `document.querySelector(".grid .lane")`)
+	return value[point](p, fmt.Sprintf(`(async () => {
+		for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame); // it opens at the present
+		const grid = document.querySelector(".grid"), slot = parseFloat(grid.style.getPropertyValue("--slot"));
+		const row = [...grid.querySelectorAll(".label b")].findIndex(b => b.textContent === "%[1]d"), lane = grid.querySelectorAll(".lane")[row];
+		const at = () => lane.getBoundingClientRect().left + (%[2]d / 10 + 0.5) * slot, box = grid.getBoundingClientRect();
+		if (at() < box.left + grid.querySelector(".labels").offsetWidth + 20 || at() > box.right - 50) grid.scrollLeft = %[2]d / 10 * slot - 100;
+		const r = lane.getBoundingClientRect();
+		return {X: at(), Y: r.top + r.height / 2};
+	})()`, room, minutes))
+}
+
+// drag presses, moves in steps as a hand does, and lets go.
+func (p *page) drag(from, to point) {
+	p.t.Helper()
+	p.mouse(input.DispatchMouseEventTypeMousePressed, from)
+	for i := 1; i <= 8; i++ {
+		p.mouse(input.DispatchMouseEventTypeMouseMoved, point{from.X + (to.X-from.X)*float64(i)/8, from.Y + (to.Y-from.Y)*float64(i)/8})
+	}
+	p.mouse(input.DispatchMouseEventTypeMouseReleased, to)
+}
+
+// chord presses a key together with modifiers.
+func (p *page) chord(key string, modifiers int64) {
+	p.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		_, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Code: key, Modifiers: modifiers})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *page) register(name, mobile string) {
+	p.t.Helper()
+	p.press("이 시간 잡기")
+	p.see("결제 없이 등록")
+	p.fill("휴대폰", mobile)
+	p.fill("이름", name)
+	p.press("예약 등록하기")
+	p.see("예약을 등록했어요")
+}
+
+// survey looks at a screen of the console as look does, on a desk and on a phone. On a desk, where people work with a
+// mouse, targets may be smaller than a thumb.
+func (p *page) survey(name string) {
+	p.t.Helper()
+	for _, s := range []screen{phone, desktop} {
+		p.on(s)
+		p.settle()
+		p.judgeAccess(name + " on " + s.name)
+		p.keep(name + "-" + s.name)
+	}
+}
+
+// with lets a subtest use the page and fail by itself.
+func (p *page) with(t *testing.T) *page {
+	t.Helper()
+	p.t = t
+	return p
+}
+
+// choose picks what a drop-down offers, by a part of its text. The label is the drop-down's, in the dialog that is open
+// or anywhere.
+func (p *page) choose(label, option string) {
+	p.t.Helper()
+	p.wait("choose "+option+" for "+label, `(() => {
+		const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
+		const l = [...scope.querySelectorAll("label")].find(l => l.innerText.trim() === `+quoted(label)+`);
+		const s = l ? document.getElementById(l.htmlFor) : [...scope.querySelectorAll("select")].find(s => s.ariaLabel === `+quoted(label)+`);
+		const o = s && [...s.options].find(o => !o.disabled && o.text.includes(`+quoted(option)+`));
+		if (!o) return false;
+		s.value = o.value;
+		s.dispatchEvent(new Event("change", {bubbles: true}));
+		return true })()`)
+}
+
+// date fills a field of a date or month, as its picker does.
+func (p *page) date(name, day string) {
+	p.t.Helper()
+	p.wait("date "+name, `(() => {
+		const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
+		const l = [...scope.querySelectorAll("label")].find(l => l.innerText.trim() === `+quoted(name)+`);
+		const f = l && document.getElementById(l.htmlFor) || [...scope.querySelectorAll("input")].filter(i => i.ariaLabel === `+quoted(name)+`).pop();
+		if (!f) return false;
+		f.value = `+quoted(day)+`;
+		f.dispatchEvent(new Event("change", {bubbles: true}));
+		return true })()`)
+}
+
+// download presses a button and returns the file that comes of it.
+func (p *page) download(button string) (name, content string) {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	_, err := chromedp.CallBrowser(p.ctx, downloads.SetDownloadBehavior, downloads.SetDownloadBehaviorParams{Behavior: downloads.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.press(button)
+	until(p.t, "the file of "+button, func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for _, file := range files {
+			if !strings.HasSuffix(file, ".crdownload") {
+				body, err := os.ReadFile(file)
+				name, content = filepath.Base(file), string(body)
+				return err == nil && len(body) > 0
+			}
+		}
+		return false
+	})
+	return name, content
+}
+
+// finger touches the screen, or moves over it; without a point it is lifted.
+func (p *page) finger(kind input.DispatchTouchEventType, at ...point) {
+	p.t.Helper()
+	points := []*input.TouchPoint{}
+	for _, a := range at {
+		points = append(points, &input.TouchPoint{X: a.X, Y: a.Y})
+	}
+	if _, err := chromedp.Call(p.ctx, input.DispatchTouchEvent, input.DispatchTouchEventParams{Type: kind, TouchPoints: points}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// dialogs is how many dialogs are open.
+func (p *page) dialogs() int {
+	p.t.Helper()
+	return value[int](p, `document.querySelectorAll("dialog[open]").length`)
+}
