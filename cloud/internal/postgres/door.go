@@ -271,8 +271,7 @@ func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit tim
 	rows, err := q.Query(ctx, `
 		with overdue as (
 			select id from door_request
-			where state = 'PENDING' and created_at < clock_timestamp() - $1::interval
-			   or state = 'GRANTED' and created_at < clock_timestamp() - $2::interval
+			where finished_at is null and created_at < clock_timestamp() - case state when 'PENDING' then $1 else $2 end::interval
 			order by created_at limit 500
 			for update skip locked
 		)
@@ -308,7 +307,7 @@ func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (
 // OpenDoors returns requests that have neither ended nor are younger or older than the limits given.
 func OpenDoors(ctx context.Context, q Querier, older, younger time.Duration) ([]DoorRequest, error) {
 	rows, err := q.Query(ctx, selectDoorRequest+`
-		where d.state in ('PENDING', 'GRANTED')
+		where d.finished_at is null
 		  and d.created_at between clock_timestamp() - $2::interval and clock_timestamp() - $1::interval
 		order by d.created_at limit 500`, older, younger)
 	if err != nil {
