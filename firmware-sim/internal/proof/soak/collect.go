@@ -63,9 +63,8 @@ func (s *Soak) readHistory(ctx context.Context) (err error) {
 		return err
 	}
 	s.record.Moves, err = rows(ctx, s, `
-		select m.reservation_id, m.at, fb.code, f.no, m.from_start, m.from_end, tb.code, t.no, m.to_start, m.to_end
-		from reservation_move m join room f on f.id = m.from_room join room t on t.id = m.to_room
-		join branch fb on fb.id = f.branch_id join branch tb on tb.id = t.branch_id order by m.id`,
+		select m.reservation_id, m.at, b.code, m.from_room, m.from_start, m.from_end, b.code, m.to_room, m.to_start, m.to_end
+		from reservation_move m join reservation r on r.id = m.reservation_id join branch b on b.id = r.branch_id order by m.id`,
 		func(row pgx.CollectableRow) (m record.Move, err error) {
 			err = row.Scan(&m.Reservation, &m.At, &m.From.Branch, &m.From.Room, &m.From.Start, &m.From.End, &m.To.Branch, &m.To.Room, &m.To.Start, &m.To.End)
 			return m, err
