@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -99,26 +100,26 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow fu
 		if err != nil {
 			return err
 		}
-		switch r.State {
-		case booking.Hold:
+		known, err := charged(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+		switch rule.Cancel(r, known, c.account != nil) {
+		case rule.Release:
 			_, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Released)
 			return err
-		case booking.Confirming:
+		case rule.Pending:
 			return ErrPaymentPending
-		case booking.Done, booking.WaitingForDeposit:
-			owed, err := owesRefund(ctx, tx, r, c)
-			if err != nil {
-				return err
-			}
-			if !owed {
-				return s.end(ctx, tx, r, now)
-			}
+		case rule.NeedAccount:
+			return ErrAccountRequired
+		case rule.End:
+			return s.end(ctx, tx, r, now)
+		case rule.Over:
+			return nil
+		case rule.Refund:
 			if err := s.startRefund(ctx, tx, r, c, now); err != nil {
 				return err
 			}
-		case booking.Canceling:
-		default:
-			return nil // over already
 		}
 		f, err := postgres.CurrentRefund(ctx, tx, id)
 		refunding = f.IdempotencyKey
@@ -140,22 +141,12 @@ func (s *Service) end(ctx context.Context, tx pgx.Tx, r booking.Reservation, now
 	)
 }
 
-// owesRefund reports whether the provider holds, or may come to hold, money of the reservation.
-func owesRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, c cancellation) (bool, error) {
-	_, err := postgres.PaymentOf(ctx, tx, r.ID)
+// charged reports whether the provider holds, or may come to hold, money of the reservation: not of one that an
+// administrator registered, or that came from a partner.
+func charged(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (bool, error) {
+	_, err := postgres.PaymentOf(ctx, tx, id)
 	if errors.Is(err, postgres.ErrNoPayment) {
-		return false, nil // registered by an administrator, or from a partner
+		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	if r.State == booking.Done && r.Method == booking.VirtualAccount {
-		if c.account == nil {
-			return true, ErrAccountRequired
-		}
-		if _, ok := booking.BankByCode(c.account.Bank); !ok {
-			return true, ErrUnknownBank
-		}
-	}
-	return true, nil
+	return err == nil, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -195,14 +196,14 @@ func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req Conf
 func (s *Service) sendConfirm(ctx context.Context, q question) error {
 	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.payment.ConfirmKey, q.confirmRequest())
 	failpoint.Hit("confirm.answered")
-	if err == nil {
+	switch rule.Confirmed(err) {
+	case rule.Act:
 		return s.act(ctx, q, answer{payment: payment})
-	}
-	switch toss.ClassOf(err) {
-	case toss.Unknown, toss.AlreadyProcessed:
+	case rule.AskAgain:
 		s.Log.WarnContext(ctx, "confirm: outcome unknown", "reservation", q.reservation.ID, "order_id", q.reservation.OrderID, "error", err)
 		return s.Settle(ctx, q.reservation.ID)
-	case toss.Misconfigured:
+	}
+	if toss.ClassOf(err) == toss.Misconfigured {
 		s.Log.ErrorContext(ctx, "confirm: the provider does not accept our request", "order_id", q.reservation.OrderID, "error", err)
 	}
 	return s.act(ctx, q, answer{refused: refusal(err)})

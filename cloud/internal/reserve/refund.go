@@ -14,15 +14,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
-)
-
-// Who cancels when nobody does.
-const (
-	byOverdue  = "system:overdue"  // the deposit did not come in time
-	byCallback = "system:callback" // the provider has told that the account is cancelled
-	byAmount   = "system:amount"   // the provider's payment is not the one we asked for
-	byLate     = "system:late"     // money for a reservation that is over
 )
 
 // startRefund writes down the intent to give money back, or to close an account, and kills the key. The slot stays
@@ -56,7 +49,7 @@ func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservat
 // provider cannot send a deposit back: then the refund waits, failed and visible, for a person to enter one.
 func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
 	id, err := postgres.OpenRefund(ctx, tx, postgres.Refund{
-		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: byLate, IdempotencyKey: newCancelKey(r.ID),
+		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: rule.ByLate, IdempotencyKey: newCancelKey(r.ID),
 	})
 	if err != nil {
 		return err
@@ -82,6 +75,9 @@ func newCancelKey(id booking.ReservationID) string {
 }
 
 func (s *Service) sealAccount(account *toss.RefundAccount) ([]byte, error) {
+	if _, ok := booking.BankByCode(account.Bank); !ok {
+		return nil, ErrUnknownBank
+	}
 	plain, err := json.Marshal(account)
 	if err != nil {
 		return nil, err
@@ -112,7 +108,7 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 		if r.State != booking.WaitingForDeposit || now.Before(r.ExpiresAt) {
 			return nil
 		}
-		return s.startRefund(ctx, tx, r, cancellation{by: byOverdue, reason: "입금 기한 초과"}, now)
+		return s.startRefund(ctx, tx, r, cancellation{by: rule.ByOverdue, reason: "입금 기한 초과"}, now)
 	})
 	if err != nil {
 		return err
@@ -141,17 +137,14 @@ func (s *Service) sendRefund(ctx context.Context, q question, f postgres.Refund)
 // unclearRefund looks at the payment after anything but a plain yes: the provider also declines what is done already.
 func (s *Service) unclearRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.payment.PaymentKey)
-	if err != nil {
+	switch rule.Cancelled(cause, payment, err) {
+	case rule.Act:
+		return s.apply(ctx, q, answer{payment: payment})
+	case rule.AskLater:
 		s.Log.WarnContext(ctx, "refund: outcome unknown", "reservation", q.reservation.ID, "error", cause)
 		return s.retryRefund(ctx, q, f, cause)
 	}
-	if payment.FullyCanceled() || payment.Status == toss.StatusExpired || payment.Status == toss.StatusAborted {
-		return s.apply(ctx, q, answer{payment: payment})
-	}
-	switch toss.ClassOf(cause) {
-	case toss.Unknown, toss.RetryLater, toss.AlreadyCanceled:
-		return s.retryRefund(ctx, q, f, cause)
-	case toss.Misconfigured:
+	if toss.ClassOf(cause) == toss.Misconfigured {
 		s.Log.ErrorContext(ctx, "refund: the provider does not accept our request", "reservation", q.reservation.ID, "error", cause)
 	}
 	return s.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
@@ -160,7 +153,7 @@ func (s *Service) unclearRefund(ctx context.Context, q question, f postgres.Refu
 // retryRefund tries again later: with the same key while nobody has answered it, with a new one after an answer, which
 // the provider would only replay.
 func (s *Service) retryRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
-	if answered(cause) {
+	if rule.Answered(cause) {
 		if err := postgres.RenewRefundKey(ctx, s.DB.Pool, f.ID, f.IdempotencyKey, newCancelKey(f.Reservation)); err != nil {
 			return err
 		}
@@ -170,28 +163,21 @@ func (s *Service) retryRefund(ctx context.Context, q question, f postgres.Refund
 
 // declined: the provider will not give the money back as asked, and has not. The reservation stands again, with the
 // key it had. A deposit that came in while its account was being closed confirms the reservation.
-func (s *Service) declined(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
-	f, err := postgres.CurrentRefund(ctx, tx, r.ID)
-	if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != postgres.RefundRequested {
-		return nil, nil // someone else has brought it to an end
-	}
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, f postgres.Refund, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
 	verdict = why
-	switch {
-	case r.State != booking.Canceling, f.By == byAmount:
+	switch step {
+	case rule.Fail:
 		return why, s.failRefund(ctx, tx, r, f.ID, why.Code, why.Message)
-	case p.Status == toss.StatusDone && f.RevokedKey != "":
+	case rule.Restore:
 		err = postgres.RestoreKey(ctx, tx, r.ID, f.RevokedKey)
-	case p.Status == toss.StatusDone:
+	case rule.Arrive:
 		r.State = booking.WaitingForDeposit
 		err = s.confirmed(ctx, tx, r, p, now)
-		if verdict = nil; f.By != byOverdue {
+		if verdict = nil; f.By != rule.ByOverdue {
 			verdict = ErrAccountRequired // whoever cancels now has to say where the deposit goes
 		}
-	default:
-		_, err = s.await(ctx, tx, r, p, now.Add(time.Minute), now) // the provider keeps the account open: try again
+	case rule.Reopen:
+		_, err = s.await(ctx, tx, r, p, now.Add(time.Minute), now)
 	}
 	return verdict, errors.Join(err,
 		postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundRefused, why.Code, why.Message),
@@ -203,18 +189,17 @@ func (s *Service) declined(ctx context.Context, tx pgx.Tx, r booking.Reservation
 
 // refunded: the provider holds nothing any more. The slot is free from here on. A deposit goes back through the bank,
 // which takes days and may fail; until then the refund stays open.
-func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, p toss.Payment, now time.Time) error {
-	f, err := postgres.CurrentRefund(ctx, tx, r.ID)
-	if err != nil {
-		return err // a cancellation without a refund is none
+func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, f *postgres.Refund, p toss.Payment, now time.Time) error {
+	if f == nil {
+		return postgres.ErrNoRefund // a cancellation without a refund is none
 	}
 	told := s.tellCanceled(ctx, tx, r)
-	if f.By == byOverdue {
+	if f.By == rule.ByOverdue {
 		told = s.tell(ctx, tx, r, notify.DepositOverdue, nil)
 	}
 	return errors.Join(told,
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.advanceRefund(ctx, tx, r, before, f, p, now),
+		s.advanceRefund(ctx, tx, r, before, *f, p, now),
 		s.ledger(ctx, tx, r, "cancel.done", p),
 		s.unblock(ctx, tx, r.ID),
 	)
@@ -229,18 +214,17 @@ func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reserv
 	if p.VirtualAccount != nil {
 		status = p.VirtualAccount.RefundStatus
 	}
-	switch {
-	case status == "PENDING" && f.State == postgres.RefundPending:
+	switch to := rule.AtBank(status); {
+	case to == postgres.RefundPending && f.State == to:
 		return postgres.PostponeCheck(ctx, tx, r.ID, now.Add(pause(refundPolls, before.Checks)))
-	case status == "PENDING":
+	case to == postgres.RefundPending:
 		return errors.Join(
-			postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundPending, "", ""),
+			postgres.AdvanceRefund(ctx, tx, f.ID, to, "", ""),
 			postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(refundPolls[0])),
 		)
-	case status == "FAILED", status == "PARTIAL_FAILED":
-		if f.State == postgres.RefundFailed {
-			return nil
-		}
+	case to == postgres.RefundFailed && f.State == to:
+		return nil
+	case to == postgres.RefundFailed:
 		return s.failRefund(ctx, tx, r, f.ID, status, "은행 환불에 실패했습니다.")
 	}
 	return postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", "")
@@ -261,9 +245,6 @@ type RetryRefundRequest struct {
 func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error {
 	var sealed []byte
 	if req.Account != nil {
-		if _, ok := booking.BankByCode(req.Account.Bank); !ok {
-			return ErrUnknownBank
-		}
 		var err error
 		if sealed, err = s.sealAccount(req.Account); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -81,24 +82,25 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 	if err != nil {
 		return err
 	}
-	f, err := postgres.CurrentRefund(ctx, s.DB.Pool, id)
-	switch {
-	case err == nil && f.State == postgres.RefundRequested:
-		return s.sendRefund(ctx, q, f)
-	case err != nil && !errors.Is(err, postgres.ErrNoRefund):
+	f, err := currentRefund(ctx, s.DB.Pool, id)
+	if err != nil {
 		return err
-	case q.reservation.State == booking.WaitingForDeposit && !s.now().Before(q.reservation.ExpiresAt):
+	}
+	standing := rule.Standing{Reservation: q.reservation, Payment: q.payment, Refund: f}
+	switch standing.Next(s.now()) {
+	case rule.SendRefund:
+		return s.sendRefund(ctx, q, *f)
+	case rule.CloseAccount:
 		return s.overdue(ctx, q)
 	}
 	payment, err := s.lookUp(ctx, q)
 	failpoint.Hit("settle.answered")
-	confirming := q.reservation.State == booking.Confirming
-	switch {
-	case err == nil && confirming && unconfirmed(payment.Status) && q.keys() == toss.Widget:
+	switch standing.Found(payment, err, s.inFlight(q)) {
+	case rule.Resend:
 		return s.resend(ctx, q)
-	case err == nil:
+	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
-	case toss.ClassOf(err) == toss.NotFound && !(confirming && s.inFlight(q)):
+	case rule.Refusal:
 		return s.apply(ctx, q, answer{refused: refusal(err)})
 	}
 	s.Log.WarnContext(ctx, "settle: the provider cannot tell", "reservation", id, "error", err)
@@ -121,11 +123,6 @@ func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) 
 	return payment, err
 }
 
-// unconfirmed reports that the customer has authenticated and the charge has not been made.
-func unconfirmed(status string) bool {
-	return status == toss.StatusReady || status == toss.StatusInProgress
-}
-
 // resend sends the confirmation again that an earlier attempt may or may not have got through. While that attempt's
 // conversation may still be running nothing is sent. The provider charges a payment key once, so the key of the
 // attempt may change when the provider has answered it.
@@ -134,29 +131,20 @@ func (s *Service) resend(ctx context.Context, q question) error {
 		return s.later(ctx, q)
 	}
 	payment, err := s.Payments.Confirm(ctx, q.keys(), q.payment.ConfirmKey, q.confirmRequest())
-	if err == nil {
+	switch rule.Resent(err) {
+	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
+	case rule.Refusal:
+		return s.apply(ctx, q, answer{refused: refusal(err)})
 	}
-	switch toss.ClassOf(err) {
-	case toss.Unknown, toss.AlreadyProcessed, toss.RetryLater:
-		if answered(err) {
-			// The provider replays its error for the old key for 15 days.
-			key := newConfirmKey(q.reservation.OrderID)
-			if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.reservation.ID, q.payment.ConfirmKey, key); err != nil {
-				return err
-			}
+	if rule.Answered(err) {
+		// The provider replays its error for the old key for 15 days.
+		key := newConfirmKey(q.reservation.OrderID)
+		if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.reservation.ID, q.payment.ConfirmKey, key); err != nil {
+			return err
 		}
-		return s.later(ctx, q)
 	}
-	return s.apply(ctx, q, answer{refused: refusal(err)})
-}
-
-// answered reports whether the provider has answered a request for good: it will only replay that answer for the same
-// key. While it is still at work on the key (409) the key stays.
-func answered(err error) bool {
-	const stillAtWork = 409
-	var e *toss.Error
-	return errors.As(err, &e) && e.HTTPStatus != 0 && e.HTTPStatus != stillAtWork
+	return s.later(ctx, q)
 }
 
 // retryPauses are how long to wait before the provider is asked again that could not tell.

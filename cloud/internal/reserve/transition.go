@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -33,61 +35,75 @@ type answer struct {
 	declined *PaymentRefused // a refund; payment is what the provider still holds
 }
 
-// transition is the table of states against answers. The verdict is what the one who asked is told.
+// transition carries out what an answer means for a reservation. The verdict is what the one who asked is told.
 func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, a answer, now time.Time) (verdict, err error) {
-	if a.refused != nil {
-		return s.refused(ctx, tx, r, a.refused, now)
-	}
-	p := a.payment
-	if r.State != booking.Canceling && !ours(r, before, p) {
-		return s.foreign(ctx, tx, r, p, now)
-	}
-	if err := s.saveProviderState(ctx, tx, r, p, now); err != nil {
+	f, err := currentRefund(ctx, tx, r.ID)
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.FullyCanceled(), p.Status == toss.StatusExpired, p.Status == toss.StatusAborted, accountClosed(p, now):
-		return s.over(ctx, tx, r, before, p, now)
-	case a.declined != nil:
-		return s.declined(ctx, tx, r, p, a.declined, now)
-	case p.Status == toss.StatusDone:
-		return nil, s.captured(ctx, tx, r, p, now)
-	case p.Status == toss.StatusWaitingForDeposit:
-		return nil, s.awaited(ctx, tx, r, p, now)
-	case unconfirmed(p.Status):
-		return ErrPaymentPending, nil
-	}
-	// A partial cancellation is made by hand at the provider: the money is not settled, a person has to look.
-	return nil, s.report(ctx, tx, r.OrderID, "status", "provider says "+p.Status)
-}
-
-// ours reports whether a payment is the one we asked for.
-func ours(r booking.Reservation, before postgres.Payment, p toss.Payment) bool {
-	return p.OrderID == r.OrderID && p.TotalAmount == r.Amount && (before.PaymentKey == "" || before.PaymentKey == p.PaymentKey)
-}
-
-// accountClosed: the account still waits by its status, but takes no money any more.
-func accountClosed(p toss.Payment, now time.Time) bool {
-	v := p.VirtualAccount
-	return p.Status == toss.StatusWaitingForDeposit && v != nil && v.Expired && now.After(v.DueDate)
-}
-
-// captured: the provider has the money.
-func (s *Service) captured(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	switch r.State {
-	case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
-		return s.confirmed(ctx, tx, r, p, now)
-	case booking.Expired:
-		// Money moves forward: if the slot is still free it is the customer's.
-		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.confirmed(ctx, tx, r, p, now) })
-		if postgres.IsExclusionViolation(err, "reservation_no_overlap") {
-			return s.late(ctx, tx, r, p, now)
+	p, standing := a.payment, rule.Standing{Reservation: r, Payment: before, Refund: f}
+	step := standing.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, now)
+	if a.refused == nil && step.Genuine() {
+		if err := s.saveProviderState(ctx, tx, r, p, now); err != nil {
+			return nil, err
 		}
+	}
+	switch step {
+	case rule.Told:
+		return a.refused, nil
+	case rule.Open:
+		return ErrPaymentPending, nil
+	case rule.Refuse:
+		why := cmp.Or(a.refused, unpaid(p))
+		return why, s.refused(ctx, tx, r, why, now)
+	case rule.Confirm:
+		return nil, s.confirmed(ctx, tx, r, p, now)
+	case rule.ConfirmIfFree:
+		return nil, s.confirmIfFree(ctx, tx, standing, p, now)
+	case rule.Late:
+		return nil, s.late(ctx, tx, r, p, now)
+	case rule.Wait:
+		return nil, s.issued(ctx, tx, r, p, now)
+	case rule.WaitOn:
+		return nil, postgres.PostponeCheck(ctx, tx, r.ID, earlier(now.Add(depositPoll), r.ExpiresAt))
+	case rule.Reverse:
+		return nil, s.reversed(ctx, tx, r, p, now)
+	case rule.Drop:
+		return nil, s.dropped(ctx, tx, r, p, now)
+	case rule.Refunded:
+		return nil, s.refunded(ctx, tx, r, before, f, p, now)
+	case rule.Follow:
+		return nil, s.advanceRefund(ctx, tx, r, before, *f, p, now)
+	case rule.Restore, rule.Arrive, rule.Reopen, rule.Fail:
+		return s.declined(ctx, tx, step, r, *f, p, a.declined, now)
+	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
+		return s.foreign(ctx, tx, step, r, p, now)
+	case rule.Look: // a partial cancellation for instance: the money is not settled
+		return nil, s.report(ctx, tx, r.OrderID, "status", "provider says "+p.Status)
+	}
+	return nil, nil
+}
+
+func currentRefund(ctx context.Context, q postgres.Querier, id booking.ReservationID) (*postgres.Refund, error) {
+	f, err := postgres.CurrentRefund(ctx, q, id)
+	if errors.Is(err, postgres.ErrNoRefund) {
+		return nil, nil
+	}
+	return &f, err
+}
+
+// confirmIfFree confirms a reservation whose hold has run out: money moves forward, and if its slot is still free it is
+// the customer's.
+func (s *Service) confirmIfFree(ctx context.Context, tx pgx.Tx, standing rule.Standing, p toss.Payment, now time.Time) error {
+	r := standing.Reservation
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.confirmed(ctx, tx, r, p, now) })
+	if !postgres.IsExclusionViolation(err, "reservation_no_overlap") {
 		return err
-	case booking.Released, booking.Canceled:
+	}
+	if standing.Late() == rule.Late {
 		return s.late(ctx, tx, r, p, now)
 	}
-	return nil // it stands, or the refund is under way
+	return nil
 }
 
 // confirmed makes the reservation stand: the key is made, the guest told and the partner channels blocked.
@@ -113,30 +129,26 @@ func (s *Service) confirmed(ctx context.Context, tx pgx.Tx, r booking.Reservatio
 // is due in ten.
 const depositPoll = 30 * time.Second
 
-// awaited: a virtual account waits for its money.
-func (s *Service) awaited(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	switch r.State {
-	case booking.Hold, booking.Confirming:
-		due, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now)
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.tellAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
-	case booking.Done:
-		// The bank has taken the deposit back (providers.md 1.2): the key is dead until it comes again.
-		if _, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now); err != nil {
-			return err
-		}
-		r.DoorlockKey = ""
-		return errors.Join(
-			s.ledger(ctx, tx, r, "deposit.reversed", p),
-			s.tell(ctx, tx, r, notify.DepositReversed, nil),
-			s.report(ctx, tx, r.OrderID, "reversal", "the bank has taken the deposit back"),
-		)
-	case booking.WaitingForDeposit:
-		return postgres.PostponeCheck(ctx, tx, r.ID, earlier(now.Add(depositPoll), r.ExpiresAt))
+// issued: a virtual account waits for its money.
+func (s *Service) issued(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
+	due, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now)
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.tellAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
+}
+
+// reversed: the bank has taken the deposit back (providers.md 1.2), and the key is dead until it comes again.
+func (s *Service) reversed(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
+	if _, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now); err != nil {
+		return err
+	}
+	r.DoorlockKey = ""
+	return errors.Join(
+		s.ledger(ctx, tx, r, "deposit.reversed", p),
+		s.tell(ctx, tx, r, notify.DepositReversed, nil),
+		s.report(ctx, tx, r.OrderID, "reversal", "the bank has taken the deposit back"),
+	)
 }
 
 // await has the reservation wait for its deposit until due, or until the provider closes the account if that is
@@ -160,45 +172,31 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// over: the provider holds no money and will not get any.
-func (s *Service) over(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, p toss.Payment, now time.Time) (verdict, err error) {
-	switch r.State {
-	case booking.Confirming:
-		refused := &PaymentRefused{Code: p.Status, Message: "결제가 완료되지 않았습니다. 다시 시도해 주세요."}
-		if p.Failure != nil {
-			refused = &PaymentRefused{Code: p.Failure.Code, Message: p.Failure.Message}
-		}
-		return s.refused(ctx, tx, r, refused, now)
-	case booking.WaitingForDeposit, booking.Done:
-		return nil, errors.Join(
-			postgres.MarkCanceled(ctx, tx, r.ID, now),
-			s.ledger(ctx, tx, r, "canceled.by-provider", p),
-			s.tellCanceled(ctx, tx, r),
-			s.unblock(ctx, tx, r.ID),
-		)
-	case booking.Canceling:
-		return nil, s.refunded(ctx, tx, r, before, p, now)
+// dropped: the provider holds no money and will not get any, and nobody here has asked for that.
+func (s *Service) dropped(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
+	return errors.Join(
+		postgres.MarkCanceled(ctx, tx, r.ID, now),
+		s.ledger(ctx, tx, r, "canceled.by-provider", p),
+		s.tellCanceled(ctx, tx, r),
+		s.unblock(ctx, tx, r.ID),
+	)
+}
+
+// unpaid is the refusal that a payment stands for which has ended without money.
+func unpaid(p toss.Payment) *PaymentRefused {
+	if p.Failure != nil {
+		return &PaymentRefused{Code: p.Failure.Code, Message: p.Failure.Message}
 	}
-	f, err := postgres.CurrentRefund(ctx, tx, r.ID) // still under way at the bank, or of money that came too late
-	if errors.Is(err, postgres.ErrNoRefund) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return nil, s.advanceRefund(ctx, tx, r, before, f, p, now)
+	return &PaymentRefused{Code: p.Status, Message: "결제가 완료되지 않았습니다. 다시 시도해 주세요."}
 }
 
 // refused: the provider will not charge. Nothing was taken; the customer keeps the hold and may try again.
-func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation, why *PaymentRefused, now time.Time) (verdict, err error) {
-	if r.State != booking.Confirming {
-		return why, nil
-	}
+func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation, why *PaymentRefused, now time.Time) error {
 	keep := now
 	if r.Source == booking.Customer {
 		keep = now.Add(min(keepAfterRefusal, s.HoldTTL))
 	}
-	return why, errors.Join(
+	return errors.Join(
 		postgres.CountRefusal(ctx, tx, r.ID),
 		postgres.MarkHeld(ctx, tx, r.ID, keep),
 		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
@@ -209,26 +207,24 @@ func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation,
 }
 
 // foreign: the provider's payment is not the one we asked for. What was captured for us goes back; nobody gets a key.
-func (s *Service) foreign(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) (verdict, err error) {
+func (s *Service) foreign(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, p toss.Payment, now time.Time) (verdict, err error) {
 	s.Log.ErrorContext(ctx, "the provider's payment is not the order's", "reservation", r.ID, "order_id", r.OrderID,
 		"provider_order_id", p.OrderID, "amount", r.Amount, "provider_amount", p.TotalAmount)
 	why := &PaymentRefused{Code: "INVALID_REQUEST", Message: "결제 정보가 주문과 일치하지 않습니다."}
 	err = s.report(ctx, tx, r.OrderID, "amount", fmt.Sprintf("order %s, %d won at the provider, %d here", p.OrderID, p.TotalAmount, r.Amount))
 	switch {
-	case err != nil, r.State != booking.Confirming:
-		return why, err
-	case unconfirmed(p.Status), p.FullyCanceled(), p.Status == toss.StatusAborted, p.Status == toss.StatusExpired:
-		return s.refused(ctx, tx, r, why, now)
+	case err != nil:
+	case step == rule.ForeignRefuse:
+		err = s.refused(ctx, tx, r, why, now)
+	case step == rule.ForeignReturn:
+		err = s.startRefund(ctx, tx, r, cancellation{by: rule.ByAmount, reason: "결제 금액 불일치"}, now)
 	}
-	return why, s.startRefund(ctx, tx, r, cancellation{by: byAmount, reason: "결제 금액 불일치"}, now)
+	return why, err
 }
 
 // late: money came for a reservation that is over. Its slot may belong to someone else; the money goes back if the
 // provider can send it, and the head quarters is told in any case.
 func (s *Service) late(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	if _, err := postgres.CurrentRefund(ctx, tx, r.ID); !errors.Is(err, postgres.ErrNoRefund) {
-		return err // it is known, and on its way back
-	}
 	return errors.Join(
 		s.ledger(ctx, tx, r, "deposit.late", p),
 		s.report(ctx, tx, r.OrderID, "late-deposit", fmt.Sprintf("%d won arrived after the reservation was %s", p.BalanceAmount, r.State)),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -82,16 +83,14 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 // stand again, or is late money for a cancelled one.
 func (s *Service) heed(ctx context.Context, id booking.ReservationID, status string) error {
 	q, err := ask(ctx, s.DB.Pool, id)
-	if err != nil || q.reservation.Method != booking.VirtualAccount {
+	if err != nil {
 		return err
 	}
-	switch state := q.reservation.State; {
-	case status == toss.StatusCanceled && state == booking.WaitingForDeposit:
-		return s.closeAccount(ctx, q)
-	case status == toss.StatusCanceled && state == booking.Done:
-	case status == toss.StatusWaitingForDeposit && state == booking.Done:
-	default:
+	switch (rule.Standing{Reservation: q.reservation}).Callback(status) {
+	case rule.Nothing:
 		return nil
+	case rule.Close:
+		return s.closeAccount(ctx, q)
 	}
 	payment, err := s.lookUp(ctx, q)
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *Service) closeAccount(ctx context.Context, q question) error {
 		if err != nil || r.State != booking.WaitingForDeposit {
 			return err
 		}
-		return s.startRefund(ctx, tx, r, cancellation{by: byCallback, reason: "가상계좌 취소"}, now)
+		return s.startRefund(ctx, tx, r, cancellation{by: rule.ByCallback, reason: "가상계좌 취소"}, now)
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,203 @@
+// Package rule holds the decisions about money: what an answer of the payment provider means for a reservation, what to
+// ask next, and what a wish to cancel comes to. They are functions of what is known, without a database, a clock or a
+// provider; package reserve carries out what they say. So they can be tried with every state and answer there is, and
+// simulated with crashes between any two steps.
+//
+// Two of them decide about everything else. Unknown is never failed: only what the provider says about a payment ends
+// it. And money moves forward: what was captured is finished, and goes back only when the slot is gone or the amount is
+// wrong.
+package rule
+
+import (
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Standing is what stands here at the moment of a decision.
+type Standing struct {
+	Reservation booking.Reservation
+	Payment     postgres.Payment // before the answer
+	Refund      *postgres.Refund // the one that is not closed; nil: none
+}
+
+// Answer is what the provider says about a payment: it knows one, refuses it for good, or declines to give back what it
+// still holds.
+type Answer struct {
+	Payment  toss.Payment
+	Refused  bool // a charge; Payment is empty
+	Declined bool // a refund; Payment is what the provider still holds
+}
+
+// Step is what an answer means for a reservation.
+type Step string
+
+// The steps.
+const (
+	Stay          Step = "stay"            // nothing changes
+	Told          Step = "told"            // nothing changes; whoever asked is told that the charge was refused
+	Open          Step = "open"            // the buyer has authenticated and the charge has not been made: ask again
+	Refuse        Step = "refuse"          // nothing was charged, the hold is kept
+	Confirm       Step = "confirm"         // the money is there, the reservation stands
+	ConfirmIfFree Step = "confirm if free" // the money is there, the hold is not: it stands if its slot is free, else Late
+	Late          Step = "late"            // money for a reservation that is over goes back
+	Wait          Step = "wait"            // an account was issued
+	WaitOn        Step = "wait on"         // its deposit has not come yet
+	Reverse       Step = "reverse"         // the bank took the deposit back, the key is dead
+	Drop          Step = "drop"            // the provider holds nothing any more: cancelled
+	Refunded      Step = "refunded"        // what we asked to go back is back: cancelled
+	Follow        Step = "follow"          // the bank is on with a refund, or done with it
+	Restore       Step = "restore"         // the refund is declined: the reservation stands again, with the key it had
+	Arrive        Step = "arrive"          // the deposit came while its account was being closed: the reservation stands
+	Reopen        Step = "reopen"          // the provider keeps the account open: close it again in a while
+	Fail          Step = "fail"            // the refund waits for a person
+	Foreign       Step = "foreign"         // the payment is not the one we asked for: a person is told
+	ForeignRefuse Step = "foreign refuse"  // … and nothing was taken: the hold is kept
+	ForeignReturn Step = "foreign return"  // … and it was captured for us: it goes back
+	Look          Step = "look"            // somebody did something by hand: a person has to look
+)
+
+// Genuine reports whether the answer is about our payment, so that what it says is to be kept.
+func (s Step) Genuine() bool { return s != Foreign && s != ForeignRefuse && s != ForeignReturn }
+
+// After is the table of states against answers.
+func (s Standing) After(a Answer, now time.Time) Step {
+	state, p := s.Reservation.State, a.Payment
+	switch {
+	case a.Refused && state == booking.Confirming:
+		return Refuse
+	case a.Refused:
+		return Told
+	case state != booking.Canceling && !s.ours(p):
+		return s.foreign(p)
+	case over(p, now):
+		return s.over()
+	case a.Declined:
+		return s.declined(p)
+	case p.Status == toss.StatusDone:
+		return s.captured()
+	case p.Status == toss.StatusWaitingForDeposit:
+		return s.awaited()
+	case Unconfirmed(p.Status):
+		return Open
+	}
+	return Look
+}
+
+// ours reports whether a payment is the one we asked for.
+func (s Standing) ours(p toss.Payment) bool {
+	r, key := s.Reservation, s.Payment.PaymentKey
+	return p.OrderID == r.OrderID && p.TotalAmount == r.Amount && (key == "" || key == p.PaymentKey)
+}
+
+// foreign: what was captured for us goes back; nobody gets a key.
+func (s Standing) foreign(p toss.Payment) Step {
+	switch {
+	case s.Reservation.State != booking.Confirming:
+		return Foreign
+	case Unconfirmed(p.Status), over(p, time.Time{}):
+		return ForeignRefuse
+	}
+	return ForeignReturn
+}
+
+// over reports whether the provider holds nothing of a payment and never will. An account that waits by its status
+// takes no more money once it has expired.
+func over(p toss.Payment, now time.Time) bool {
+	if p.FullyCanceled() || p.Status == toss.StatusExpired || p.Status == toss.StatusAborted {
+		return true
+	}
+	v := p.VirtualAccount
+	return p.Status == toss.StatusWaitingForDeposit && v != nil && v.Expired && now.After(v.DueDate)
+}
+
+func (s Standing) over() Step {
+	switch s.Reservation.State {
+	case booking.Confirming:
+		return Refuse
+	case booking.WaitingForDeposit, booking.Done:
+		return Drop
+	case booking.Canceling:
+		return Refunded
+	}
+	if s.Refund != nil {
+		return Follow // still under way at the bank, or of money that came too late
+	}
+	return Stay
+}
+
+// declined: the provider will not give the money back as asked, and has not.
+func (s Standing) declined(p toss.Payment) Step {
+	f := s.Refund
+	switch {
+	case f == nil || f.State != postgres.RefundRequested:
+		return Stay // someone else has brought it to an end
+	case s.Reservation.State != booking.Canceling, f.By == ByAmount:
+		return Fail
+	case p.Status == toss.StatusDone && f.RevokedKey != "":
+		return Restore
+	case p.Status == toss.StatusDone:
+		return Arrive
+	}
+	return Reopen
+}
+
+// captured: the provider has the money.
+func (s Standing) captured() Step {
+	switch s.Reservation.State {
+	case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
+		return Confirm
+	case booking.Expired:
+		return ConfirmIfFree
+	case booking.Released, booking.Canceled:
+		return s.Late()
+	}
+	return Stay // it stands, or the refund is under way
+}
+
+// Late is what becomes of money for a reservation that is over.
+func (s Standing) Late() Step {
+	if s.Refund != nil {
+		return Stay // it is known, and on its way back
+	}
+	return Late
+}
+
+// awaited: a virtual account waits for its money.
+func (s Standing) awaited() Step {
+	switch s.Reservation.State {
+	case booking.Hold, booking.Confirming:
+		return Wait
+	case booking.Done:
+		return Reverse
+	case booking.WaitingForDeposit:
+		return WaitOn
+	}
+	return Stay
+}
+
+// Unconfirmed reports that the buyer has authenticated and the charge has not been made.
+func Unconfirmed(status string) bool {
+	return status == toss.StatusReady || status == toss.StatusInProgress
+}
+
+// Who cancels when nobody does.
+const (
+	ByOverdue  = "system:overdue"  // the deposit did not come in time
+	ByCallback = "system:callback" // the provider has told that the account is cancelled
+	ByAmount   = "system:amount"   // the provider's payment is not the one we asked for
+	ByLate     = "system:late"     // money for a reservation that is over
+)
+
+// AtBank is where a refund stands by what the provider says of the bank's part of it.
+func AtBank(status string) postgres.RefundState {
+	switch status {
+	case "PENDING":
+		return postgres.RefundPending
+	case "FAILED", "PARTIAL_FAILED":
+		return postgres.RefundFailed
+	}
+	return postgres.RefundCompleted
+}
