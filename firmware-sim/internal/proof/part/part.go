@@ -51,6 +51,7 @@ type Check struct {
 	Rule         string   `json:"rule"`
 	Observations int      `json:"observations"` // things the rule was held against
 	Violations   int      `json:"violations"`
+	Excused      int      `json:"excused,omitempty"`  // observations that were set aside; a note says why
 	Examples     []string `json:"examples,omitempty"` // of violations, or what was not as hoped
 	// Elsewhere names what shows the rule where this part cannot: a test, or another part.
 	Elsewhere string `json:"elsewhere,omitempty"`

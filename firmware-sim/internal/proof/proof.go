@@ -1,0 +1,71 @@
+// Package proof runs what supports our claims and hands over what was found, as [part.Part]s:
+//
+//	world    the service as in production, to be broken
+//	soak     people act at random in it while things break      ─► record
+//	check    rules held against the record                      ─► part
+//	linear   the history of bookings against one calendar       ─► part
+//	contend  8 at once for one slot                             ─► part
+//	report   whatever parts there are, as Markdown and HTML
+package proof
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/check"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/linear"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/soak"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/world"
+)
+
+// decideWithin bounds the search for an explanation of one branch's history.
+const decideWithin = 30 * time.Second
+
+// Soak runs a soak in a world and judges it. The record is returned too, also when the run has failed.
+func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part, record.Record, error) {
+	began := time.Now()
+	seen, latencies, err := soak.Run(ctx, w, options)
+	if err != nil {
+		return part.Part{}, seen, err
+	}
+	p := part.Part{
+		Name: "soak", Title: "Random soak", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
+		Repeat: fmt.Sprintf("make proof SOAK=%s SEED=%d", options.For, options.Seed),
+		Checks: check.All(&seen),
+	}
+	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideWithin))
+	p.Took = time.Since(began).Seconds()
+	p.Figures = append(figures(&seen, options), p.Figures...)
+	p.Series = series(&seen, latencies)
+	p.Notes = notes(&seen, len(w.Branches), options)
+	return p, seen, nil
+}
+
+// linearizable adds the verdict on the history of bookings.
+func linearizable(p *part.Part, r linear.Result) {
+	c := part.Check{ID: "L1", Rule: "the history of holds, confirmations, releases, cancellations and moves that clients saw is linearizable (Porcupine; unknown outcomes stay open)",
+		Observations: r.Requests, Violations: len(r.Illegal)}
+	for _, branch := range r.Illegal {
+		c.Examples = append(c.Examples, "no order explains what was answered at "+branch)
+	}
+	p.Checks = append(p.Checks, c)
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "histories checked for linearizability, one for each branch", Value: float64(r.Histories)},
+		part.Figure{Name: "requests in them whose outcome is unknown", Value: float64(r.Open)},
+		part.Figure{Name: "histories not decided within " + decideWithin.String(), Value: float64(len(r.Undecided)), Bar: "0", Met: len(r.Undecided) == 0},
+	)
+}
+
+func notes(r *record.Record, branches int, options soak.Options) []string {
+	return []string{
+		fmt.Sprintf("Seed %d. Two replicas of the service (one host clock in UTC, one in America/New_York), PostgreSQL, Mosquitto, the providers and %d simulated branches, each a process of its own; %d customers and %d administrators at once, a partner channel, and an intruder who has the service's password at the broker but not its signing key. Holds live %s and deposits are due in %s, so that many of them end. The seed decides what people intend and what is broken when; threads and sockets are not the seed's, so the same seed does not bring the same history again.",
+			options.Seed, branches, options.Customers, options.Admins, world.HoldTTL, world.DepositDue),
+		"What reservations were in between is written down by triggers of the proof's own, in the transactions that change them. Where a rule compares a moment seen by a client with one written by the database, the time it may take to commit is allowed for (2 s), and what changed in that time is not judged.",
+		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may forget the newest); D7, pulses of an agent that lost its power before it could say for which request; M2, orders that the service itself has put on a person's list.",
+		"Not in this run: jumps of the agents' clocks (the simulator has none; the deterministic simulation of the door exchange has them), a full disk, the refund that the customer's bank sends back, and the reversal of a deposit (make torture has all three).",
+		fmt.Sprintf("Everything was mended at %s and settled by %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
+	}
+}
