@@ -23,7 +23,8 @@ type Slot struct {
 // String writes the slot as the interface does, {room}-{YYYYMMDDHHmm} in the
 // zone of the branch.
 func (s Slot) String(zone *time.Location) string {
-	return strconv.Itoa(s.Room) + "-" + s.Start.In(zone).Format(slotLayout)
+	text := append(strconv.AppendInt(make([]byte, 0, 24), int64(s.Room), 10), '-')
+	return string(s.Start.In(zone).AppendFormat(text, slotLayout))
 }
 
 // ParseSlot reads what [Slot.String] writes and nothing else: no sign, no

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/site"
@@ -25,6 +26,9 @@ func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 	sites, err := site.Fleet(c.Agents)
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300) // a fleet is there to load the service, often on the same processors
 	}
 	p := program{
 		connection: c.connection, sites: sites, startEvery: c.StartEvery, log: log,
