@@ -11,7 +11,7 @@ import (
 
 func TestConsoleDay(t *testing.T) {
 	s := startStack(t, nil)
-	date, midnight := dayAfter()
+	date, _ := dayAfter()
 	p := console(t, s, "hq", "hq-demo")
 	p.open("/console/gangnam/day/" + date)
 	p.see("시간표", "아쿠아 스파 베드 A1")
@@ -79,27 +79,6 @@ func TestConsoleDay(t *testing.T) {
 			t.Errorf("the deposit took %s to appear, want at most 1 s", took)
 		}
 		p.see("결제 완료")
-	})
-
-	t.Run("two administrators", func(t *testing.T) {
-		hq := newBrowser(t, s)
-		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
-		start := midnight.Add(20 * time.Hour)
-		hq.must("POST", "/admin/reservation", map[string]any{"branch": "gangnam", "room": 5, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
-		hq.must("POST", "/admin/payment", map[string]any{"name": "한지우"}, nil)
-		p := p.with(t)
-		p.expect("409")
-		p.open("/console/gangnam/day/" + date)
-		p.press("한지우")
-		p.press("시간·룸 변경")
-		p.see("변경 후")
-		id := value[string](p, `new URLSearchParams(location.search).get("r")`)
-		hq.must("PUT", "/admin/reservation/"+id, map[string]any{"room": "6", "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
-		value[bool](p, `(() => { const r = [...document.querySelectorAll("dialog[open]")].pop().querySelector("select"); r.value = "1"; r.dispatchEvent(new Event("change")); return true })()`)
-		p.press("변경하기")
-		p.see("그 사이 다른 관리자가 바꿨어요. 지금은 6번 룸")
-		p.press("변경하기")
-		p.see("변경했어요")
 	})
 }
 

@@ -175,6 +175,9 @@ func Difference(before, after postgres.LiveState) []Event {
 			add("slot", wireID(id))
 		}
 	}
+	if after.Ledger > before.Ledger || after.Refunds != before.Refunds {
+		add("payment", "") // of whichever day
+	}
 	if after.Revision != before.Revision {
 		add("slot", "")
 	}

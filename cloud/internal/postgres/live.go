@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,8 @@ type LiveState struct {
 	Door         string                                // the door it happened at
 	Agent        string                                // version and connection of the agent; empty if there never was one
 	Sensors      time.Time                             // when a sensor last reported
+	Ledger       int64                                 // the latest entry, of any day; 0 if it is long ago
+	Refunds      string                                // how many are open, and when one of them last changed
 }
 
 // LiveVersion is a reservation's state and version.
@@ -81,6 +84,18 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 			}
 		}
 		return rows.Err()
+	})
+	batch.Queue(`
+		select coalesce((select max(l.id) from (select id, reservation_id from ledger order by id desc limit 50) l
+		                 join reservation r on r.id = l.reservation_id where r.branch_id = b.id), 0),
+		       (select concat(count(*), ' ', max(f.updated_at)) from refund f join reservation r on r.id = f.reservation_id
+		        where r.branch_id = b.id and f.state not in ('COMPLETED', 'REFUSED'))
+		from branch b where b.code = $1`, branch).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&state.Ledger, &state.Refunds)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
 	})
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return LiveState{}, err

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// deposited buys a room by virtual account, with the money there, and returns its order.
+func (b *browser) deposited(s *stack.Stack, room, amount int, mobile string, start time.Time) (order string) {
+	b.t.Helper()
+	b.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
+	var registered struct {
+		OrderID string `json:"orderId"`
+	}
+	b.must("POST", "/payment", map[string]any{"amount": amount, "name": "윤서아", "mobileNum": mobile}, &registered)
+	var payment struct {
+		PaymentKey string `json:"paymentKey"`
+	}
+	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": registered.OrderID, "amount": amount, "method": "가상계좌", "bank": "20"}, &payment)
+	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": registered.OrderID, "amount": amount}, nil)
+	postJSON(b.t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": registered.OrderID}, nil)
+	return registered.OrderID
+}
+
+// The money of a branch: refunds that fail are sent again, to another account if the first was wrong; what the
+// provider's books have and ours do not is shown and settled by a person; lists leave as files.
+func TestConsoleMoney(t *testing.T) {
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	p := console(t, s, "hq", "hq-demo")
+	guest := newBrowser(t, s)
+	for i, room := range []int{1, 2} {
+		guest.deposited(s, room, []int{30000, 25000}[i], "01077778888", midnight.Add(12*time.Hour))
+	}
+	newBrowser(t, s).buy(s, "gangnam", 3, 22000, "01012121212")
+
+	// Both are cancelled, and the bank cannot pay either back.
+	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "refund", "kind": "error", "times": 2}, nil)
+	p.open("/console/gangnam/day/" + date)
+	for _, room := range []string{"1", "2"} {
+		block := fmt.Sprintf(`[...[...document.querySelectorAll(".lane")][%s - 1].querySelectorAll(".block.paid")].find(b => b.innerText.includes("윤서아"))`, room)
+		p.wait("the paid reservation in room "+room, block)
+		value[bool](p, `(`+block+`.click(), true)`)
+		p.press("취소·환불")
+		p.see("취소하고 환불")
+		p.choose("환불 은행", "우리")
+		p.fill("환불 계좌번호", "1002-123-456789")
+		p.fill("예금주", "윤서아")
+		if room == "1" {
+			p.survey("console-refund")
+			p.on(desktop)
+		}
+		p.press("취소하고 환불하기")
+		p.see("환불을 시작했어요")
+		p.press("닫기")
+	}
+
+	p.open("/console/gangnam/money")
+	p.patience = time.Minute // the provider is asked again at times of its own
+	p.see("실패 2건")
+	p.patience = 15 * time.Second
+	p.survey("console-money-failed")
+	p.on(desktop)
+
+	retry := func(amount string) {
+		t.Helper()
+		value[bool](p, `([...document.querySelectorAll("tr")].find(r => r.innerText.includes(`+quoted(amount)+`) && r.innerText.includes("환불 다시 시도")).querySelector("button").click(), true)`)
+		p.see("돌려드리지 못했어요")
+	}
+	retry("30,000원") // to the same account
+	p.press("환불 다시 시도")
+	p.see("환불을 시작했어요")
+	retry("25,000원") // to another
+	p.choose("환불 은행", "국민")
+	p.fill("환불 계좌번호", "999-888-777")
+	p.fill("예금주", "윤서아")
+	p.survey("console-refund-again")
+	p.on(desktop).press("환불 다시 시도")
+	p.patience = time.Minute
+	p.see("진행 중인 환불이 없어요", "취소 합계 55,000원")
+	p.patience = 15 * time.Second
+
+	t.Run("a file", func(t *testing.T) {
+		p := p.with(t)
+		name, content := p.download("CSV 내려받기")
+		if !strings.HasPrefix(name, "gangnam-20") || !strings.HasSuffix(name, ".csv") {
+			t.Errorf("name %s", name)
+		}
+		if lines := strings.Split(strings.TrimSpace(content), "\r\n"); !strings.HasPrefix(content, "\ufeffid,paidAt") || len(lines) != 4 || !strings.Contains(content, "홍길동") || !strings.Contains(content, "22000,DONE") {
+			t.Errorf("%d lines: %s", len(lines), content)
+		}
+		p.date("달", "2026-01")
+		p.see("이 달의 결제가 없어요")
+	})
+
+	t.Run("a difference", func(t *testing.T) {
+		p := p.with(t)
+		// Money that came to the provider past us, as after a restore of an older database.
+		const order = "lost-order-20261121"
+		var payment struct {
+			PaymentKey string `json:"paymentKey"`
+		}
+		postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": 77000, "method": "카드"}, &payment)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.SandboxAt+"/v1/payments/confirm",
+			strings.NewReader(fmt.Sprintf(`{"paymentKey": %q, "orderId": %q, "amount": 77000}`, payment.PaymentKey, order)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("test_gsk_yeolda_demo:")))
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		decode(t, response, nil)
+		// The books are compared at the start, among other times.
+		p.expect("WebSocket", "Failed to load", "ERR_")
+		if err := s.Signal(stack.Service, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context(), stack.Service, "serve"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the books compared", func() bool {
+			p.open("/console/gangnam/money")
+			p.see("대사 차이")
+			p.wait("the money", `!document.querySelector(".loading")`)
+			return p.sees(order)
+		})
+		p.see("우리에게 없는 주문의 돈", "77000 won")
+		p.survey("console-difference")
+		p.on(desktop).press("처리 완료로 표시")
+		p.fill("처리 내용", "상점관리자에서 환불함")
+		p.survey("console-difference-resolve")
+		p.on(desktop).press("처리 완료로 표시")
+		p.see("처리했어요", "상점관리자에서 환불함")
+		p.open("/console/gangnam/audit")
+		p.see("차이 처리", "환불 재시도", "결제 내역 내려받기")
+	})
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Two administrators, each with a page of his own, move the same reservation. One wins; the other is told what it has
+// become, and may decide anew.
+func TestConsoleTwoAdministrators(t *testing.T) {
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	admin := newBrowser(t, s)
+	admin.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	start := midnight.Add(10 * time.Hour)
+	admin.must("POST", "/admin/reservation", map[string]any{"branch": "gangnam", "room": 5, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
+	admin.must("POST", "/admin/payment", map[string]any{"name": "한지우"}, nil)
+
+	hq := console(t, s, "hq", "hq-demo")
+	hq.expect("409")
+	manager := hq.another(t).on(desktop)
+	manager.expect("401", "409")
+	manager.enterConsole("gangnam-manager", "gangnam-demo")
+	pages := []*page{hq, manager}
+	for _, p := range pages {
+		p.open("/console/gangnam/day/" + date)
+		p.see("한지우")
+	}
+	lane := func(room int) string {
+		return fmt.Sprintf(`[...document.querySelectorAll(".lane")][%d].innerText.includes("한지우")`, room-1)
+	}
+
+	// The page of the one is stale: the other has moved it meanwhile.
+	hq.press("한지우", "시간·룸 변경")
+	hq.see("변경 후")
+	manager.drag(manager.place(5, 10*60+20), manager.place(6, 10*60+20))
+	manager.see("예약 변경", "6번 룸")
+	manager.press("변경하기")
+	manager.see("변경했어요")
+	hq.choose("룸", "1번 룸")
+	hq.press("변경하기")
+	hq.see("그 사이 다른 관리자가 바꿨어요. 지금은 6번 룸")
+	hq.survey("console-stale")
+	hq.on(desktop).press("변경하기")
+	hq.see("변경했어요")
+	manager.wait("room 1, without anybody touching the page", lane(1))
+
+	// At the same moment: whoever is second is told.
+	for i, p := range pages {
+		p.open("/console/gangnam/day/" + date)
+		p.press("한지우", "시간·룸 변경")
+		p.choose("룸", fmt.Sprintf("%d번 룸", 3+i))
+		p.see(fmt.Sprintf("%d번 룸 · ", 3+i))
+	}
+	const press = `([...[...document.querySelectorAll("dialog[open]")].pop().querySelectorAll("button")].find(b => b.textContent === "변경하기").click(), true)`
+	var group sync.WaitGroup
+	for _, p := range pages {
+		group.Go(func() {
+			if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](press)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	won := 0
+	for _, p := range pages {
+		p.wait("an answer", `/변경했어요|그 사이 다른 관리자가/.test(document.body.innerText)`)
+		if p.sees("변경했어요") {
+			won++
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of two have moved it", won)
+	}
+	for _, p := range pages {
+		p.open("/console/gangnam/day/" + date)
+		p.wait("in one room, the same for both", lane(3)+" || "+lane(4))
+	}
+	if a, b := value[bool](hq, lane(3)), value[bool](manager, lane(3)); a != b {
+		t.Error("two truths")
+	}
+}
