@@ -15,7 +15,7 @@ const module = "github.com/yeolda/yeolda/cloud/internal/"
 // layers are the packages of each floor of the house, from the ground up. A package may import what is below its own
 // floor.
 var layers = [][]string{
-	{"booking", "seal", "failpoint"},
+	{"booking", "seal", "failpoint", "tracing"},
 	{"toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
@@ -34,6 +34,7 @@ var rules = []struct{ in, imports, because string }{
 	{"!postgres,pgtest,pgserver,service", "github.com/jackc/pgx/v5/pgconn", "SQL states are translated in package postgres"},
 	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,enroll,cmd", "net/http", "transport stays at the edges"},
 	{"!broker,agenttest", "github.com/mochi-mqtt/server/v2", "the broker is behind access.Link and climate.Link"},
+	{"!tracing", "go.opentelemetry.io/otel/trace", "traces are package tracing's, which costs nothing while they are off"},
 	{"!httpapi,service,web,broker,sandbox,partner", "github.com/go-chi/chi/v5", "routing is transport"},
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -142,7 +143,9 @@ func (s *Service) attempt(row postgres.DoorRequest, keyHash []byte) {
 }
 
 func (s *Service) ask(t *attempt) {
+	_, span := tracing.Door(context.Background(), t.row.ID, "door.ask")
 	err := s.Link.Send(t.row.Branch, protocol.Ask{RequestID: t.row.ID.String(), Doors: t.row.Devices})
+	span.End(err)
 	if err != nil {
 		s.Log.Error("access: ask not sent", "branch", t.row.Branch, "request", t.row.ID, "error", err)
 	}

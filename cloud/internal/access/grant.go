@@ -8,13 +8,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 // Claim answers an agent that wants to drive the doors of a request: with a signed grant if it is pending and young and
 // its reservation holds at this moment, with the same grant again if this nonce has it already, else with a deny. A
 // request whose claim is denied while it is pending has failed.
-func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim) error {
+func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim) (err error) {
 	// An answer that takes longer is worth nothing to the agent.
 	ctx, cancel := context.WithTimeout(ctx, protocol.GrantAge)
 	defer cancel()
@@ -22,6 +23,8 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	if err != nil {
 		return fmt.Errorf("access: claim: %w", err)
 	}
+	ctx, span := tracing.Door(ctx, id, "door.claim")
+	defer func() { span.End(err) }()
 	came := time.Now()
 	s.attempts.claim(id, came)
 	doors, err := s.claims.Do(ctx, postgres.DoorClaim{ID: id, Branch: branch, Nonce: claim.Nonce, Now: s.now()}, s.grant)
@@ -38,7 +41,10 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 	}
 	grant := protocol.Grant{Branch: branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: doors,
 		PulseMs: uint32(pulse.Milliseconds())}
-	return s.Link.Send(branch, grant.Sign(s.GrantKey))
+	_, granting := tracing.Door(ctx, id, "door.grant")
+	err = s.Link.Send(branch, grant.Sign(s.GrantKey))
+	granting.End(err)
+	return err
 }
 
 func (s *Service) grant(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -43,7 +44,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	state, detail := s.firstState(branch)
 	// A key that is no UUID opens nothing, but whether there is such a branch is answered first.
 	key, hash, keyErr := parseKey(doorlockKey)
-	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: uuid.New(), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
+	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: tracing.RequestID(ctx), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
 		State: state, Detail: detail, Now: now}, s.write)
 	switch {
 	case err != nil:
@@ -99,7 +100,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	if err != nil {
 		return "", fmt.Errorf("access: request: %w", err)
 	}
-	r := postgres.DoorRequest{ID: uuid.New(), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
+	r := postgres.DoorRequest{ID: tracing.RequestID(ctx), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
 	switch kind {
 	case Front:
 		r.Device, r.Devices = Front, b.FrontDoors

@@ -20,6 +20,7 @@ type Settings struct {
 	Discord  Discord  `embed:"" group:"Discord"`
 	Legal    Legal    `embed:"" group:"Company, as the law wants it shown"`
 	Log      Log      `embed:"" group:"Log"`
+	Traces   Traces   `embed:"" group:"Traces"`
 }
 
 // HTTP is where the service is reached and how it treats its clients.
@@ -131,4 +132,9 @@ type Legal struct {
 type Log struct {
 	Level  string `name:"log-level" env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (debug, info, warn, error)."`
 	Format string `name:"log-format" env:"YEOLDA_LOG_FORMAT" default:"auto" enum:"auto,text,json" help:"Form of the log (auto, text, json); auto is text on a terminal."`
+}
+
+// Traces is where OpenTelemetry's traces go.
+type Traces struct {
+	URL string `name:"traces-url" env:"YEOLDA_TRACES_URL" placeholder:"URL" help:"Send traces by OTLP over HTTP to this collector, such as http://127.0.0.1:4318; empty: none are made."`
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
 const (
@@ -82,6 +84,9 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		scanInUTC(conn.TypeMap())
 		return nil
+	}
+	if tracing.On() {
+		config.ConnConfig.Tracer = spans{}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
 var (
@@ -28,6 +31,19 @@ var (
 // methods are those that a label may name; anybody can make up others.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
+// finish ends the span of a request.
+func finish(span tracing.Span, method, route string, status int) {
+	span.Name(method + " " + route)
+	span.Set("http.request.method", method)
+	span.Set("http.route", route)
+	span.Set("http.response.status_code", strconv.Itoa(status))
+	var err error
+	if status >= http.StatusInternalServerError {
+		err = errors.New(http.StatusText(status))
+	}
+	span.End(err)
+}
+
 // measure counts requests by the pattern of their route, never by their path: that may hold a key, and has no end.
 func measure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +55,10 @@ func measure(next http.Handler) http.Handler {
 		defer requestsInFlight.Dec()
 		began := time.Now()
 		recorder := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		ctx, span := tracing.Root(r.Context(), "HTTP")
+		if tracing.On() {
+			r = r.WithContext(ctx)
+		}
 		next.ServeHTTP(recorder, r)
 		method := r.Method
 		if !slices.Contains(methods, method) {
@@ -51,5 +71,8 @@ func measure(next http.Handler) http.Handler {
 		}
 		requestsTotal.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 		requestSeconds.WithLabelValues(method, route).Observe(time.Since(began).Seconds())
+		if tracing.On() {
+			finish(span, method, route, status)
+		}
 	})
 }

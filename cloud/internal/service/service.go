@@ -31,16 +31,18 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
 // How long connections get to say what they want, and to finish when the service stops. A confirmation may take as
 // long as the provider's 60 seconds and a little.
 const (
-	headerTimeout = 10 * time.Second
-	writeTimeout  = 80 * time.Second
-	idleTimeout   = 2 * time.Minute
-	drainTimeout  = 20 * time.Second
-	maxHeader     = 32 << 10
+	headerTimeout  = 10 * time.Second
+	writeTimeout   = 80 * time.Second
+	idleTimeout    = 2 * time.Minute
+	drainTimeout   = 20 * time.Second
+	untraceTimeout = 3 * time.Second // for the last spans
+	maxHeader      = 32 << 10
 )
 
 // Service is a running service. New has it listen, Run has it serve.
@@ -62,9 +64,10 @@ type Service struct {
 	api      net.Listener
 	metrics  net.Listener
 	handler  http.Handler
-	began    time.Time   // by the machine's clock
-	leaving  atomic.Bool // told to stop
-	heard    atomic.Bool // the broker was reached at least once
+	began    time.Time                   // by the machine's clock
+	leaving  atomic.Bool                 // told to stop
+	heard    atomic.Bool                 // the broker was reached at least once
+	untrace  func(context.Context) error // nil: there are no traces
 }
 
 // errBackground says that the service stopped because a part of it did; the part's own error stands beside it.
@@ -78,6 +81,11 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 			s.Close()
 		}
 	}()
+	if settings.Traces.URL != "" {
+		if s.untrace, err = tracing.Start(ctx, settings.Traces.URL); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openDatabase(ctx); err != nil {
 		return nil, err
 	}
@@ -271,6 +279,13 @@ func (s *Service) Close() {
 	}
 	if s.database != nil {
 		s.database.Stop()
+	}
+	if s.untrace != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), untraceTimeout)
+		defer cancel()
+		if err := s.untrace(ctx); err != nil {
+			s.log.Warn("the last traces were not sent", "error", err)
+		}
 	}
 }
 
