@@ -1,0 +1,197 @@
+package moneysim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// row is a reservation with its payment and its refund that is not closed.
+type row struct {
+	booking.Reservation
+	payment *postgres.Payment
+	refund  *postgres.Refund
+	closed  []postgres.RefundState // refunds before
+	checkAt time.Time
+	keys    int // made, all in all
+}
+
+// rows are the tables. A method is one statement; see the function of the same name in package postgres.
+type rows struct{ list []*row }
+
+var errOverlap = errors.New("reservation_no_overlap")
+
+func (t *rows) byOrder(order string) *row {
+	for _, r := range t.list {
+		if r.OrderID == order {
+			return r
+		}
+	}
+	return nil
+}
+
+// free reports whether nothing but r occupies its slot.
+func (t *rows) free(r *row) bool {
+	for _, other := range t.list {
+		if other != r && other.Room == r.Room && other.State.Live() && other.Occupied().Overlaps(r.Occupied()) {
+			return false
+		}
+	}
+	return true
+}
+
+// set moves a reservation to a state, against the exclusion constraint.
+func (t *rows) set(r *row, to booking.State) error {
+	if to.Live() && !r.State.Live() && !t.free(r) {
+		return errOverlap
+	}
+	r.State = to
+	return nil
+}
+
+// insertHold takes a slot, or returns nil.
+func (t *rows) insertHold(room booking.RoomID, times booking.Interval, expires, now time.Time) *row {
+	r := &row{Reservation: booking.Reservation{ID: booking.ReservationID(len(t.list) + 1), Room: room, Interval: times, State: booking.Hold,
+		Source: booking.Customer, ExpiresAt: expires}}
+	t.expireHolds(r, now)
+	if !t.free(r) {
+		return nil
+	}
+	t.list = append(t.list, r)
+	return r
+}
+
+func (t *rows) expireHolds(in *row, now time.Time) {
+	for _, r := range t.list {
+		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.Occupied().Overlaps(in.Occupied()) {
+			r.State = booking.Expired
+		}
+	}
+}
+
+var errKeyTaken = errors.New("payment_payment_key_key")
+
+func (t *rows) startAttempt(r *row, paymentKey string, now, check time.Time) error {
+	for _, other := range t.list {
+		if other != r && other.payment != nil && other.payment.PaymentKey == paymentKey {
+			return errKeyTaken
+		}
+	}
+	p := r.payment
+	if p == nil {
+		p = &postgres.Payment{Attempt: 0}
+		r.payment = p
+	} else {
+		p.Answers++
+	}
+	p.Reservation, p.KeySet, p.PaymentKey, p.AttemptedAt, p.Checks = r.ID, string(toss.Widget), paymentKey, now, 0
+	p.Attempt++
+	p.ConfirmKey = fmt.Sprintf("confirm-%d-%d", r.ID, p.Attempt)
+	p.Status, p.Balance = "", 0
+	r.checkAt = check
+	return nil
+}
+
+func (r *row) saveProviderState(p toss.Payment, secret string) {
+	if r.payment.PaymentKey == "" {
+		r.payment.PaymentKey = p.PaymentKey
+	}
+	r.payment.Status, r.payment.Balance = p.Status, p.BalanceAmount
+	if secret != "" {
+		r.payment.Secret = []byte(secret)
+	}
+	r.payment.Answers++
+}
+
+func (r *row) countRefusal() { r.payment.Answers++; r.payment.PaymentKey = "" }
+
+func (r *row) scheduleCheck(at time.Time) { r.payment.Checks, r.checkAt = 0, at }
+func (r *row) postponeCheck(at time.Time) { r.payment.Checks++; r.checkAt = at }
+
+// claimCheck takes a question that is due.
+func (r *row) claimCheck(now time.Time, lease time.Duration) bool {
+	if r.payment == nil || r.checkAt.IsZero() || now.Before(r.checkAt) {
+		return false
+	}
+	r.checkAt = now.Add(lease)
+	return true
+}
+
+func (r *row) renewConfirmKey(old string) {
+	if r.payment.ConfirmKey == old {
+		r.payment.Attempt++
+		r.payment.ConfirmKey = fmt.Sprintf("confirm-%d-%d", r.ID, r.payment.Attempt)
+	}
+}
+
+func (r *row) markHeld(keep time.Time) {
+	r.State = booking.Hold
+	if r.ExpiresAt.Before(keep) {
+		r.ExpiresAt = keep
+	}
+}
+
+func (t *rows) markDone(r *row, method string) error {
+	if err := t.set(r, booking.Done); err != nil {
+		return err
+	}
+	r.keys++
+	r.Method, r.DoorlockKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), time.Time{}
+	return nil
+}
+
+func (t *rows) markWaiting(r *row, due time.Time) error {
+	if err := t.set(r, booking.WaitingForDeposit); err != nil {
+		return err
+	}
+	r.Method, r.DoorlockKey, r.ExpiresAt = booking.VirtualAccount, "", due
+	return nil
+}
+
+func (r *row) markCanceling() { r.State, r.DoorlockKey = booking.Canceling, "" }
+func (r *row) markCanceled()  { r.State, r.DoorlockKey = booking.Canceled, "" }
+
+func (r *row) restoreKey(key string) { r.State, r.DoorlockKey = booking.Done, key }
+
+func (r *row) openRefund(by, revoked string, amount int, account bool) error {
+	if r.refund != nil {
+		return errors.New("a refund is open")
+	}
+	f := &postgres.Refund{ID: int64(len(r.closed) + 1), Reservation: r.ID, State: postgres.RefundRequested, Amount: amount, By: by,
+		RevokedKey: revoked, Attempt: 1}
+	if account {
+		f.Account = []byte("account")
+	}
+	f.IdempotencyKey = fmt.Sprintf("cancel-%d-%d-1", r.ID, f.ID)
+	r.refund = f
+	return nil
+}
+
+func (r *row) advanceRefund(to postgres.RefundState, code string) {
+	r.refund.State, r.refund.ErrorCode = to, code
+	if to == postgres.RefundCompleted || to == postgres.RefundRefused {
+		r.closed = append(r.closed, to)
+		r.refund = nil
+	}
+}
+
+func (r *row) renewRefundKey(id int64, old string) {
+	if f := r.refund; f != nil && f.ID == id && f.IdempotencyKey == old {
+		f.Attempt++
+		f.IdempotencyKey = fmt.Sprintf("cancel-%d-%d-%d", r.ID, f.ID, f.Attempt)
+	}
+}
+
+func (r *row) reopenRefund(account bool) {
+	f := r.refund
+	f.State, f.ErrorCode = postgres.RefundRequested, ""
+	if account {
+		f.Account = []byte("account")
+	}
+	f.IdempotencyKey += "-again"
+	f.Attempt = 1
+}

@@ -1,0 +1,552 @@
+package moneysim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// The rhythm of package reserve.
+const (
+	holdTTL          = 10 * time.Minute
+	depositDue       = 10 * time.Minute
+	watchdogDelay    = 15 * time.Second
+	checkLease       = 45 * time.Second
+	providerLimit    = 80 * time.Second
+	keepAfterRefusal = 2 * time.Minute
+	depositPoll      = 30 * time.Second
+	maxOvertaken     = 5
+)
+
+var (
+	retryPauses = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute}
+	refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+)
+
+func pause(pauses []time.Duration, checks int) time.Duration {
+	return pauses[min(checks, len(pauses)-1)]
+}
+
+var refundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
+
+var errOvertaken = errors.New("overtaken")
+
+// till is the verbs of package reserve over rows in memory. The rows survive a process; step is called between any two
+// things it does and does not return when it has died.
+type till struct {
+	*rows
+	mu       *sync.Mutex // of the rows: a transaction at a time
+	now      func() time.Time
+	payments reserve.Payments
+	step     func(where string)
+	changed  func(r *row, what string) // is told in the transaction
+}
+
+// tx is a transaction: all of it happens, or nothing.
+func (t *till) tx(where string, do func(now time.Time)) {
+	t.step("before " + where)
+	t.mu.Lock()
+	do(t.now())
+	t.mu.Unlock()
+	t.step("after " + where)
+}
+
+// question is what stands here before the provider is asked.
+type question struct {
+	row      *row
+	standing rule.Standing
+}
+
+func (t *till) ask(r *row) question {
+	q := question{r, rule.Standing{Reservation: r.Reservation}}
+	if r.payment != nil {
+		q.standing.Payment = *r.payment
+	}
+	if r.refund != nil {
+		f := *r.refund
+		q.standing.Refund = &f
+	}
+	return q
+}
+
+func (q question) confirmRequest() toss.ConfirmRequest {
+	return toss.ConfirmRequest{PaymentKey: q.standing.Payment.PaymentKey, OrderID: q.standing.Reservation.OrderID, Amount: q.standing.Reservation.Amount}
+}
+
+func (t *till) confirm(ctx context.Context, req reserve.ConfirmRequest) (err error) {
+	var (
+		q    question
+		ours bool
+	)
+	t.tx("begin", func(now time.Time) {
+		r := t.byOrder(req.OrderID)
+		switch {
+		case r == nil:
+			err = reserve.ErrUnknownOrder
+		case req.Amount != r.Amount:
+			err = reserve.ErrAmountMismatch
+		case r.State == booking.Released:
+			err = reserve.ErrHoldExpired
+		case r.State == booking.Hold || r.State == booking.Expired:
+			ours, err = true, t.startConfirm(r, req, now)
+		case r.payment == nil || r.payment.PaymentKey != req.PaymentKey:
+			err = &reserve.PaymentRefused{Code: "ALREADY_PROCESSED_PAYMENT"}
+		}
+		if err == nil {
+			q = t.ask(r)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case ours:
+		return t.sendConfirm(ctx, q)
+	case q.standing.Reservation.State == booking.Confirming:
+		return t.follow(ctx, q)
+	}
+	return nil
+}
+
+func (t *till) startConfirm(r *row, req reserve.ConfirmRequest, now time.Time) error {
+	if !r.Occupies(now) {
+		if booking.CheckStart(r.Interval, now) != nil {
+			return reserve.ErrHoldExpired
+		}
+		t.expireHolds(r, now)
+		if !t.free(r) {
+			return reserve.ErrHoldExpired
+		}
+	}
+	if err := t.startAttempt(r, req.PaymentKey, now, now.Add(watchdogDelay)); err != nil {
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"} // the transaction is rolled back: this comes first here
+	}
+	if err := t.set(r, booking.Confirming); err != nil {
+		panic(err) // it was found free
+	}
+	t.changed(r, "confirming")
+	return nil
+}
+
+func (t *till) sendConfirm(ctx context.Context, q question) error {
+	t.step("send confirm")
+	payment, err := t.payments.Confirm(ctx, toss.Widget, q.standing.Payment.ConfirmKey, q.confirmRequest())
+	t.step("confirm answered")
+	switch rule.Confirmed(err) {
+	case rule.Act:
+		return t.act(ctx, q, payment, nil, nil)
+	case rule.AskAgain:
+		return t.settle(ctx, q.row)
+	}
+	return t.act(ctx, q, payment, refusal(err), nil)
+}
+
+func refusal(err error) *reserve.PaymentRefused {
+	var e *toss.Error
+	if errors.As(err, &e) {
+		return &reserve.PaymentRefused{Code: e.Code, Message: e.Message}
+	}
+	return &reserve.PaymentRefused{Message: err.Error()}
+}
+
+// follow waits for what comes of an attempt that somebody else makes.
+func (t *till) follow(ctx context.Context, q question) error {
+	for ctx.Err() == nil {
+		if t.now().Sub(q.standing.Payment.AttemptedAt) >= watchdogDelay {
+			return t.settle(ctx, q.row)
+		}
+		confirming := false
+		t.tx("look", func(time.Time) { confirming = q.row.State == booking.Confirming })
+		if !confirming {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return reserve.ErrPaymentPending
+}
+
+// settleDue is the watchdog and the sweep.
+func (t *till) settleDue(ctx context.Context, r *row) error {
+	due := false
+	t.tx("claim check", func(now time.Time) { due = r.claimCheck(now, checkLease) })
+	if !due {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return t.settle(ctx, r)
+}
+
+// unsettled is what the sweep looks for.
+func (t *till) unsettled(now time.Time) (due []*row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.list {
+		open := r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
+			r.refund != nil && (r.refund.State == postgres.RefundRequested || r.refund.State == postgres.RefundPending)
+		if open && r.payment != nil && !r.checkAt.IsZero() && !now.Before(r.checkAt) {
+			due = append(due, r)
+		}
+	}
+	return due
+}
+
+func (t *till) settle(ctx context.Context, r *row) error {
+	for range maxOvertaken {
+		if err := t.settleOnce(ctx, r); !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return reserve.ErrPaymentPending
+}
+
+func (t *till) settleOnce(ctx context.Context, r *row) error {
+	var (
+		q       question
+		charged bool
+	)
+	t.tx("ask", func(time.Time) { q, charged = t.ask(r), r.payment != nil })
+	if !charged {
+		return nil
+	}
+	switch q.standing.Next(t.now()) {
+	case rule.SendRefund:
+		return t.sendRefund(ctx, q)
+	case rule.CloseAccount:
+		t.tx("overdue", func(now time.Time) {
+			if r.State == booking.WaitingForDeposit && !now.Before(r.ExpiresAt) {
+				t.startRefund(r, rule.ByOverdue, false, now)
+			}
+		})
+		return errOvertaken
+	}
+	payment, err := t.lookUp(ctx, q)
+	t.step("looked up")
+	switch q.standing.Found(payment, err, t.now().Sub(q.standing.Payment.AttemptedAt) < providerLimit) {
+	case rule.Resend:
+		return t.resend(ctx, q)
+	case rule.Act:
+		return t.apply(ctx, q, payment, nil, nil)
+	case rule.Refusal:
+		return t.apply(ctx, q, payment, refusal(err), nil)
+	}
+	return t.later(q)
+}
+
+func (t *till) lookUp(ctx context.Context, q question) (toss.Payment, error) {
+	keys, p := toss.KeySet(q.standing.Payment.KeySet), q.standing.Payment
+	payment, err := t.payments.PaymentByOrder(ctx, keys, q.standing.Reservation.OrderID)
+	if err == nil && p.PaymentKey != "" && payment.PaymentKey != p.PaymentKey {
+		return t.payments.Payment(ctx, keys, p.PaymentKey)
+	}
+	return payment, err
+}
+
+func (t *till) resend(ctx context.Context, q question) error {
+	if t.now().Sub(q.standing.Payment.AttemptedAt) < watchdogDelay {
+		return t.later(q)
+	}
+	payment, err := t.payments.Confirm(ctx, toss.Widget, q.standing.Payment.ConfirmKey, q.confirmRequest())
+	t.step("resent")
+	switch rule.Resent(err) {
+	case rule.Act:
+		return t.apply(ctx, q, payment, nil, nil)
+	case rule.Refusal:
+		return t.apply(ctx, q, payment, refusal(err), nil)
+	}
+	if rule.Answered(err) {
+		t.tx("renew", func(time.Time) { q.row.renewConfirmKey(q.standing.Payment.ConfirmKey) })
+	}
+	return t.later(q)
+}
+
+func (t *till) later(q question) error {
+	t.tx("later", func(now time.Time) { q.row.postponeCheck(now.Add(pause(retryPauses, q.standing.Payment.Checks))) })
+	return reserve.ErrPaymentPending
+}
+
+func (t *till) act(ctx context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) error {
+	err := t.apply(ctx, q, p, refused, declined)
+	if errors.Is(err, errOvertaken) {
+		return t.settle(ctx, q.row)
+	}
+	return err
+}
+
+// apply brings a reservation in line with what the provider says.
+func (t *till) apply(_ context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) (verdict error) {
+	t.tx("apply", func(now time.Time) {
+		if q.row.payment.Answers != q.standing.Payment.Answers {
+			verdict = errOvertaken
+			return
+		}
+		verdict = t.transition(q.row, p, refused, declined, now)
+	})
+	return verdict
+}
+
+func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.PaymentRefused, now time.Time) error {
+	before := t.ask(r).standing
+	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: declined != nil}, now)
+	if refused == nil && step.Genuine() {
+		r.saveProviderState(p, p.Secret)
+	}
+	defer t.changed(r, string(step))
+	switch step {
+	case rule.Told:
+		return refused
+	case rule.Open:
+		return reserve.ErrPaymentPending
+	case rule.Refuse, rule.ForeignRefuse:
+		r.countRefusal()
+		r.markHeld(now.Add(keepAfterRefusal))
+		return cmp.Or(refused, &reserve.PaymentRefused{Code: p.Status})
+	case rule.Confirm:
+		return t.markDone(r, p.Method)
+	case rule.ConfirmIfFree:
+		if t.markDone(r, p.Method) != nil && before.Late() == rule.Late {
+			return t.startLateRefund(r, p, now)
+		}
+	case rule.Late:
+		return t.startLateRefund(r, p, now)
+	case rule.Wait, rule.Reverse:
+		return t.await(r, p, now.Add(depositDue), now)
+	case rule.WaitOn:
+		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
+	case rule.Drop:
+		r.markCanceled()
+	case rule.Refunded:
+		if r.refund == nil {
+			return postgres.ErrNoRefund
+		}
+		r.markCanceled()
+		t.bank(r, before, p, now)
+	case rule.Follow:
+		t.bank(r, before, p, now)
+	case rule.Restore:
+		r.restoreKey(r.refund.RevokedKey)
+		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		return declined
+	case rule.Arrive:
+		by := r.refund.By
+		err := t.markDone(r, p.Method)
+		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		if by != rule.ByOverdue {
+			err = errors.Join(err, reserve.ErrAccountRequired)
+		}
+		return err
+	case rule.Reopen:
+		err := t.await(r, p, now.Add(time.Minute), now)
+		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		return errors.Join(err, declined)
+	case rule.Fail:
+		r.advanceRefund(postgres.RefundFailed, declined.Code)
+		return declined
+	case rule.ForeignReturn:
+		t.startRefund(r, rule.ByAmount, false, now)
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+	case rule.Foreign:
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+	}
+	return nil
+}
+
+func (t *till) await(r *row, p toss.Payment, due, now time.Time) error {
+	if v := p.VirtualAccount; v != nil && v.DueDate.After(now) {
+		due = earlier(due, v.DueDate)
+	}
+	r.scheduleCheck(earlier(now.Add(depositPoll), due))
+	return t.markWaiting(r, due)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// bank follows the bank's part of a refund.
+func (t *till) bank(r *row, before rule.Standing, p toss.Payment, now time.Time) {
+	status := ""
+	if p.VirtualAccount != nil {
+		status = p.VirtualAccount.RefundStatus
+	}
+	switch to := rule.AtBank(status); {
+	case to == postgres.RefundPending && r.refund.State == to:
+		r.postponeCheck(now.Add(pause(refundPolls, before.Payment.Checks)))
+	case to == postgres.RefundPending:
+		r.advanceRefund(to, "")
+		r.scheduleCheck(now.Add(refundPolls[0]))
+	case r.refund.State == to:
+	case to == postgres.RefundFailed:
+		r.advanceRefund(to, status)
+	default:
+		r.advanceRefund(to, "")
+	}
+}
+
+func (t *till) startRefund(r *row, by string, account bool, now time.Time) {
+	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
+	if err := r.openRefund(by, r.DoorlockKey, r.Amount, account); err != nil {
+		panic(err)
+	}
+	r.markCanceling()
+	r.scheduleCheck(now.Add(watchdogDelay))
+	t.changed(r, "refund "+by)
+}
+
+func (t *till) startLateRefund(r *row, p toss.Payment, now time.Time) error {
+	if err := r.openRefund(rule.ByLate, "", p.BalanceAmount, false); err != nil {
+		return err
+	}
+	if p.Method == toss.MethodVirtualAccount {
+		r.advanceRefund(postgres.RefundFailed, "REFUND_ACCOUNT_REQUIRED")
+		return nil
+	}
+	r.scheduleCheck(now)
+	return nil
+}
+
+// cancel is a wish of the customer (by is customer) or of an administrator.
+func (t *till) cancel(ctx context.Context, r *row, by string, account bool) (err error) {
+	refunding := false
+	t.tx("cancel", func(now time.Time) {
+		if by == "customer" && r.Method == "" {
+			err = reserve.ErrNotFound
+			return
+		}
+		if by == "customer" && r.State != booking.Canceled && r.State != booking.Canceling {
+			if err = r.CanCancel(now); err != nil {
+				return
+			}
+		}
+		if by != "customer" && (!r.State.Live() || r.State == booking.Hold && !r.Occupies(now)) {
+			err = reserve.ErrNotFound
+			return
+		}
+		switch rule.Cancel(r.Reservation, r.payment != nil, account) {
+		case rule.Release:
+			r.State = booking.Released
+		case rule.Pending:
+			err = reserve.ErrPaymentPending
+		case rule.NeedAccount:
+			err = reserve.ErrAccountRequired
+		case rule.End:
+			r.markCanceled()
+		case rule.Refund:
+			t.startRefund(r, by, account, now)
+			refunding = true
+		case rule.Join:
+			refunding = true
+		}
+	})
+	if err != nil || !refunding {
+		return err
+	}
+	return t.settle(ctx, r)
+}
+
+func (t *till) sendRefund(ctx context.Context, q question) error {
+	f, keys, key := q.standing.Refund, toss.KeySet(q.standing.Payment.KeySet), q.standing.Payment.PaymentKey
+	request := toss.CancelRequest{Reason: "취소"}
+	if len(f.Account) > 0 {
+		request.RefundAccount = refundAccount
+	}
+	t.step("send refund")
+	payment, cause := t.payments.Cancel(ctx, keys, f.IdempotencyKey, key, request)
+	t.step("refund answered")
+	if cause == nil {
+		return t.apply(ctx, q, payment, nil, nil)
+	}
+	payment, err := t.payments.Payment(ctx, keys, key)
+	t.step("refund looked up")
+	switch rule.Cancelled(cause, payment, err) {
+	case rule.Act:
+		return t.apply(ctx, q, payment, nil, nil)
+	case rule.AskLater:
+		if rule.Answered(cause) {
+			t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
+		}
+		return t.later(q)
+	}
+	return t.apply(ctx, q, payment, nil, refusal(cause))
+}
+
+// retryRefund is an administrator who sends a failed refund again, to an account.
+func (t *till) retryRefund(ctx context.Context, r *row) error {
+	found := false
+	t.tx("retry refund", func(now time.Time) {
+		if found = r.refund != nil && r.refund.State == postgres.RefundFailed; found {
+			r.reopenRefund(true)
+			r.scheduleCheck(now.Add(watchdogDelay))
+		}
+	})
+	if !found {
+		return reserve.ErrNotFound
+	}
+	return t.settle(ctx, r)
+}
+
+// callback is what the provider tells by itself.
+func (t *till) callback(ctx context.Context, c toss.Event, retried bool) error {
+	var (
+		r   *row
+		err error
+	)
+	t.tx("callback", func(time.Time) {
+		r = t.byOrder(c.OrderID)
+		switch {
+		case r == nil:
+			err = reserve.ErrUnknownOrder
+		case r.payment == nil || len(r.payment.Secret) == 0:
+			err = reserve.ErrWrongSecret
+			if r.State == booking.Confirming {
+				err = reserve.ErrPaymentPending
+			}
+		case !c.SecretMatches(string(r.payment.Secret)):
+			err = reserve.ErrWrongSecret
+		}
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := t.settle(ctx, r); err != nil || retried {
+		return nil // stored, to be applied later
+	}
+	return t.heed(ctx, r, c.Status)
+}
+
+func (t *till) heed(ctx context.Context, r *row, status string) error {
+	var q question
+	t.tx("heed", func(time.Time) { q = t.ask(r) })
+	switch q.standing.Callback(status) {
+	case rule.Nothing:
+		return nil
+	case rule.Close:
+		t.tx("close account", func(now time.Time) {
+			if r.State == booking.WaitingForDeposit {
+				t.startRefund(r, rule.ByCallback, false, now)
+			}
+		})
+		return t.settle(ctx, r)
+	}
+	payment, err := t.lookUp(ctx, q)
+	if err != nil {
+		return err
+	}
+	payment.Status = status
+	if err := t.apply(ctx, q, payment, nil, nil); err != nil || status == toss.StatusWaitingForDeposit {
+		return err
+	}
+	return t.settle(ctx, r)
+}

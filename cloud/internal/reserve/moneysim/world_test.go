@@ -1,0 +1,329 @@
+package moneysim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// world is one run: rows, two processes that work on them, the provider and what lies between, and what happened.
+type world struct {
+	seed  uint64
+	start time.Time
+	rows  rows
+	rowMu sync.Mutex
+	box   *sandbox.Sandbox
+	wire  *wire
+	tills [2]*till
+	crash float64 // chance that a process dies at a step
+
+	mu         sync.Mutex
+	life       [2]int            // counts starts and ends of the processes; odd: it runs
+	owners     map[string]string // order by payment key
+	seen       map[string]sandbox.Status
+	notes      []note
+	violations []string
+	counts     map[string]int
+}
+
+type note struct {
+	at   time.Duration
+	text string
+}
+
+func (w *world) note(format string, args ...any) {
+	at, text := time.Since(w.start), fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, note{at, text})
+}
+
+func (w *world) violation(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, text)
+}
+
+func (w *world) count(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[what]++
+}
+
+// trace is everything that happened, in order. What happens in one instant has none.
+func (w *world) trace() string {
+	slices.SortStableFunc(w.notes, func(a, b note) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	var b strings.Builder
+	for _, n := range w.notes {
+		fmt.Fprintf(&b, "%18v  %s\n", n.at, n.text)
+	}
+	return b.String()
+}
+
+// process runs something in a process as it is now. It ends when the process dies.
+func (w *world) process(i int, name string, do func(ctx context.Context, t *till) error) error {
+	w.mu.Lock()
+	life := w.life[i]
+	w.mu.Unlock()
+	ended := make(chan error, 1)
+	go func() {
+		died := true
+		defer func() {
+			if died {
+				ended <- errGone
+			}
+		}()
+		t := *w.tills[i]
+		t.step = func(where string) { w.step(i, life, name, where) }
+		t.step("start")
+		ctx, cancel := context.WithTimeout(context.Background(), providerLimit)
+		defer cancel()
+		err := do(ctx, &t)
+		died = false
+		ended <- err
+	}()
+	return <-ended
+}
+
+// step ends the goroutine if its process is dead, and may kill the process.
+func (w *world) step(i, life int, name, where string) {
+	w.mu.Lock()
+	dead := w.life[i] != life || life%2 == 0
+	w.mu.Unlock()
+	if !dead && w.crash > 0 && time.Now().Before(w.wire.until) {
+		if r := w.wire.fate("step " + name + where); r.Float64() < w.crash {
+			w.note("process %d dies %s of %s", i, where, name)
+			w.count("crashes")
+			w.mu.Lock()
+			if dead = true; w.life[i] == life {
+				w.life[i]++
+				time.AfterFunc(time.Second+upTo(r, 20*time.Second), func() { w.boot(i) })
+			}
+			w.mu.Unlock()
+		}
+	}
+	if dead {
+		runtime.Goexit()
+	}
+}
+
+func (w *world) boot(i int) {
+	w.mu.Lock()
+	w.life[i]++
+	w.mu.Unlock()
+	w.note("process %d starts", i)
+}
+
+// about is the order that a request is about.
+func (w *world) about(path string, body []byte) string {
+	parts := strings.Split(path, "/")
+	var in struct{ OrderID string }
+	if json.Unmarshal(body, &in) == nil && in.OrderID != "" {
+		return in.OrderID
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, part := range parts {
+		if strings.HasPrefix(part, "order-") {
+			return part
+		}
+		if order := w.owners[part]; order != "" {
+			return order
+		}
+	}
+	return ""
+}
+
+// provider has the provider do something and looks what it did with money.
+func (w *world) provider(do func(), cancels bool, order string) {
+	w.rowMu.Lock()
+	defer w.rowMu.Unlock()
+	before := w.box.Ledger()
+	do()
+	after := w.box.Ledger()
+	r := w.rows.byOrder(order)
+	if after.Charged > before.Charged {
+		w.note("provider: %s is charged", order)
+		if r == nil || r.State != booking.Confirming {
+			w.violation("M3: %s was charged and does not own its slot", order)
+		}
+	}
+	if after.Refunded > before.Refunded {
+		w.note("provider: %s is paid back", order)
+		w.count("paid back")
+		if r == nil || r.DoorlockKey != "" {
+			w.violation("M7: %s was paid back while its key lives", order)
+		}
+	}
+	w.look(order)
+}
+
+// look sends the provider's callbacks about an order whose account has changed.
+func (w *world) look(order string) {
+	for _, p := range w.box.Payments(order) {
+		w.mu.Lock()
+		before := w.seen[p.PaymentKey]
+		w.seen[p.PaymentKey] = p.Status
+		w.mu.Unlock()
+		if p.VirtualAccount == nil || before == p.Status || before == "" {
+			continue
+		}
+		w.note("provider: %s is %s", order, p.Status)
+		body, err := json.Marshal(map[string]any{"createdAt": time.Now().String(), "secret": p.Secret, "status": p.Status,
+			"transactionKey": fmt.Sprint(p.Status), "orderId": order})
+		if err != nil {
+			panic(err)
+		}
+		event, err := toss.ParseEvent(body)
+		if err != nil {
+			panic(err)
+		}
+		r := w.wire.fate("callback " + order)
+		for n := range 1 + r.IntN(3) {
+			delay := time.Millisecond + upTo(r, time.Second)
+			if r.IntN(3) == 0 {
+				delay += upTo(r, 5*time.Minute)
+			}
+			i, retried := r.IntN(2), n > 0
+			time.AfterFunc(delay, func() { w.call(i, event, retried, 6) })
+		}
+	}
+}
+
+// call delivers a callback, again and again while nobody takes it.
+func (w *world) call(i int, event toss.Event, retried bool, tries int) {
+	err := w.process(i, "callback "+event.OrderID, func(ctx context.Context, t *till) error { return t.callback(ctx, event, retried) })
+	w.note("callback %s %s: %v", event.OrderID, event.Status, err)
+	w.count("callbacks")
+	if err != nil && !errors.Is(err, reserve.ErrUnknownOrder) && tries > 0 {
+		time.AfterFunc(time.Minute+time.Duration(tries), func() { w.call(1-i, event, true, tries-1) })
+	}
+}
+
+// changed is told of every change of a row, in its transaction.
+func (w *world) changed(r *row, what string) {
+	if what != "stay" && what != "wait on" && what != "open" {
+		w.note("%s: %s, %s", r.OrderID, what, r.State)
+	}
+	w.count(what)
+	for _, other := range w.rows.list {
+		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.Occupied().Overlaps(r.Occupied()) {
+			w.violation("M8: %s and %s have one slot", r.OrderID, other.OrderID)
+		}
+	}
+	if (r.DoorlockKey != "") != (r.State == booking.Done) {
+		w.violation("M7: %s is %s with key %q", r.OrderID, r.State, r.DoorlockKey)
+	}
+}
+
+// sweep is the background of a process, as long as anything can happen.
+func (w *world) sweep(i int) {
+	for end := w.start.Add(length); time.Now().Before(end); {
+		every := 5 * time.Second
+		if time.Now().After(w.wire.until.Add(15 * time.Minute)) {
+			every = 2 * time.Minute
+		}
+		time.Sleep(every + time.Duration(i+1)*time.Nanosecond)
+		for _, r := range w.tills[i].unsettled(time.Now()) {
+			go func() {
+				_ = w.process(i, "sweep "+r.OrderID, func(ctx context.Context, t *till) error { return t.settleDue(ctx, r) })
+			}()
+		}
+	}
+}
+
+// close judges how the run ended.
+func (w *world) close() {
+	held := 0
+	for _, r := range w.rows.list {
+		w.count(string(r.State))
+		if r.OrderID == "" {
+			continue
+		}
+		theirs, charged := 0, 0
+		for _, p := range w.box.Payments(r.OrderID) {
+			if p.Status == sandbox.StatusDone || p.Status == sandbox.StatusPartialCanceled {
+				theirs += p.BalanceAmount
+				charged++
+			}
+			out := 0
+			for _, c := range p.Cancels {
+				out += c.CancelAmount
+			}
+			if out > p.TotalAmount || len(p.Cancels) > 1 {
+				w.violation("M6: %s was paid back %d won in %d parts", r.OrderID, out, len(p.Cancels))
+			}
+		}
+		if charged > 1 {
+			w.violation("M1: %s was charged %d times", r.OrderID, charged)
+		}
+		held += theirs
+		person := r.refund != nil && r.refund.State == postgres.RefundFailed
+		switch {
+		case r.State == booking.Done && theirs != r.Amount:
+			w.violation("M2: %s is DONE, and the provider holds %d won", r.OrderID, theirs)
+		case r.State != booking.Done && theirs != 0 && !person:
+			w.violation("M2: %s is %s, and the provider holds %d won", r.OrderID, r.State, theirs)
+		case r.State == booking.Confirming, r.State == booking.Canceling && !person, r.State == booking.WaitingForDeposit,
+			r.refund != nil && !person:
+			w.violation("open: %s is still %s, refund %+v", r.OrderID, r.State, r.refund)
+		}
+		if person {
+			w.count("left to a person")
+		}
+	}
+	if l := w.box.Ledger(); l.Charged-l.Refunded != held {
+		w.violation("M2: the ledger holds %d won, the payments %d", l.Charged-l.Refunded, held)
+	}
+}
+
+func newWorld(seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 0x5A1E))
+	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
+	box, err := sandbox.New(sandbox.Options{RefundDelay: time.Minute})
+	if err != nil {
+		panic(err)
+	}
+	w.box = box
+	w.wire = &wire{w: w, handler: box, sent: map[string]int{}, until: w.start}
+	if seed != calm {
+		some := func(most float64) float64 {
+			if r.IntN(2) == 0 {
+				return 0
+			}
+			return r.Float64() * most
+		}
+		w.wire.lost, w.wire.unanswered, w.wire.broken, w.wire.slow = some(0.5), some(0.5), some(0.4), some(0.4)
+		w.wire.until = w.start.Add(upTo(r, 20*time.Minute))
+		w.crash = some(0.1)
+	}
+	client, err := toss.New(toss.Config{BaseURL: "http://127.0.0.1", WidgetSecretKey: sandbox.DemoWidgetSecretKey,
+		APISecretKey: sandbox.DemoAPISecretKey, HTTPClient: &http.Client{Transport: w.wire}})
+	if err != nil {
+		panic(err)
+	}
+	for i := range w.tills {
+		w.tills[i] = &till{rows: &w.rows, mu: &w.rowMu, now: time.Now, payments: client, changed: w.changed}
+	}
+	return w
+}
