@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"go.yaml.in/yaml/v4"
 )
 
 const deploy = "../../../deploy"
@@ -133,5 +134,52 @@ func TestAlerts(t *testing.T) {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// TestEveryAlertIsTested: each rule is seen to fire, and each is seen to keep quiet.
+func TestEveryAlertIsTested(t *testing.T) {
+	t.Parallel()
+	var rules struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	var tests struct {
+		Tests []struct {
+			Alerts []struct {
+				Alertname string
+				Expected  []any `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	for name, into := range map[string]any{"alerts.yml": &rules, "alerts_test.yml": &tests} {
+		raw, err := os.ReadFile(filepath.Join(deploy, "prometheus", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(raw, into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	fires, quiet := map[string]bool{}, map[string]bool{}
+	for _, test := range tests.Tests {
+		for _, a := range test.Alerts {
+			if len(a.Expected) > 0 {
+				fires[a.Alertname] = true
+			} else {
+				quiet[a.Alertname] = true
+			}
+		}
+	}
+	n := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			n++
+			if !fires[rule.Alert] || !quiet[rule.Alert] {
+				t.Errorf("%s: seen to fire %v, to keep quiet %v", rule.Alert, fires[rule.Alert], quiet[rule.Alert])
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d rules", n)
 	}
 }
