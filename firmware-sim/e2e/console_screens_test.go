@@ -1,31 +1,12 @@
 package e2e
 
 import (
-	"crypto/hmac"
-	"crypto/sha1"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 )
-
-// authenticator is the app on an administrator's phone (RFC 6238), not the service's own code.
-func authenticator(t *testing.T, secret string) string {
-	t.Helper()
-	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mac := hmac.New(sha1.New, key)
-	_ = binary.Write(mac, binary.BigEndian, time.Now().Unix()/30)
-	sum := mac.Sum(nil)
-	offset := sum[len(sum)-1] & 15
-	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[offset:])&0x7fffffff%1_000_000)
-}
 
 // Every screen but the day, each action against the running stack.
 func TestConsoleScreens(t *testing.T) {
@@ -169,24 +150,6 @@ func TestConsoleScreens(t *testing.T) {
 		looker.see("6번 룸")
 		if looker.sees("문 열기") {
 			t.Error("one who may only look is offered to open doors")
-		}
-	})
-
-	t.Run("account", func(t *testing.T) {
-		p := at("account").with(t)
-		p.see("비밀번호 변경", "지금 이 세션")
-		p.survey("console-account")
-		value[bool](p, `([...document.querySelectorAll("input[type=password]")].at(-1).focus(), true)`)
-		p.keys("hq-demo")
-		p.press("2단계 인증 켜기")
-		p.see("QR을 찍을 수 없으면")
-		secret := value[string](p, `document.querySelector("main code").textContent`)
-		p.fill("인증 앱의 6자리 번호", authenticator(t, secret))
-		p.press("확인하고 켜기")
-		p.see("2단계 인증을 켰어요", "로그인할 때 인증 앱의 번호를 물어봐요")
-		other := newBrowser(t, s)
-		if status, kind := other.call("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil); status != 401 || kind != "SecondFactorRequired" {
-			t.Fatalf("a login without the second step: %d %s", status, kind)
 		}
 	})
 

@@ -25,6 +25,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 	"github.com/yeolda/yeolda/firmware-sim/internal/line"
 	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/tape"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -52,6 +53,7 @@ type Change struct {
 	rig.Change
 	Presence *Presence `json:"presence,omitempty"`
 	Message  *Message  `json:"message,omitempty"`
+	Tape     *Tape     `json:"tape,omitempty"`
 }
 
 // Presence is what concerns the branch as a whole.
@@ -66,6 +68,9 @@ type Branch struct {
 	cfg  Config
 	rig  *rig.Rig
 	line *line.Line
+
+	recorder tape.Recorder
+	player   *tape.Player
 
 	editing sync.Mutex // one change of the faults at a time
 
@@ -83,14 +88,20 @@ func New(plan rig.Plan, cfg Config) (*Branch, error) {
 	}
 	b := &Branch{cfg: cfg, power: make(chan struct{})}
 	close(b.power)
+	b.player = tape.NewPlayer(b.act, b.replayed)
 	var err error
-	if b.rig, err = rig.New(plan, func(c rig.Change) { cfg.Changed(Change{Change: c}) }); err != nil {
+	if b.rig, err = rig.New(plan, b.rigChanged); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
 	if b.line, err = line.New(cfg.Broker, b.newWire); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
 	return b, nil
+}
+
+func (b *Branch) rigChanged(c rig.Change) {
+	b.recorder.Changed(c)
+	b.cfg.Changed(Change{Change: c})
 }
 
 // Name is the branch's code.
@@ -170,6 +181,7 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 		kill()
 	}
 
+	b.recorder.Faults(faults)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tell()
@@ -185,6 +197,7 @@ func (b *Branch) tell() {
 // goodbye.
 func (b *Branch) Run(ctx context.Context) error {
 	defer b.line.Close()
+	defer b.player.Stop()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.rig.Run(ctx) })
 	g.Go(func() error {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,12 +91,23 @@ func New(t testing.TB) *Cloud {
 	}
 	t.Cleanup(func() {
 		c.Connections() // see gate
-		if err := server.Close(); err != nil {
-			t.Error(err)
+		// mochi's Close can hang, when a client connects while it closes clients.
+		closed := make(chan error, 1)
+		go func() { closed <- server.Close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(closeLimit):
+			t.Error("the broker does not close")
 		}
 	})
 	return c
 }
+
+// closeLimit is how long the broker may take to close.
+const closeLimit = 20 * time.Second
 
 // gate lets everyone in. mochi adds to a wait group in each connection and waits
 // for it when it closes, with nothing in between that orders the two for the
@@ -236,4 +248,25 @@ func (c *Cloud) Status(branch string, state protocol.State, after time.Time, wit
 		return s.State == state
 	})
 	return status
+}
+
+// Event waits for an event at a door of a branch.
+func (c *Cloud) Event(branch string, kind protocol.EventKind, within time.Duration) protocol.Event {
+	c.t.Helper()
+	var found protocol.Event
+	c.Wait("event "+string(kind)+" of "+branch, within, func(m Message) bool {
+		if m.Kind != protocol.KindTelemetry || m.Branch != branch {
+			return false
+		}
+		t, err := protocol.Decode[protocol.Telemetry](m.Payload)
+		if err != nil {
+			c.t.Errorf("telemetry: %v", err)
+		}
+		i := slices.IndexFunc(t.Events, func(e protocol.Event) bool { return e.Kind == kind })
+		if i >= 0 {
+			found = t.Events[i]
+		}
+		return i >= 0
+	})
+	return found
 }

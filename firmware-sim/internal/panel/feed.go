@@ -85,8 +85,12 @@ func typeOf(c branch.Change) string {
 		return "airConditioner"
 	case c.Sensor != nil:
 		return "sensor"
+	case c.Keypad != nil:
+		return "keypad"
 	case c.Presence != nil:
 		return "presence"
+	case c.Tape != nil:
+		return "tape"
 	}
 	return "message"
 }
@@ -139,6 +143,7 @@ type snapshot struct {
 
 type branchHistory struct {
 	rig.State
+	branch.Tape
 	Actuations []rig.Actuation `json:"actuations"` // the latest, oldest first
 }
 
@@ -169,7 +174,7 @@ func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 	first := snapshot{Seq: seq, Type: "snapshot", At: time.Now()}
 	for _, b := range branches {
 		past := b.Rig().Actuations()
-		first.Branches = append(first.Branches, branchHistory{b.State(), past[max(0, len(past)-shownActuations):]})
+		first.Branches = append(first.Branches, branchHistory{b.State(), b.Tape(), past[max(0, len(past)-shownActuations):]})
 	}
 	text, err := json.Marshal(first)
 	if err != nil || write(conn, websocket.TextMessage, text) != nil {

@@ -10,6 +10,9 @@
 //	POST                /sim/branches/{branch}/doors/{device}/exit
 //	POST                /sim/branches/{branch}/doors/{device}/keypad   {pin}
 //	POST                /sim/branches/{branch}/sensors/{location}      {thermometer?, hygrometer?, held?}
+//	GET PUT DELETE      /sim/branches/{branch}/recording               PUT: begins a tape; GET, DELETE: the tape, DELETE ends it
+//	GET PUT DELETE      /sim/branches/{branch}/replay                  PUT {tape or scenario, speed?}
+//	GET                 /sim/branches/{branch}/scenarios
 //	GET                 /sim/ws[?branch=...]
 //
 // Errors are JSON {"error": "..."}.
@@ -28,6 +31,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/tape"
 )
 
 // maxBody bounds a request's body, in bytes.
@@ -67,6 +71,13 @@ func (p *Panel) Handler() http.Handler {
 		r.Post("/doors/{device}/exit", handle(p.exit))
 		r.Post("/doors/{device}/keypad", handle(p.keypad))
 		r.Post("/sensors/{location}", handle(p.air))
+		r.Get("/recording", handle(p.recording))
+		r.Put("/recording", handle(p.record))
+		r.Delete("/recording", handle(p.endRecording))
+		r.Get("/replay", handle(p.tape))
+		r.Put("/replay", handle(p.replay))
+		r.Delete("/replay", handle(p.stopReplay))
+		r.Get("/scenarios", handle(p.scenarios))
 	})
 	// Another site's page must not open doors, not even simulated ones.
 	return http.NewCrossOriginProtection().Handler(r)
@@ -101,11 +112,11 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, errNotFound), errors.Is(err, errNoBranch), errors.Is(err, rig.ErrNoDevice):
+	case errors.Is(err, errNotFound), errors.Is(err, errNoBranch), errors.Is(err, rig.ErrNoDevice), errors.Is(err, branch.ErrNoTape):
 		return http.StatusNotFound
 	case errors.Is(err, errMethod):
 		return http.StatusMethodNotAllowed
-	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, rig.ErrValue):
+	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, rig.ErrValue), errors.Is(err, tape.ErrTape):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
@@ -113,7 +124,11 @@ func statusOf(err error) int {
 
 // read decodes a body that holds one JSON object without fields unknown here.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	return readUpTo(maxBody, w, r, into)
+}
+
+func readUpTo(limit int64, w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("%w: %w", errBody, err)
@@ -161,7 +176,10 @@ func (p *Panel) state(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.State(), nil
+	return struct {
+		rig.State
+		branch.Tape
+	}{b.State(), b.Tape()}, nil
 }
 
 func (p *Panel) actuations(_ http.ResponseWriter, r *http.Request) (any, error) {

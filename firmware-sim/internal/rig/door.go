@@ -174,13 +174,31 @@ func (r *Rig) EnterPIN(device, pin string) (opened bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if d.plan.PIN == "" || subtle.ConstantTimeCompare([]byte(d.plan.PIN), []byte(pin)) != 1 {
-		return false, nil
+	right := d.plan.PIN != "" && subtle.ConstantTimeCompare([]byte(d.plan.PIN), []byte(pin)) == 1
+	d.enter(right)
+	return right, nil
+}
+
+// Keypad is EnterPIN for those who know whether the PIN is right, and not the
+// PIN.
+func (r *Rig) Keypad(device string, right bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, err := r.door(device)
+	if err == nil {
+		d.enter(right)
 	}
-	r.stop(d.keypad)
-	d.setKeyed(true)
-	d.keypad = r.after(keypadOpens, func() { d.setKeyed(false) })
-	return true, nil
+	return err
+}
+
+func (d *door) enter(right bool) {
+	r := d.rig
+	r.changed(Change{Keypad: &Keypad{Device: d.row.Device, Right: right}})
+	if right {
+		r.stop(d.keypad)
+		d.setKeyed(true)
+		d.keypad = r.after(keypadOpens, func() { d.setKeyed(false) })
+	}
 }
 
 func (d *door) setKeyed(keyed bool) {

@@ -132,6 +132,11 @@ func (p *probe) show(must bool) {
 	p.rig.changed(Change{Sensor: &row})
 }
 
+// ValidAir reports whether SetAir takes such air, in °C and percent.
+func ValidAir(celsius, percent float64) bool { // written so that a NaN fails
+	return celsius >= minCelsius && celsius <= maxCelsius && percent >= minPercent && percent <= maxPercent
+}
+
 // SetAir sets what the sensor at a location measures and holds it; nil leaves a
 // value as it is. SetAir with hold false lets the air drift on from there.
 func (r *Rig) SetAir(location string, celsius, percent *float64, hold bool) (Sensor, error) {
@@ -148,8 +153,7 @@ func (r *Rig) SetAir(location string, celsius, percent *float64, hold bool) (Sen
 	if percent != nil {
 		next.Humidity = *percent
 	}
-	// Written so that a NaN fails.
-	if !(next.Celsius >= minCelsius && next.Celsius <= maxCelsius && next.Humidity >= minPercent && next.Humidity <= maxPercent) {
+	if !ValidAir(next.Celsius, next.Humidity) {
 		return Sensor{}, fmt.Errorf("%w: %g to %g °C, %g to %g %%", ErrValue, minCelsius, maxCelsius, minPercent, maxPercent)
 	}
 	p.air, p.held = next, hold

@@ -69,6 +69,16 @@ func (e *emitter) check() error {
 	return nil
 }
 
+// Hear lets a unit's receiver hear a signal that is not the agent's, as of the
+// remote control in a guest's hand.
+func (r *Rig) Hear(name string, carrierHz int, durations []uint32) error {
+	u, err := find(r.units, func(u *unit) bool { return u.plan.Name == name })
+	if err == nil {
+		u.hear(carrierHz, durations)
+	}
+	return err
+}
+
 // hear does what the unit's receiver does with a signal.
 func (u *unit) hear(carrierHz int, durations []uint32) {
 	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: slices.Clone(durations)}

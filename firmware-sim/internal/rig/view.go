@@ -80,4 +80,11 @@ type Change struct {
 	Actuation      *Actuation      `json:"actuation,omitempty"`
 	AirConditioner *AirConditioner `json:"airConditioner,omitempty"`
 	Sensor         *Sensor         `json:"sensor,omitempty"`
+	Keypad         *Keypad         `json:"keypad,omitempty"`
+}
+
+// Keypad is a PIN that was typed. Which one is nobody's business.
+type Keypad struct {
+	Device string `json:"device"`
+	Right  bool   `json:"right"`
 }

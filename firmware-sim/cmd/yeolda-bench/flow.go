@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// buyer goes the whole way to a key: look-up, hold, order, card at the sandbox, confirmation. Everyone has a time of
+// their own: half an hour apart, in the second room of the branches in turn, from tomorrow on.
+func buyer(s *stack.Stack, agents int) presser {
+	zone := time.FixedZone("KST", 9*3600)
+	year, month, day := time.Now().In(zone).AddDate(0, 0, 1).Date()
+	first := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	var buyers atomic.Int64 // over all measurements
+	return func(ctx context.Context, _ int64) (bool, error) {
+		n := buyers.Add(1)
+		branch := fmt.Sprintf("load-%04d", n%int64(agents)+1)
+		begin := first.Add(time.Duration(n/int64(agents)) * 30 * time.Minute)
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			return false, err
+		}
+		mine := &http.Client{Timeout: client.Timeout, Transport: client.Transport, Jar: jar}
+		var slots struct{ Data json.RawMessage }
+		query := fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=%d&hours=4", branch, begin.Format(time.DateOnly), begin.Hour())
+		if err := call(ctx, mine, s.API+query, nil, &slots); err != nil {
+			return false, err
+		}
+		hold := map[string]any{"branch": branch, "room": 2,
+			"startDateTime": begin.Format("200601021504"), "endDateTime": begin.Add(20 * time.Minute).Format("200601021504")}
+		if err := call(ctx, mine, s.API+"/reservation", hold, nil); err != nil {
+			return false, err
+		}
+		var order struct{ Data struct{ OrderID string } }
+		who := map[string]any{"amount": price, "name": "load", "mobileNum": fmt.Sprintf("010%08d", n)}
+		if err := call(ctx, mine, s.API+"/payment", who, &order); err != nil {
+			return false, err
+		}
+		var card struct{ PaymentKey string }
+		payment := map[string]any{"orderId": order.Data.OrderID, "amount": price, "method": "카드"}
+		if err := call(ctx, mine, s.SandboxAt+"/sandbox/payments", payment, &card); err != nil {
+			return false, err
+		}
+		confirm := map[string]any{"paymentKey": card.PaymentKey, "orderId": order.Data.OrderID, "amount": price}
+		return true, call(ctx, mine, s.API+"/payment/confirm", confirm, nil)
+	}
+}
+
+// price of twenty minutes in a room of the fleet, in won.
+const price = 6000
+
+// resident returns the memory of the service, in bytes, as it says itself.
+func resident(ctx context.Context, s *stack.Stack) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsAt+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if text, found := strings.CutPrefix(lines.Text(), "process_resident_memory_bytes "); found {
+			return strconv.ParseFloat(text, 64)
+		}
+	}
+	return 0, errors.Join(errors.New("the service does not tell its memory"), lines.Err())
+}
+
+// call gets an address, or posts a body to it, and reads the answer.
+func call(ctx context.Context, client *http.Client, address string, body, into any) error {
+	method, content := http.MethodGet, io.Reader(nil)
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		method, content = http.MethodPost, bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %d %s", address, response.StatusCode, answer)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, into)
+}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// authenticator is the app on an administrator's phone (RFC 6238), not the service's own code: what it shows now, or
+// steps of 30 seconds later. The service takes one step of skew, and each code once.
+func authenticator(t *testing.T, secret string, later int64) string {
+	t.Helper()
+	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha1.New, key)
+	_ = binary.Write(mac, binary.BigEndian, time.Now().Unix()/30+later)
+	sum := mac.Sum(nil)
+	offset := sum[len(sum)-1] & 15
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[offset:])&0x7fffffff%1_000_000)
+}
+
+// secure switches the second step on and returns its secret.
+func (p *page) secure(password string) (secret string) {
+	p.t.Helper()
+	p.open("/console/account")
+	p.see("2단계 인증 켜기")
+	value[bool](p, `([...document.querySelectorAll("input[type=password]")].at(-1).focus(), true)`)
+	p.keys(password)
+	p.press("2단계 인증 켜기")
+	p.see("QR을 찍을 수 없으면")
+	p.wait("a QR code", `document.querySelector("svg.qr path")`)
+	secret = value[string](p, `document.querySelector("main code").textContent`)
+	p.fill("인증 앱의 6자리 번호", authenticator(p.t, secret, 0))
+	p.press("확인하고 켜기")
+	p.see("2단계 인증을 켰어요", "로그인할 때 인증 앱의 번호를 물어봐요")
+	return secret
+}
+
+// logInto fills in the form of the console.
+func (p *page) logInto(id, password string) {
+	p.t.Helper()
+	p.see("관리자 로그인")
+	p.fill("아이디", id)
+	p.fill("비밀번호", password)
+	p.press("로그인")
+}
+
+// editing opens what the head quarters can do about an administrator.
+func (p *page) editing(id string) {
+	p.t.Helper()
+	p.open("/console/people")
+	p.press("수정 "+id, "더 보기")
+}
+
+// Passwords, second steps, sessions and rights, of oneself and of others.
+func TestConsoleAccounts(t *testing.T) {
+	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
+	hq := console(t, s, "hq", "hq-demo")
+	hq.expect("401", "403")
+	manager, elsewhere := hq.another(t).on(desktop), hq.another(t).on(desktop)
+	for _, p := range []*page{manager, elsewhere} {
+		p.expect("401", "403")
+		p.enterConsole("gangnam-manager", "gangnam-demo")
+	}
+
+	t.Run("a wrong password", func(t *testing.T) {
+		p := hq.another(t).on(desktop)
+		p.expect("401")
+		p.open("/console/gangnam/money")
+		p.logInto("hq", "not this one")
+		p.see("아이디 또는 비밀번호가 올바르지 않습니다")
+		p.survey("console-login")
+		p.on(desktop).fill("비밀번호", "hq-demo")
+		p.press("로그인")
+		p.at("/console/gangnam/money") // where he wanted to go
+	})
+
+	t.Run("a session elsewhere is ended", func(t *testing.T) {
+		m, e := manager.with(t), elsewhere.with(t)
+		m.open("/console/account")
+		m.wait("both sessions", `document.querySelectorAll("main tbody tr").length === 2`)
+		m.see("Chrome · Linux", "지금 이 세션")
+		m.press("로그아웃 127.0.0.1")
+		m.wait("one session", `document.querySelectorAll("main tbody tr").length === 1`)
+		e.press("장치")
+		e.see("로그인이 끝났어요", "관리자 로그인")
+		e.survey("console-session-over")
+		e.on(desktop).logInto("gangnam-manager", "gangnam-demo")
+		e.at("/console/gangnam/devices")
+	})
+
+	t.Run("one's own password", func(t *testing.T) {
+		m, e := manager.with(t), elsewhere.with(t)
+		m.open("/console/account")
+		m.fill("지금 비밀번호", "wrong")
+		m.fill("새 비밀번호", "a password of my own")
+		m.press("비밀번호 변경")
+		m.see("아이디 또는 비밀번호가 올바르지 않습니다")
+		m.fill("지금 비밀번호", "gangnam-demo")
+		m.press("비밀번호 변경")
+		m.see("비밀번호를 바꿨어요")
+		e.press("룸")
+		e.see("로그인이 끝났어요") // everywhere else
+		e.logInto("gangnam-manager", "gangnam-demo")
+		e.see("아이디 또는 비밀번호가 올바르지 않습니다")
+		e.fill("비밀번호", "a password of my own")
+		e.press("로그인")
+		e.at("/console/gangnam/rooms")
+	})
+
+	t.Run("the second step", func(t *testing.T) {
+		m := manager.with(t)
+		secret := m.secure("a password of my own")
+		m.survey("console-account-totp")
+		m.on(desktop).press("로그아웃")
+		m.logInto("gangnam-manager", "a password of my own")
+		m.see("2단계 인증이 켜져 있어요")
+		m.survey("console-login-totp")
+		m.on(desktop).keys("000000") // the field has the focus
+		m.press("로그인")
+		m.wait("it is refused", `document.querySelector(".problem").textContent !== ""`)
+		m.fill("인증 앱의 6자리 번호", authenticator(t, secret, 1))
+		m.press("로그인")
+		m.see("예약 현황")
+	})
+
+	t.Run("the head quarters helps", func(t *testing.T) {
+		h, m := hq.with(t), manager.with(t)
+		h.editing("gangnam-manager")
+		h.survey("console-person")
+		h.on(desktop).press("2단계 인증 해제")
+		h.see("저장했어요")
+		h.editing("gangnam-manager")
+		password := value[string](h, `document.querySelector("dialog input[readonly]").value`)
+		h.press("이 비밀번호로 재설정")
+		h.see("비밀번호를 재설정했어요")
+		m.press("문")
+		m.see("로그인이 끝났어요")
+		m.logInto("gangnam-manager", password) // and no code
+		m.at("/console/gangnam/doors")
+
+		h.editing("gangnam-manager")
+		h.press("모두 로그아웃")
+		h.see("세션을 끝냈어요")
+		m.press("룸")
+		m.see("로그인이 끝났어요")
+
+		h.editing("gangnam-manager")
+		h.press("정지")
+		h.see("정지됨")
+		m.logInto("gangnam-manager", password)
+		m.see("아이디 또는 비밀번호가 올바르지 않습니다")
+		h.editing("gangnam-manager")
+		h.press("정지 해제")
+		h.wait("again allowed", `!document.body.innerText.includes("정지됨")`)
+		m.press("로그인")
+		m.at("/console/gangnam/rooms")
+
+		h.press("수정 gangnam-manager", "열다 홍대점", "저장")
+		h.see("gangnam, hongdae")
+		m.open("/console/hongdae/day")
+		m.see("예약 현황", "열다 홍대점")
+	})
+
+	t.Run("the second step off again", func(t *testing.T) {
+		h := hq.with(t)
+		secret := h.secure("hq-demo")
+		h.fill("인증 앱의 6자리 번호", authenticator(t, secret, 1))
+		h.press("끄기")
+		h.see("2단계 인증을 껐어요")
+	})
+
+	t.Run("written down", func(t *testing.T) {
+		h := hq.with(t)
+		h.open("/console/gangnam/audit")
+		h.choose("종류", "관리자")
+		h.press("거르기")
+		h.see("2단계 인증 켜기", "2단계 인증 끄기", "비밀번호 변경", "세션 종료", "관리자 정지", "관리자 정지 해제", "관리자 변경", "로그인")
+		for _, row := range value[[]string](h, `[...document.querySelectorAll("main tbody tr")].map(r => r.innerText)`) {
+			if !strings.Contains(row, "127.0.0.1") {
+				t.Errorf("from where: %s", row)
+			}
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package tape
+
+import (
+	"embed"
+	"path"
+	"strings"
+)
+
+//go:embed scenario/*.json
+var files embed.FS
+
+// Scenarios are the tapes that come with the simulator, by name.
+var Scenarios = func() map[string]Tape {
+	entries, err := files.ReadDir("scenario")
+	if err != nil {
+		panic("tape: " + err.Error()) // it is part of the program
+	}
+	all := make(map[string]Tape, len(entries))
+	for _, entry := range entries {
+		text, err := files.ReadFile(path.Join("scenario", entry.Name()))
+		if err != nil {
+			panic("tape: " + err.Error())
+		}
+		if all[strings.TrimSuffix(entry.Name(), ".json")], err = Parse(text); err != nil {
+			panic("tape: scenario " + entry.Name() + ": " + err.Error())
+		}
+	}
+	return all
+}()
