@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,12 +13,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/contend"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/record"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/report"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/soak"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/world"
@@ -28,7 +31,7 @@ type options struct {
 	root       string
 	soak       soak.Options
 	branches   int
-	log        string
+	keep       string
 	reportOnly bool
 }
 
@@ -40,7 +43,7 @@ func main() {
 	flag.IntVar(&o.soak.Customers, "customers", 32, "at once")
 	flag.IntVar(&o.soak.Admins, "administrators", 5, "at once")
 	flag.IntVar(&o.branches, "branches", 20, "simulated, with an agent each")
-	flag.StringVar(&o.log, "log", "", "keep what the programs said in this file")
+	flag.StringVar(&o.keep, "keep", "", "keep what was recorded and what the programs said in this directory")
 	flag.BoolVar(&o.reportOnly, "report-only", false, "only write the report of the parts that are there")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -81,8 +84,8 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		if o.log != "" {
-			err = errors.Join(err, keep(w.LogFile, o.log))
+		if o.keep != "" {
+			err = errors.Join(err, keepLog(w.LogFile, filepath.Join(o.keep, "log")))
 		}
 		err = errors.Join(err, w.Close())
 	}()
@@ -94,7 +97,10 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	o.soak.Say("race: %s of %d slots with exactly one winner", race.Figures[0].Text(), contend.Slots)
-	soaked, _, err := proof.Soak(ctx, w, o.soak)
+	soaked, seen, err := proof.Soak(ctx, w, o.soak)
+	if o.keep != "" {
+		err = errors.Join(err, keepRecord(&seen, filepath.Join(o.keep, "record.json")))
+	}
 	if err != nil {
 		return fmt.Errorf("soak: %w", err)
 	}
@@ -107,8 +113,8 @@ func measure(ctx context.Context, o options) (err error) {
 	return part.Write(o.root, soaked)
 }
 
-// keep copies the programs' log before the world is gone.
-func keep(from, to string) error {
+// keepLog copies the programs' log before the world is gone.
+func keepLog(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -120,4 +126,13 @@ func keep(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
+}
+
+// keepRecord writes down what was seen, to look into a violation.
+func keepRecord(seen *record.Record, to string) error {
+	text, err := json.Marshal(seen)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
 }

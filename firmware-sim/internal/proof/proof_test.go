@@ -65,4 +65,7 @@ func TestShortSoak(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
+	if _, err := os.Stat(w.LogFile); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the world has left something on the disk")
+	}
 }

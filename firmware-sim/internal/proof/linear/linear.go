@@ -275,14 +275,16 @@ func identify(r *record.Record) map[int64]int64 {
 		}
 	}
 	names := map[int64]int64{}
-	for _, o := range r.Ops {
-		if o.Kind != record.Take && o.Kind != record.AdminTake || o.Known() && !o.OK() {
-			continue
-		}
-		for id, v := range first {
-			if _, taken := names[id]; !taken && v.Slot.Branch == o.Slot.Branch && same(v.Slot, o.Slot) && v.At.After(o.Call) && (v.At.Before(o.Return) || !o.OK()) {
-				names[id] = o.Owner
-				break
+	for _, answered := range []bool{true, false} { // first those who know that they have one
+		for _, o := range r.Ops {
+			if o.Kind != record.Take && o.Kind != record.AdminTake || o.OK() != answered || !answered && o.Known() {
+				continue
+			}
+			for id, v := range first {
+				if _, taken := names[id]; !taken && v.Slot.Branch == o.Slot.Branch && same(v.Slot, o.Slot) && v.At.After(o.Call) && (v.At.Before(o.Return) || !answered) {
+					names[id] = o.Owner
+					break
+				}
 			}
 		}
 	}

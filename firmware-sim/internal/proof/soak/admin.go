@@ -111,7 +111,7 @@ func (p *purchase) relocate(ctx context.Context) {
 		return
 	}
 	to := found.slot
-	to.Room = 1 + p.dice.IntN(world.Rooms)
+	to.Room = 1 + p.dice.IntN(world.Spare-1)
 	shift := time.Duration(p.dice.IntN(7)-3) * record.Margin
 	to.Start, to.End = to.Start.Add(shift), to.End.Add(shift)
 	p.relocateTo(ctx, found, to)
@@ -137,7 +137,7 @@ func (p *purchase) collide(ctx context.Context) {
 	second.dice = rand.New(rand.NewPCG(p.dice.Uint64(), 1))
 	var both sync.WaitGroup
 	to, back := one.slot, other.slot
-	to.Room, back.Room = other.slot.Room%world.Rooms+1, one.slot.Room%world.Rooms+1
+	to.Room, back.Room = other.slot.Room%(world.Spare-1)+1, one.slot.Room%(world.Spare-1)+1
 	both.Go(func() { p.relocateTo(ctx, one, to) })
 	both.Go(func() { second.relocateTo(ctx, other, back) })
 	both.Wait()
@@ -181,15 +181,29 @@ func (p *purchase) reserve(ctx context.Context) {
 	p.op(record.Op{Kind: record.Keep, Owner: owner, Slot: slot}, r)
 }
 
-// switchRoom takes a room out of service for a moment.
+// switchRoom takes a room out of service for a moment: any room, or the spare one while somebody asks for it.
 func (p *purchase) switchRoom(limited, ctx context.Context) {
 	slot := p.wish(p.dice)
+	var asking sync.WaitGroup
+	if oneIn(p.dice, 2) {
+		slot.Room = world.Spare
+		guest := p.newPurchase(rand.New(rand.NewPCG(p.dice.Uint64(), 2)))
+		guest.slot = slot
+		asking.Go(func() {
+			if guest.takeAt(ctx, guest.anywhere()) {
+				r := guest.ask(ctx, guest.anywhere(), http.MethodDelete, "/reservation", nil)
+				guest.op(record.Op{Kind: record.Release, Owner: guest.owner, Slot: slot}, r)
+			}
+		})
+	}
 	path := fmt.Sprintf("/admin/machines/%s/%d", slot.Branch, slot.Room)
 	set := func(on bool) record.Op {
 		r := p.ask(ctx, p.anywhere(), http.MethodPatch, path, map[string]bool{"enabled": on})
 		return p.op(record.Op{Kind: record.SwitchRoom, Slot: slot}, r)
 	}
-	if o := set(false); o.Known() && !o.OK() {
+	o := set(false)
+	asking.Wait()
+	if o.Known() && !o.OK() {
 		return
 	}
 	pause(limited, between(p.dice, 0, 2*time.Second))

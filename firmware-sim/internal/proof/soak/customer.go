@@ -62,7 +62,7 @@ func (s *Soak) wish(dice *rand.Rand) record.Slot {
 	if dice.IntN(2) == 0 {
 		n = dice.IntN(min(shared, len(branches)))
 	}
-	slot := record.Slot{Branch: branches[n].Code, Room: 1 + dice.IntN(world.Rooms)}
+	slot := record.Slot{Branch: branches[n].Code, Room: 1 + dice.IntN(world.Spare-1)}
 	if oneIn(dice, 4) {
 		slot.Start = time.Now().Truncate(record.Margin).Add(time.Duration(dice.IntN(2)) * record.Margin)
 	} else {

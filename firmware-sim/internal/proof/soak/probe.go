@@ -117,7 +117,7 @@ func (s *Soak) probeStall(ctx context.Context) error {
 	var buying sync.WaitGroup
 	for n := range buyers {
 		p := s.newPurchase(s.dice("stall", n))
-		p.slot = record.Slot{Branch: s.world.Branches[n%len(s.world.Branches)].Code, Room: 1 + n%world.Rooms, Start: s.day(days + 3 + n).Add(9 * time.Hour)}
+		p.slot = record.Slot{Branch: s.world.Branches[n%len(s.world.Branches)].Code, Room: 1 + n%(world.Spare-1), Start: s.day(days + 3 + n).Add(9 * time.Hour)}
 		p.slot.End = p.slot.Start.Add(time.Hour)
 		p.amount = world.Price(time.Hour)
 		buying.Go(func() {

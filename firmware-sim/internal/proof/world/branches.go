@@ -9,8 +9,11 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Rooms is how many rooms each branch has.
-const Rooms = 3
+// Rooms is how many rooms each branch has. The last one is the Spare: nobody wishes for it, so it can be switched off.
+const (
+	Rooms = 4
+	Spare = Rooms
+)
 
 // Branch is a branch of the world. All are open day and night.
 type Branch struct {
