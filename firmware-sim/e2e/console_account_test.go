@@ -63,10 +63,10 @@ func (p *page) editing(id string) {
 func TestConsoleAccounts(t *testing.T) {
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := console(t, s, "hq", "hq-demo")
-	hq.expect("401", "403")
+	hq.expect("401", "403", "no valid credentials")
 	manager, elsewhere := hq.another(t).on(desktop), hq.another(t).on(desktop)
 	for _, p := range []*page{manager, elsewhere} {
-		p.expect("401", "403")
+		p.expect("401", "403", "no valid credentials")
 		p.enterConsole("gangnam-manager", "gangnam-demo")
 	}
 

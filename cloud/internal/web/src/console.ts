@@ -16,7 +16,7 @@ import { moneyScreen } from "./console/money";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
 import { roomsScreen } from "./console/rooms";
-import { branchByCode, homeBranch, identify, isHQ, me, type Branch } from "./console/session";
+import { branchByCode, homeBranch, identify, isHQ, me, noticeEnd, type Branch } from "./console/session";
 import { settingsScreen } from "./console/settings";
 import { speakIn, t } from "./console/text";
 
@@ -72,6 +72,7 @@ async function start(): Promise<void> {
     app.replaceChildren(h("main", { class: "login" }, h("div", { class: "card", role: "alert" }, h("h1", null, t("console")), h("p", null, explain(error)), button(t("retry"), () => location.reload()))));
     return;
   }
+  noticeEnd();
   route(app, table, () => admitted(() => frame(undefined, "", missing)), (screen) => screen());
 }
 

@@ -6,7 +6,7 @@ import { again, go } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
 import { icon, type Icon } from "./icons";
 import { connection } from "./live";
-import { button, dialog, select } from "./parts";
+import { button, closeDialogs, dialog, select } from "./parts";
 import { branchByCode, branches, branchName, isHQ, logout, me, rememberBranch } from "./session";
 import { speakIn, t, type TextKey } from "./text";
 
@@ -36,6 +36,7 @@ let first = true;
 /** Stands around a screen of a branch, or of none. */
 export function frame(branch: string | undefined, current: string, screen: () => Child): Child {
   if (branch) rememberBranch(branch);
+  closeDialogs();
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
   arriveAt(main);

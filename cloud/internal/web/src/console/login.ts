@@ -5,7 +5,7 @@ import { h, when, type Child } from "../core/dom";
 import { language } from "../core/language";
 import { again, go, query } from "../core/router";
 import { signal } from "../core/signal";
-import { attempt, field, input } from "./parts";
+import { attempt, closeDialogs, field, input } from "./parts";
 import { identify } from "./session";
 import { speakIn, t } from "./text";
 
@@ -16,6 +16,7 @@ const next = (): string => {
 };
 
 export function loginScreen(): Child {
+  closeDialogs();
   document.title = `${t("login")} | ${t("console")}`;
   const [id, password, code] = [signal(""), signal(""), signal("")];
   const needsCode = signal(false);
@@ -49,6 +50,7 @@ export function loginScreen(): Child {
       { class: "card", onsubmit: submit },
       h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
       h("h1", null, t("loginTitle")),
+      query().has("ended") ? h("p", { class: "notice", role: "status" }, t("sessionOver")) : null,
       field(t("loginId"), input(id, { id: "id", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false", autofocus: true })),
       field(t("password"), input(password, { id: "password", type: "password", autocomplete: "current-password", required: true })),
       when(needsCode, () => field(t("secondCode"), input(code, { id: "code", inputmode: "numeric", autocomplete: "one-time-code", maxlength: 11 }), t("secondCodeHint"))),

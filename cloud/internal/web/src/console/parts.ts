@@ -232,6 +232,11 @@ export function dialog(title: string, view: (close: () => void) => Child, { kind
   return { close };
 }
 
+/** Another screen begins without what lay over the one before. */
+export function closeDialogs(): void {
+  for (const element of document.querySelectorAll<HTMLDialogElement>("dialog[open]")) element.close();
+}
+
 /** Copies a text and says so. */
 export async function copy(text: string): Promise<void> {
   try {

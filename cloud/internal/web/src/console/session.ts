@@ -1,6 +1,6 @@
 // Who is logged in, and what he may do where.
 
-import { api, ApiError } from "../core/api";
+import { api, ApiError, hearRefusals } from "../core/api";
 import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { english } from "./text";
@@ -49,6 +49,21 @@ export async function identify(): Promise<void> {
     if (error instanceof ApiError && error.status === 401) me.set(null);
     else throw error;
   }
+}
+
+/** A session that ends while somebody works leads back to the login, and from there to where he was. */
+export function noticeEnd(): void {
+  let asking = false;
+  hearRefusals((refusal) => {
+    if (refusal.status !== 401 || !me.peek() || asking) return;
+    asking = true;
+    void identify()
+      .then(() => {
+        if (me.peek() === null) go(`/console/login?ended=1&next=${encodeURIComponent(location.pathname)}`, { replace: true });
+      })
+      .catch(() => {}) // nobody knows: the next refusal asks again
+      .finally(() => (asking = false));
+  });
 }
 
 export async function logout(): Promise<void> {

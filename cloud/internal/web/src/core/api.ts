@@ -53,9 +53,18 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
   }
   if (envelope.status !== "success") {
     const { errorType, errorCode, message, data } = envelope;
-    throw new ApiError(response.status, errorType ?? "", errorCode, message ?? "", data);
+    const refusal = new ApiError(response.status, errorType ?? "", errorCode, message ?? "", data);
+    heard(refusal);
+    throw refusal;
   }
   return envelope.data;
+}
+
+let heard: (refusal: ApiError) => void = () => {};
+
+/** Has the page hear of every refusal, whoever asked. */
+export function hearRefusals(listener: (refusal: ApiError) => void): void {
+  heard = listener;
 }
 
 export const api = {

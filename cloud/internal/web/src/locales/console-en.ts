@@ -13,6 +13,7 @@ export const en: Texts = {
   otherLanguage: "한국어",
   login: "Log in",
   logout: "Log out",
+  sessionOver: "Your session has ended. Log in to return to where you were.",
   loginTitle: "Administrator login",
   loginId: "ID",
   loginIdHint: "Lower-case letters, digits, dot, hyphen, underscore (at most 40)",

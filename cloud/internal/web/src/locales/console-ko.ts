@@ -11,6 +11,7 @@ export const ko = {
   otherLanguage: "English",
   login: "로그인",
   logout: "로그아웃",
+  sessionOver: "로그인이 끝났어요. 다시 로그인하면 보던 화면으로 돌아가요.",
   loginTitle: "관리자 로그인",
   loginId: "아이디",
   loginIdHint: "영문 소문자, 숫자, 점, 하이픈, 밑줄 (최대 40자)",
