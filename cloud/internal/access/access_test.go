@@ -19,6 +19,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -172,7 +173,7 @@ func (h *house) request(kind, key string) (id string) {
 
 func (h *house) await(s *access.Service, id, key string) access.Outcome {
 	h.t.Helper()
-	outcome, err := s.Await(h.t.Context(), id, key)
+	outcome, err := s.Await(h.t.Context(), "198.51.100.7", id, key)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -264,6 +265,57 @@ func TestWhoMayOpen(t *testing.T) {
 	}
 }
 
+// TestNothingIsRevealedToNobody: who only wants to know whether a door opened is told, and no PIN leaves its place.
+func TestNothingIsRevealedToNobody(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	actor := access.Actor{Name: "discord:1"}
+	for _, online := range []bool{false, true} {
+		if online {
+			h.agent("gangnam")
+		}
+		id, err := h.RequestAs(t.Context(), actor, "gangnam", access.Room, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opened, err := h.Opened(t.Context(), id); opened != online || err != nil {
+			t.Errorf("opened %v, %v, want %v", opened, err, online)
+		}
+	}
+	if n := one[int](h, `select count(*) from audit where action = $1`, "pin.reveal"); n != 0 {
+		t.Errorf("%d PINs were revealed", n)
+	}
+}
+
+// TestPressesAreLimited: a key or a member of staff that only a machine could use so fast has to wait; others have not.
+func TestPressesAreLimited(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.Limits = &limit.Limiter{DB: h.db}
+	key, other := h.reserve(1), h.reserve(2)
+	press := func(key string) error {
+		_, err := h.Request(t.Context(), "gangnam", access.Front, key)
+		return err
+	}
+	rule := access.PressesPerSubject
+	if err := press(key); err != nil {
+		t.Fatal(err)
+	}
+	for range rule.Max {
+		_ = h.Limits.Take(t.Context(), rule, key) // at another replica
+	}
+	var err error
+	for n := 0; err == nil && n < rule.Max; n++ {
+		err = press(key)
+	}
+	if !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("a key that is pressed all the time: %v", err)
+	}
+	if err := press(other); err != nil {
+		t.Errorf("another key: %v", err)
+	}
+}
+
 func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -280,7 +332,7 @@ func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
 	if again := h.await(h.Service, id, key); again != got {
 		t.Errorf("then %+v", again)
 	}
-	if n := one[int](h, `select count(*) from audit where action = 'pin.reveal' and target = 'room_1' and actor like 'customer:%' and detail ->> 'requestId' = $1`, id); n != 2 {
+	if n := one[int](h, `select count(*) from audit where action = 'pin.reveal' and target = 'room_1' and actor like 'customer:%' and address = '198.51.100.7' and detail ->> 'requestId' = $1`, id); n != 2 {
 		t.Errorf("%d reveals in the audit log, want 2", n)
 	}
 	if one[*time.Time](h, `select revealed_at from door_pin where device = $1`, "room_1") == nil {
@@ -307,7 +359,7 @@ func TestUnknownRequestsAndForeignKeys(t *testing.T) {
 		"malformed request":     {"x", key},
 		"key for staff request": {staff, key},
 	} {
-		if _, err := h.Await(t.Context(), test.id, test.key); !errors.Is(err, access.ErrInvalidKey) {
+		if _, err := h.Await(t.Context(), "", test.id, test.key); !errors.Is(err, access.ErrInvalidKey) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -34,59 +34,73 @@ type Outcome struct {
 const pollEvery = 2 * time.Second
 
 // Await waits for the result of a request that was made with this key. A result that exists is returned at once, as often
-// as asked for. It returns ErrInvalidKey for an unknown request or another key, and ErrNoResult after the result timeout.
-func (s *Service) Await(ctx context.Context, requestID, doorlockKey string) (Outcome, error) {
+// as asked for. client is the guest's address, for the audit log. It returns ErrInvalidKey for an unknown request or
+// another key, and ErrNoResult after the result timeout.
+func (s *Service) Await(ctx context.Context, client, requestID, doorlockKey string) (Outcome, error) {
 	_, hash, err := parseKey(doorlockKey)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := s.await(ctx, requestID, hash, "")
+	r, status, err := s.await(ctx, requestID, hash)
 	if errors.Is(err, ErrUnknownRequest) {
 		return Outcome{}, ErrInvalidKey
 	}
-	return outcome, err
+	if err != nil {
+		return Outcome{}, err
+	}
+	return s.outcome(ctx, r, status, Actor{Address: client})
 }
 
 // AwaitAs is Await for staff. It returns ErrUnknownRequest; whether the actor may use the branch is for the caller to
 // find out first, with BranchOf.
 func (s *Service) AwaitAs(ctx context.Context, actor Actor, requestID string) (Outcome, error) {
-	return s.await(ctx, requestID, nil, actor.Name)
+	r, status, err := s.await(ctx, requestID, nil)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return s.outcome(ctx, r, status, actor)
+}
+
+// Opened is AwaitAs for those who will not be shown a PIN, and for whom therefore none is revealed.
+func (s *Service) Opened(ctx context.Context, requestID string) (bool, error) {
+	_, status, err := s.await(ctx, requestID, nil)
+	return status == Success, err
 }
 
 // await registers first, reads second and waits third: the other order loses a result that comes in between. What this
 // replica remembers saves the first reading.
-func (s *Service) await(ctx context.Context, requestID string, keyHash []byte, actor string) (Outcome, error) {
+func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (r postgres.DoorRequest, status Status, err error) {
 	timeout := time.NewTimer(s.resultTimeout())
 	defer timeout.Stop()
 	id, err := uuid.Parse(requestID)
 	if err != nil {
-		return Outcome{}, ErrUnknownRequest
+		return r, "", ErrUnknownRequest
 	}
 	news, leave := s.waiters.join(id)
 	defer leave()
 	r, known := s.attempts.find(id, keyHash)
 	if !known {
 		if r, err = s.find(ctx, id, keyHash); err != nil {
-			return Outcome{}, err
+			return r, "", err
 		}
 	}
 	if r.State == postgres.DoorUnknown {
-		return s.outcome(ctx, r, TimedOut, actor)
+		return r, TimedOut, nil
 	}
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
 		switch r.State {
 		case postgres.DoorSuccess:
-			return Outcome{Status: Success, Device: r.Device}, nil
+			return r, Success, nil
 		case postgres.DoorFailed:
-			return s.outcome(ctx, r, Failed, actor)
+			return r, Failed, nil
 		}
 		select {
 		case <-ctx.Done():
-			return Outcome{}, ctx.Err()
+			return r, "", ctx.Err()
 		case <-timeout.C:
-			return Outcome{}, ErrNoResult
+			return r, "", ErrNoResult
 		case r.State = <-news:
 			if r.State != "" {
 				continue
@@ -94,7 +108,7 @@ func (s *Service) await(ctx context.Context, requestID string, keyHash []byte, a
 		case <-poll.C:
 		}
 		if r, err = s.find(ctx, id, keyHash); err != nil {
-			return Outcome{}, err
+			return r, "", err
 		}
 	}
 }
@@ -116,11 +130,14 @@ func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r pos
 }
 
 // outcome reveals the PIN of a door that did not open, and writes down that it did (decisions.md 8).
-func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status Status, actor string) (Outcome, error) {
-	if actor == "" && r.Reservation != nil {
-		actor = fmt.Sprintf("customer:%d", *r.Reservation)
-	}
+func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status Status, actor Actor) (Outcome, error) {
 	outcome := Outcome{Status: status, Device: r.Device}
+	if status == Success {
+		return outcome, nil
+	}
+	if actor.Name == "" && r.Reservation != nil {
+		actor.Name = fmt.Sprintf("customer:%d", *r.Reservation)
+	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, s.now())
 		if err != nil || sealed == nil {
@@ -132,8 +149,8 @@ func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status St
 		}
 		outcome.PIN = string(pin)
 		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
-			Actor: actor, BranchID: &r.BranchID, Action: "pin.reveal", Target: r.Device,
-			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)},
+			Actor: actor.Name, BranchID: &r.BranchID, Action: "pin.reveal", Target: r.Device,
+			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)}, Address: actor.Address, RequestID: actor.RequestID,
 		})
 	})
 	if err != nil {

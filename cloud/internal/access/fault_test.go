@@ -269,7 +269,7 @@ func TestNoReport(t *testing.T) {
 	id := h.request(access.Room, key)
 	a.Until(t, "the door", func() bool { return len(a.Driven()) == 1 })
 	began := time.Now()
-	if _, err := h.Await(t.Context(), id, key); !errors.Is(err, access.ErrNoResult) {
+	if _, err := h.Await(t.Context(), "", id, key); !errors.Is(err, access.ErrNoResult) {
 		t.Errorf("who waited got %v", err)
 	}
 	if took := time.Since(began).Round(100 * time.Millisecond); took != access.DefaultResultTimeout {
@@ -326,7 +326,7 @@ func TestSubscriberAtAnotherReplica(t *testing.T) {
 	outcomes := make(chan access.Outcome, 3)
 	for range cap(outcomes) {
 		go func() {
-			outcome, err := other.Await(t.Context(), id, key)
+			outcome, err := other.Await(t.Context(), "", id, key)
 			if err != nil {
 				t.Error(err)
 			}

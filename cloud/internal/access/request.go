@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
@@ -39,6 +40,9 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	}
 	if !protocol.ValidBranch(branch) {
 		return "", postgres.ErrNoBranch
+	}
+	if err := s.press(ctx, doorlockKey); err != nil {
+		return "", err
 	}
 	now := s.now()
 	state, detail := s.firstState(branch)
@@ -86,9 +90,21 @@ func (s *Service) accept(r postgres.DoorRequest, keyHash []byte) {
 	}
 }
 
-// Actor is the member of staff who opens a door, as the audit log names them.
+// pressesPerSubject is far above what a person does, and far below what one key or one member of staff could keep others
+// from doing.
+var pressesPerSubject = limit.Rule{Name: "unlock", Max: 1200, Window: time.Minute}
+
+// press counts a request of a key, or of a member of staff. It returns a [limit.ExceededError].
+func (s *Service) press(ctx context.Context, subject string) error {
+	if s.Limits == nil {
+		return nil
+	}
+	return s.presses.Take(ctx, s.Limits, pressesPerSubject, subject)
+}
+
+// Actor is who stands at a door, as the audit log names them.
 type Actor struct {
-	Name      string // admin:<login id>, discord:<id>
+	Name      string // admin:<login id>, discord:<id>; empty: the guest whose key it is
 	Address   string
 	RequestID string
 }
@@ -114,6 +130,9 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 		return "", ErrUnknownDoor
 	}
 	r.State, r.Detail = s.firstState(branch)
+	if err := s.press(ctx, actor.Name); err != nil {
+		return "", err
+	}
 	if err := s.insert(ctx, actor, r); err != nil {
 		return "", fmt.Errorf("access: request: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/protocol"
@@ -60,13 +61,14 @@ const (
 	stepWithin = 3 * time.Second
 )
 
-// Service opens doors. Its exported fields are set before Run; all but ResultTimeout, Pulse and Now are required.
+// Service opens doors. Its exported fields are set before Run; all but Limits, ResultTimeout, Pulse and Now are required.
 type Service struct {
 	DB       *postgres.DB
 	Link     Link
 	Keys     *seal.Keyring      // opens PINs
 	GrantKey ed25519.PrivateKey // signs grants
 	Log      *slog.Logger
+	Limits   *limit.Limiter // nil: nobody presses too often
 
 	ResultTimeout time.Duration // how long a subscriber waits; 0: DefaultResultTimeout
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
@@ -75,6 +77,7 @@ type Service struct {
 	asks     postgres.Gather[postgres.KeyedAsk, postgres.KeyedDoor]
 	claims   postgres.Gather[postgres.DoorClaim, []string]
 	reports  postgres.Gather[postgres.DoorReport, postgres.DoorReported]
+	presses  limit.Lenient
 	attempts attempts
 	waiters  waiters
 	ended    queue

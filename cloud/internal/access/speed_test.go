@@ -37,7 +37,7 @@ func BenchmarkUnlock(b *testing.B) {
 							b.Error(err)
 							return
 						}
-						if outcome, err := h.Await(b.Context(), id, keys[i]); err != nil || outcome.Status != access.Success {
+						if outcome, err := h.Await(b.Context(), "", id, keys[i]); err != nil || outcome.Status != access.Success {
 							b.Error(outcome, err)
 							return
 						}

@@ -37,6 +37,9 @@ func isTrusted(addr netip.Addr, trusted []netip.Prefix) bool {
 	return false
 }
 
+// ClientAddress is who sent a request, as the audit log has them.
+func (a *API) ClientAddress(r *http.Request) string { return a.client(r) }
+
 // client is the subject of rate limits by client.
 func (a *API) client(r *http.Request) string {
 	return limit.Address(clientAddress(r, a.TrustedProxies))

@@ -28,7 +28,7 @@ func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
 	if reconnects(w, r, id) {
 		return nil
 	}
-	outcome, err := a.Access.Await(r.Context(), id, key)
+	outcome, err := a.Access.Await(r.Context(), a.client(r), id, key)
 	if err != nil {
 		return err
 	}

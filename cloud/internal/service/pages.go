@@ -32,12 +32,12 @@ func widget(set config.Settings) web.Widget {
 }
 
 // pages makes everything that is not /api.
-func (s *Service) pages() (http.Handler, error) {
+func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 	return web.New(web.Options{
 		PublicURL: s.settings.HTTP.PublicURL,
 		Company:   web.Company(site(s.settings).Company),
 		Widget:    widget(s.settings),
-		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Await: s.awaitDoor},
+		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Await: s.awaitDoor(api)},
 		Log:       s.log,
 		Now:       s.now,
 	})
@@ -59,7 +59,9 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 	}, nil
 }
 
-func (s *Service) awaitDoor(ctx context.Context, requestID, key string) (web.Result, error) {
-	outcome, err := s.access.Await(ctx, requestID, key)
-	return web.Result{Opened: outcome.Status == access.Success, PIN: outcome.PIN}, err
+func (s *Service) awaitDoor(api *httpapi.API) func(r *http.Request, requestID, key string) (web.Result, error) {
+	return func(r *http.Request, requestID, key string) (web.Result, error) {
+		outcome, err := s.access.Await(r.Context(), api.ClientAddress(r), requestID, key)
+		return web.Result{Opened: outcome.Status == access.Success, PIN: outcome.PIN}, err
+	}
 }

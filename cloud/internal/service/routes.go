@@ -44,7 +44,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)
 	}
-	pages, err := s.pages()
+	pages, err := s.pages(api)
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (s *Service) wire() error {
 		Retention: postgres.Retention{Paid: set.Times.KeepPaid, Other: set.Times.KeepOther},
 	}
 	s.access = &access.Service{
-		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
+		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
 	}
 	s.devices = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	if err := s.openLink(); err != nil {

@@ -74,7 +74,7 @@ func (s *site) showKey(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) awaitResult(r *http.Request, request string, view *keyView) {
-	result, err := s.Keys.Await(r.Context(), request, r.PathValue("key"))
+	result, err := s.Keys.Await(r, request, r.PathValue("key"))
 	switch {
 	case err != nil:
 		view.Result = "silent"

@@ -54,7 +54,7 @@ type Keys struct {
 	Unlock func(ctx context.Context, branch, door, key string) (requestID string, err error)
 	// Await waits for the end of a request and returns it. It fails if the request is not of this key or is
 	// forgotten, or if nothing came in time.
-	Await func(ctx context.Context, requestID, key string) (Result, error)
+	Await func(r *http.Request, requestID, key string) (Result, error)
 }
 
 // Key is a doorlockKey and the reservation behind it.

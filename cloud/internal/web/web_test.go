@@ -40,7 +40,7 @@ func (f *fakeKeys) press(_ context.Context, branch, door, _ string) (string, err
 	return "request-1", f.unlock
 }
 
-func (f *fakeKeys) wait(_ context.Context, _, _ string) (Result, error) { return f.result, f.await }
+func (f *fakeKeys) wait(_ *http.Request, _, _ string) (Result, error) { return f.result, f.await }
 
 // newSite is a site at a moment; the key it knows is reserved from 15:00 to 16:20.
 func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {

@@ -1,0 +1,4 @@
+package access
+
+// PressesPerSubject is for the test of it.
+var PressesPerSubject = pressesPerSubject
