@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
@@ -25,11 +24,6 @@ func (c *serveCmd) Run(p *program) error {
 		return err
 	}
 	log := p.newLog(settings.Log)
-	if os.Getenv("GOGC") == "" {
-		// The heap is a few megabytes, and nearly all that a request allocates is garbage at its end: collecting a third as
-		// often costs little memory and saves a tenth of the processor.
-		debug.SetGCPercent(300)
-	}
 	s, err := service.New(p.ctx, settings, log, time.Now)
 	if err != nil {
 		return err

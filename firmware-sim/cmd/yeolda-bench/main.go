@@ -1,5 +1,5 @@
 // Command yeolda-bench measures the way from a press on the unlock button to its result: POST, broker, agent, claim,
-// signed grant, simulated lock, event. It starts the whole system as real processes and prints a table.
+// signed grant, simulated lock, event; and the way from a look-up to the key that a paid reservation gives. It starts the whole system as real processes and prints a table.
 //
 // Rates depend on the machine; compare what stands in one run. The floor is the same two requests answered with
 // constants by the same HTTP stack.
@@ -79,13 +79,14 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 	defer floor.Close()
 
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
+	purchase := buyer(s, agents)
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
 	for _, n := range inFlight {
 		for _, of := range []struct {
 			name  string
 			press presser
-		}{{"unlock", unlocker(s.API, keys)}, {"floor", floor.press}} {
+		}{{"unlock", unlocker(s.API, keys)}, {"floor", floor.press}, {"purchase", purchase}} {
 			var results []sample
 			for range rounds {
 				result, err := measure(ctx, n, round, of.press)
@@ -101,6 +102,11 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 			}
 		}
 	}
+	memory, err := resident(ctx, s)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("memory of the service after it: %.0f MB\n", memory/1e6)
 	return nil
 }
 
