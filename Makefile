@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: conformance model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
+.PHONY: proof conformance model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,16 @@ bench: ## measure the whole path, holds and look-ups (medians of 3)
 	@deploy/demo/install.sh
 	@go run ./firmware-sim/cmd/yeolda-bench
 	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
+
+# Parts that other commands write to docs/proof/parts are shown too; PROOF_PARTS names their targets.
+PROOF_PARTS ?= $(shell awk -F ':' '/^(simulation|mutation|proof-bench):/ {print $$1}' $(firstword $(MAKEFILE_LIST)))
+
+proof: ## the report anyone can re-run: race, soak (SOAK=15m, SEED to repeat one), and what other targets prove
+	@deploy/demo/install.sh
+	@mkdir -p $(BIN)
+	@go build -o $(BIN)/ ./firmware-sim/cmd/yeolda-proof
+	@for part in $(PROOF_PARTS); do $(MAKE) --no-print-directory $$part || exit 1; done
+	@$(BIN)/yeolda-proof -for $(or $(SOAK),15m) $(if $(SEED),-seed $(SEED))
 
 torture: ## crash the payment side at each of its 27 points RUNS (default 20) times and print the table
 	@mkdir -p $(BIN)

@@ -29,8 +29,27 @@ type Process struct {
 // startWithin bounds how long a program may take until it is ready.
 const startWithin = 60 * time.Second
 
-// Start starts the program, again if it has ended, and waits until it is ready.
+// errEnded means that a program has ended before it was ready.
+var errEnded = errors.New("ended before it was ready")
+
+// Start starts the program, again if it has ended, and waits until it is ready. One that ends before that is started
+// again for a while, as a service manager does: PostgreSQL refuses to run as long as a child of the one that was killed does.
 func (p *Process) Start(ctx context.Context) error {
+	const retries = 20
+	for n := 0; ; n++ {
+		err := p.start(ctx)
+		if !errors.Is(err, errEnded) || n == retries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(250 * time.Millisecond): // RestartSec
+		}
+	}
+}
+
+func (p *Process) start(ctx context.Context) error {
 	p.mu.Lock()
 	command, done := p.command(), make(chan struct{})
 	command.Stdout, command.Stderr = p.log, p.log
@@ -55,7 +74,7 @@ func (p *Process) Start(ctx context.Context) error {
 	for !p.ready() {
 		select {
 		case <-done:
-			return fmt.Errorf("%s ended before it was ready: %v", p.Name, command.ProcessState)
+			return fmt.Errorf("%s %w: %v", p.Name, errEnded, command.ProcessState)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
