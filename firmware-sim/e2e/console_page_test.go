@@ -107,6 +107,8 @@ func (p *page) survey(name string) {
 // with lets a subtest use the page and fail by itself.
 func (p *page) with(t *testing.T) *page {
 	t.Helper()
+	whole := p.t
+	t.Cleanup(func() { p.t = whole })
 	p.t = t
 	return p
 }

@@ -1,11 +1,12 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 )
 
 // Every screen but the day, each action against the running stack.
@@ -39,7 +40,8 @@ func TestConsoleScreens(t *testing.T) {
 		p.press("4번 룸 문 열기")
 		p.press("문 열기")
 		p.see("문을 열지 못했어요", "4 8 1 9 0 4")
-		p.press("닫기")
+		p.survey("console-door-failed")
+		p.on(desktop).press("닫기")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		p.open("/console/jamsil/doors")
 		p.see("지점 장치가 아직 연결된 적이 없어요")
@@ -70,28 +72,66 @@ func TestConsoleScreens(t *testing.T) {
 		p.see("센서를 읽었어요", "로비", "에어컨 리모컨")
 		p.press("전원 끄기")
 		p.see("명령을 보냈어요", "마지막으로 보낸 명령 전원 끄기")
-		p.press("냉방")
+		p.press("냉방", "24", "자동")
 		p.survey("console-climate")
+		p.on(desktop)
+		for p.wait("complete or not", `document.querySelector(".remote")`); value[bool](p, `document.querySelector(".remote > .button").disabled`); {
+			value[bool](p, `([...document.querySelectorAll(".remote .segmented")].at(-1).querySelector("button").click(), true)`) // the level that is left
+		}
+		p.press("보내기")
+		p.see("마지막으로 보낸 명령 냉방 · 24")
+		var branch struct {
+			AirConditioners []struct {
+				Mode        string `json:"mode"`
+				Temperature int    `json:"temperature"`
+			} `json:"airConditioners"`
+		}
+		getJSON(t, s.SimAt+"/sim/branches/gangnam", &branch)
+		if len(branch.AirConditioners) == 0 || branch.AirConditioners[0].Temperature != 24 {
+			t.Errorf("the simulated unit has decoded %+v", branch.AirConditioners)
+		}
+		fault(t, s, "gangnam", "", "ir-dead")
+		p.press("보내기")
+		p.see("실패") // and that stays to be seen
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+
 		p.press("로비")
-		p.see("로비 기록", "온도", "습도", "CSV 내려받기")
+		p.see("로비 기록", "온도", "습도")
 		p.wait("a chart", `document.querySelector("svg.chart path.line")`)
-		p.press("7일")
+		for _, period := range []string{"30일", "7일", "24시간"} {
+			p.press(period)
+			p.wait("both charts of "+period, `document.querySelectorAll("dialog svg.chart path.line").length === 2`)
+		}
+		p.press("표로 보기")
+		p.wait("the table", `document.querySelector("dialog details[open] tbody tr")`)
 		p.survey("console-climate-history")
+		p.on(desktop)
+		if name, content := p.download("CSV 내려받기"); name != "gangnam-로비.csv" || !strings.HasPrefix(content, "\ufeffat,celsius,humidity\r\n20") {
+			t.Errorf("%s: %s", name, content)
+		}
 	})
 
 	t.Run("devices", func(t *testing.T) {
 		p := at("gangnam/devices").with(t)
 		p.see("연결됨", "agent-gangnam", "데모용")
 		p.survey("console-devices")
-		p.press("새 장치 등록", "자격 만들기")
-		p.see("이 내용은 지금만 볼 수 있어요", "YEOLDA_AGENT_PASSWORD=")
+		p.press("새 장치 등록", "등록 명령 만들기")
+		p.see("이 명령은 지금만 볼 수 있고", "/install.sh | sudo sh -s -- ")
 		p.wait("a QR code", `document.querySelector("svg.qr path")`)
 		p.survey("console-devices-enrolled")
-		name := value[string](p, `document.querySelector("dialog pre").textContent.match(/USERNAME=(\S+)/)[1]`)
+		p.on(desktop)
+		token := value[string](p, `document.querySelector("dialog pre").textContent.match(/-s -- (\S+)/)[1]`)
+		var machine struct {
+			Data struct{ Username, Password string } `json:"data"`
+		}
+		postJSON(t, s.API+"/v2/agent/enroll", map[string]string{"token": token}, &machine)
 		p.press("닫기")
-		p.press("해제 " + name)
+		p.open("/console/gangnam/devices")
+		p.see(machine.Data.Username)
+		p.press("해제 " + machine.Data.Username)
 		p.see("되돌릴 수 없어요")
-		p.press("해제")
+		p.survey("console-devices-revoke")
+		p.on(desktop).press("해제")
 		p.see("해제했어요")
 	})
 
@@ -100,63 +140,34 @@ func TestConsoleScreens(t *testing.T) {
 		p := at("gangnam/messages").with(t)
 		p.see("예약 확정·열쇠", "010-****-4444", "보냄")
 		p.survey("console-messages")
-		p.press("미리 보기")
-		p.see("[열다] 예약이 확정되었습니다")
-		p.press("다시 보내기")
+		p.on(desktop).press("미리 보기")
+		p.see("[열다] 예약이 확정되었습니다", "알림톡")
+		p.survey("console-message")
+		before := len(messagesTo(t, s, "01033334444"))
+		p.on(desktop).press("다시 보내기")
 		p.see("다시 보냈어요")
-	})
-
-	t.Run("money", func(t *testing.T) {
-		p := at("gangnam/money").with(t)
-		p.see("25,000원", "결제 내역", "진행 중인 환불이 없어요", "차이가 없어요")
-		p.survey("console-money")
-	})
-
-	t.Run("settings", func(t *testing.T) {
-		p := at("hongdae/settings").with(t)
-		p.see("운영 시간", "룸과 가격", "외부 예약 채널")
-		p.survey("console-settings")
-		p.fill("전화", "02-0000-9999")
-		p.press("저장")
-		p.see("저장했어요")
-		p.press("수정 3번 룸")
-		p.fill("10분", "2600")
-		p.press("저장")
-		p.see("10분 2,600원")
-		p.press("채널 추가")
-		p.fill("채널", "스페이스")
-		p.press("저장")
-		p.see("스페이스")
-		p.press("내보내기 링크", "링크 만들기")
-		p.see("이 주소는 지금만 볼 수 있어요")
-		p.press("닫기")
-	})
-
-	t.Run("administrators", func(t *testing.T) {
-		p := at("people").with(t)
-		p.see("gangnam-manager", "지점 관리자")
-		p.survey("console-people")
-		p.press("관리자 추가")
-		p.fill("아이디", "viewer")
-		p.fill("비밀번호", "only looking 1")
-		value[bool](p, `(() => { const r = document.querySelector("dialog select"); r.value = "viewer"; r.dispatchEvent(new Event("change")); return true })()`)
-		p.press("열다 강남점")
-		p.press("저장")
-		p.see("viewer", "조회 전용")
-		looker := p.another(t).on(desktop)
-		looker.expect("401")
-		looker.enterConsole("viewer", "only looking 1")
-		looker.open("/console/gangnam/doors")
-		looker.see("6번 룸")
-		if looker.sees("문 열기") {
-			t.Error("one who may only look is offered to open doors")
-		}
+		until(t, "the message again", func() bool { return len(messagesTo(t, s, "01033334444")) == before+1 })
+		p.press("실패")
+		p.see("보낸 메시지가 없어요")
 	})
 
 	t.Run("audit", func(t *testing.T) {
 		p := at("gangnam/audit").with(t)
-		p.see("문 열기", "비상 번호 공개", "장치 등록", "장치 해제", "메시지 열람", "냉난방 명령")
+		p.see("문 열기", "비상 번호 공개", "장치 등록 명령 발급", "장치 등록", "장치 해제", "메시지 열람", "냉난방 명령", "룸을 막는 예약 열람")
 		p.survey("console-audit")
+		p.on(desktop).choose("종류", "문")
+		p.press("거르기")
+		p.wait("doors only", `[...document.querySelectorAll("main tbody tr")].every(r => r.innerText.includes("문 열기"))`)
+		p.choose("종류", "전체")
+		p.fill("누가", "nobody-else")
+		p.press("거르기")
+		p.see("내용이 없어요")
+		p.fill("누가", "hq")
+		p.press("거르기")
+		p.see("비상 번호 공개")
+		if name, content := p.download("CSV 내려받기"); name != "gangnam-audit.csv" || !strings.Contains(content, ",admin:hq,door.unlock,room_3,") {
+			t.Errorf("%s: %s", name, content)
+		}
 		until(t, "the chain", func() bool {
 			out, err := s.Command(t.Context(), "audit", "verify")
 			if err != nil {
@@ -172,15 +183,31 @@ func TestConsoleScreens(t *testing.T) {
 			t.Fatalf("personal data for nobody: %d", status)
 		}
 		p := at("people").with(t)
-		data := value[json.RawMessage](p, `fetch("/api/v2/admin/personal-data/export", {method: "POST", headers: {"Content-Type": "application/json"}, body: '{"contact": "010-3333-4444"}'}).then(r => r.json()).then(e => e.data)`)
-		if !strings.Contains(string(data), "01033334444") && !strings.Contains(string(data), "010-3333-4444") {
-			t.Fatalf("%s", data)
+		p.fill("휴대폰 번호 또는 이메일", "010-3333-4444")
+		if name, content := p.download("내보내기"); name != "personal-data.json" || !strings.Contains(content, "01033334444") || !strings.Contains(content, `"reservation-confirmed"`) {
+			t.Fatalf("%s: %s", name, content)
 		}
 		p.fill("휴대폰 번호 또는 이메일", "010-9999-9999")
 		p.press("지우기")
 		p.see("되돌릴 수 없어요")
+		p.survey("console-erase")
+		p.on(desktop)
 		p.fill(`확인을 위해 "지우기"라고 입력해 주세요.`, "지우기")
 		p.press("지우기")
 		p.see("예약 0건에서 지웠어요")
 	})
+}
+
+type sentMessage struct {
+	Template string `json:"template"`
+}
+
+// messagesTo are those a phone has got.
+func messagesTo(t *testing.T, s *stack.Stack, mobile string) []sentMessage {
+	t.Helper()
+	var list struct {
+		Messages []sentMessage `json:"messages"`
+	}
+	getJSON(t, s.SandboxAt+"/sandbox/messages?to="+mobile, &list)
+	return list.Messages
 }

@@ -121,3 +121,37 @@ func TestPageBreaksThings(t *testing.T) {
 	click(`#language`)
 	until(t, ctx, fmt.Sprintf(`%s !== %q`, language, before))
 }
+
+// TestPagePlaysAndRecords: a scenario that the page plays is on the tape that it
+// records meanwhile.
+func TestPagePlaysAndRecords(t *testing.T) {
+	f := newFixture(t)
+	ctx := browse(t, f)
+	gangnam := f.all[0]
+	until(t, ctx, `document.querySelectorAll("#scenario option").length >= 6`)
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#record"))); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.querySelector("#record").getAttribute("aria-pressed") === "true"`)
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("#scenario").value = "forced"`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#play"))); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.querySelector("#played").value > 0 && document.querySelectorAll("#plan .tile.open").length === 1`)
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#stop"))); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `document.querySelector("#stop").hidden`)
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[string](`URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return "#"; }; ""`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#record"))); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, `window.saved?.includes('{"device":"room_1","open":true}')`)
+	if gangnam.Tape().Recording != nil {
+		t.Error("still recording")
+	}
+}

@@ -188,6 +188,54 @@ func TestBadRequests(t *testing.T) {
 }
 
 // TestForeignPages: a page of another origin can neither break nor watch.
+// TestTapes: a recording comes out as a body that the panel takes again.
+func TestTapes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const gangnam = "/sim/branches/gangnam"
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/recording", "", 404, "no recording"},
+		{"DELETE", "/recording", "", 404, "no recording"},
+		{"PUT", "/recording", "", 200, `"recording":"2`},
+		{"POST", "/doors/room_2/contact", `{"open":true}`, 200, ""},
+		{"GET", "/recording", "", 200, `"door":{"device":"room_2","open":true}`},
+		{"GET", "/replay", "", 200, `"replay":null`},
+		{"GET", "/scenarios", "", 200, `"forced":{"title"`},
+		{"PUT", "/replay", `{}`, 400, "either tape or scenario"},
+		{"PUT", "/replay", `{"scenario":"forced","tape":{"lengthMs":1,"steps":[]}}`, 400, "either tape or scenario"},
+		{"PUT", "/replay", `{"scenario":"fire"}`, 400, "no scenario"},
+		{"PUT", "/replay", `{"scenario":"forced","speed":0}`, 400, "speed"},
+		{"PUT", "/replay", `{"tape":{"lengthMs":1,"steps":[{"atMs":0,"exit":{"device":"room_9"}}]}}`, 400, "does not have"},
+		{"PUT", "/replay", `{"scenario":"forced","speed":1}`, 200, `"steps":2`},
+		{"GET", "/replay", "", 200, `"lengthMs":20000`},
+		{"GET", "", "", 200, `"replay":{"title"`},
+		{"DELETE", "/replay", "", 200, `"replay":null`},
+	} {
+		if status, body := f.do(tt.method, gangnam+tt.path, tt.body); status != tt.status || !strings.Contains(body, tt.want) {
+			t.Errorf("%s %s %s: %d %.300s, want %d with %s", tt.method, tt.path, tt.body, status, body, tt.status, tt.want)
+		}
+	}
+	status, recording := f.do("DELETE", gangnam+"/recording", "")
+	if status != 200 {
+		t.Fatalf("%d %s", status, recording)
+	}
+	f.do("POST", gangnam+"/doors/room_2/contact", `{"open":false}`)
+	if status, body := f.do("PUT", gangnam+"/replay", `{"tape":`+recording+`,"speed":100}`); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	deadline := time.Now().Add(patience)
+	for !get[rig.State](f, gangnam).Doors[3].Open {
+		if time.Now().After(deadline) {
+			t.Fatal("the recording does not happen again")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

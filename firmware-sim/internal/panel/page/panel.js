@@ -11,7 +11,16 @@ const views = { doors: new Map(), units: new Map(), sensors: new Map() };
 let current = new URLSearchParams(location.search).get("branch");
 let clock = 0; // simulator's clock minus ours, ms
 
-const WHOLE = ["network-cut", "network-lag", "duplicate", "power-off"];
+// The faults of a whole branch, and the number that some of them need.
+const WHOLE = new Map(Object.entries({
+  "network-cut": null,
+  "network-lag": { field: "delayMs", unit: "ms", value: 300, min: 1, max: 60_000, times: 1 },
+  "loss": { field: "percent", unit: "%", value: 20, min: 1, max: 100, times: 1 },
+  "reorder": { field: "delayMs", unit: "ms", value: 500, min: 1, max: 60_000, times: 1 },
+  "duplicate": null,
+  "clock": { field: "offsetMs", unit: "h", value: -1, min: -876_000, max: 876_000, times: 3_600_000 },
+  "power-off": null,
+}));
 const DOOR = ["stuck", "relay-dead", "slow"];
 
 // ---------------------------------------------------------------- requests
@@ -33,7 +42,7 @@ async function ask(method, path, body) {
 }
 
 const doorPath = (device, what) => `/doors/${encodeURIComponent(device)}/${what}`;
-const fault = (kind, device, delayMs) => ask("PUT", "/faults", { kind, device: device || undefined, delayMs: delayMs || undefined });
+const fault = (kind, device, numbers = {}) => ask("PUT", "/faults", { kind, device: device || undefined, ...numbers });
 const clearFault = f => ask("DELETE", `/faults?${new URLSearchParams({ kind: f.kind, device: f.device ?? "" })}`);
 
 // ---------------------------------------------------------------- the feed
@@ -71,7 +80,7 @@ function start(list) {
   for (const { actuations, ...state } of list) {
     const old = branches.get(state.branch);
     const history = new Map(state.sensors.map(s => [s.location, old?.history.get(s.location) ?? [s.thermometer]]));
-    branches.set(state.branch, { state, actuations: actuations.map(span), log: old?.log ?? [], history });
+    branches.set(state.branch, { state, actuations: actuations.map(span), log: old?.log ?? [], history, playedFrom: performance.now() });
     if (!old) for (const a of actuations) if (!a.energized) noteReleased(state.branch, a, a.at);
   }
   if (!branches.has(current)) current = branches.keys().next().value;
@@ -128,6 +137,14 @@ function take(m) {
       if (shown) showSensor(m.sensor);
       break;
     }
+    case "keypad":
+      tell("door", `${deviceName(m.keypad.device)} · ${word("keypad")} · ${word(m.keypad.right ? "entryRight" : "entryWrong")}`);
+      break;
+    case "tape":
+      Object.assign(b.state, m.tape);
+      b.playedFrom = performance.now();
+      if (shown) showTape();
+      break;
     case "presence": {
       const was = b.state;
       if (was.online !== m.presence.online) tell(m.presence.online ? "good" : "bad", word(m.presence.online ? "online" : "offline"));
@@ -165,6 +182,7 @@ function build() {
   b.airConditioners.forEach(showUnit);
   b.sensors.forEach(showSensor);
   showFaults();
+  buildTape();
   showLog();
 }
 
@@ -283,13 +301,13 @@ function buildFaults(b) {
   };
   $("fault-kind").onchange = devices;
   devices();
-  $("switches").replaceChildren(...WHOLE.map(kind => {
-    const delay = kind === "network-lag" ? h("input", { type: "number", min: 1, max: 60000, value: 300, "aria-label": "ms" }) : null;
+  $("switches").replaceChildren(...[...WHOLE].map(([kind, n]) => {
+    const input = n && h("input", { type: "number", min: n.min, max: n.max, value: n.value, "aria-label": `${word(kind)}, ${n.unit}` });
     const toggle = h("button.switch", {
       type: "button", role: "switch", "data-kind": kind,
-      click: () => isOn(kind) ? clearFault({ kind }) : fault(kind, "", delay?.valueAsNumber),
+      click: () => isOn(kind) ? clearFault({ kind }) : fault(kind, "", n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
     }, h("i"), word(kind));
-    return h("div", {}, toggle, delay && h("label.delay", {}, delay, " ms"));
+    return h("div", {}, toggle, n && h("label.delay", {}, input, ` ${n.unit}`));
   }));
 }
 
@@ -298,11 +316,64 @@ const isOn = kind => faults().some(f => f.kind === kind);
 
 function showFaults() {
   for (const el of $("switches").querySelectorAll(".switch")) el.setAttribute("aria-checked", String(isOn(el.dataset.kind)));
-  $("chips").replaceChildren(...faults().filter(f => !WHOLE.includes(f.kind)).map(f =>
+  $("chips").replaceChildren(...faults().filter(f => !WHOLE.has(f.kind)).map(f =>
     h("li", {}, h("button.chip", { type: "button", title: word("clearAll"), click: () => clearFault(f) },
       `${word(f.kind)}${f.delayMs ? ` ${f.delayMs} ms` : ""} · ${f.device ? deviceName(f.device) : word("everyDevice")} ✕`))));
   $("branch").classList.toggle("dark", isOn("power-off"));
 }
+
+// ------------------------------------------------------- tapes, scenarios
+
+async function buildTape() {
+  const { scenarios } = await ask("GET", "/scenarios") ?? { scenarios: {} };
+  $("scenario").replaceChildren(...Object.entries(scenarios).map(([name, tape]) => h("option", { value: name }, titleOf(tape))));
+  $("scenario").setAttribute("aria-label", word("scenarios"));
+  $("speed").setAttribute("aria-label", word("speed"));
+  $("play").disabled = !$("scenario").options.length;
+  showTape();
+}
+
+const titleOf = tape => tape.title?.[document.documentElement.lang] ?? word("recordingTitle");
+const replay = body => ask("PUT", "/replay", { ...body, speed: Number($("speed").value) });
+
+function showTape() {
+  const { recording, replay: playing } = branches.get(current).state;
+  $("record").setAttribute("aria-pressed", String(Boolean(recording)));
+  $("record").textContent = word(recording ? "endRecording" : "record");
+  $("stop").hidden = $("played").hidden = !playing;
+  if (playing) $("tape-title").textContent = `${titleOf(playing)} · ×${playing.speed}`;
+  else $("tape-title").textContent = word(recording ? "recordingNow" : "tapeHint");
+  moveTape();
+}
+
+/** Lets the bar of a replay move on between the simulator's words about it. */
+function moveTape() {
+  const b = branches.get(current), playing = b?.state.replay;
+  if (!playing) return;
+  $("played").max = playing.lengthMs;
+  $("played").value = Math.min(playing.lengthMs, playing.atMs + (performance.now() - b.playedFrom) * playing.speed);
+}
+
+$("record").addEventListener("click", async () => {
+  if (!branches.get(current).state.recording) return ask("PUT", "/recording");
+  const name = current, tape = await ask("DELETE", "/recording");
+  if (!tape) return;
+  const link = h("a", { href: URL.createObjectURL(new Blob([JSON.stringify(tape)], { type: "application/json" })), download: `${name}.json` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+});
+$("play").addEventListener("click", () => replay({ scenario: $("scenario").value }));
+$("stop").addEventListener("click", () => ask("DELETE", "/replay"));
+$("load").addEventListener("click", () => $("file").click());
+$("file").addEventListener("change", async () => {
+  const [file] = $("file").files;
+  $("file").value = "";
+  try {
+    if (file) await replay({ tape: JSON.parse(await file.text()) });
+  } catch (err) {
+    note(current, "bad", `${word("failed")}: ${err.message}`);
+  }
+});
 
 // --------------------------------------------------------------------- log
 
@@ -359,13 +430,14 @@ $("language").addEventListener("click", () => { toggleLanguage(); setLanguageBut
 $("device-fault").addEventListener("submit", e => {
   e.preventDefault();
   const kind = $("fault-kind").value;
-  fault(kind, $("fault-device").value, kind === "slow" ? $("fault-delay").valueAsNumber : 0);
+  fault(kind, $("fault-device").value, kind === "slow" ? { delayMs: $("fault-delay").valueAsNumber } : {});
 });
 const setLanguageButton = () => { $("language").textContent = word("language"); };
 
 function frame() {
   const b = branches.get(current);
   if (b) scope.draw(b.actuations, Date.now() + clock);
+  moveTape();
   setTimeout(() => requestAnimationFrame(frame), 80);
 }
 

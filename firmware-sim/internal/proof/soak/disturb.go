@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -153,9 +152,17 @@ func (s *Soak) setBranch(b world.Branch, fault map[string]any) error {
 	return err
 }
 
+// clearBranch mends a branch. The simulator is never broken, but it may be slow.
 func (s *Soak) clearBranch(b world.Branch) {
-	if _, err := world.Ask(http.MethodDelete, s.world.Simulator+"/sim/branches/"+b.Code+"/faults", nil, nil); err != nil {
-		s.say("%v", errors.Join(errors.New("a branch could not be mended"), err))
+	const tries = 5
+	for n := range tries {
+		_, err := world.Ask(http.MethodDelete, s.world.Simulator+"/sim/branches/"+b.Code+"/faults", nil, nil)
+		if err == nil {
+			return
+		}
+		if n == tries-1 {
+			s.say("%s could not be mended: %v", b.Code, err)
+		}
 	}
 }
 

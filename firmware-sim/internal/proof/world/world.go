@@ -409,4 +409,4 @@ func freeAddresses(n int) ([]string, error) {
 	return addresses, nil
 }
 
-var control = &http.Client{Timeout: 10 * time.Second}
+var control = &http.Client{Timeout: 30 * time.Second}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// actions are what can be pressed on a screen or in a drawer over it, besides the ways to look at things.
+const actions = `[...(([...document.querySelectorAll("dialog[open]")].pop() || document.querySelector("main")).querySelectorAll("button, input, select"))]
+	.filter(e => e.getBoundingClientRect().width > 0 && !e.disabled && !e.closest("fieldset:disabled") && !e.closest(".block, .tile, .segmented, .zoom, .dates, .find, nav"))
+	.map(e => (e.ariaLabel || e.innerText || e.name || [...(e.labels ?? [])].map(l => l.innerText).join() || e.type).trim())`
+
+// Who may only look sees every screen of his branch and nothing that changes anything; a manager sees nothing of what is
+// the head quarters'.
+func TestConsoleRoles(t *testing.T) {
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	admin := newBrowser(t, s)
+	admin.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	start := midnight.Add(10 * time.Hour)
+	admin.must("POST", "/admin/reservation", map[string]any{"branch": "gangnam", "room": 1, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
+	admin.must("POST", "/admin/payment", map[string]any{"name": "강민재", "mobileNum": "01022223333", "notify": true}, nil)
+	keyFor(t, s, "01022223333")
+
+	hq := console(t, s, "hq", "hq-demo")
+	hq.open("/console/people")
+	hq.see("gangnam-manager", "지점 관리자")
+	hq.survey("console-people")
+	hq.on(desktop).press("관리자 추가")
+	hq.fill("아이디", "viewer")
+	hq.fill("비밀번호", "only looking 1")
+	hq.choose("역할", "조회 전용")
+	hq.press("열다 강남점")
+	hq.survey("console-person-add")
+	hq.on(desktop).press("저장")
+	hq.see("viewer", "조회 전용")
+
+	viewer := hq.another(t).on(desktop)
+	viewer.expect("401")
+	viewer.enterConsole("viewer", "only looking 1")
+	for screen, look := range map[string]struct {
+		shows string
+		ways  []string // to look at things
+	}{
+		"gangnam/day/" + date: {"강민재", nil},
+		"gangnam/doors":       {"6번 룸", nil},
+		"gangnam/rooms":       {"아쿠아 스파 베드 A1", nil},
+		"gangnam/climate":     {"에어컨 리모컨", []string{"지금 읽기"}},
+		"gangnam/devices":     {"agent-gangnam", nil},
+		"gangnam/messages":    {"예약 확정·열쇠", []string{"미리 보기"}},
+		"gangnam/money":       {"결제 내역", []string{"달"}},
+		"gangnam/audit":       {"로그인", []string{"CSV 내려받기", "종류", "누가", "거르기"}},
+		"gangnam/settings":    {"외부 예약 채널", nil},
+	} {
+		viewer.open("/console/" + screen)
+		viewer.see(look.shows)
+		for _, action := range value[[]string](viewer, actions) {
+			if !slices.ContainsFunc(look.ways, func(way string) bool { return len(action) >= len(way) && action[:len(way)] == way }) {
+				t.Errorf("%s: one who may only look is offered %q", screen, action)
+			}
+		}
+	}
+	viewer.open("/console/gangnam/day/" + date)
+	viewer.press("강민재")
+	viewer.see("있었던 일", "010-2222-3333")
+	for _, action := range value[[]string](viewer, actions) {
+		if action != "닫기" && action != "미리 보기" {
+			t.Errorf("the record: one who may only look is offered %q", action)
+		}
+	}
+	viewer.press("닫기")
+	viewer.drag(viewer.place(1, 10*60+20), viewer.place(1, 12*60+20))
+	if n := viewer.dialogs(); n != 0 && !viewer.sees("있었던 일") {
+		t.Error("one who may only look can drag")
+	}
+	viewer.open("/console/people")
+	viewer.see("찾을 수 없어요")
+	viewer.open("/console/hongdae/day")
+	viewer.see("찾을 수 없어요")
+
+	manager := hq.another(t).on(desktop)
+	manager.expect("401")
+	manager.enterConsole("gangnam-manager", "gangnam-demo")
+	if manager.sees("홍대") || value[bool](manager, `Boolean(document.querySelector('a[href="/console/people"]'))`) {
+		t.Error("a manager is shown what is the head quarters'")
+	}
+	manager.open("/console/people")
+	manager.see("찾을 수 없어요")
+	manager.open("/console/jamsil/doors")
+	manager.see("찾을 수 없어요")
+}

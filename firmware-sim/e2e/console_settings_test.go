@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every form of a branch's settings, and what customers then see.
+func TestConsoleSettings(t *testing.T) {
+	s := startStack(t, nil)
+	p := console(t, s, "hq", "hq-demo")
+	p.expect("400", "409")
+	p.open("/console/hongdae/settings")
+	p.see("운영 시간", "룸과 가격", "외부 예약 채널")
+	p.survey("console-settings")
+	p.on(desktop)
+	save := func() {
+		t.Helper()
+		p.press("저장")
+		p.see("저장했어요")
+		p.wait("the message is gone", `!document.querySelector(".toast")`)
+	}
+	type day struct{ Date, Status, Reason string }
+	calendar := func(month string) []day {
+		t.Helper()
+		var answer struct{ Dates []day }
+		newBrowser(t, s).must("GET", "/v2/branches/hongdae/calendar?yearMonth="+month, nil, &answer)
+		return answer.Dates
+	}
+	on := func(date string) day {
+		t.Helper()
+		days := calendar(date[:7])
+		return days[slices.IndexFunc(days, func(d day) bool { return d.Date == date })]
+	}
+	soon, _ := dayAfter()
+	next := func(weekday time.Weekday) string { // a week on, clear of the days the others take
+		day, _ := time.Parse(time.DateOnly, soon)
+		for day = day.AddDate(0, 0, 7); day.Weekday() != weekday; day = day.AddDate(0, 0, 1) {
+		}
+		return day.Format(time.DateOnly)
+	}
+
+	p.fill("전화", "02-0000-9999")
+	p.fill("예약 가능 기간(일)", "45")
+	p.fill("주소", "서울특별시 마포구 새길 1")
+	save()
+	if got := value[string](p, `[...document.querySelectorAll("label")].find(l => l.innerText === "예약 가능 기간(일)").parentElement.querySelector("input").value`); got != "45" {
+		t.Errorf("horizon %s", got)
+	}
+
+	// Hours, with a mistake first, and breaks.
+	hours := func(name, text string) { p.date(name, text) }
+	hours("화 운영 시간", "열시-22:00")
+	p.press("저장")
+	p.wait("what is wrong is said", `document.querySelector("main .problem").textContent !== ""`)
+	hours("화 운영 시간", "09:00-23:00")
+	hours("화 휴게 시간", "12:00-12:30, 18:00-18:30")
+	save()
+	newBrowser(t, s).must("POST", "/reservation", map[string]any{"branch": "hongdae", "room": 1, "startDateTime": strings.ReplaceAll(next(time.Tuesday), "-", "") + "0900", "endDateTime": strings.ReplaceAll(next(time.Tuesday), "-", "") + "1000"}, nil)
+
+	// A closure, a holiday of our own, and a day on which the branch opens all the same.
+	closed, holiday := next(time.Wednesday), next(time.Thursday)
+	p.press("휴무 추가")
+	p.date("시작", closed)
+	p.date("끝", closed)
+	p.date("사유", "공사")
+	p.press("공휴일 추가")
+	p.date("날짜", holiday)
+	p.date("이름", "창립일")
+	save()
+	if d := on(closed); d.Status != "closed" || d.Reason != "공사" {
+		t.Errorf("the closure: %+v", d)
+	}
+	if d := on(holiday); d.Status != "holiday" || d.Reason != "창립일" {
+		t.Errorf("the holiday: %+v", d)
+	}
+	p.fill("쉬지 않는 공휴일", holiday)
+	save()
+	if d := on(holiday); d.Status != "available" || d.Reason != "창립일" {
+		t.Errorf("the holiday on which it opens: %+v", d)
+	}
+
+	t.Run("two at once", func(t *testing.T) {
+		p := p.with(t)
+		other := p.another(t).on(desktop)
+		other.expect("401", "409")
+		other.enterConsole("hq", "hq-demo")
+		other.open("/console/hongdae/settings")
+		other.see("운영 시간")
+		p.fill("전화", "02-1111-1111")
+		save()
+		other.fill("전화", "02-2222-2222")
+		other.press("저장")
+		other.wait("the other is told, and sees what there is", `[...document.querySelectorAll("input")].some(i => i.value === "02-1111-1111")`)
+	})
+
+	t.Run("rooms and prices", func(t *testing.T) {
+		p := p.with(t)
+		p.press("수정 3번 룸")
+		p.fill("10분", "2600")
+		p.survey("console-settings-room")
+		p.on(desktop).press("저장")
+		p.see("10분 2,600원")
+		p.press("룸 추가")
+		p.fill("룸 번호", "7")
+		p.fill("기기", "새 베드")
+		p.choose("등급", "Gold")
+		p.fill("60분", "20000")
+		p.press("저장")
+		p.see("7번 룸", "새 베드")
+	})
+
+	t.Run("partner channels", func(t *testing.T) {
+		p := p.with(t)
+		p.press("채널 추가")
+		p.fill("채널", "스페이스")
+		p.choose("룸", "2번 룸")
+		p.fill("가져올 캘린더 주소", "http://partner.example/2.ics")
+		p.press("저장")
+		p.wait("only https", `document.querySelector("dialog .problem").textContent !== ""`)
+		p.fill("가져올 캘린더 주소", "https://partner.example/2.ics")
+		p.survey("console-channel")
+		p.on(desktop).press("저장")
+		p.see("스페이스", "https://partner.example/2.ics")
+		p.press("내보내기 링크", "링크 만들기")
+		p.see("이 주소는 지금만 볼 수 있어요")
+		p.survey("console-channel-link")
+		p.on(desktop)
+		link := value[string](p, `document.querySelector("dialog pre").textContent`)
+		_, path, _ := strings.Cut(link, "/ical/")
+		response, err := http.Get(s.Pages + "/ical/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if body, err := io.ReadAll(response.Body); err != nil || !strings.HasPrefix(string(body), "BEGIN:VCALENDAR") {
+			t.Errorf("%s: %s %v", link, body, err)
+		}
+		p.press("닫기")
+		p.press("끄기")
+		p.see("꺼짐")
+		p.press("켜기")
+		p.wait("on again", `!document.body.innerText.includes("꺼짐")`)
+	})
+
+	p.open("/console/hongdae/audit")
+	p.see("설정 변경", "룸 정보 변경", "채널 추가", "내보내기 링크 발급", "채널 켜기/끄기")
+}
