@@ -8,6 +8,10 @@ out=$1
 modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog"
 
 image=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p')
+if [ -z "$image" ]; then
+	echo "the archive has no linux-image-amd64: this needs Debian's, and apt-get update" >&2
+	exit 1
+fi
 abi=${image#linux-image-}       # 6.1.0-56-amd64
 series=$(cut -d. -f1,2 <<<"$abi") # 6.1
 if [ "$(cat "$out/abi" 2>/dev/null)" = "$abi" ]; then exit; fi
