@@ -68,7 +68,7 @@ func (i Interval) Overlaps(other Interval) bool {
 
 // Slots returns the starts of the slots the interval covers: S, S+10, ..., E-10.
 func (i Interval) Slots() []time.Time {
-	var starts []time.Time
+	starts := make([]time.Time, 0, max(0, i.End.Sub(i.Start)/SlotLength+1))
 	for t := i.Start; t.Before(i.End); t = t.Add(SlotLength) {
 		starts = append(starts, t)
 	}

@@ -46,7 +46,10 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 	}
 	// Reservations of a room do not overlap: in this order their slots come in order too.
 	slices.SortFunc(taken, func(a, b postgres.Occupancy) int {
-		return cmp.Or(cmp.Compare(number[a.Room], number[b.Room]), a.Start.Compare(b.Start))
+		if a.Room != b.Room {
+			return cmp.Compare(number[a.Room], number[b.Room])
+		}
+		return a.Start.Compare(b.Start)
 	})
 	for _, o := range taken {
 		slots, margin := &v.Paid, &v.PaidMargin
