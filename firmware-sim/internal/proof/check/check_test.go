@@ -48,6 +48,11 @@ var plants = []struct {
 	{"M7", "a key without a reservation", func(r *record.Record) { version(r, 2, "CANCELED").Key = "key-2" }},
 	{"M7", "a reservation without a key", func(r *record.Record) { version(r, 1, "DONE").Key = "" }},
 	{"M7", "a refund while the key lives", func(r *record.Record) { r.Provider.Calls[3].At = sec(39) }},
+	{"M7", "a refund sent again with another key, while the key lives", func(r *record.Record) {
+		again := r.Provider.Calls[3]
+		again.At, again.IdempotencyKey = sec(39), "another"
+		r.Provider.Calls = append(r.Provider.Calls, again)
+	}},
 	{"M8", "sold twice", func(r *record.Record) {
 		r.History = append(r.History, life(10, "CUSTOMER", "", 0, "", slot("b", 1, 30, 60), "DONE", 50.0)...)
 	}},

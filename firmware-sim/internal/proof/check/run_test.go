@@ -102,7 +102,7 @@ func clean() *record.Record {
 			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o1", Status: 0},
 			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o2", Status: 200},
 			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o9", Status: 403},
-			{At: sec(41), Method: "POST", Path: "/v1/payments/p2/cancel", Order: "o2", Status: 200},
+			{At: sec(41), Method: "POST", Path: "/v1/payments/p2/cancel", IdempotencyKey: "cancel", Order: "o2", Status: 200},
 		},
 		Payments: []record.ProviderPayment{
 			{Key: "p1", Order: "o1", Status: "DONE", Total: 15000, Balance: 15000, Approved: sec(3.5)},
