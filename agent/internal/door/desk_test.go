@@ -30,6 +30,7 @@ type branch struct {
 	lock, lock2   *boardtest.Lock
 	contact, exit *boardtest.Contact
 	sent          chan protocol.Message
+	stop          time.Duration // for how long the process is stopped once a relay is driven
 
 	mu       sync.Mutex
 	events   []protocol.Event
@@ -50,6 +51,9 @@ func (b *branch) start(send func(protocol.Message, time.Duration)) *Desk {
 		Keys:   []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
 		Send:   send,
 		Event: func(e protocol.Event) {
+			if e.Kind == protocol.EventEnergized {
+				time.Sleep(b.stop)
+			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.events = append(b.events, e)

@@ -96,9 +96,15 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: r.Detail})
 		return r
 	}
-	d.begin(request, start, time.Now().Add(pulse)) // the whole pulse from here; the end was armed before in case Out hung
+	driven := time.Now()
+	d.begin(request, start, driven.Add(pulse)) // the whole pulse from here; the end was armed before in case Out hung
 	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
-	if err := d.confirm(start.Add(protocol.ConfirmLimit)); err != nil {
+	limit := start.Add(protocol.ConfirmLimit)
+	err := d.confirm(limit)
+	if driven.After(limit) { // the line may have moved too late, or when the pulse was over
+		err = fmt.Errorf("the relay took longer than %v", protocol.ConfirmLimit)
+	}
+	if err != nil {
 		d.abort()
 		r.Outcome, r.Detail, r.EnergizedMs = protocol.Failed, protocol.Clip(err.Error()), milliseconds(time.Since(start))
 		return r
@@ -125,10 +131,11 @@ func (d *door) begin(request string, start, until time.Time) bool {
 	return true
 }
 
-// confirm looks at the line, and at the sense line, until both say driven. It gives up at the limit, and also when the
-// hardware took so long to answer that the limit has passed: the pulse might have ended before it began.
+// confirm looks at the line, and at the sense line, until both say driven or the limit has passed. Its last look is one
+// behind the limit: a process that was stopped meanwhile must not call a door failed that stands open.
 func (d *door) confirm(limit time.Time) error {
 	for {
+		late := time.Now().After(limit)
 		line, err := read(d.lock.Relay)
 		if err != nil {
 			return fmt.Errorf("the line could not be read back: %w", err)
@@ -139,16 +146,13 @@ func (d *door) confirm(limit time.Time) error {
 				return fmt.Errorf("the sense line could not be read: %w", err)
 			}
 		}
-		now := time.Now()
 		switch {
-		case now.After(limit) && line == gpio.High && sense == gpio.High:
-			return fmt.Errorf("the relay took longer than %v", protocol.ConfirmLimit)
-		case now.After(limit) && line == gpio.High:
-			return fmt.Errorf("the lock's sense line did not confirm within %v", protocol.ConfirmLimit)
-		case now.After(limit):
-			return fmt.Errorf("the line did not read back as driven within %v", protocol.ConfirmLimit)
 		case line == gpio.High && sense == gpio.High:
 			return nil
+		case late && line == gpio.High:
+			return fmt.Errorf("the lock's sense line did not confirm within %v", protocol.ConfirmLimit)
+		case late:
+			return fmt.Errorf("the line did not read back as driven within %v", protocol.ConfirmLimit)
 		}
 		time.Sleep(pollInterval)
 	}

@@ -140,6 +140,25 @@ func TestSlowRelayIsNotCalledOpened(t *testing.T) {
 	})
 }
 
+// TestStoppedProcessCallsAnOpenDoorOpen: the process is stopped, or waits for a processor, between driving and looking. The
+// door stands open, so nobody may be told that it failed.
+func TestStoppedProcessCallsAnOpenDoorOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.stop = 2 * protocol.ConfirmLimit
+		b.unlock(3 * time.Second)
+		b.wantResult(protocol.Opened)
+		time.Sleep(time.Minute)
+		b.wantPulses(3 * time.Second)
+
+		b.lock.Break(boardtest.Faults{Stuck: true})
+		b.unlock(3 * time.Second)
+		b.wantResult(protocol.Failed)
+		b.wantPulses(3*time.Second, b.stop)
+	})
+}
+
 // TestPulseEndsThoughTheDriveHangs: the driver hangs in the call that energises, longer than the pulse, and then does
 // what it was told. The line must not stay driven, and the door must not count as open.
 func TestPulseEndsThoughTheDriveHangs(t *testing.T) {
