@@ -94,20 +94,24 @@ var plotted = map[string]string{
 	"GET /reservations":     "look-up",
 }
 
-// series are the latencies and rates as clients saw them, and how much was broken at each time.
-func series(r *record.Record, latencies []soak.Latency) []part.Series {
-	const bucket = 5 * time.Second
-	times := map[string][]time.Duration{}
-	buckets := int(r.Quiet.Sub(r.Began)/bucket) + 1
-	answered, lost := make([]float64, buckets), make([]float64, buckets)
-	for _, l := range latencies {
-		if n := int(l.At.Sub(r.Began) / bucket); n >= 0 && n < buckets {
-			if l.Status == 0 || l.Status >= 500 {
-				lost[n] += 1 / bucket.Seconds()
-			} else {
-				answered[n] += 1 / bucket.Seconds()
-			}
+// speeds are the medians and tails of what is drawn.
+func speeds(times map[string][]time.Duration) (list []part.Figure) {
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		sorted := times[name]
+		at := func(q float64) float64 {
+			return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / float64(time.Millisecond)
 		}
+		list = append(list,
+			part.Figure{Name: name + " while things broke, median", Value: at(.5), Unit: "ms"},
+			part.Figure{Name: name + " while things broke, 99 of 100", Value: at(.99), Unit: "ms"})
+	}
+	return list
+}
+
+// timed sorts the latencies of what was answered before the quiet, by what was asked.
+func timed(r *record.Record, latencies []soak.Latency) map[string][]time.Duration {
+	times := map[string][]time.Duration{}
+	for _, l := range latencies {
 		if name := plotted[l.What]; name != "" && l.Status > 0 && l.Status < 500 && l.At.Before(r.Quiet) {
 			times[name] = append(times[name], l.Took)
 		}
@@ -117,6 +121,26 @@ func series(r *record.Record, latencies []soak.Latency) []part.Series {
 			if told.Status == "SUCCESS" {
 				times["press to SUCCESS"] = append(times["press to SUCCESS"], told.At.Sub(p.Call))
 				break
+			}
+		}
+	}
+	for _, list := range times {
+		slices.Sort(list)
+	}
+	return times
+}
+
+// series are the latencies and rates as clients saw them, and how much was broken at each time.
+func series(r *record.Record, latencies []soak.Latency) []part.Series {
+	const bucket = 5 * time.Second
+	buckets := int(r.Quiet.Sub(r.Began)/bucket) + 1
+	answered, lost := make([]float64, buckets), make([]float64, buckets)
+	for _, l := range latencies {
+		if n := int(l.At.Sub(r.Began) / bucket); n >= 0 && n < buckets {
+			if l.Status == 0 || l.Status >= 500 {
+				lost[n] += 1 / bucket.Seconds()
+			} else {
+				answered[n] += 1 / bucket.Seconds()
 			}
 		}
 	}
@@ -135,8 +159,8 @@ func series(r *record.Record, latencies []soak.Latency) []part.Series {
 		{Name: "no answer, or 5xx", Plot: "Requests a second, as clients saw them", X: x, Y: lost},
 		{Name: "programs, lines and branches broken", Plot: "What was broken", XName: "seconds", YName: "at once", X: x, Y: broken},
 	}
+	times := timed(r, latencies)
 	for _, name := range slices.Sorted(maps.Keys(times)) {
-		slices.Sort(times[name])
 		list = append(list, contend.Curve(name, "How long answers took while things broke", times[name]))
 	}
 	return list

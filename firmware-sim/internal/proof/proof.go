@@ -11,6 +11,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/check"
@@ -38,7 +39,7 @@ func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part,
 	}
 	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideWithin))
 	p.Took = time.Since(began).Seconds()
-	p.Figures = append(figures(&seen, options), p.Figures...)
+	p.Figures = slices.Concat(figures(&seen, options), p.Figures, speeds(timed(&seen, latencies)))
 	p.Series = series(&seen, latencies)
 	p.Notes = notes(&seen, len(w.Branches), options)
 	return p, seen, nil
@@ -65,7 +66,7 @@ func notes(r *record.Record, branches int, options soak.Options) []string {
 			options.Seed, branches, options.Customers, options.Admins, world.HoldTTL, world.DepositDue),
 		"What reservations were in between is written down by triggers of the proof's own, in the transactions that change them. Where a rule compares a moment seen by a client with one written by the database, the time it may take to commit is allowed for (2 s), and what changed in that time is not judged.",
 		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may forget the newest); D6, locks whose line did not answer at all (relay-dead) when they were to be released; D7, pulses of an agent that lost its power before it could say for which request; M2, orders that the service itself has put on a person's list; M7, a cancellation sent a second time under an idempotency key that the provider has answered, for which it only repeats its answer.",
-		"Not in this run: jumps of the agents' clocks (the simulator has none; the deterministic simulation of the door exchange has them), a full disk, the refund that the customer's bank sends back, and the reversal of a deposit (make torture has all three).",
+		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",
 		fmt.Sprintf("Everything was mended at %s and settled by %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
 	}
 }

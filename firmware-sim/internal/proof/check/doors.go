@@ -16,7 +16,7 @@ var doors = []rule{
 	{id: "D3", text: "no pulse for a reservation that is cancelled, moved, over or outside its window at the moment of the grant", check: grantHolds},
 	{id: "D4", text: "exactly one final result for a request; every subscriber gets the same", check: oneResult},
 	{id: "D5", text: "FAILED is final: after it the door does not open for that request", check: failedIsFinal},
-	{id: "D6", text: "a crash or a power cut leaves the lock shut", check: locksFall},
+	{id: "D6", text: "a crash or a power cut leaves the lock shut", elsewhere: "between the steps of a pulse, on a Linux kernel: make hwtest", check: locksFall},
 	{id: "D7", text: "no door is opened by a message that does not come from the cloud", check: onlyTheCloud},
 	{id: "D8", text: "at a branch known to be offline one is told at once: FAILED with PIN within 300 ms (99 of 100)", check: offlineAtOnce},
 	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; of staff also in the audit log", check: everyPressOnRecord},

@@ -160,13 +160,14 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // Curve draws sorted times: how many of a hundred took no longer than so.
 func Curve(name, plot string, sorted []time.Duration) part.Series {
-	s := part.Series{Name: name, Plot: plot, XName: "of 100", YName: "ms", LogY: true}
-	if len(sorted) == 0 {
-		return s
-	}
-	for q := 0.0; q <= 100; q += 0.5 {
-		s.X = append(s.X, q)
-		s.Y = append(s.Y, ms(sorted[min(len(sorted)-1, int(q/100*float64(len(sorted))))]))
+	s := part.Series{Name: name, Plot: plot, XName: "ms", YName: "of 100, at most so long", LogX: true}
+	const points = 200
+	for n := range points + 1 {
+		if len(sorted) == 0 {
+			break
+		}
+		s.X = append(s.X, ms(sorted[min(len(sorted)-1, n*len(sorted)/points)]))
+		s.Y = append(s.Y, 100*float64(n)/points)
 	}
 	return s
 }

@@ -124,14 +124,7 @@ func (s *Soak) breakBranch(ctx context.Context, b world.Branch, dice *rand.Rand)
 		}
 		var began []record.Fault
 		for range 1 + dice.IntN(2) {
-			kinds := []string{"network-cut", "network-cut", "network-lag", "network-lag", "duplicate", "power-off", "power-off", "stuck", "relay-dead", "slow"}
-			fault := map[string]any{"kind": kinds[dice.IntN(len(kinds))]}
-			switch fault["kind"] {
-			case "network-lag":
-				fault["delayMs"] = 1 + dice.IntN(1200)
-			case "slow":
-				fault["delayMs"] = 1 + dice.IntN(600)
-			}
+			fault := branchFault(dice)
 			if s.setBranch(b, fault) == nil {
 				began = append(began, record.Fault{Kind: fault["kind"].(string), Target: b.Code, At: time.Now()})
 			}
@@ -145,6 +138,26 @@ func (s *Soak) breakBranch(ctx context.Context, b world.Branch, dice *rand.Rand)
 			s.fault(f.Kind, f.Target, f.At)
 		}
 	}
+}
+
+// offsets are how wrong an agent's clock may be: an hour late or early, by a jump of half a minute, or at the end of 1969.
+var offsets = []time.Duration{-time.Hour, time.Hour, 30 * time.Second, -30 * time.Second, -57 * 365 * 24 * time.Hour}
+
+// branchFault is something that goes wrong at a branch, in the simulator's words (contracts.md 5).
+func branchFault(dice *rand.Rand) map[string]any {
+	kinds := []string{"network-cut", "network-cut", "network-lag", "network-lag", "loss", "reorder", "duplicate", "clock", "clock", "power-off", "power-off", "stuck", "relay-dead", "slow"}
+	fault := map[string]any{"kind": kinds[dice.IntN(len(kinds))]}
+	switch fault["kind"] {
+	case "network-lag", "reorder":
+		fault["delayMs"] = 1 + dice.IntN(1200)
+	case "slow":
+		fault["delayMs"] = 1 + dice.IntN(600)
+	case "loss":
+		fault["percent"] = 1 + dice.IntN(60)
+	case "clock":
+		fault["offsetMs"] = offsets[dice.IntN(len(offsets))].Milliseconds()
+	}
+	return fault
 }
 
 func (s *Soak) setBranch(b world.Branch, fault map[string]any) error {
