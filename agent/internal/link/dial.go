@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -43,17 +44,11 @@ func ParseURL(s string) (*url.URL, error) {
 
 // dial opens the connection that MQTT packets go over.
 func dial(ctx context.Context, config Config) (net.Conn, error) {
-	open := func(ctx context.Context) (net.Conn, error) {
-		if config.Dial != nil {
-			return config.Dial(ctx, config.URL)
-		}
-		return new(net.Dialer).DialContext(ctx, "tcp", config.URL.Host)
-	}
 	switch config.URL.Scheme {
 	case "ws", "wss":
-		return dialWebSocket(ctx, config, open)
+		return dialWebSocket(ctx, config)
 	}
-	conn, err := open(ctx)
+	conn, err := open(ctx, config, config.URL.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +58,14 @@ func dial(ctx context.Context, config Config) (net.Conn, error) {
 		}
 	}
 	return &packetConn{Conn: conn}, nil
+}
+
+// open makes a TCP connection to the broker, or to the proxy on the way to it.
+func open(ctx context.Context, config Config, address string) (net.Conn, error) {
+	if config.Dial != nil {
+		return config.Dial(ctx, config.URL)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // Probe opens a connection to the broker as far as TLS and WebSocket go, and closes it. It does not introduce itself: a
@@ -90,11 +93,17 @@ func handshake(ctx context.Context, conn net.Conn, config Config) (net.Conn, err
 	return secure, nil
 }
 
-func dialWebSocket(ctx context.Context, config Config, open func(context.Context) (net.Conn, error)) (net.Conn, error) {
+func dialWebSocket(ctx context.Context, config Config) (net.Conn, error) {
 	dialer := websocket.Dialer{
-		NetDialContext:  func(ctx context.Context, _, _ string) (net.Conn, error) { return open(ctx) },
+		NetDialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return open(ctx, config, address)
+		},
+		Proxy:           config.Proxy,
 		TLSClientConfig: config.TLS,
 		Subprotocols:    []string{"mqtt"}, // MQTT 5, 6.0
+	}
+	if config.Proxy == nil && config.Dial == nil {
+		dialer.Proxy = http.ProxyFromEnvironment
 	}
 	ws, _, err := dialer.DialContext(ctx, config.URL.String(), nil)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -59,6 +60,7 @@ type Config struct {
 	Password string
 	TLS      *tls.Config
 	Dial     func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+	Proxy    func(*http.Request) (*url.URL, error)                   // for ws and wss without Dial; nil: HTTP_PROXY, HTTPS_PROXY, NO_PROXY
 
 	Receive func(Message) // what the cloud sends; must not block
 	Logger  *slog.Logger
