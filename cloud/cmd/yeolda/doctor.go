@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,7 +21,8 @@ import (
 // doctorCmd is `yeolda doctor`.
 type doctorCmd struct {
 	Settings config.Settings `embed:""`
-	Offline  bool            `help:"Do not try to reach the payment, message and mail providers."`
+	Offline  bool            `help:"Do not try to reach the payment, message and mail providers, nor this service from outside."`
+	Backups  string          `default:"/var/backups/yeolda" placeholder:"DIR" help:"Where backups lie, to look at their age; off: another program makes and watches them."`
 }
 
 // doctor collects findings.
@@ -39,6 +38,7 @@ const (
 	oldestPostgres     = 15_00_00
 	certificateNotice  = 14 * 24 * time.Hour
 	reachTimeout       = 5 * time.Second
+	sparedConnections  = 10 // for a second replica to start with, for backups and for a psql
 )
 
 var errUnwell = errors.New("something has to be mended")
@@ -49,11 +49,13 @@ func (c *doctorCmd) Run(p *program) error {
 	d.examineSettings()
 	d.examineSite()
 	d.examineCertificate()
+	d.examineMachine(c.Backups)
 	if err := d.examineDatabase(); err != nil {
 		d.fail("database", err.Error(), "check YEOLDA_DATABASE_URL, or that PostgreSQL 15 or newer is installed")
 	}
 	if !c.Offline {
 		d.examineProviders()
+		d.examinePublic()
 	}
 	if d.failed > 0 {
 		return fmt.Errorf("%w: %d findings", errUnwell, d.failed)
@@ -139,13 +141,17 @@ func (d *doctor) examineCertificate() {
 		d.fail("certificate", err.Error(), "check YEOLDA_TLS_CERT and YEOLDA_TLS_KEY")
 		return
 	}
-	switch left := time.Until(pair.Leaf.NotAfter); {
+	d.examineExpiry("of the MQTT listener", pair.Leaf.NotAfter)
+}
+
+func (d *doctor) examineExpiry(which string, end time.Time) {
+	switch left := time.Until(end); {
 	case left < 0:
-		d.fail("certificate", "expired on "+when(pair.Leaf.NotAfter), "renew it: agents cannot connect")
+		d.fail("certificate", which+" expired on "+when(end), "renew it: nobody can connect")
 	case left < certificateNotice:
-		d.warn("certificate", "expires on "+when(pair.Leaf.NotAfter), "renew it")
+		d.warn("certificate", which+" expires on "+when(end), "renew it, and find out why that did not happen by itself")
 	default:
-		d.ok("certificate", "valid until "+when(pair.Leaf.NotAfter))
+		d.ok("certificate", which+" is valid until "+when(end))
 	}
 }
 
@@ -175,7 +181,7 @@ func (d *doctor) examineDatabase() error {
 		default:
 			d.ok("schema", fmt.Sprintf("migration %d", have))
 		}
-		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db))
+		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db), d.examineDeposits(db))
 	})
 }
 
@@ -188,20 +194,21 @@ func (d *doctor) examineServer(server postgres.ServerDiagnosis) {
 	if server.Standby {
 		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
 	}
-	if !server.Fsync {
+	for _, setting := range server.Risky {
 		tell := d.warn
 		if d.inUse() {
 			tell = d.fail
 		}
-		tell("database", "fsync is off: a crash may lose payments", "set fsync = on in postgresql.conf")
+		tell("database", setting+" is off: a crash may lose payments", "set "+setting+" = on in postgresql.conf")
+	}
+	if server.MaxConnections < postgres.MaxConns+sparedConnections {
+		d.warn("database", fmt.Sprintf("max_connections is %d, and a replica may open %d", server.MaxConnections, postgres.MaxConns),
+			"set max_connections = 100 in postgresql.conf, or pool_max_conns in YEOLDA_DATABASE_URL")
 	}
 	if difference := time.Since(server.Clock).Abs(); difference > maxClockDifference {
 		d.fail("clock", fmt.Sprintf("this machine and the database differ by %s", difference.Round(time.Millisecond)), "run NTP on both")
 	} else {
 		d.ok("clock", "agrees with the database's")
-	}
-	if _, err := time.LoadLocation("Asia/Seoul"); err != nil {
-		d.fail("clock", "no time zone data", "build the program with its time zone data")
 	}
 }
 
@@ -263,6 +270,10 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 			well = false
 			d.warn(subject, b.Code+" "+text, mend)
 		}
+		if _, err := time.LoadLocation(b.Zone); err != nil {
+			well = false
+			d.fail(subject, fmt.Sprintf("%s is in the time zone %q, which nobody knows", b.Code, b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
+		}
 		if b.Agents == 0 {
 			complain("has no agent", "yeolda agent enroll "+b.Code)
 		} else if !b.Online {
@@ -316,67 +327,4 @@ func shutPINs(keys *seal.Keyring, pins map[string][]byte) (shut int) {
 		}
 	}
 	return shut
-}
-
-// examineProviders tries to reach the outside. Any answer over HTTP will do: keys are not tried, tries cost.
-func (d *doctor) examineProviders() {
-	s := d.settings
-	d.reach("payments", s.Toss.URL, "YEOLDA_TOSS_URL")
-	d.reach("messages", s.Messages.SolapiURL, "YEOLDA_SOLAPI_URL")
-	d.reach("mail", s.Messages.SMTPURL, "YEOLDA_SMTP_URL")
-	d.reach("partner", s.Partner.URL, "YEOLDA_PARTNER_URL")
-	if s.MQTT.BrokerURL != "" {
-		d.reach("broker", s.MQTT.BrokerURL, "YEOLDA_BROKER_URL")
-	}
-}
-
-func (d *doctor) reach(subject, address, variable string) {
-	if address == config.Off {
-		d.ok(subject, "off")
-		return
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return // the settings say so already
-	}
-	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
-	defer cancel()
-	if u.Scheme == "http" || u.Scheme == "https" {
-		err = knock(ctx, u.Scheme+"://"+u.Host+"/")
-	} else {
-		err = dial(ctx, u)
-	}
-	if err != nil {
-		d.fail(subject, fmt.Sprintf("%s://%s: %v", u.Scheme, u.Host, err), "check "+variable+" and the network; in development, start yeolda-sandbox")
-		return
-	}
-	d.ok(subject, u.Scheme+"://"+u.Host+" answers")
-}
-
-func knock(ctx context.Context, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if wrapped := new(url.Error); errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
-}
-
-// dial opens a TCP connection to the host of a URL, at its scheme's port if it names none.
-func dial(ctx context.Context, u *url.URL) error {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"smtp": "587", "mqtt": "1883", "tcp": "1883", "mqtts": "8883", "ssl": "8883", "tls": "8883", "ws": "80", "wss": "443"}[u.Scheme]
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }

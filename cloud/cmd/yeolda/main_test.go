@@ -89,7 +89,9 @@ var blots = []struct {
 	{regexp.MustCompile(`postgres://\S+`), "<database>"},
 	{regexp.MustCompile(`PostgreSQL \d+\.\d+.*`), "PostgreSQL <version>"},
 	{regexp.MustCompile(`today( +)(available|holiday|closed).*`), "today$1<status>"},
-	{regexp.MustCompile(`(warn|FAIL)  database     fsync is off.*\n.*\n`), ""}, // of the server tests run on
+	{regexp.MustCompile(`(warn|FAIL)  database     (fsync|full_page_writes|synchronous_commit) is off.*\n.*\n`), ""}, // of the server tests run on
+	{regexp.MustCompile(`(ok  |warn|FAIL)  disk         .*\n( +→.*\n)?`), "ok    disk         <space>\n"},
+	{regexp.MustCompile(`holidays of \d+`), "holidays of <year>"},
 	{regexp.MustCompile(`mended: \d+ findings`), "mended: <number> findings"},
 	{regexp.MustCompile(`migration \d+`), "migration <number>"},
 	{regexp.MustCompile(os.TempDir() + `\S*/`), "<dir>/"},
@@ -218,7 +220,7 @@ func TestDoctorCommand(t *testing.T) {
 	t.Setenv("YEOLDA_HTPP_ADDR", "")
 	s = s.withDatabase()
 	s.ok("branch", "apply", "-f", demoFile)
-	s.transcript("doctor", []string{"doctor", "--offline"}, []string{"doctor", "--offline", "--http-addr=0.0.0.0:8080", "--public-url=http://yeolda.example"},
+	s.transcript("doctor", []string{"doctor", "--offline"}, []string{"doctor", "--offline", "--backups=off", "--http-addr=0.0.0.0:8080", "--public-url=http://yeolda.example"},
 		[]string{"doctor", "--offline", "--encryption-key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
 
 	t.Setenv("YEOLDA_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")

@@ -28,9 +28,10 @@ import (
 )
 
 const (
-	// maxConns leaves room for several replicas and a psql below the 100
-	// connections PostgreSQL allows by default. pool_max_conns in the URL wins.
-	maxConns = 30
+	// MaxConns is how many connections a replica opens at most. It leaves room
+	// for several and a psql below the 100 that PostgreSQL allows by default.
+	// pool_max_conns in the URL wins.
+	MaxConns = 30
 
 	connectTimeout = 5 * time.Second
 
@@ -62,7 +63,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx leaves the password out
 	}
 	if !strings.Contains(url, "pool_max_conns") {
-		config.MaxConns = maxConns
+		config.MaxConns = MaxConns
 	}
 	config.MaxConnLifetime = 30 * time.Minute // a failover or a new password is noticed in this time
 	config.MaxConnLifetimeJitter = 5 * time.Minute

@@ -16,8 +16,8 @@ type ServerDiagnosis struct {
 	Version        string // as the server says it
 	VersionNumber  int    // 150010 is 15.10
 	Clock          time.Time
-	Standby        bool // a replica that takes no writes
-	Fsync          bool
+	Standby        bool     // a replica that takes no writes
+	Risky          []string // settings that are off and for which a crash may cost committed data
 	MaxConnections int
 }
 
@@ -25,9 +25,10 @@ type ServerDiagnosis struct {
 func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err error) {
 	err = q.QueryRow(ctx, `
 		select current_setting('server_version'), current_setting('server_version_num')::int, clock_timestamp(),
-		       pg_is_in_recovery(), current_setting('fsync')::bool, current_setting('max_connections')::int
+		       pg_is_in_recovery(), current_setting('max_connections')::int,
+		       array(select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name)
 		where $1`, true,
-	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.Fsync, &d.MaxConnections)
+	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.MaxConnections, &d.Risky)
 	return d, err
 }
 
@@ -75,9 +76,20 @@ func DiagnoseWork(ctx context.Context, q Querier, now time.Time) (d WorkDiagnosi
 	return d, err
 }
 
+// DiagnoseDeposits counts deposits to virtual accounts since a moment, and those of them that no callback of the provider
+// has told of.
+func DiagnoseDeposits(ctx context.Context, q Querier, since time.Time) (deposits, untold int, err error) {
+	err = q.QueryRow(ctx, `
+		select count(*), count(*) filter (where not exists (select from webhook_event w where w.order_id = r.order_id))
+		from payment p join reservation r on r.id = p.reservation_id where p.deposited_at > $1`, since,
+	).Scan(&deposits, &untold)
+	return deposits, untold, err
+}
+
 // BranchDiagnosis is what a doctor wants to know of a branch.
 type BranchDiagnosis struct {
 	Code     string
+	Zone     string
 	Agents   int  // credentials that may connect
 	Online   bool // some agent is connected
 	SeenAt   time.Time
@@ -89,7 +101,7 @@ type BranchDiagnosis struct {
 // DiagnoseBranches returns all branches in the order they were made.
 func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error) {
 	rows, err := q.Query(ctx, `
-		select b.code, (select count(*) from agent_credential a where a.branch_id = b.id and a.revoked_at is null),
+		select b.code, b.time_zone, (select count(*) from agent_credential a where a.branch_id = b.id and a.revoked_at is null),
 		       coalesce(i.online, false), i.seen_at,
 		       array(select device from door_pin p where p.branch_id = b.id order by device),
 		       array(select pin from door_pin p where p.branch_id = b.id order by device),
@@ -105,7 +117,7 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 			devices []string
 			pins    [][]byte
 		)
-		err = row.Scan(&d.Code, &d.Agents, &d.Online, &seen, &devices, &pins, &d.Rooms, &d.Unpriced)
+		err = row.Scan(&d.Code, &d.Zone, &d.Agents, &d.Online, &seen, &devices, &pins, &d.Rooms, &d.Unpriced)
 		d.SeenAt, d.PINs = value(seen), map[string][]byte{}
 		for i, device := range devices {
 			d.PINs[device] = pins[i]

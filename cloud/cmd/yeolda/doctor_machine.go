@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+)
+
+const (
+	// diskNotice is the share of a disk that should be free, and diskNeeded what PostgreSQL stops without, sooner or later.
+	diskNotice = 0.1
+	diskNeeded = 512 << 20
+	// backupAge is how old the last backup may be: a night, and an hour for the backup itself.
+	backupAge = 25 * time.Hour
+)
+
+// examineMachine looks at what runs out by itself: space, backups, the calendar.
+func (d *doctor) examineMachine(backups string) {
+	d.examineDisk(d.settings.Database.DataDir, freeSpace)
+	d.examineBackups(backups)
+	d.examineCalendar(time.Now())
+}
+
+// examineDisk asks space about the disk of a directory, or of the nearest one above it that there is.
+func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uint64, err error)) {
+	free, total, err := space(dir)
+	for os.IsNotExist(err) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		free, total, err = space(dir)
+	}
+	if err != nil || total == 0 {
+		return // a system that does not tell
+	}
+	text := fmt.Sprintf("%d of %d MiB are free at %s", free>>20, total>>20, dir)
+	switch {
+	case free < diskNeeded:
+		d.fail("disk", text, "make room: without it the database stops")
+	case float64(free) < diskNotice*float64(total):
+		d.warn("disk", text, "make room before the database stops for want of it")
+	default:
+		d.ok("disk", text)
+	}
+}
+
+// examineBackups looks at the newest file of the nightly backup. Who runs no service for others needs none.
+func (d *doctor) examineBackups(dir string) {
+	if dir == config.Off {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.dump"))
+	var newest time.Time
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && info.Size() > 0 && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	const mend = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup; --backups says where they are, --backups off that another program makes them"
+	switch {
+	case newest.IsZero() && d.inUse():
+		d.fail("backup", "there is none in "+dir, mend)
+	case newest.IsZero():
+	case time.Since(newest) > backupAge:
+		d.warn("backup", "the last one in "+dir+" is of "+when(newest), mend)
+	default:
+		d.ok("backup", "the last one is of "+when(newest))
+	}
+}
+
+// examineCalendar looks whether next year's public holidays are known, by which branches close and prices change.
+func (d *doctor) examineCalendar(now time.Time) {
+	next := now.Year() + 1
+	if _, known := booking.KoreanHoliday(booking.Date{Year: next, Month: time.January, Day: 1}); !known {
+		d.warn("calendar", fmt.Sprintf("the public holidays of %d are not known", next), "update this program, or name them in the branch file: holidays, extra")
+		return
+	}
+	d.ok("calendar", fmt.Sprintf("the public holidays of %d are known", next))
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// examineProviders tries to reach the outside. Any answer over HTTP will do: keys are not tried, tries cost.
+func (d *doctor) examineProviders() {
+	s := d.settings
+	if there, ok := d.reach("payments", s.Toss.URL, "YEOLDA_TOSS_URL"); ok {
+		d.examineClock(there)
+	}
+	d.reach("messages", s.Messages.SolapiURL, "YEOLDA_SOLAPI_URL")
+	d.reach("mail", s.Messages.SMTPURL, "YEOLDA_SMTP_URL")
+	d.reach("partner", s.Partner.URL, "YEOLDA_PARTNER_URL")
+	if s.MQTT.BrokerURL != "" {
+		d.reach("broker", s.MQTT.BrokerURL, "YEOLDA_BROKER_URL")
+	}
+}
+
+// reach tries one of them. there is its time, zero if it does not say.
+func (d *doctor) reach(subject, address, variable string) (there time.Time, ok bool) {
+	if address == config.Off {
+		d.ok(subject, "off")
+		return there, false
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return there, false // the settings say so already
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
+	defer cancel()
+	if u.Scheme == "http" || u.Scheme == "https" {
+		there, err = knock(ctx, u.Scheme+"://"+u.Host+"/")
+	} else {
+		err = dial(ctx, u)
+	}
+	if err != nil {
+		d.fail(subject, fmt.Sprintf("%s://%s: %v", u.Scheme, u.Host, err), "check "+variable+" and the network; in development, start yeolda-sandbox")
+		return there, false
+	}
+	d.ok(subject, u.Scheme+"://"+u.Host+" answers")
+	return there, true
+}
+
+func knock(ctx context.Context, address string) (there time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return there, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if wrapped := new(url.Error); errors.As(err, &wrapped) {
+		return there, wrapped.Err
+	}
+	if err != nil {
+		return there, err
+	}
+	there, _ = http.ParseTime(answer.Header.Get("Date")) // zero: it does not say
+	return there, answer.Body.Close()
+}
+
+// maxProviderDifference is more than the provider's clock can be away for its seconds being whole and the network slow.
+const maxProviderDifference = 5 * time.Second
+
+// examineClock compares this machine's clock with the provider's, which tells of a whole data center without NTP too.
+func (d *doctor) examineClock(there time.Time) {
+	if there.IsZero() {
+		return
+	}
+	if difference := time.Since(there); difference.Abs() > maxProviderDifference {
+		d.fail("clock", fmt.Sprintf("this machine and the payment provider differ by %s", difference.Round(time.Second)), "run NTP here, on the database server too")
+		return
+	}
+	d.ok("clock", "agrees with the payment provider's")
+}
+
+// examinePublic knocks where customers and the provider's callbacks do.
+func (d *doctor) examinePublic() {
+	u, err := url.Parse(d.settings.HTTP.PublicURL)
+	if err != nil || u.Host == "" || loopbackHost(u) {
+		return
+	}
+	const subject = "public"
+	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(u.String(), "/")+"/api/v2/branches", nil)
+	if err != nil {
+		return
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		d.fail(subject, err.Error(), "check the name in DNS, the proxy and the firewall: the payment provider's callbacks come by that way too")
+		return
+	}
+	defer answer.Body.Close()
+	var envelope struct{ Status string }
+	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&envelope)
+	if err != nil || answer.StatusCode != http.StatusOK || envelope.Status != "success" {
+		d.fail(subject, fmt.Sprintf("%s answers %s, and not as this service does", u.Host, answer.Status), "let the proxy pass every path on, /api/virtualaccount/webhook among them")
+		return
+	}
+	d.ok(subject, u.Host+" leads here")
+	if answer.TLS != nil {
+		d.examineExpiry("of "+u.Host, answer.TLS.PeerCertificates[0].NotAfter)
+	}
+}
+
+// depositsOf is how far back deposits are looked at.
+const depositsOf = 30 * 24 * time.Hour
+
+// examineDeposits finds callbacks that are not registered, by the deposits they did not tell of. Those are found by asking,
+// so nothing is lost, but customers wait for their key.
+func (d *doctor) examineDeposits(db *postgres.DB) error {
+	deposits, untold, err := postgres.DiagnoseDeposits(d.ctx, db.Pool, db.Now().Add(-depositsOf))
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSuffix(d.settings.HTTP.PublicURL, "/") + "/api/virtualaccount/webhook"
+	switch {
+	case untold > 0 && untold == deposits:
+		d.fail("callbacks", fmt.Sprintf("the provider has told of none of %d deposits", deposits), "register "+address+" at the payment provider, for deposits (DEPOSIT_CALLBACK), for each of the two keys")
+	case untold > 0:
+		d.warn("callbacks", fmt.Sprintf("the provider has not told of %d of %d deposits", untold, deposits), "look whether "+address+" is registered for both keys, and was always reachable")
+	case deposits > 0:
+		d.ok("callbacks", fmt.Sprintf("came for all of %d deposits", deposits))
+	}
+	return nil
+}
+
+// dial opens a TCP connection to the host of a URL, at its scheme's port if it names none.
+func dial(ctx context.Context, u *url.URL) error {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"smtp": "587", "mqtt": "1883", "tcp": "1883", "mqtts": "8883", "ssl": "8883", "tls": "8883", "ws": "80", "wss": "443"}[u.Scheme]
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
