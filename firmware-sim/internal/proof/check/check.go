@@ -164,8 +164,8 @@ func (b *books) throughout(id int64, a, z time.Time, f func(record.Version)) (an
 	return any
 }
 
-// commit is how long a change may take from the moment it is written in its transaction to the moment that others see it.
-// Disks and processors are shared with everything else that runs here.
+// commit is how long it may take from the time that the database gives a commit to the moment that others see it, and
+// what else clocks and processors may be apart: disks and processors are shared with everything else that runs here.
 const commit = 2 * time.Second
 
 // near reports whether a time lies in a fault, or so long before or after it.

@@ -43,9 +43,9 @@ func some[T any](p *T) (v T) {
 
 func (s *Soak) readHistory(ctx context.Context) (err error) {
 	s.record.History, err = rows(ctx, s, `
-		select v.seq, v.at, v.id, b.code, r.no, v.start_at, v.end_at, v.state, v.source, v.expires_at, v.order_id, v.amount, v.method, v.doorlock_key, v.deleted,
-		       lead(v.at) over (partition by v.id order by v.seq)
-		from proof.version v join room r on r.id = v.room_id join branch b on b.id = v.branch_id order by v.seq`,
+		select v.seq, v.committed, v.id, b.code, r.no, v.start_at, v.end_at, v.state, v.source, v.expires_at, v.order_id, v.amount, v.method, v.doorlock_key, v.deleted,
+		       lead(v.committed) over (partition by v.id order by v.seq)
+		from (select *, pg_xact_commit_timestamp(xmin) as committed from proof.version) v join room r on r.id = v.room_id join branch b on b.id = v.branch_id order by v.seq`,
 		func(row pgx.CollectableRow) (v record.Version, err error) {
 			var expires, until *time.Time
 			var order, method, key *string
@@ -57,7 +57,7 @@ func (s *Soak) readHistory(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.record.Switches, err = rows(ctx, s, `select b.code, r.no, w.at, w.enabled from proof.switched w join room r on r.id = w.room_id join branch b on b.id = r.branch_id order by w.seq`,
+	s.record.Switches, err = rows(ctx, s, `select b.code, r.no, pg_xact_commit_timestamp(w.xmin), w.enabled from proof.switched w join room r on r.id = w.room_id join branch b on b.id = r.branch_id order by w.seq`,
 		pgx.RowToStructByPos[record.Switch])
 	if err != nil {
 		return err

@@ -23,28 +23,29 @@ type observer struct {
 }
 
 // witness has the database itself write down each version of a reservation and each switch of a room, in the
-// transaction that makes it: rows are updated in place, and what they were in between would be lost.
+// transaction that makes it: rows are updated in place, and what they were in between would be lost. When it was
+// committed the database keeps for each row (track_commit_timestamp).
 const witness = `
 create schema proof;
 create table proof.version (
-	seq bigint generated always as identity primary key, at timestamptz not null, deleted boolean not null, id bigint not null,
+	seq bigint generated always as identity primary key, deleted boolean not null, id bigint not null,
 	branch_id int, room_id int, start_at timestamptz, end_at timestamptz, state text, source text, expires_at timestamptz,
 	order_id text, amount int, method text, doorlock_key text
 );
-create table proof.switched (seq bigint generated always as identity primary key, at timestamptz not null, room_id int not null, enabled boolean not null);
+create table proof.switched (seq bigint generated always as identity primary key, room_id int not null, enabled boolean not null);
 create function proof.write_version() returns trigger language plpgsql as $$
 declare r public.reservation;
 begin
 	if tg_op = 'DELETE' then r := old; else r := new; end if;
-	insert into proof.version (at, deleted, id, branch_id, room_id, start_at, end_at, state, source, expires_at, order_id, amount, method, doorlock_key)
-	values (clock_timestamp(), tg_op = 'DELETE', r.id, r.branch_id, r.room_id, r.start_at, r.end_at, r.state, r.source, r.expires_at,
+	insert into proof.version (deleted, id, branch_id, room_id, start_at, end_at, state, source, expires_at, order_id, amount, method, doorlock_key)
+	values (tg_op = 'DELETE', r.id, r.branch_id, r.room_id, r.start_at, r.end_at, r.state, r.source, r.expires_at,
 	        r.order_id, r.amount, r.method, r.doorlock_key::text);
 	return null;
 end $$;
 create trigger proof_version after insert or update or delete on reservation for each row execute function proof.write_version();
 create function proof.write_switch() returns trigger language plpgsql as $$
 begin
-	insert into proof.switched (at, room_id, enabled) values (clock_timestamp(), new.id, new.enabled);
+	insert into proof.switched (room_id, enabled) values (new.id, new.enabled);
 	return null;
 end $$;
 create trigger proof_switched after update of enabled on room for each row when (old.enabled is distinct from new.enabled) execute function proof.write_switch();

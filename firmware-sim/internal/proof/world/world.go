@@ -244,7 +244,7 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 	psql := filepath.Join(programs, "psql")
 	w.Postgres = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: w.log},
 		command: func() *exec.Cmd {
-			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200")
+			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
 		},
 		ready: func() bool { return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil },
 	}
