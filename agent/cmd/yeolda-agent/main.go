@@ -38,7 +38,7 @@ func main() {
 	defer stop()
 	var c cli
 	parsed := kong.Parse(&c, kong.Name("yeolda-agent"), kong.UsageOnError(),
-		kong.Description("The agent of a branch."), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.Description("The agent of a branch."), kong.Vars{"credentials": packaged}, kong.BindTo(ctx, (*context.Context)(nil)))
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	slog.SetDefault(log) // also for what periph's drivers write to package log
 	parsed.FatalIfErrorf(parsed.Run(log))
@@ -97,7 +97,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 type enrollCommand struct {
 	Server string `required:"" placeholder:"URL" help:"Address of the service."`
 	Token  string `arg:"" help:"Is good once, for an hour."`
-	File   string `default:"/etc/yeolda-agent/credentials" help:"Where to write who this machine is."`
+	File   string `default:"${credentials}" help:"Where to write who this machine is."`
 }
 
 // Run enrolls the machine.
@@ -115,10 +115,16 @@ func (c *enrollCommand) Run(ctx context.Context) error {
 
 type doctorCommand struct{ files }
 
+// packaged is where enrolment writes who the machine is.
+const packaged = "/etc/yeolda-agent/credentials"
+
 var errUnwell = errors.New("something has to be mended")
 
 // Run examines the machine.
 func (c *doctorCommand) Run(ctx context.Context) error {
+	if c.Credentials == "" && os.Getenv("YEOLDA_BRANCH") == "" { // the service is told, people forget
+		c.Credentials = packaged
+	}
 	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.Settings, CredentialsFile: c.Credentials, Out: os.Stdout}
 	if n := d.Examine(ctx); n > 0 {
 		return fmt.Errorf("%w: %d findings", errUnwell, n)

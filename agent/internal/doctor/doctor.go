@@ -44,6 +44,8 @@ func (d *Doctor) Examine(ctx context.Context) int {
 	d.watchdog()
 	if settings.Broker = cmp.Or(settings.Broker, credentials.Broker); settings.Broker != "" {
 		d.connection(ctx, settings)
+	} else {
+		d.fail("broker", "neither the settings nor the credentials name one", "enrolment writes it down; or set broker in the settings")
 	}
 	return d.failed
 }

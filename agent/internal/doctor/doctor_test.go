@@ -96,6 +96,22 @@ func TestBootLevel(t *testing.T) {
 	}
 }
 
+// TestBareMachine: one where nothing has been done yet is told what to do.
+func TestBareMachine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	dir := t.TempDir()
+	d := Doctor{Root: fstest.MapFS{"sys/x": {}}, SettingsFile: filepath.Join(dir, "settings.toml"), CredentialsFile: filepath.Join(dir, "credentials"), Out: &out}
+	if n := d.Examine(t.Context()); n < 3 {
+		t.Errorf("%d things to mend", n)
+	}
+	for _, want := range []string{"FAIL  settings", "FAIL  credentials", "yeolda agent enroll BRANCH", "FAIL  broker       neither"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("nothing says %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestBrokerAnswers(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

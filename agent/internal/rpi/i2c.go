@@ -93,7 +93,7 @@ func (b *bus) Tx(address uint16, w, r []byte) error {
 		}
 		opened, err := i2creg.Open(b.name)
 		if err != nil {
-			return err
+			return fmt.Errorf("I²C bus %s is not there, or is not for this user: %w", b.name, err)
 		}
 		b.open = opened
 	}
