@@ -19,6 +19,6 @@ trap 'rm -rf "$stage"' EXIT
 for target in arm64:arm64 arm6:arm amd64:amd64; do
 	export ARCH=${target%:*} STAGE=$stage
 	CGO_ENABLED=0 GOOS=linux GOARCH=${target#*:} GOARM=6 \
-		go build -trimpath -ldflags '-s -w' -o "$stage/yeolda-agent" ../../agent/cmd/yeolda-agent
+		go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$stage/yeolda-agent" ../../agent/cmd/yeolda-agent
 	go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 package --packager deb --target "$out"
 done

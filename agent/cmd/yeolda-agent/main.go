@@ -88,7 +88,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	defer notify(systemd.Stopping)
 	return agent.Run(ctx, agent.Config{
 		Branch: credentials.Branch, BrokerURL: settings.Broker, Username: credentials.Username, Password: credentials.Password,
-		GrantKeys: credentials.GrantKeys, TLS: trust, Version: version(), Logger: log,
+		GrantKeys: credentials.GrantKeys, TLS: trust, Version: release(), Logger: log,
 		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 		Alive: func() { ready(); notify(systemd.Watchdog) },
 	}, board)
@@ -136,12 +136,18 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run() error {
-	_, err := fmt.Println("yeolda-agent", version())
+	_, err := fmt.Println("yeolda-agent", release())
 	return err
 }
 
-// version is that of the module, or the commit it was built from.
-func version() string {
+// version is filled in by the linker (-X main.version).
+var version string
+
+// release is the version, or the commit that the program was built from.
+func release() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

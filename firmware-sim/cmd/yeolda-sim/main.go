@@ -39,12 +39,18 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run() error {
-	fmt.Println("yeolda-sim", version())
+	fmt.Println("yeolda-sim", release())
 	return nil
 }
 
-// version is that of the module, or of the commit it was built from.
-func version() string {
+// version is filled in by the linker (-X main.version).
+var version string
+
+// release is the version, or the commit that the program was built from.
+func release() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
