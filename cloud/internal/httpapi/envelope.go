@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 )
 
 // envelope is the body of every JSON answer (interface.md, Response envelope). All five fields are always there.
@@ -20,13 +22,14 @@ func writeData(w http.ResponseWriter, data any) error {
 }
 
 func writeEnvelope(w http.ResponseWriter, status int, body envelope) error {
-	encoded, err := json.Marshal(body)
-	if err != nil {
+	var encoded bytes.Buffer
+	if err := json.NewEncoder(&encoded).Encode(body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.Itoa(encoded.Len())) // an answer of unknown length takes another packet
 	w.WriteHeader(status)
-	_, _ = w.Write(append(encoded, '\n')) // the client is gone: nobody is left to tell
+	_, _ = w.Write(encoded.Bytes()) // the client is gone: nobody is left to tell
 	return nil
 }
