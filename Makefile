@@ -83,6 +83,13 @@ deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64
 	@deploy/package.sh $(BIN)
 	@deploy/agent/package.sh $(BIN)
 
+sbom: build ## write what each program is made of (CycloneDX) into bin/
+	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim yeolda-bench; do \
+		if [ -f $(BIN)/$$p ]; then $(BIN)/yeolda sbom $(BIN)/$$p >$(BIN)/$$p.cdx.json && echo $(BIN)/$$p.cdx.json; fi; done
+
+vulncheck: ## look for known weaknesses in what the programs use (needs vuln.go.dev)
+	@for m in $(MODULES); do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...) || exit 1; done
+
 verify: lint race model ## everything a change must pass
 
 tidy: ## bring go.mod and go.sum in line
