@@ -50,8 +50,9 @@ lint: ## vet, formatting and golangci-lint
 	@go vet work
 	@for m in $(MODULES); do (cd $$m && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...) || exit 1; done
 
-bench: ## measure the whole path, holds and look-ups (medians of 3)
+bench: ## measure the agent at rest, the whole path, holds and look-ups (medians of 3)
 	@deploy/demo/install.sh
+	@go test ./agent/cmd/yeolda-agent -run '^$$' -bench . -benchtime 1x
 	@go run ./firmware-sim/cmd/yeolda-bench
 	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
 
