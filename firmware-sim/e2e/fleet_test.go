@@ -75,6 +75,11 @@ func TestFleet(t *testing.T) {
 	t.Logf("computed for them: service %s, database %s, simulator %s", serviceNow-service, databaseNow-database, simulator)
 	full := resident(t, s.PID(stack.Service))
 	t.Logf("the service takes %d MiB, %.1f KiB for an agent", full>>10, float64(full-empty)/float64(n))
+	const rest = 20 * time.Second
+	simulator, _ = computed(t, s.PID(stack.Simulator))
+	time.Sleep(rest)
+	simulatorNow, _ := computed(t, s.PID(stack.Simulator))
+	t.Logf("at rest the simulator takes %d MiB and %.1f %% of a core", resident(t, s.PID(stack.Simulator))>>10, 100*(simulatorNow-simulator).Seconds()/rest.Seconds())
 
 	took, failed := unlockAt(t, s, n, 50, 20*time.Second)
 	t.Logf("50 unlocks a second: %d, p50 %s, p99 %s, slowest %s, not opened %d", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], failed)
