@@ -134,6 +134,7 @@ var plants = []struct {
 	{"B8", "a move that is confirmed and lost", func(r *record.Record) { r.Ops[1].To.Room = 1 }},
 	{"B8", "a move that nobody wrote down", func(r *record.Record) { r.Moves = nil }},
 	{"B9", "a deadlock", func(r *record.Record) { r.Deadlocks = 1 }},
+	{"B9", "a move that fails in quiet", func(r *record.Record) { r.Quiet = began; r.Ops[1].Status = 500 }},
 	{"B9", "a row that is gone", func(r *record.Record) { r.History[len(r.History)-1].Deleted = true }},
 	{"B10", "free before the money was let go", func(r *record.Record) { r.Provider.Payments[1].Cancels[0] = sec(44) }},
 	{"B11", "paid in, and cancelled", func(r *record.Record) { r.Provider.Payments[1].Balance = 15000 }},

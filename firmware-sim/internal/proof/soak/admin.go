@@ -118,7 +118,11 @@ func (p *purchase) relocate(ctx context.Context) {
 }
 
 func (p *purchase) relocateTo(ctx context.Context, found listed, to record.Slot) {
-	r := p.ask(ctx, p.anywhere(), http.MethodPut, "/admin/reservation/"+found.id, map[string]string{
+	p.relocateAt(ctx, p.anywhere(), found, to)
+}
+
+func (p *purchase) relocateAt(ctx context.Context, at int, found listed, to record.Slot) {
+	r := p.ask(ctx, at, http.MethodPut, "/admin/reservation/"+found.id, map[string]string{
 		"room": strconv.Itoa(to.Room), "startDateTime": wire(to.Start), "endDateTime": wire(to.End), "reason": "요청"})
 	p.op(record.Op{Kind: record.Relocate, ID: p.number(found.id), Slot: found.slot, To: to}, r)
 }

@@ -3,7 +3,6 @@ package soak
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -14,7 +13,7 @@ import (
 
 // probe measures in quiet what a storm would blur.
 func (s *Soak) probe(ctx context.Context) error {
-	for _, measure := range []func(context.Context) error{s.probeZones, s.probeMidnight, s.probeOffline, s.probeStall} {
+	for _, measure := range []func(context.Context) error{s.probeZones, s.probeMidnight, s.probeSwitch, s.probeSwap, s.probeOffline, s.probeStall} {
 		if err := measure(ctx); err != nil {
 			return err
 		}
@@ -71,9 +70,9 @@ const noticed = 20 * time.Second
 
 // probeOffline measures how soon people are told at a branch that is known to be away.
 func (s *Soak) probeOffline(ctx context.Context) error {
-	staff := &purchase{client: s.newClient(), dice: rand.New(rand.NewPCG(s.options.Seed, 99))}
-	if !staff.loginAdmin(ctx) {
-		return fmt.Errorf("probe: no administrator")
+	staff, err := s.staff(ctx)
+	if err != nil {
+		return err
 	}
 	away := s.world.Branches[:min(3, len(s.world.Branches))]
 	for _, b := range away {
