@@ -9,7 +9,7 @@ import (
 // actions are what can be pressed on a screen or in a drawer over it, besides the ways to look at things.
 const actions = `[...(([...document.querySelectorAll("dialog[open]")].pop() || document.querySelector("main")).querySelectorAll("button, input, select"))]
 	.filter(e => e.getBoundingClientRect().width > 0 && !e.disabled && !e.closest("fieldset:disabled") && !e.closest(".block, .tile, .segmented, .zoom, .dates, .find, nav"))
-	.map(e => (e.ariaLabel || e.innerText || e.name || [...(e.labels ?? [])].map(l => l.innerText).join() || e.type).trim())`
+	.map(e => (e.ariaLabel || [...(e.labels ?? [])].map(l => l.innerText).join() || e.innerText || e.type).trim())`
 
 // Who may only look sees every screen of his branch and nothing that changes anything; a manager sees nothing of what is
 // the head quarters'.
@@ -50,7 +50,7 @@ func TestConsoleRoles(t *testing.T) {
 		"gangnam/devices":     {"agent-gangnam", nil},
 		"gangnam/messages":    {"예약 확정·열쇠", []string{"미리 보기"}},
 		"gangnam/money":       {"결제 내역", []string{"달"}},
-		"gangnam/audit":       {"로그인", []string{"CSV 내려받기", "종류", "누가", "거르기"}},
+		"gangnam/audit":       {"예약 등록", []string{"CSV 내려받기", "종류", "누가", "거르기"}},
 		"gangnam/settings":    {"외부 예약 채널", nil},
 	} {
 		viewer.open("/console/" + screen)

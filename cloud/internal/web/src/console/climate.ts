@@ -168,23 +168,38 @@ function last(branch: Branch, { commands }: Climate): Child {
   return h("p", { class: "lastcommand" }, t("commandLast"), " ", h("b", null, latest.path.join(" · ")), ` ${wall(branch, latest.at)} (${who(latest.by)})`, latest.outcome === "sent" ? null : [" ", chip(outcomeText(latest.outcome), "bad")]);
 }
 
+const depth = (options: Option[] | null): number => (options?.length ? 1 + Math.max(...options.map((o) => depth(o.children))) : 0);
+
+/** What is chosen at each level, from the last one back: a branch with several units has one more on top. */
+const levelTexts = ["unit", "mode", "temperatureLevel", "fan", "direction"] as const;
+
+/** A leaf among options that go on, such as switching off: it is sent at once. */
+const alone = (o: Option, among: Option[]): boolean => Boolean(o.airconditioner_id) && among.some((other) => other.children);
+
 function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Promise<void>): Child {
   const chosen = path();
   const rows: Child[] = [];
   let options: Option[] | null = tree;
   let leaf: Option | undefined;
-  for (let depth = 0; options; depth++) {
+  const above = Math.max(0, levelTexts.length - depth(tree));
+  for (let level = 0; options; level++) {
     const here: Option[] = options;
-    const picked: Option | undefined = here.find((o) => o.name === chosen[depth]);
+    const picked: Option | undefined = here.find((o) => o.name === chosen[level]);
+    const text = levelTexts[above + level];
+    const name = text ? t(text) : t("remoteLevel", { n: level + 1 });
     rows.push(
       h(
         "div",
-        { class: "segmented", role: "group", "aria-label": t("remoteLevel", { n: depth + 1 }) },
-        here.map((o) =>
-          o.airconditioner_id && depth === 0
-            ? button(o.name, () => send(o), { kind: "danger" })
-            : h("button", { type: "button", "aria-pressed": String(o === picked), onclick: () => path.set([...chosen.slice(0, depth), o.name, ...chosen.slice(depth + 1)]) }, o.name),
+        { class: "level" },
+        h("span", { class: "hint", "aria-hidden": "true" }, name),
+        h(
+          "div",
+          { class: "segmented", role: "group", "aria-label": name },
+          here
+            .filter((o) => !alone(o, here))
+            .map((o) => h("button", { type: "button", "aria-pressed": String(o === picked), onclick: () => path.set([...chosen.slice(0, level), o.name, ...chosen.slice(level + 1)]) }, o.name)),
         ),
+        here.filter((o) => alone(o, here)).map((o) => button(o.name, () => send(o), { kind: "danger" })),
       ),
     );
     if (picked?.airconditioner_id) leaf = picked;
