@@ -167,11 +167,18 @@ func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, o
 const unsettled = `(r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
 	or exists (select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING')))`
 
+// refusedLately is true of a reservation r with payment p whose attempt the provider has refused, while another request of
+// the same attempt, slower than the one it answered, may still get there and charge. $3 is sessionLimit ago.
+const refusedLately = `(r.state in ('HOLD', 'EXPIRED', 'RELEASED') and p.attempted_at > $3)`
+
+// sessionLimit is longer than the provider takes a confirmation after the buyer has authenticated, 10 minutes.
+const sessionLimit = 15 * time.Minute
+
 // Unsettled returns reservations that the provider is due to be asked about, the longest waiting first.
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from payment p join reservation r on r.id = p.reservation_id
-		where p.check_at <= $1 and `+unsettled+` order by p.check_at limit $2`, now, limit)
+		where p.check_at <= $1 and (`+unsettled+` or `+refusedLately+`) order by p.check_at limit $2`, now, limit, now.Add(-sessionLimit))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservati
 	}
 	p, standing := a.payment, rule.Standing{Reservation: r, Payment: before, Refund: f}
 	step := standing.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, now)
-	if a.refused == nil && step.Genuine() {
+	if a.refused == nil && step.Kept() {
 		if err := s.saveProviderState(ctx, tx, r, p, now); err != nil {
 			return nil, err
 		}

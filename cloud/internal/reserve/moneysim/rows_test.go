@@ -21,7 +21,42 @@ type row struct {
 }
 
 // rows are the tables. A method is one statement; see the function of the same name in package postgres.
-type rows struct{ list []*row }
+type rows struct {
+	list     []*row
+	webhooks []*webhook
+}
+
+// webhook is a callback that was stored. Its id is its place in the list, from 1.
+type webhook struct {
+	transmission, order string
+	applied             bool
+}
+
+// saveWebhook returns 0 for a callback that is stored already.
+func (t *rows) saveWebhook(transmission, order string) (id int) {
+	for _, h := range t.webhooks {
+		if h.transmission == transmission {
+			return 0
+		}
+	}
+	t.webhooks = append(t.webhooks, &webhook{transmission: transmission, order: order})
+	return len(t.webhooks)
+}
+
+func (t *rows) lastWebhook(order string) (id int) {
+	for i, h := range t.webhooks {
+		if h.order == order {
+			id = i + 1
+		}
+	}
+	return id
+}
+
+func (t *rows) markWebhooksApplied(order string, last int) {
+	for _, h := range t.webhooks[:last] {
+		h.applied = h.applied || h.order == order
+	}
+}
 
 var errOverlap = errors.New("reservation_no_overlap")
 

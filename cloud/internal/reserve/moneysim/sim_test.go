@@ -31,7 +31,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var failing = []struct {
 	seed uint64
 	why  string
-}{}
+}{
+	{1363, "a request of a refused attempt charged later, and nobody looked"},
+}
 
 const (
 	calm   = 0 // a world in which nothing goes wrong: every purchase must succeed
@@ -84,7 +86,11 @@ func (w *world) customer(n int, r *rand.Rand) {
 		windows += r.IntN(2)
 	}
 	for window := range windows {
-		key, err := w.box.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "room", Amount: price, Method: method})
+		amount := price
+		if wild && r.IntN(12) == 0 {
+			amount -= 100 // somebody has changed the page
+		}
+		key, err := w.box.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "room", Amount: amount, Method: method})
 		if err != nil {
 			w.violation("authenticate: %v", err)
 			return
@@ -106,6 +112,10 @@ func (w *world) customer(n int, r *rand.Rand) {
 	}
 	later(3, 25*time.Minute, func(r *rand.Rand) { w.end(row, "customer", r) })
 	later(4, 25*time.Minute, func(r *rand.Rand) { w.end(row, "admin:kim", r) })
+	later(2, 60*time.Minute, func(*rand.Rand) {
+		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *till) error { return t.retryRefund(ctx, row) })
+		w.note("refund of %s again: %v", order, err)
+	})
 	if method == sandbox.MethodVirtualAccount {
 		deposit := upTo(r, 11*time.Minute)
 		if !wild {

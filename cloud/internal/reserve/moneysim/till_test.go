@@ -24,6 +24,7 @@ const (
 	keepAfterRefusal = 2 * time.Minute
 	depositPoll      = 30 * time.Second
 	maxOvertaken     = 5
+	sessionLimit     = 15 * time.Minute
 )
 
 var (
@@ -63,10 +64,11 @@ func (t *till) tx(where string, do func(now time.Time)) {
 type question struct {
 	row      *row
 	standing rule.Standing
+	callback int // the latest one stored by now: the answer covers it
 }
 
 func (t *till) ask(r *row) question {
-	q := question{r, rule.Standing{Reservation: r.Reservation}}
+	q := question{r, rule.Standing{Reservation: r.Reservation}, t.lastWebhook(r.OrderID)}
 	if r.payment != nil {
 		q.standing.Payment = *r.payment
 	}
@@ -179,8 +181,6 @@ func (t *till) settleDue(ctx context.Context, r *row) error {
 	if !due {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
 	return t.settle(ctx, r)
 }
 
@@ -189,7 +189,10 @@ func (t *till) unsettled(now time.Time) (due []*row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.list {
-		open := r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
+		// A refused attempt may have another request on its way.
+		refused := rule.GivenUp(r.State) &&
+			r.payment != nil && now.Sub(r.payment.AttemptedAt) < sessionLimit
+		open := refused || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
 			r.refund != nil && (r.refund.State == postgres.RefundRequested || r.refund.State == postgres.RefundPending)
 		if open && r.payment != nil && !r.checkAt.IsZero() && !now.Before(r.checkAt) {
 			due = append(due, r)
@@ -288,6 +291,7 @@ func (t *till) apply(_ context.Context, q question, p toss.Payment, refused, dec
 			return
 		}
 		verdict = t.transition(q.row, p, refused, declined, now)
+		t.markWebhooksApplied(q.row.OrderID, q.callback)
 	})
 	return verdict
 }
@@ -295,7 +299,7 @@ func (t *till) apply(_ context.Context, q question, p toss.Payment, refused, dec
 func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.PaymentRefused, now time.Time) error {
 	before := t.ask(r).standing
 	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: declined != nil}, now)
-	if refused == nil && step.Genuine() {
+	if refused == nil && step.Kept() {
 		r.saveProviderState(p, p.Secret)
 	}
 	defer t.changed(r, string(step))
@@ -500,6 +504,7 @@ func (t *till) callback(ctx context.Context, c toss.Event, retried bool) error {
 	var (
 		r   *row
 		err error
+		id  int
 	)
 	t.tx("callback", func(time.Time) {
 		r = t.byOrder(c.OrderID)
@@ -513,17 +518,49 @@ func (t *till) callback(ctx context.Context, c toss.Event, retried bool) error {
 			}
 		case !c.SecretMatches(string(r.payment.Secret)):
 			err = reserve.ErrWrongSecret
+		default:
+			id = t.saveWebhook(c.Fingerprint(), c.OrderID)
 		}
 	})
-	if err != nil {
+	if err != nil || id == 0 {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := t.settle(ctx, r); err != nil || retried {
-		return nil // stored, to be applied later
+	if err = t.settleCallback(ctx, r, id); err == nil && !retried {
+		_ = t.heed(ctx, r, c.Status)
 	}
-	return t.heed(ctx, r, c.Status)
+	return nil // it is stored; what cannot be applied now the sweep applies
+}
+
+// settleCallback asks what is true; if it had been asked before the callback was stored, it is asked again.
+func (t *till) settleCallback(ctx context.Context, r *row, id int) error {
+	for range 2 {
+		if err := t.settle(ctx, r); err != nil {
+			return err
+		}
+		applied := false
+		t.tx("applied?", func(time.Time) { applied = t.webhooks[id-1].applied })
+		if applied {
+			return nil
+		}
+	}
+	return reserve.ErrPaymentPending
+}
+
+// unapplied are the rows with callbacks that nobody has acted on.
+func (t *till) unapplied() (list []*row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.list {
+		for _, h := range t.webhooks {
+			if h.order == r.OrderID && !h.applied {
+				list = append(list, r)
+				break
+			}
+		}
+	}
+	return list
 }
 
 func (t *till) heed(ctx context.Context, r *row, status string) error {

@@ -53,6 +53,7 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body.Close()
 	}
 	about := n.w.about(req.URL.Path, body)
+	n.w.sends(req.URL.Path, about)
 	r := n.fate(req.Method + about)
 	there, back := time.Millisecond+upTo(r, 100*time.Millisecond), time.Millisecond+upTo(r, 100*time.Millisecond)
 	kind := r.Float64()

@@ -164,8 +164,8 @@ func (w *world) provider(do func(), cancels bool, order string) {
 	r := w.rows.byOrder(order)
 	if after.Charged > before.Charged {
 		w.note("provider: %s is charged", order)
-		if r == nil || r.State != booking.Confirming {
-			w.violation("M3: %s was charged and does not own its slot", order)
+		if r.State != booking.Confirming {
+			w.count("charged late")
 		}
 	}
 	if after.Refunded > before.Refunded {
@@ -176,6 +176,21 @@ func (w *world) provider(do func(), cancels bool, order string) {
 		}
 	}
 	w.look(order)
+}
+
+// sends is told of a request that leaves.
+func (w *world) sends(path, order string) {
+	if !strings.HasSuffix(path, "/confirm") {
+		return
+	}
+	w.rowMu.Lock()
+	defer w.rowMu.Unlock()
+	if r := w.rows.byOrder(order); r == nil || r.State != booking.Confirming {
+		w.count("sent late") // the process was suspended between writing and sending, or the attempt has ended meanwhile
+		if r == nil || !r.Occupies(time.Now()) {
+			w.violation("M3: a confirmation of %s was sent, and it does not own its slot", order)
+		}
+	}
 }
 
 // look sends the provider's callbacks about an order whose account has changed.
@@ -245,11 +260,20 @@ func (w *world) sweep(i int) {
 		}
 		time.Sleep(every + time.Duration(i+1)*time.Nanosecond)
 		for _, r := range w.tills[i].unsettled(time.Now()) {
-			go func() {
-				_ = w.process(i, "sweep "+r.OrderID, func(ctx context.Context, t *till) error { return t.settleDue(ctx, r) })
-			}()
+			go w.background(i, "sweep "+r.OrderID, func(ctx context.Context, t *till) error { return t.settleDue(ctx, r) })
+		}
+		for _, r := range w.tills[i].unapplied() {
+			go w.background(i, "sweep callbacks "+r.OrderID, func(ctx context.Context, t *till) error { return t.settle(ctx, r) })
 		}
 	}
+}
+
+func (w *world) background(i int, name string, do func(ctx context.Context, t *till) error) {
+	_ = w.process(i, name, func(ctx context.Context, t *till) error {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		return do(ctx, t)
+	}) // what comes of it is in the rows
 }
 
 // close judges how the run ended.
@@ -265,6 +289,9 @@ func (w *world) close() {
 			if p.Status == sandbox.StatusDone || p.Status == sandbox.StatusPartialCanceled {
 				theirs += p.BalanceAmount
 				charged++
+			}
+			if v := p.VirtualAccount; v != nil && v.RefundStatus == "FAILED" { // the bank has sent the money back to the provider
+				theirs += p.TotalAmount
 			}
 			out := 0
 			for _, c := range p.Cancels {
@@ -292,6 +319,11 @@ func (w *world) close() {
 			w.count("left to a person")
 		}
 	}
+	for _, h := range w.rows.webhooks {
+		if !h.applied {
+			w.violation("open: a callback about %s was never acted on", h.order)
+		}
+	}
 	if l := w.box.Ledger(); l.Charged-l.Refunded != held {
 		w.violation("M2: the ledger holds %d won, the payments %d", l.Charged-l.Refunded, held)
 	}
@@ -316,6 +348,19 @@ func newWorld(seed uint64) *world {
 		w.wire.lost, w.wire.unanswered, w.wire.broken, w.wire.slow = some(0.5), some(0.5), some(0.4), some(0.4)
 		w.wire.until = w.start.Add(upTo(r, 20*time.Minute))
 		w.crash = some(0.1)
+		for _, f := range []sandbox.Fault{
+			{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED"},
+			{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_AVAILABLE_BANK"},
+			{Target: sandbox.TargetRefund, Kind: sandbox.FaultError},
+			{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "CARD_PROCESSING_ERROR"},
+			{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "REJECT_CARD_COMPANY"},
+		} {
+			if r.IntN(5) == 0 {
+				if err := box.SetFault(f); err != nil {
+					panic(err)
+				}
+			}
+		}
 	}
 	client, err := toss.New(toss.Config{BaseURL: "http://127.0.0.1", WidgetSecretKey: sandbox.DemoWidgetSecretKey,
 		APISecretKey: sandbox.DemoAPISecretKey, HTTPClient: &http.Client{Transport: w.wire}})

@@ -38,6 +38,7 @@ type Step string
 const (
 	Stay          Step = "stay"            // nothing changes
 	Told          Step = "told"            // nothing changes; whoever asked is told that the charge was refused
+	Idle          Step = "idle"            // nothing is asked for any more, and nothing came
 	Open          Step = "open"            // the buyer has authenticated and the charge has not been made: ask again
 	Refuse        Step = "refuse"          // nothing was charged, the hold is kept
 	Confirm       Step = "confirm"         // the money is there, the reservation stands
@@ -59,8 +60,15 @@ const (
 	Look          Step = "look"            // somebody did something by hand: a person has to look
 )
 
-// Genuine reports whether the answer is about our payment, so that what it says is to be kept.
-func (s Step) Genuine() bool { return s != Foreign && s != ForeignRefuse && s != ForeignReturn }
+// Kept reports whether what the answer says about the payment is to be kept: it is about our payment, and about one that
+// we have asked for.
+func (s Step) Kept() bool {
+	switch s {
+	case Told, Idle, Foreign, ForeignRefuse, ForeignReturn:
+		return false
+	}
+	return true
+}
 
 // After is the table of states against answers.
 func (s Standing) After(a Answer, now time.Time) Step {
@@ -70,6 +78,8 @@ func (s Standing) After(a Answer, now time.Time) Step {
 		return Refuse
 	case a.Refused:
 		return Told
+	case s.idle() && (Unconfirmed(p.Status) || over(p, now)):
+		return Idle
 	case state != booking.Canceling && !s.ours(p):
 		return s.foreign(p)
 	case over(p, now):
@@ -84,6 +94,15 @@ func (s Standing) After(a Answer, now time.Time) Step {
 		return Open
 	}
 	return Look
+}
+
+// idle reports that no money is asked for any more, and none on its way back: the attempt was refused, or there was none.
+func (s Standing) idle() bool { return GivenUp(s.Reservation.State) && s.Refund == nil }
+
+// GivenUp reports whether a reservation with an order is in a state in which no charge is under way, and may still come:
+// a request of an attempt that was refused may be on its way, slower than the one that was answered.
+func GivenUp(state booking.State) bool {
+	return state == booking.Hold || state == booking.Expired || state == booking.Released
 }
 
 // ours reports whether a payment is the one we asked for.
