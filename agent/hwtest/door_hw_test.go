@@ -197,7 +197,7 @@ func TestAtRest(t *testing.T) {
 	p := start(t, b)
 	time.Sleep(time.Second) // the start
 	before := ticks(t, p.Process.Pid)
-	const wait = 8 * time.Second
+	const wait = 5 * time.Second
 	time.Sleep(wait)
 	used := time.Duration(ticks(t, p.Process.Pid)-before) * 10 * time.Millisecond // USER_HZ is 100
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.Process.Pid) + "/status")

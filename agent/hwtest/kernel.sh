@@ -4,14 +4,23 @@
 # Debian builds no gpio-sim, so that one is compiled here from Debian's own source of the same kernel. Packages are
 # downloaded and unpacked, never installed; no root is needed.
 set -euo pipefail
-out=$1
+here=$(cd "$(dirname "$0")" && pwd)
+out=$(realpath -m "$1")
 modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog"
 
-image=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p')
-if [ -z "$image" ]; then
-	echo "the archive has no linux-image-amd64: this needs Debian's, and apt-get update" >&2
+# The archive forgets a kernel when it has a newer one: a list that is old, or empty, is fetched again, once.
+again() {
+	if [ "$(id -u)" = 0 ] && [ -z "${HWTEST_UPDATED:-}" ]; then
+		rm -rf "${work:-}"
+		apt-get update -q >/dev/null
+		HWTEST_UPDATED=1 exec "$here/kernel.sh" "$out"
+	fi
+	echo "$1" >&2
 	exit 1
-fi
+}
+
+image=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9][^ ]*-amd64\)$/\1/p' || true)
+[ -n "$image" ] || again "apt knows no linux-image-amd64: this needs Debian's archive, and apt-get update"
 abi=${image#linux-image-}       # 6.1.0-56-amd64
 series=$(cut -d. -f1,2 <<<"$abi") # 6.1
 if [ "$(cat "$out/abi" 2>/dev/null)" = "$abi" ]; then exit; fi
@@ -23,7 +32,7 @@ headers=linux-headers-$abi
 packages="$image $headers linux-headers-${abi%-amd64}-common linux-kbuild-$series linux-source-$series"
 echo "kernel $abi: downloading"
 # shellcheck disable=SC2086 # a list of words
-apt-get download -q -o APT::Sandbox::User=root $packages >download.log 2>&1 || { cat download.log; exit 1; }
+apt-get download -q -o APT::Sandbox::User=root $packages >download.log 2>&1 || again "$(cat download.log)"
 
 unpack() { # PATTERN PACKAGE: the files that match, or everything
 	dpkg-deb --fsys-tarfile "$2"_*.deb | tar -x --wildcards "$1"
