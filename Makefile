@@ -74,6 +74,9 @@ torture: ## crash the payment side at each of its 27 points RUNS (default 20) ti
 fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)
 
+mutation: ## change the core in small places and count what its tests notice; writes docs/proof/parts/mutation.json
+	@nice go run ./firmware-sim/internal/proof/mutation
+
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh
 

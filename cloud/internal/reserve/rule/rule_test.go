@@ -1,0 +1,206 @@
+package rule_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+var states = []booking.State{booking.Hold, booking.Confirming, booking.WaitingForDeposit, booking.Done, booking.Canceling,
+	booking.Canceled, booking.Expired, booking.Released}
+
+// TestTable holds every state against every answer: the golden file is the table, for people to read and agree with.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	payment := func(status string) toss.Payment {
+		return toss.Payment{OrderID: "order", PaymentKey: "key", TotalAmount: 12000, BalanceAmount: 12000, Status: status}
+	}
+	account := func(expired bool, due time.Time) toss.Payment {
+		p := payment(toss.StatusWaitingForDeposit)
+		p.VirtualAccount = &toss.VirtualAccount{Expired: expired, DueDate: due}
+		return p
+	}
+	with := func(p toss.Payment, change func(*toss.Payment)) toss.Payment { change(&p); return p }
+	answers := []struct {
+		name string
+		rule.Answer
+	}{
+		{"refused", rule.Answer{Refused: true}},
+		{"READY", rule.Answer{Payment: payment(toss.StatusReady)}},
+		{"IN_PROGRESS", rule.Answer{Payment: payment(toss.StatusInProgress)}},
+		{"DONE", rule.Answer{Payment: payment(toss.StatusDone)}},
+		{"WAITING_FOR_DEPOSIT", rule.Answer{Payment: account(false, now.Add(time.Hour))}},
+		{"WAITING, overdue", rule.Answer{Payment: account(false, now.Add(-time.Hour))}},
+		{"WAITING, expired", rule.Answer{Payment: account(true, now.Add(-time.Nanosecond))}},
+		{"WAITING, expires now", rule.Answer{Payment: account(true, now)}},
+		{"CANCELED", rule.Answer{Payment: payment(toss.StatusCanceled)}},
+		{"PARTIAL_CANCELED", rule.Answer{Payment: payment(toss.StatusPartialCanceled)}},
+		{"PARTIAL_CANCELED, nothing left", rule.Answer{Payment: with(payment(toss.StatusPartialCanceled), func(p *toss.Payment) { p.BalanceAmount = 0 })}},
+		{"EXPIRED", rule.Answer{Payment: payment(toss.StatusExpired)}},
+		{"ABORTED", rule.Answer{Payment: payment(toss.StatusAborted)}},
+		{"NEWER", rule.Answer{Payment: payment("NEWER")}},
+		{"DONE, another amount", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.TotalAmount-- })}},
+		{"DONE, another order", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.OrderID = "other" })}},
+		{"DONE, another key", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.PaymentKey = "other" })}},
+		{"IN_PROGRESS, another amount", rule.Answer{Payment: with(payment(toss.StatusInProgress), func(p *toss.Payment) { p.TotalAmount-- })}},
+		{"CANCELED, another amount", rule.Answer{Payment: with(payment(toss.StatusCanceled), func(p *toss.Payment) { p.TotalAmount-- })}},
+		{"declined, DONE", rule.Answer{Payment: payment(toss.StatusDone), Declined: true}},
+		{"declined, WAITING", rule.Answer{Payment: account(false, now.Add(time.Hour)), Declined: true}},
+		{"declined, CANCELED", rule.Answer{Payment: payment(toss.StatusCanceled), Declined: true}},
+	}
+	refunds := []struct {
+		name string
+		is   *postgres.Refund
+	}{
+		{"no refund", nil},
+		{"requested, key revoked", &postgres.Refund{State: postgres.RefundRequested, By: "customer", RevokedKey: "key"}},
+		{"requested, no key", &postgres.Refund{State: postgres.RefundRequested, By: rule.ByOverdue}},
+		{"requested, amount", &postgres.Refund{State: postgres.RefundRequested, By: rule.ByAmount, RevokedKey: "key"}},
+		{"failed", &postgres.Refund{State: postgres.RefundFailed, By: "customer", RevokedKey: "key"}},
+	}
+	var table bytes.Buffer
+	for _, refund := range refunds {
+		for _, paid := range []string{"key", ""} {
+			fmt.Fprintf(&table, "## %s, payment key %q\n", refund.name, paid)
+			for _, a := range answers {
+				fmt.Fprintf(&table, "%-32s", a.name)
+				for _, state := range states {
+					s := rule.Standing{Reservation: booking.Reservation{State: state, OrderID: "order", Amount: 12000},
+						Payment: postgres.Payment{PaymentKey: paid}, Refund: refund.is}
+					step := s.After(a.Answer, now)
+					kept := " "
+					if step.Kept() {
+						kept = "+"
+					}
+					fmt.Fprintf(&table, " %s: %s%s;", state, step, kept)
+				}
+				table.WriteByte('\n')
+			}
+		}
+	}
+	golden(t, "testdata/table.golden", table.Bytes())
+}
+
+// TestCancelTable does the same for wishes to cancel and for callbacks.
+func TestCancelTable(t *testing.T) {
+	t.Parallel()
+	var table bytes.Buffer
+	for _, state := range states {
+		for _, method := range []booking.Method{booking.Card, booking.VirtualAccount} {
+			r := booking.Reservation{State: state, Method: method}
+			fmt.Fprintf(&table, "%s %s\n", state, method)
+			for _, charged := range []bool{false, true} {
+				for _, account := range []bool{false, true} {
+					fmt.Fprintf(&table, "  cancel, charged %t, account %t: %s\n", charged, account, rule.Cancel(r, charged, account))
+				}
+			}
+			for _, status := range []string{toss.StatusCanceled, toss.StatusWaitingForDeposit, toss.StatusDone} {
+				fmt.Fprintf(&table, "  callback %s: %s\n", status, rule.Standing{Reservation: r}.Callback(status))
+			}
+			for _, ago := range []time.Duration{-time.Nanosecond, 0} {
+				r.ExpiresAt = now.Add(-ago)
+				none, requested, pending := rule.Standing{Reservation: r}, rule.Standing{Reservation: r, Refund: &postgres.Refund{State: postgres.RefundRequested}},
+					rule.Standing{Reservation: r, Refund: &postgres.Refund{State: postgres.RefundPending}}
+				fmt.Fprintf(&table, "  due since %v: %s; refund requested: %s; pending: %s\n", ago, none.Next(now), requested.Next(now), pending.Next(now))
+			}
+			fmt.Fprintf(&table, "  given up: %t\n", rule.GivenUp(state))
+		}
+	}
+	for _, status := range []string{"", "NONE", "PENDING", "FAILED", "PARTIAL_FAILED", "COMPLETED"} {
+		fmt.Fprintf(&table, "at the bank %q: %s\n", status, rule.AtBank(status))
+	}
+	golden(t, "testdata/cancel.golden", table.Bytes())
+}
+
+// TestReadings holds what every kind of reply is good for. The errors are the client's own.
+func TestReadings(t *testing.T) {
+	t.Parallel()
+	replies := []struct {
+		status int
+		code   string
+	}{
+		{500, "FAILED_INTERNAL_SYSTEM_PROCESSING"}, {409, "IDEMPOTENT_REQUEST_PROCESSING"}, {429, ""}, {400, "NOBODY_KNOWS"}, {400, "ALREADY_PROCESSED_PAYMENT"},
+		{400, "CARD_PROCESSING_ERROR"}, {400, "REJECT_CARD_COMPANY"}, {404, "NOT_FOUND_PAYMENT"}, {403, "FORBIDDEN_REQUEST"},
+		{400, "ALREADY_CANCELED_PAYMENT"}, {403, "NOT_CANCELABLE_PAYMENT"}, {400, "INVALID_BANK"}, {400, "NOT_AVAILABLE_BANK"},
+	}
+	var table bytes.Buffer
+	read := func(name string, confirmErr, lookErr, cancelErr error) {
+		fmt.Fprintf(&table, "%s: confirmed %s, resent %s, answered %t\n", name, rule.Confirmed(confirmErr), rule.Resent(confirmErr), rule.Answered(confirmErr))
+		for _, state := range []booking.State{booking.Confirming, booking.Hold} {
+			for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
+				s := rule.Standing{Reservation: booking.Reservation{State: state}, Payment: postgres.Payment{KeySet: string(keys)}}
+				for _, status := range []string{toss.StatusInProgress, toss.StatusDone} {
+					p := toss.Payment{Status: status}
+					fmt.Fprintf(&table, "  found %s %s %s: %s, in flight: %s\n", state, keys, status, s.Found(p, lookErr, false), s.Found(p, lookErr, true))
+				}
+			}
+		}
+		for _, status := range []string{toss.StatusDone, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
+			p := toss.Payment{Status: status}
+			fmt.Fprintf(&table, "  cancelled, now %s: %s, not looked up: %s\n", status, rule.Cancelled(cancelErr, p, nil), rule.Cancelled(cancelErr, p, errors.New("reset")))
+		}
+	}
+	read("no error", nil, nil, errors.New("reset"))
+	read("reset", errors.New("reset"), errors.New("reset"), errors.New("reset"))
+	for _, r := range replies {
+		client := answering(t, r.status, r.code)
+		_, confirmErr := client.Confirm(t.Context(), toss.Widget, "key", toss.ConfirmRequest{PaymentKey: "key", OrderID: "order-1", Amount: 100})
+		_, lookErr := client.PaymentByOrder(t.Context(), toss.Widget, "order-1")
+		_, cancelErr := client.Cancel(t.Context(), toss.Widget, "key", "key", toss.CancelRequest{Reason: "reason"})
+		read(fmt.Sprint(r.status, " ", r.code), confirmErr, lookErr, cancelErr)
+	}
+	client := answering(t, 200, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := client.Confirm(ctx, toss.Widget, "key", toss.ConfirmRequest{PaymentKey: "key", OrderID: "order-1", Amount: 100})
+	read("no answer", err, err, err)
+	golden(t, "testdata/readings.golden", table.Bytes())
+}
+
+// answering is a client of a provider that always answers the same.
+func answering(t *testing.T, status int, code string) *toss.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"code":%q,"message":"안내"}`, cmp.Or(code, "x"))
+	}))
+	t.Cleanup(server.Close)
+	client, err := toss.New(toss.Config{BaseURL: server.URL, WidgetSecretKey: "gsk", APISecretKey: "sk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; -update writes it, and then read what has changed:\n%s", path, got)
+	}
+}
