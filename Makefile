@@ -83,6 +83,9 @@ model: ## check the model of the door exchange (needs spin and a C compiler)
 conformance: ## what others test HTTP/2 servers and event streams with
 	@deploy/conformance.sh
 
+validate: ## read compose.yaml and kubernetes/ with their own libraries (needs kubectl)
+	@deploy/validate.sh
+
 deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64, armhf, amd64) into bin/
 	@deploy/package.sh $(BIN)
 	@deploy/agent/package.sh $(BIN)
