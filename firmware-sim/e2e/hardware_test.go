@@ -43,7 +43,7 @@ echo 28 >$sim/bank0/num_lines
 echo GPIO17 >$sim/bank0/line17/name
 echo GPIO4 >$sim/bank0/line4/name
 echo 1 >$sim/live
-echo pull-up >/sys/devices/platform/gpio-sim.0/gpiochip*/sim_gpio4/pull
+for pull in /sys/devices/platform/gpio-sim.0/gpiochip*/sim_gpio4/pull; do echo pull-up >$pull; done
 for chip in /sys/class/gpio/gpiochip*; do echo "first line $(cat $chip/base)"; done
 echo 1 >/sys/kernel/tracing/events/gpio/enable
 cat /sys/kernel/tracing/trace_pipe &
