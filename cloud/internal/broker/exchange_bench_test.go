@@ -1,0 +1,248 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// BenchmarkExchange measures a bare exchange with an agent, an ask and its claim, over the embedded broker and over
+// Mosquitto, which the cloud and the agents reach over TCP: one at a time among a hundred agents, and a hundred at once.
+// The two take turns, so that what else the machine does falls on both; medians of the rounds are reported.
+func BenchmarkExchange(b *testing.B) {
+	const agents, rounds, length = 100, 3, 2 * time.Second
+	house := []exchange{embedded(b, agents)}
+	if m, ok := mosquitto(b, agents); ok {
+		house = append(house, m)
+	}
+	for _, atOnce := range []int{1, 100} {
+		results := make([][]measured, len(house))
+		for range rounds {
+			for i, x := range house {
+				results[i] = append(results[i], x.measure(b, atOnce, length))
+			}
+		}
+		for i, x := range house {
+			b.Run(fmt.Sprintf("%s/%d", x.name, atOnce), func(b *testing.B) {
+				median := func(of func(measured) float64) float64 {
+					values := make([]float64, rounds)
+					for n, r := range results[i] {
+						values[n] = of(r)
+					}
+					slices.Sort(values)
+					return values[rounds/2]
+				}
+				b.ReportMetric(median(func(m measured) float64 { return m.rate }), "exchanges/s")
+				b.ReportMetric(median(func(m measured) float64 { return m.p50 }), "p50-us")
+				b.ReportMetric(median(func(m measured) float64 { return m.p99 }), "p99-us")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// exchange is a broker with its agents.
+type exchange struct {
+	name   string
+	link   access.Link
+	claims *claims
+	agents int
+}
+
+// claims hands a claim to whoever waits for it. It ignores everything else.
+type claims struct {
+	*verbs
+	mu      sync.Mutex
+	waiting map[string]chan struct{}
+}
+
+// Claim implements Doors.
+func (c *claims) Claim(_ context.Context, _ string, m protocol.Claim) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if done := c.waiting[m.RequestID]; done != nil {
+		delete(c.waiting, m.RequestID)
+		close(done)
+	}
+	return nil
+}
+
+func newClaims() *claims {
+	c := &claims{verbs: newVerbs(), waiting: map[string]chan struct{}{}}
+	c.devices, c.comings = make(chan heard, 1<<16), make(chan heard, 1<<16) // nobody reads them
+	return c
+}
+
+// once asks an agent and waits for its claim.
+func (x exchange) once(agent int) (time.Duration, error) {
+	id, done := uuid.NewString(), make(chan struct{})
+	x.claims.mu.Lock()
+	x.claims.waiting[id] = done
+	x.claims.mu.Unlock()
+	began := time.Now()
+	err := x.link.Send(branchName(agent), protocol.Ask{RequestID: id, Doors: []string{"room_1"}})
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-done:
+		return time.Since(began), nil
+	case <-time.After(5 * time.Second):
+		return 0, fmt.Errorf("%s: no claim within 5 s", x.name)
+	}
+}
+
+type measured struct{ rate, p50, p99 float64 }
+
+func (x exchange) measure(b *testing.B, atOnce int, length time.Duration) measured {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		took []time.Duration
+		next atomic.Int64
+	)
+	began := time.Now()
+	for range atOnce {
+		wg.Go(func() {
+			var mine []time.Duration
+			for time.Since(began) < length {
+				d, err := x.once(int(next.Add(1)) % x.agents)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				mine = append(mine, d)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, mine...)
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(began)
+	if len(took) == 0 {
+		b.FailNow()
+	}
+	slices.Sort(took)
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return measured{float64(len(took)) / elapsed.Seconds(), us(took[len(took)/2]), us(took[len(took)*99/100])}
+}
+
+func branchName(n int) string { return fmt.Sprintf("bench-%03d", n) }
+
+func (x exchange) populate(b *testing.B, addr string) {
+	for n := range x.agents {
+		a := agenttest.Connect(b, agenttest.Config{Branch: branchName(n), Dial: agenttest.TCP(addr)})
+		b.Cleanup(a.Close)
+	}
+	for n := range x.agents {
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, err := x.once(n); err == nil {
+				break
+			} else if time.Now().After(deadline) {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func embedded(b *testing.B, agents int) exchange {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := newClaims()
+	broker, err := New(Config{Listener: l, Doors: c, Devices: c, Log: slog.New(slog.DiscardHandler),
+		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+			for n := range agents {
+				if id := protocol.AgentID(branchName(n)); slices.Contains(usernames, id) {
+					hash := sha256.Sum256([]byte(id + "-demo"))
+					found(id, branchName(n), hash[:])
+				}
+			}
+			return nil
+		}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	background(b, broker.Run)
+	x := exchange{"embedded", broker, c, agents}
+	x.populate(b, l.Addr().String())
+	return x
+}
+
+// mosquitto is not there where it is not installed.
+func mosquitto(b *testing.B, agents int) (exchange, bool) {
+	program, err := exec.LookPath("mosquitto")
+	if err != nil {
+		program = "/usr/sbin/mosquitto"
+	}
+	if _, err := os.Stat(program); err != nil {
+		b.Log("mosquitto is not installed: nothing to compare with")
+		return exchange{}, false
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	file := filepath.Join(b.TempDir(), "mosquitto.conf")
+	// Without set_tcp_nodelay every answer waits 40 ms for the one before.
+	const settings = "listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_inflight_messages 2000\nmax_queued_messages 100000\npersistence false\nlog_type none\n"
+	if err := os.WriteFile(file, fmt.Appendf(nil, settings, port), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	command := exec.Command(program, "-c", file)
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			_ = conn.Close()
+			break
+		} else if time.Now().After(deadline) {
+			b.Fatal(err)
+		}
+	}
+	c := newClaims()
+	remote := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr}, Doors: c, Devices: c, Log: slog.New(slog.DiscardHandler)})
+	background(b, remote.Run)
+	x := exchange{"mosquitto", remote, c, agents}
+	x.populate(b, addr)
+	return x, true
+}
+
+// background runs something until the benchmark is over.
+func background(b *testing.B, run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+}
