@@ -61,6 +61,7 @@ func (p *page) editing(id string) {
 
 // Passwords, second steps, sessions and rights, of oneself and of others.
 func TestConsoleAccounts(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := console(t, s, "hq", "hq-demo")
 	hq.expect("401", "403", "no valid credentials")

@@ -26,6 +26,7 @@ func (p *page) grip(name string) point {
 
 // Whatever can be done by dragging can be done with a mouse, a finger, keys and a form; Escape gives up.
 func TestConsoleHands(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	date, _ := dayAfter()
 	p := console(t, s, "gangnam-manager", "gangnam-demo")

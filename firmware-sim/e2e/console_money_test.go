@@ -32,6 +32,7 @@ func (b *browser) deposited(s *stack.Stack, room, amount int, mobile string, sta
 // The money of a branch: refunds that fail are sent again, to another account if the first was wrong; what the
 // provider's books have and ours do not is shown and settled by a person; lists leave as files.
 func TestConsoleMoney(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	date, midnight := dayAfter()
 	p := console(t, s, "hq", "hq-demo")

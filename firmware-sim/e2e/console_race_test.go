@@ -12,6 +12,7 @@ import (
 // Two administrators, each with a page of his own, move the same reservation. One wins; the other is told what it has
 // become, and may decide anew.
 func TestConsoleTwoAdministrators(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	date, midnight := dayAfter()
 	admin := newBrowser(t, s)

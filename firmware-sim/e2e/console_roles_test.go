@@ -14,6 +14,7 @@ const actions = `[...(([...document.querySelectorAll("dialog[open]")].pop() || d
 // Who may only look sees every screen of his branch and nothing that changes anything; a manager sees nothing of what is
 // the head quarters'.
 func TestConsoleRoles(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	date, midnight := dayAfter()
 	admin := newBrowser(t, s)

@@ -11,6 +11,7 @@ import (
 
 // Every screen but the day, each action against the running stack.
 func TestConsoleScreens(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	p := console(t, s, "hq", "hq-demo")
 	at := func(screen string) *page {

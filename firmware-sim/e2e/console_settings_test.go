@@ -11,6 +11,7 @@ import (
 
 // Every form of a branch's settings, and what customers then see.
 func TestConsoleSettings(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	p := console(t, s, "hq", "hq-demo")
 	p.expect("400", "409")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -17,18 +19,16 @@ const (
 func (s *Service) forget(ctx context.Context) {
 	s.lead(ctx, retentionLock, func(ctx context.Context) error {
 		for {
-			n, err := postgres.Anonymise(ctx, s.DB.Pool, s.Retention, s.Queue.NoVariables(), s.DB.Now(), retentionBatch)
-			if err != nil {
-				return err
-			}
-			if n > 0 {
-				err := postgres.AppendAudit(ctx, s.DB.Pool, postgres.AuditEntry{Actor: "system", Action: "personal.anonymise", Detail: map[string]any{"reservations": n}})
-				if err != nil {
+			var n int64
+			err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
+				n, err = postgres.Anonymise(ctx, tx, s.Retention, s.Queue.NoVariables(), now, retentionBatch)
+				if err != nil || n == 0 {
 					return err
 				}
-			}
-			if n < retentionBatch {
-				return nil
+				return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: "system", Action: "personal.anonymise", Detail: map[string]any{"reservations": n}})
+			})
+			if err != nil || n < retentionBatch {
+				return err
 			}
 		}
 	})

@@ -77,7 +77,12 @@ function drawing(points: readonly Point[], width: number, { label, unit, from, t
   return svg;
 }
 
-/** A gap in the readings is a gap in the line. */
+/** A gap in the readings is a gap in the line; what stands alone is a dot. */
 function line(points: readonly Point[], x: (at: number) => number, y: (v: number) => number, gap: number): string {
-  return points.map((p, i) => `${i === 0 || p.at - points[i - 1]!.at > gap ? "M" : "L"}${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`).join("");
+  return points
+    .map((p, i) => {
+      const place = `${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`;
+      return i === 0 || p.at - points[i - 1]!.at > gap ? `M${place}h0` : `L${place}`;
+    })
+    .join("");
 }

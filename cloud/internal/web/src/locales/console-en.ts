@@ -475,6 +475,7 @@ export const en: Texts = {
   "difference_late-deposit": "Deposit after the cancellation",
   "difference_reversal": "Deposit taken back",
   "difference_stuck": "Outcome left open",
+  difference_refund: "Refund failed",
   differencesNone: "No differences.",
   unresolved: "Open",
   resolved: "Resolved",

@@ -220,7 +220,8 @@ function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<t
 /** The way to reserve with keys: a cursor on the plane. Shift makes what is chosen longer, Enter reserves. */
 function cursor(plane: Plane, o: Options, ghost: { set(g: Ghost | null): void }, commit: (g: Ghost) => void): HTMLElement {
   let row = 0;
-  let start = Math.max(plane.midnight, Math.min(slotOf(o.now.peek()), plane.midnight + dayLength - 60));
+  const now = o.now.peek();
+  let start = isOn(now, plane.midnight) ? Math.min(slotOf(now), plane.midnight + dayLength - 60) : opening(o.day.peek(), plane.midnight);
   let length = 60;
   const chosen = (): Ghost => ({ room: plane.rooms()[row]!.roomNo, start, end: start + length });
   const element = h("button", { type: "button", class: "cursor", "aria-label": t("cursorLabel") });
@@ -249,12 +250,17 @@ function cursor(plane: Plane, o: Options, ghost: { set(g: Ghost | null): void },
   return element;
 }
 
+/** When work begins: the end of what is closed in the morning, or eight where nothing is. */
+const opening = (day: Day, midnight: Minute): Minute => {
+  const end = day.closed.find((s) => s.start <= midnight)?.end ?? midnight + 8 * 60;
+  return end < midnight + dayLength ? end : midnight + 8 * 60;
+};
+
 /** Opens at the present, or where the day begins, and keeps what is in the middle there when the zoom changes. */
 function stayInPlace(box: HTMLElement, slotWidth: Readable<number>, midnight: Minute, o: Options): void {
   let width = slotWidth.peek();
-  const opening = o.day.peek().closed.find((s) => s.start <= midnight)?.end ?? midnight + 8 * 60;
   const now = o.now.peek();
-  const first = now > midnight && now < midnight + dayLength ? now - 60 : opening - 30;
+  const first = isOn(now, midnight) ? now - 60 : opening(o.day.peek(), midnight) - 30;
   requestAnimationFrame(() => (box.scrollLeft = ((first - midnight) / slot) * width));
   effect(() => {
     const next = slotWidth();

@@ -1,0 +1,67 @@
+package service_test
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// The service forgets names and contacts, each class in its time: after half a year what nobody paid for, after five
+// years what somebody paid for. The books keep their amounts, and the audit log says how many it was.
+func TestNamesAreForgottenInTime(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) {
+		set.Times.KeepPaid, set.Times.KeepOther = 5*365*24*time.Hour, 180*24*time.Hour
+		db, err := postgres.Open(t.Context(), set.Database.URL, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, r := range []struct {
+			name   string
+			amount int
+			age    string
+		}{{"paid six years ago", 30000, "6 years"}, {"paid a year ago", 30000, "370 days"}, {"unpaid a year ago", 0, "366 days"}, {"unpaid a month ago", 0, "30 days"}} {
+			_, err := db.Pool.Exec(t.Context(), `
+				with b as (insert into branch (code) values ('old') on conflict (code) do update set code = excluded.code returning id),
+				     m as (insert into room (branch_id, no) select id, 1 from b on conflict (branch_id, no) do update set no = excluded.no returning id, branch_id)
+				insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key, amount, method, paid_at)
+				select branch_id, id, 'DONE', 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), $1, '010-1111-2222', '01011112222', $2, '카드', at
+				from m, (select date_trunc('hour', now()) - $3::interval as at) t`, r.name, r.amount, r.age)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	var named []string
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		rows, err := s.DB.Pool.Query(t.Context(), `select name from reservation r join branch b on b.id = r.branch_id where b.code = $1 and name is not null order by name`, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if named, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			t.Fatal(err)
+		}
+		if len(named) == 2 || time.Now().After(deadline) {
+			break
+		}
+	}
+	if want := []string{"paid a year ago", "unpaid a month ago"}; !slices.Equal(named, want) {
+		t.Errorf("still named: %q, want %q", named, want)
+	}
+	var won, contacts, entries int
+	err := s.DB.Pool.QueryRow(t.Context(), `
+		select sum(amount), count(mobile) + count(mobile_key),
+		       (select count(*) from audit where action = 'personal.anonymise' and actor = 'system' and detail = '{"reservations": 2}')
+		from reservation r join branch b on b.id = r.branch_id where b.code = $1`, "old").Scan(&won, &contacts, &entries)
+	if err != nil || won != 60000 || contacts != 4 || entries != 1 {
+		t.Errorf("%d won, %d contacts, %d entries in the audit log: %v", won, contacts, entries, err)
+	}
+}
