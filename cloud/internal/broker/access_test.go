@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
@@ -37,13 +38,30 @@ func TestForeignTopicsAreOutOfReach(t *testing.T) {
 	if _, err := a.Client().Publish(ctx, &paho.Publish{Topic: "$SYS/broker/version", Payload: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
+	// A client that minds no CONNACK: paho refuses wildcards by itself where a broker offers none.
+	rude := dial(t, b.addr)
+	if _, err := rude.Write(connectPacket("agent-hongdae", "agent-hongdae", "agent-hongdae-demo", 5, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := packets.ReadPacket(rude); err != nil {
+		t.Fatal(err)
+	}
 	for _, filter := range []string{
-		"yeolda/v1/hongdae/door/ask", "yeolda/v1/+/door/ask", "yeolda/v1/gangnam/#", "yeolda/v1/gangnam/door/+", "#", "+/#",
-		"$SYS/#", "$share/g/yeolda/v1/gangnam/door/ask", "yeolda/v1/gangnam/door/claim", "yeolda/v1/gangnam/status",
+		"yeolda/v1/gangnam/door/ask", "yeolda/v1/+/door/ask", "yeolda/v1/hongdae/#", "yeolda/v1/hongdae/door/+", "#", "+/#",
+		"$SYS/#", "$share/g/yeolda/v1/hongdae/door/ask", "yeolda/v1/hongdae/door/claim", "yeolda/v1/hongdae/status",
 	} {
-		_, err := a.Client().Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: filter, QoS: 1}}})
-		if err == nil {
-			t.Errorf("subscribed to %s", filter)
+		subscribe := packets.NewControlPacket(packets.SUBSCRIBE)
+		content := subscribe.Content.(*packets.Subscribe)
+		content.PacketID, content.Subscriptions = 1, []packets.SubOptions{{Topic: filter, QoS: 1}}
+		if _, err := subscribe.WriteTo(rude); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := packets.ReadPacket(rude)
+		if err != nil {
+			t.Fatalf("%s: %v", filter, err)
+		}
+		if suback, ok := answer.Content.(*packets.Suback); !ok || suback.Reasons[0] != 0x87 {
+			t.Errorf("%s: %v, want not authorized", filter, answer.Content)
 		}
 	}
 	// What was published before this reached nobody.

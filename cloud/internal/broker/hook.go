@@ -28,7 +28,7 @@ func (*hook) ID() string { return "yeolda" }
 func (*hook) Provides(b byte) bool {
 	switch b {
 	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablish,
-		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPublish, mqtt.OnWill:
+		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPublish, mqtt.OnWill, mqtt.OnPacketEncode:
 		return true
 	}
 	return false
@@ -99,6 +99,17 @@ func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 		h.sessions.begin(s, pk.Connect.Clean)
 		h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
 	}
+}
+
+// OnPacketEncode announces in the CONNACK what mochi enforces, or this hook, without saying so [MQTT-3.2.2.3].
+func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
+	if pk.FixedHeader.Type == packets.Connack {
+		p := &pk.Properties
+		p.MaximumPacketSize = protocol.MaxPacket
+		p.WildcardSubAvailable, p.WildcardSubAvailableFlag = 0, true
+		p.SharedSubAvailable, p.SharedSubAvailableFlag = 0, true
+	}
+	return pk
 }
 
 // OnACLCheck is asked for every publish and every subscription.
