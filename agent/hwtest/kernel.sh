@@ -34,12 +34,11 @@ echo "kernel $abi: downloading"
 # shellcheck disable=SC2086 # a list of words
 apt-get download -q -o APT::Sandbox::User=root $packages >download.log 2>&1 || again "$(cat download.log)"
 
-unpack() { # PATTERN PACKAGE: the files that match, or everything
-	dpkg-deb --fsys-tarfile "$2"_*.deb | tar -x --wildcards "$1"
+unpack() { # PACKAGE PATTERN...: the files that match
+	dpkg-deb --fsys-tarfile "$1"_*.deb | tar -x --wildcards "${@:2}"
 }
-unpack './boot/vmlinuz-*' "$image"
-unpack '*.ko' "$image" & image_unpacked=$!
-for package in $headers linux-headers-${abi%-amd64}-common linux-kbuild-$series; do unpack '*' "$package"; done
+unpack "$image" './boot/vmlinuz-*' '*.ko' & image_unpacked=$!
+for package in $headers linux-headers-${abi%-amd64}-common linux-kbuild-$series; do unpack "$package" '*'; done
 
 echo "kernel $abi: compiling gpio-sim"
 # The headers look for each other under /usr.
@@ -48,7 +47,7 @@ find usr/src/$headers -maxdepth 1 -type l -lname '/usr/*' | while read -r link; 
 	ln -sfn "$work$(readlink "$link")" "$link"
 done
 mkdir gpio-sim
-unpack './usr/src/linux-source-*.tar.xz' linux-source-$series
+unpack linux-source-$series './usr/src/linux-source-*.tar.xz'
 tar -xJf usr/src/linux-source-$series.tar.xz --occurrence=1 --strip-components=1 -C "$work" \
 	linux-source-$series/drivers/gpio/gpio-sim.c linux-source-$series/drivers/gpio/gpiolib.h linux-source-$series/kernel/irq/irq_sim.c
 cp drivers/gpio/gpio-sim.c drivers/gpio/gpiolib.h kernel/irq/irq_sim.c gpio-sim/

@@ -82,19 +82,15 @@ func (s *Stack) addSettings() {
 // Start brings up a stack and returns when every part of it is ready.
 func Start(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, processes: map[string]*process{}}
-	addresses, err := freeAddresses(5)
+	addresses, err := freeAddresses(6)
 	if err != nil {
 		return nil, err
 	}
 	s.API, s.Pages = "http://"+addresses[0]+"/api", "http://"+addresses[0]
 	s.SandboxAt, s.SimAt, s.MetricsAt = "http://"+addresses[2], "http://"+addresses[3], "http://"+addresses[4]
-	smtp, err := freeAddresses(1)
-	if err != nil {
-		return nil, err
-	}
 	s.env = append(os.Environ(),
 		"YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_SANDBOX_ADDR="+addresses[2],
-		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+smtp[0],
+		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+addresses[5],
 		"YEOLDA_DATA_DIR="+filepath.Join(options.Dir, "data"), "YEOLDA_COOKIE_SECURE=false",
 	)
 	s.addSettings()
