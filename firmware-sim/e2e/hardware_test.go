@@ -139,7 +139,7 @@ func (m *machine) await(t *testing.T, what string) {
 
 var (
 	offered   = regexp.MustCompile(`sh -s -- (\S+)`)
-	firstLine = regexp.MustCompile(`^first line (\d+)`)
+	firstLine = regexp.MustCompile(`first line (\d+)$`)
 	driven    = regexp.MustCompile(`gpio_value: (\d+) set (\d)`)
 )
 
