@@ -16,6 +16,19 @@ type Sender interface {
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
+// Finder is a [Sender] whose outside system keeps records of what it has taken.
+type Finder interface {
+	// Find returns the receipt of a message that was taken, by its ID and recipient. ErrNotTaken says that it was not;
+	// ErrNoRecords, that nobody can tell; any other error, that nobody can tell now.
+	Find(ctx context.Context, m Message) (Receipt, error)
+}
+
+// Errors of a [Finder].
+var (
+	ErrNotTaken  = errors.New("notify: the message was not taken")
+	ErrNoRecords = errors.New("notify: there are no records of messages")
+)
+
 // Message is one message to one person. It holds secrets (codes, keys): do not log it.
 type Message struct {
 	// ID names the message for the provider's records and mail clients, which then

@@ -14,6 +14,14 @@ type Router struct {
 
 var errNoRecipient = errors.New("neither a phone number nor an e-mail address")
 
+// Find implements [Finder]: the phone's provider keeps records, the mail server does not.
+func (r Router) Find(ctx context.Context, m Message) (Receipt, error) {
+	if finder, ok := r.Phone.(Finder); ok && m.To.Mobile != "" {
+		return finder.Find(ctx, m)
+	}
+	return Receipt{}, ErrNoRecords
+}
+
 // Send implements [Sender].
 func (r Router) Send(ctx context.Context, m Message) (Receipt, error) {
 	switch {

@@ -2,8 +2,10 @@ package notify_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -129,4 +131,44 @@ func TestSandboxTemplateRefusedGoesAsSMS(t *testing.T) {
 	if got := box.Messages("01012345678"); err != nil || receipt.Channel != notify.SMS || len(got) != 1 {
 		t.Errorf("%+v, %v, arrived %+v", receipt, err, got)
 	}
+}
+
+// What the provider has taken is found by its ID, and nothing else is.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	box, router := newSandbox(t)
+	message := notify.Message{ID: "yeolda-1", Template: notify.LoginCode, To: notify.Recipient{Mobile: "010-1234-5678"}, Variables: values(notify.LoginCode)}
+	if _, err := router.Find(t.Context(), message); !errors.Is(err, notify.ErrNotTaken) {
+		t.Errorf("before it was sent: %v", err)
+	}
+	sent, err := router.Send(t.Context(), message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := router.Find(t.Context(), message); err != nil || got != sent {
+		t.Errorf("got %+v, want %+v (%v)", got, sent, err)
+	}
+	another := message
+	another.ID = "yeolda-12"
+	if _, err := router.Find(t.Context(), another); !errors.Is(err, notify.ErrNotTaken) {
+		t.Errorf("another message to the same number: %v", err)
+	}
+	mail := notify.Message{ID: "yeolda-2", To: notify.Recipient{Email: "a@example.com"}}
+	if _, err := router.Find(t.Context(), mail); !errors.Is(err, notify.ErrNoRecords) {
+		t.Errorf("mail: %v", err)
+	}
+	box.Close()
+	down := notify.Router{Phone: mustSolapi(t, "http://127.0.0.1:1")}
+	if _, err := down.Find(t.Context(), message); err == nil || errors.Is(err, notify.ErrNotTaken) || errors.Is(err, notify.ErrNoRecords) || strings.Contains(err.Error(), "5678") {
+		t.Errorf("provider away: %v", err)
+	}
+}
+
+func mustSolapi(t *testing.T, url string) *notify.Solapi {
+	t.Helper()
+	phone, err := notify.NewSolapi(notify.SolapiConfig{BaseURL: url, APIKey: sandbox.DemoMessageKey, APISecret: sandbox.DemoMessageSecret, From: "0200000000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return phone
 }

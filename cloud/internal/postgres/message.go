@@ -25,13 +25,14 @@ type Message struct {
 	Channel     string // alimtalk, sms, mail; empty before it was sent
 	ProviderID  string
 	Attempt     int
+	Doubtful    int // attempts that may have reached the person, the one under way included
 	SentAt      time.Time
 	Error       string
 }
 
 const selectMessage = `
 	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
-	       state, channel, provider_id, attempt, sent_at, error
+	       state, channel, provider_id, attempt, doubtful, sent_at, error
 	from message `
 
 func scanMessage(row pgx.CollectableRow) (Message, error) {
@@ -43,7 +44,7 @@ func scanMessage(row pgx.CollectableRow) (Message, error) {
 		sent                  *time.Time
 	)
 	err := row.Scan(&m.ID, &m.CreatedAt, &reservation, &branch, &m.Template, &m.Language, &m.Mobile, &m.Email, &m.Variables,
-		&m.State, &channel, &provider, &m.Attempt, &sent, &ex)
+		&m.State, &channel, &provider, &m.Attempt, &m.Doubtful, &sent, &ex)
 	m.Reservation, m.Branch = value(reservation), value(branch)
 	m.Channel, m.ProviderID, m.Error, m.SentAt = value(channel), value(provider), value(ex), value(sent)
 	return m, err
@@ -76,7 +77,7 @@ func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease
 		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
 		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 and doubtful < $4
 		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
-		          state, channel, provider_id, attempt, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
+		          state, channel, provider_id, attempt, doubtful, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
 	if err != nil {
 		return Message{}, err
 	}
@@ -92,6 +93,12 @@ func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, provider
 	_, err := q.Exec(ctx, `
 		update message set state = 'SENT', channel = $2, provider_id = $3, sent_at = $4, error = null where id = $1`,
 		id, channel, null(providerID), now)
+	return err
+}
+
+// ClearMessageDoubt notes that no earlier attempt has reached the person: only the one under way may still.
+func ClearMessageDoubt(ctx context.Context, q Querier, id int64) error {
+	_, err := q.Exec(ctx, `update message set doubtful = 1 where id = $1 and state = 'SENDING'`, id)
 	return err
 }
 

@@ -16,6 +16,7 @@ func TestMessagesThroughFaults(t *testing.T) {
 		"answer lost twice": {Kind: sandbox.FaultDropAfterCommit, Times: 2},
 		"down for a while":  {Kind: sandbox.FaultError, Status: 503, Times: 1},
 		"slow":              {Kind: sandbox.FaultSlow, Delay: time.Second},
+		"never comes there": {Kind: sandbox.FaultTimeout, Delay: time.Second, Times: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

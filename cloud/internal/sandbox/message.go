@@ -26,6 +26,7 @@ type Message struct {
 	Template  string            `json:"template"`
 	Variables map[string]string `json:"variables"` // names without #{}
 	Subject   string            `json:"subject"`
+	Reference string            `json:"reference,omitempty"` // the sender's own name for it
 	Text      string            `json:"text"`
 }
 

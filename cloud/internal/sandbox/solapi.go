@@ -220,7 +220,7 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 
 	arrived := Message{
 		ID: result.MessageID, GroupID: group, Channel: ChannelSMS, To: m.To,
-		Template: m.CustomFields["template"], Subject: m.Subject, Text: m.Text,
+		Template: m.CustomFields["template"], Subject: m.Subject, Text: m.Text, Reference: m.CustomFields["id"],
 	}
 	if result.Type == "ATA" {
 		arrived.Channel = ChannelAlimTalk
@@ -284,7 +284,7 @@ func (s *Sandbox) listMessages(r *http.Request, _ []byte, _ *Fault) (any, *messa
 		list[m.ID] = map[string]any{
 			"messageId": m.ID, "groupId": m.GroupID, "accountId": demoAccount, "to": m.To, "type": kind, "text": m.Text,
 			"country": "82", "status": "COMPLETE", "statusCode": statusDelivered,
-			"dateCreated": m.At.UTC().Format(time.RFC3339),
+			"dateCreated": m.At.UTC().Format(time.RFC3339), "customFields": map[string]string{"id": m.Reference, "template": m.Template},
 		}
 	}
 	return map[string]any{"limit": 20, "startKey": nil, "nextKey": nil, "messageList": list}, nil
