@@ -160,7 +160,8 @@ func locksFall(b *books, f *finding) {
 		f.expect(cut.Locked, "%s had a lock open without power at %s", cut.Branch, cut.At.Format(clock))
 	}
 	for _, p := range b.Pulses {
-		if p.Energized > maxPulse && near(b.outages["relay-dead "+p.Branch], p.At.Add(maxPulse), maxPulse, 0) {
+		dead := func(f record.Fault) bool { return f.At.Before(p.At.Add(p.Energized)) && f.Until.After(p.At) }
+		if p.Energized > maxPulse && slices.ContainsFunc(b.outages["relay-dead "+p.Branch], dead) {
 			f.Excused++ // the line did not answer: nobody can release it, and the agent tries until it does
 			continue
 		}
