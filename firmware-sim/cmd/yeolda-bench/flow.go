@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -64,22 +60,7 @@ const price = 6000
 
 // resident returns the memory of the service, in bytes, as it says itself.
 func resident(ctx context.Context, s *stack.Stack) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsAt+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if text, found := strings.CutPrefix(lines.Text(), "process_resident_memory_bytes "); found {
-			return strconv.ParseFloat(text, 64)
-		}
-	}
-	return 0, errors.Join(errors.New("the service does not tell its memory"), lines.Err())
+	return gauge(ctx, s, "process_resident_memory_bytes ")
 }
 
 // call gets an address, or posts a body to it, and reads the answer.

@@ -7,8 +7,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +22,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
 	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 )
 
@@ -27,6 +31,7 @@ func main() {
 	round := flag.Duration("round", 10*time.Second, "length of one measurement")
 	rounds := flag.Int("rounds", 3, "measurements of each kind; medians are printed")
 	root := flag.String("root", ".", "the checkout")
+	file := flag.String("json", "", "also measure exchanges, holds, look-ups and memory, and write all figures into this file, as a part of the proof")
 	inFlight := []int{1, 16, 64}
 	flag.Func("in-flight", "how many presses at once, several with commas (default 1,16,64)", func(list string) error {
 		inFlight = nil
@@ -41,7 +46,7 @@ func main() {
 	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *root, *agents, *rounds, *round, inFlight)
+	err := run(ctx, *root, *file, *agents, *rounds, *round, inFlight)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "yeolda-bench:", err)
@@ -49,7 +54,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, root string, agents, rounds int, round time.Duration, inFlight []int) error {
+func run(ctx context.Context, root, file string, agents, rounds int, round time.Duration, inFlight []int) error {
 	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk: commits are durable
 	if err != nil {
 		return err
@@ -66,11 +71,40 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 		return err
 	}
 	defer log.Close()
+	p := part.Part{Name: "bench", Title: "Benchmarks beside their floors", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -json docs/proof/parts/bench.json"}
+	if err := presses(ctx, root, dir, agents, rounds, round, inFlight, log, &p); err != nil {
+		return err
+	}
+	if file == "" {
+		return nil
+	}
+	if err := memory(ctx, root, dir, log, &p); err != nil {
+		return err
+	}
+	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, holds, lookUps} {
+		if err := measure(ctx, root, &p); err != nil {
+			return err
+		}
+	}
+	p.Took = time.Since(p.Began).Seconds()
+	for _, f := range p.Figures {
+		fmt.Printf("%s: %s %s\n", f.Name, f.Text(), f.Unit)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// presses measures unlocks and purchases of the whole system beside the floor.
+func presses(ctx context.Context, root, dir string, agents, rounds int, round time.Duration, inFlight []int, log io.Writer, p *part.Part) (err error) {
 	s, keys, err := start(ctx, root, dir, agents, log)
 	if err != nil {
 		return err
 	}
-	defer s.Stop()
+	defer func() { err = errors.Join(err, s.Stop()) }()
 
 	floor, err := startFloor()
 	if err != nil {
@@ -83,6 +117,7 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
 	for _, n := range inFlight {
+		medianOf := map[string]sample{}
 		for _, of := range []struct {
 			name  string
 			press presser
@@ -96,17 +131,38 @@ func run(ctx context.Context, root string, agents, rounds int, round time.Durati
 				results = append(results, result)
 			}
 			m := medians(results)
+			medianOf[of.name] = m
 			fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", n, of.name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
 			if err := table.Flush(); err != nil {
 				return err
 			}
+			p.Figures = append(p.Figures,
+				part.Figure{Name: fmt.Sprintf("%s, %d in flight, p50", of.name, n), Value: ms(m.p50), Unit: "ms"},
+				part.Figure{Name: fmt.Sprintf("%s, %d in flight, p99", of.name, n), Value: ms(m.p99), Unit: "ms"},
+				part.Figure{Name: fmt.Sprintf("%s, %d in flight", of.name, n), Value: m.rate, Unit: "per s"},
+				atMost(fmt.Sprintf("%s, %d in flight, not SUCCESS", of.name, n), float64(m.failed), 0))
 		}
+		p.Figures = append(p.Figures, bars(n, medianOf["unlock"], medianOf["floor"])...)
 	}
-	memory, err := resident(ctx, s)
+	bytes, err := resident(ctx, s)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("memory of the service after it: %.0f MB\n", memory/1e6)
+	fmt.Printf("memory of the service after it: %.0f MB\n", bytes/1e6)
+	return nil
+}
+
+// bars are what unlocks are held against, beside the floor of the same run.
+func bars(inFlight int, unlock, floor sample) []part.Figure {
+	switch inFlight {
+	case 1:
+		return []part.Figure{
+			atMost("unlock, 1 in flight, p50, of the floor's", float64(unlock.p50)/float64(floor.p50), 4),
+			atMost("unlock, 1 in flight, p99, ms", ms(unlock.p99), 10),
+		}
+	case 64:
+		return []part.Figure{atLeast("unlock, 64 in flight, rate, of the floor's", unlock.rate/floor.rate, 0.15)}
+	}
 	return nil
 }
 

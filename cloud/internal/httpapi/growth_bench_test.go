@@ -1,0 +1,66 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// BenchmarkLookUpByRooms is the V2 look-up of four hours in branches of more and more rooms, a quarter of their time
+// reserved. The answer grows with them; floor is the largest and the usual answer as constants of the same HTTP stack.
+func BenchmarkLookUpByRooms(b *testing.B) {
+	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
+	day := time.Now().In(seoul).AddDate(0, 0, 1).Format(time.DateOnly)
+	for _, rooms := range []int{1, 12, 50, 200} {
+		branch := fmt.Sprintf("rooms-%d", rooms)
+		for _, statement := range []string{
+			`insert into branch (code, name_ko) values ($1, 'bench')`,
+			`insert into room (branch_id, no, min10, min30, min60) select id, n, 1000, 2500, 4000 from branch, generate_series(1, split_part($1, '-', 2)::int) n where code = $1`,
+			`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, paid_at)
+			 select r.branch_id, r.id, 'DONE', 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), '카드', 4000, now()
+			 from room r join branch b on b.id = r.branch_id, generate_series(now(), now() + interval '2 days', interval '4 hours') at where b.code = $1`,
+		} {
+			if _, err := s.DB.Pool.Exec(context.Background(), statement, branch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		url := s.URL + "/v2/branches/" + branch + "/reservations?baseHour=12&hours=4&date=" + day
+		b.Run(fmt.Sprint(rooms), func(b *testing.B) {
+			rate(b, "look-ups/s", func() error { return fetchOK(url) })
+		})
+		if rooms < 12 {
+			continue
+		}
+		constant := constantly(b, url)
+		b.Run(fmt.Sprintf("floor-%d", rooms), func(b *testing.B) {
+			rate(b, "look-ups/s", func() error { return fetchOK(constant) })
+		})
+	}
+}
+
+// constantly serves what an address answers now, always.
+func constantly(b *testing.B, url string) string {
+	b.Helper()
+	answer, err := crowd.Get(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	}))
+	b.Cleanup(server.Close)
+	return server.URL
+}

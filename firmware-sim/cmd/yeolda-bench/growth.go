@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
+)
+
+// benchmarks are what a run of go test -bench reported: by name without the package's own, and by unit.
+type benchmarks map[string]map[string]float64
+
+// benchmark runs benchmarks of a package of the checkout. They measure inside one process what cannot be reached from
+// outside: a bare exchange over the broker, and statements beside pgbench.
+func benchmark(ctx context.Context, root, pkg, name string) (benchmarks, error) {
+	command := exec.CommandContext(ctx, "go", "test", pkg, "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "1x", "-timeout", "30m")
+	command.Dir, command.Stderr = root, os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s of %s: %w\n%s", name, pkg, err, out)
+	}
+	return readBenchmarks(string(out), name), nil
+}
+
+// readBenchmarks reads lines like "BenchmarkX/sub-2  1  12.5 unit  3 other".
+func readBenchmarks(out, name string) benchmarks {
+	found := benchmarks{}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 {
+			continue
+		}
+		full := fields[0]
+		if i := strings.LastIndexByte(full, '-'); i > 0 { // the number of processors
+			full = full[:i]
+		}
+		sub, ours := strings.CutPrefix(full+"/", name+"/")
+		if !ours {
+			continue
+		}
+		sub = strings.TrimSuffix(sub, "/")
+		values := map[string]float64{}
+		for i := 2; i+1 < len(fields); i += 2 {
+			if value, err := strconv.ParseFloat(fields[i], 64); err == nil {
+				values[fields[i+1]] = value
+			}
+		}
+		found[sub] = values
+	}
+	return found
+}
+
+// exchange measures a bare exchange with an agent over the embedded broker beside Mosquitto.
+func exchange(ctx context.Context, root string, p *part.Part) error {
+	found, err := benchmark(ctx, root, "./cloud/internal/broker", "BenchmarkExchange")
+	if err != nil {
+		return err
+	}
+	ours, theirs := found["embedded/1"], found["mosquitto/1"]
+	crowd, theirCrowd := found["embedded/100"], found["mosquitto/100"]
+	if theirs == nil {
+		p.Notes = append(p.Notes, "Mosquitto is not installed: the exchange over the embedded broker has nothing beside it.")
+		return nil
+	}
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "exchange, one in flight, embedded, p50", Value: ours["p50-us"], Unit: "µs"},
+		part.Figure{Name: "exchange, one in flight, embedded, p99", Value: ours["p99-us"], Unit: "µs"},
+		part.Figure{Name: "exchange, one in flight, Mosquitto, p50", Value: theirs["p50-us"], Unit: "µs"},
+		part.Figure{Name: "exchange, one in flight, Mosquitto, p99", Value: theirs["p99-us"], Unit: "µs"},
+		atMost("exchange, one in flight, p50, of Mosquitto's", ours["p50-us"]/theirs["p50-us"], 1),
+		part.Figure{Name: "exchange, 100 in flight, embedded", Value: crowd["exchanges/s"], Unit: "per s"},
+		part.Figure{Name: "exchange, 100 in flight, Mosquitto", Value: theirCrowd["exchanges/s"], Unit: "per s"},
+		atLeast("exchange, 100 in flight, rate, of Mosquitto's", crowd["exchanges/s"]/theirCrowd["exchanges/s"], 1),
+	)
+	return nil
+}
+
+// holds measures holds beside pgbench.
+func holds(ctx context.Context, root string, p *part.Part) error {
+	found, err := benchmark(ctx, root, "./cloud/internal/postgres", "BenchmarkHoldAgainstPgbench")
+	if err != nil {
+		return err
+	}
+	of := found[""]
+	if of == nil {
+		p.Notes = append(p.Notes, "pgbench is not installed: holds have nothing beside them.")
+		return nil
+	}
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "holds, 16 clients", Value: of["holds/s"], Unit: "per s"},
+		part.Figure{Name: "pgbench, the same statement", Value: of["pgbench/s"], Unit: "per s"},
+		atLeast("holds, of pgbench's rate", of["ratio"], 0.75),
+	)
+	return nil
+}
+
+// lookUps measures how the look-up grows with reservations and rooms, and the look-up beside constant answers.
+func lookUps(ctx context.Context, root string, p *part.Part) error {
+	byRows, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUp")
+	if err != nil {
+		return err
+	}
+	byRooms, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUpByRooms")
+	if err != nil {
+		return err
+	}
+	rows := part.Series{Name: "look-up, 12 rooms", Plot: "Look-ups as reservations grow", XName: "reservations", YName: "look-ups per s", LogX: true}
+	rooms := part.Series{Name: "look-up", Plot: "Look-ups as rooms grow", XName: "rooms of the branch", YName: "look-ups per s", LogX: true}
+	constants := part.Series{Name: "the same answer as a constant", Plot: rooms.Plot, XName: rooms.XName, YName: rooms.YName, LogX: true}
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		if of := byRows[strconv.Itoa(n)]; of != nil {
+			rows.X, rows.Y = append(rows.X, float64(n)), append(rows.Y, of["look-ups/s"])
+			p.Figures = append(p.Figures, part.Figure{Name: fmt.Sprintf("look-up, %d reservations, p50", n), Value: of["p50-ms"], Unit: "ms"})
+		}
+	}
+	for _, n := range []int{1, 12, 50, 200} {
+		of, constant := byRooms[strconv.Itoa(n)], byRooms[fmt.Sprintf("floor-%d", n)]
+		if of == nil {
+			continue
+		}
+		rooms.X, rooms.Y = append(rooms.X, float64(n)), append(rooms.Y, of["look-ups/s"])
+		if constant != nil {
+			constants.X, constants.Y = append(constants.X, float64(n)), append(constants.Y, constant["look-ups/s"])
+			p.Figures = append(p.Figures, part.Figure{Name: fmt.Sprintf("look-up, %d rooms, of the rate of a constant answer", n),
+				Value: of["look-ups/s"] / constant["look-ups/s"]})
+		}
+	}
+	p.Series = append(p.Series, rows, rooms, constants)
+	return nil
+}
+
+func atMost(name string, value, bar float64) part.Figure {
+	return part.Figure{Name: name, Value: value, Bar: fmt.Sprintf("at most %g", bar), Met: value <= bar}
+}
+
+func atLeast(name string, value, bar float64) part.Figure {
+	return part.Figure{Name: name, Value: value, Bar: fmt.Sprintf("at least %g", bar), Met: value >= bar}
+}
