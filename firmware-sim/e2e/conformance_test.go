@@ -103,3 +103,44 @@ func TestEventSource(t *testing.T) {
 		t.Errorf("the result came more than once: %q", got)
 	}
 }
+
+// TestEventSourceOfNode has the client that Node programs use (npm eventsource; NODE_EVENTSOURCE names a directory that it is
+// installed in) wait for a door, as TestEventSource has a browser.
+func TestEventSourceOfNode(t *testing.T) {
+	dir := os.Getenv("NODE_EVENTSOURCE")
+	if dir == "" {
+		t.Skip("NODE_EVENTSOURCE names no directory; make conformance does")
+	}
+	s := startStack(t, map[string]string{"YEOLDA_DOOR_RESULT_TIMEOUT": "3s"})
+	guest := newBrowser(t, s)
+	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
+	watch := func() string {
+		t.Helper()
+		command := exec.Command("node", "--input-type=module", "-e", `
+			import { EventSource } from 'eventsource';
+			const [api, key] = process.argv.slice(1);
+			const asked = await fetch(api + '/door/v2/unlock', {method: 'POST', headers: {'Content-Type': 'application/json'},
+				body: JSON.stringify({branch: 'gangnam', doorlockType: 'room', key})});
+			const source = new EventSource(api + '/door/v2/unlock/subscribe?requestId=' + (await asked.json()).data.requestId + '&key=' + key);
+			const seen = [];
+			source.addEventListener('door-result', e => seen.push(JSON.parse(e.data).status));
+			for (const end = Date.now() + 12000; source.readyState !== 2 && Date.now() < end; ) await new Promise(r => setTimeout(r, 50));
+			console.log(seen.join() + ' ' + source.readyState);
+			process.exit(0);`, s.API, key)
+		command.Dir = dir
+		var problems strings.Builder
+		command.Stderr = &problems
+		out, err := command.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, problems.String())
+		}
+		return strings.TrimSuffix(string(out), "\n")
+	}
+	if got := watch(); got != "SUCCESS 2" {
+		t.Errorf("a door that opens: %q, want one result and a closed source", got)
+	}
+	requestJSON(t, "PUT", s.SimAt+"/sim/branches/gangnam/faults", map[string]any{"kind": "network-lag", "delayMs": 1000}, nil)
+	if got := watch(); !strings.HasSuffix(got, " 2") || strings.Count(got, "SUCCESS") > 1 {
+		t.Errorf("a branch that is far away: %q", got)
+	}
+}
