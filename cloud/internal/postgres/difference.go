@@ -39,6 +39,14 @@ func ResolveDifferences(ctx context.Context, q Querier, kind string, still []str
 	return err
 }
 
+// SettleDifference closes a difference of a kind about an order, if there is one.
+func SettleDifference(ctx context.Context, q Querier, orderID, kind, resolution string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update reconciliation_difference set resolved_at = $4, resolution = $3
+		where order_id = $1 and kind = $2 and resolved_at is null`, orderID, kind, resolution, now)
+	return err
+}
+
 // Holding is what a reservation says the provider holds for it.
 type Holding struct {
 	Reservation booking.ReservationID

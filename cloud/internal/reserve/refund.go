@@ -227,7 +227,10 @@ func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reserv
 	case to == postgres.RefundFailed:
 		return s.failRefund(ctx, tx, r, f.ID, status, "은행 환불에 실패했습니다.")
 	}
-	return postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", "")
+	return errors.Join(
+		postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", ""),
+		postgres.SettleDifference(ctx, tx, r.OrderID, "refund", "settled", now), // of an attempt that had failed
+	)
 }
 
 // RetryRefundRequest has a failed refund sent again.

@@ -161,7 +161,7 @@ function differences(branch: Branch, list: Difference[], refresh: () => void): C
       { title: t("colWhat"), kind: "brief", cell: (d) => t(`difference_${d.kind}` as TextKey) ?? d.kind },
       { title: t("colDetail"), kind: "wide", cell: (d) => d.detail },
       { title: t("colState"), cell: (d) => (d.resolvedAt ? chip(t("resolved"), "good") : chip(t("unresolved"), "bad")) },
-      { title: "", kind: "action", cell: (d) => (d.resolvedAt ? (d.resolution ?? "") : isHQ() ? button(t("resolve"), () => openResolve(d, refresh)) : null) },
+      { title: "", kind: "action", cell: (d) => (d.resolvedAt ? (d.resolution === "settled" ? t("settledAlone") : (d.resolution ?? "")) : isHQ() ? button(t("resolve"), () => openResolve(d, refresh)) : null) },
     ],
     list,
     t("differencesNone"),

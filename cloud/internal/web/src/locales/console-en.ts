@@ -476,6 +476,7 @@ export const en: Texts = {
   "difference_reversal": "Deposit taken back",
   "difference_stuck": "Outcome left open",
   difference_refund: "Refund failed",
+  settledAlone: "Settled by itself",
   differencesNone: "No differences.",
   unresolved: "Open",
   resolved: "Resolved",

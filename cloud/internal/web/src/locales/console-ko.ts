@@ -474,6 +474,7 @@ export const ko = {
   "difference_reversal": "되돌려진 입금",
   "difference_stuck": "결과가 정해지지 않음",
   difference_refund: "환불 실패",
+  settledAlone: "저절로 맞춰짐",
   differencesNone: "차이가 없어요.",
   unresolved: "미처리",
   resolved: "처리했어요",
