@@ -340,7 +340,7 @@ export const ko = {
   doorEvent_held: "오래 열려 있음",
   leafOpen: "열려 있음",
   leafClosed: "닫힘",
-  leafUnknown: "문짝 센서 없음",
+  leafUnknown: "문짝 상태 모름",
   guestOf: "손님 (예약 {id})",
   agentOfflineSince: "지점 장치와 연결이 끊겼어요. 마지막 연결: {when}",
   agentNever: "지점 장치가 아직 연결된 적이 없어요.",
