@@ -176,6 +176,7 @@ func (t *rows) markDone(r *row, method string) error {
 	}
 	r.keys++
 	r.Method, r.DoorlockKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), time.Time{}
+	r.PaidAt = r.Start // when does not matter, that it was does
 	return nil
 }
 
@@ -183,7 +184,7 @@ func (t *rows) markWaiting(r *row, due time.Time) error {
 	if err := t.set(r, booking.WaitingForDeposit); err != nil {
 		return err
 	}
-	r.Method, r.DoorlockKey, r.ExpiresAt = booking.VirtualAccount, "", due
+	r.Method, r.DoorlockKey, r.ExpiresAt, r.PaidAt = booking.VirtualAccount, "", due, time.Time{}
 	return nil
 }
 

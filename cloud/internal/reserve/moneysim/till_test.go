@@ -311,6 +311,9 @@ func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.Pay
 	case rule.Refuse, rule.ForeignRefuse:
 		r.countRefusal()
 		r.markHeld(now.Add(keepAfterRefusal))
+		if step == rule.ForeignRefuse {
+			refused = &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+		}
 		return cmp.Or(refused, &reserve.PaymentRefused{Code: p.Status})
 	case rule.Confirm:
 		return t.markDone(r, p.Method)

@@ -1,0 +1,381 @@
+package moneysim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// The simulation has rows in memory for its database and a till for package reserve. Here the same is done at random to
+// the till and to reserve.Service with PostgreSQL below it, while one provider answers both alike, whatever that means;
+// every row must be the same.
+func TestTillIsTheRealThing(t *testing.T) {
+	t.Parallel()
+	r := newReal(t)
+	rapid.Check(t, func(t *rapid.T) {
+		b := r.both(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"hold": b.hold, "confirm": b.confirm, "settle": b.settle, "settle due": b.settleDue, "cancel": b.cancel,
+			"callback": b.callback, "retry refund": b.retryRefund, "time passes": b.pass, "": b.compare,
+		})
+	})
+}
+
+// script is a provider that says what it is told to say, as a http.RoundTripper below the real client.
+type script struct {
+	mu                    sync.Mutex
+	confirm, look, cancel reply
+}
+
+// reply is a payment, or an error with that code, or no answer.
+type reply struct {
+	payment map[string]any
+	status  int
+	code    string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.look
+	switch {
+	case strings.HasSuffix(req.URL.Path, "/confirm"):
+		r = s.confirm
+	case strings.HasSuffix(req.URL.Path, "/cancel"):
+		r = s.cancel
+	}
+	var body any = r.payment
+	if r.payment == nil {
+		if r.status == 0 {
+			return nil, errGone
+		}
+		body = map[string]any{"code": r.code, "message": "안내"}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: max(r.status, 200), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(text)), Request: req}, nil
+}
+
+// codes are errors of every class, and one of no class.
+var codes = []reply{
+	{}, {status: 500, code: "FAILED_INTERNAL_SYSTEM_PROCESSING"}, {status: 409, code: "IDEMPOTENT_REQUEST_PROCESSING"},
+	{status: 404, code: "NOT_FOUND_PAYMENT"}, {status: 400, code: "ALREADY_PROCESSED_PAYMENT"}, {status: 400, code: "CARD_PROCESSING_ERROR"},
+	{status: 403, code: "REJECT_CARD_COMPANY"}, {status: 403, code: "NOT_CANCELABLE_PAYMENT"}, {status: 400, code: "ALREADY_CANCELED_PAYMENT"},
+	{status: 403, code: "FORBIDDEN_REQUEST"}, {status: 400, code: "NOBODY_KNOWS"},
+}
+
+// draw has the provider say something about an order, mostly something to the point.
+func draw(t *rapid.T, what, order, key string, now time.Time) reply {
+	if rapid.IntRange(0, 3).Draw(t, what+" fails") == 0 {
+		return rapid.SampledFrom(codes).Draw(t, what)
+	}
+	status := rapid.SampledFrom([]string{toss.StatusReady, toss.StatusInProgress, toss.StatusDone, toss.StatusDone, toss.StatusWaitingForDeposit,
+		toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusCanceled, toss.StatusPartialCanceled, toss.StatusAborted, toss.StatusExpired}).Draw(t, what)
+	p := map[string]any{"paymentKey": key, "orderId": order, "status": status, "totalAmount": price, "balanceAmount": price, "method": "카드",
+		"secret": "secret-" + order}
+	if status == toss.StatusCanceled {
+		p["balanceAmount"] = 0
+	}
+	if rapid.IntRange(0, 11).Draw(t, what+" foreign") == 0 {
+		p["totalAmount"] = price + 1
+	}
+	if status == toss.StatusWaitingForDeposit || rapid.Bool().Draw(t, what+" by account") {
+		p["method"] = toss.MethodVirtualAccount
+		p["virtualAccount"] = map[string]any{"accountNumber": "1", "bankCode": "20", "customerName": "x",
+			"expired":      rapid.IntRange(0, 5).Draw(t, what+" expired") == 0,
+			"dueDate":      now.Add(time.Duration(rapid.IntRange(-5, 20).Draw(t, what+" due")) * time.Minute).Format(time.RFC3339),
+			"refundStatus": rapid.SampledFrom([]string{"NONE", "PENDING", "FAILED", "COMPLETED"}).Draw(t, what+" refund")}
+	}
+	return reply{payment: p}
+}
+
+// real is package reserve on PostgreSQL.
+type real struct {
+	*reserve.Service
+	t      *testing.T
+	db     *postgres.DB
+	script *script
+	branch int
+	room   booking.RoomID
+	cases  int
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newReal(t *testing.T) *real {
+	t.Helper()
+	r := &real{t: t, db: pgtest.New(t), script: new(script)}
+	r.db.Now = func() time.Time {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.now
+	}
+	keys, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := queue.New(r.db.Pool, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := toss.New(toss.Config{BaseURL: "http://127.0.0.1", WidgetSecretKey: "gsk", APISecretKey: "sk", HTTPClient: &http.Client{Transport: r.script}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Service = &reserve.Service{DB: r.db, Payments: client, Queue: work, Keys: keys, Log: slog.New(slog.DiscardHandler),
+		HoldTTL: holdTTL, AdminHoldTTL: holdTTL, DepositDue: depositDue, PublicURL: "http://127.0.0.1"}
+	if err := r.db.Pool.QueryRow(t.Context(), `insert into branch (code) values ($1) returning id`, "gangnam").Scan(&r.branch); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// both is the till and the real thing.
+type both struct {
+	*real
+	till *till
+	rows *rows
+	ids  map[string]booking.ReservationID
+}
+
+func (r *real) both(t *rapid.T) *both {
+	r.cases++ // nothing is deleted, the ledger only grows: each case has a room and orders of its own
+	err := r.db.Pool.QueryRow(t.Context(), `insert into room (branch_id, no) values ($1, $2) returning id`, r.branch, r.cases).Scan(&r.room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	b := &both{real: r, rows: new(rows), ids: map[string]booking.ReservationID{}}
+	b.till = &till{rows: b.rows, mu: new(sync.Mutex), now: r.db.Now, payments: r.Payments, step: func(string) {}, changed: func(*row, string) {}}
+	return b
+}
+
+func (b *both) hold(t *rapid.T) {
+	// Two slots, so that they are wanted twice; what has started cannot be had again.
+	start := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "slot")) * 30 * time.Minute)
+	times := booking.Interval{Start: start, End: start.Add(time.Hour)}
+	order := fmt.Sprintf("order-%d-%d", b.cases, len(b.rows.list))
+	row := b.rows.insertHold(b.room, times, b.now.Add(holdTTL), b.now)
+	id, err := postgres.InsertHold(t.Context(), b.db.Pool, postgres.NewHold{Room: b.room, Interval: times, Source: booking.Customer,
+		Token: []byte(fmt.Sprint(order, time.Now().UnixNano())), ExpiresAt: b.now.Add(holdTTL)}, b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (id != 0) != (row != nil) {
+		t.Fatalf("held %d, the till says %t", id, row != nil)
+	}
+	if row == nil {
+		return
+	}
+	row.OrderID, row.Amount, row.Mobile = order, price, "01012345678"
+	b.ids[order] = id
+	ok, err := postgres.RegisterOrder(t.Context(), b.db.Pool, id, postgres.Contact{Name: "x", Mobile: row.Mobile, Language: "ko"}, order, price, b.now)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+}
+
+// some draws one of the late orders and what the provider says about it.
+func (b *both) some(t *rapid.T) (*row, string) {
+	if len(b.rows.list) == 0 {
+		t.Skip("nobody has reserved")
+	}
+	n := len(b.rows.list) - 1 - rapid.IntRange(0, min(2, len(b.rows.list)-1)).Draw(t, "order")
+	r := b.rows.list[n]
+	key := fmt.Sprintf("pay-%d-%d-%d", b.cases, n, rapid.IntRange(0, 1).Draw(t, "window"))
+	b.script.confirm, b.script.look, b.script.cancel = draw(t, "confirm", r.OrderID, key, b.now), draw(t, "look-up", r.OrderID, key, b.now), draw(t, "cancel", r.OrderID, key, b.now)
+	return r, key
+}
+
+// tell compares what the two have told, as far as that is one of reserve's errors.
+func tell(t *rapid.T, what string, got, want error) {
+	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
+		reserve.ErrAccountRequired, reserve.ErrWrongSecret, booking.ErrTooLateToCancel} {
+		if errors.Is(got, e) != errors.Is(want, e) {
+			t.Fatalf("%s: told %v, the till says %v", what, got, want)
+		}
+	}
+	var refused, theirs *reserve.PaymentRefused
+	if errors.As(got, &refused) != errors.As(want, &theirs) || refused != nil && refused.Code != theirs.Code {
+		t.Fatalf("%s: told %v, the till says %v", what, got, want)
+	}
+}
+
+func (b *both) confirm(t *rapid.T) {
+	r, key := b.some(t)
+	if r.State == booking.Confirming && b.now.Sub(r.payment.AttemptedAt) < watchdogDelay {
+		t.Skip("it would wait for somebody else")
+	}
+	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price - rapid.IntRange(0, 20).Draw(t, "less")/20}
+	want := b.till.confirm(t.Context(), req)
+	_, got := b.Confirm(t.Context(), req)
+	if want != nil || r.Method != "" { // a receipt is not the till's
+		tell(t, "confirm", got, want)
+	}
+}
+
+func (b *both) settle(t *rapid.T) {
+	r, _ := b.some(t)
+	tell(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.till.settle(t.Context(), r))
+}
+
+func (b *both) settleDue(t *rapid.T) {
+	r, _ := b.some(t)
+	tell(t, "settle due", b.SettleDue(t.Context(), b.ids[r.OrderID]), b.till.settleDue(t.Context(), r))
+}
+
+func (b *both) cancel(t *rapid.T) {
+	r, _ := b.some(t)
+	id := b.ids[r.OrderID]
+	var account *toss.RefundAccount
+	if rapid.Bool().Draw(t, "account") {
+		account = refundAccount
+	}
+	if rapid.Bool().Draw(t, "customer") {
+		got := b.Cancel(t.Context(), reserve.CancelRequest{ID: id, LoginType: booking.LoginMobile, LoginID: r.Mobile, Reason: "x", Account: account})
+		tell(t, "cancel", got, b.till.cancel(t.Context(), r, "customer", account != nil))
+		return
+	}
+	status := string(r.BookingStatus())
+	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: account, By: "kim",
+		Scope: func(booking.BranchID) error { return nil }})
+	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the till is not asked for a status
+		if r.State != booking.Canceled {
+			t.Fatalf("admin cancels %s: %v", r.State, got)
+		}
+		return
+	}
+	tell(t, "admin cancel", got, b.till.cancel(t.Context(), r, "admin:kim", account != nil))
+}
+
+func (b *both) retryRefund(t *rapid.T) {
+	r, _ := b.some(t)
+	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: "kim",
+		Scope: func(booking.BranchID) error { return nil }})
+	tell(t, "retry refund", got, b.till.retryRefund(t.Context(), r))
+}
+
+func (b *both) callback(t *rapid.T) {
+	r, _ := b.some(t)
+	secret := rapid.SampledFrom([]string{"secret-" + r.OrderID, "secret-" + r.OrderID, "guess"}).Draw(t, "secret")
+	status := rapid.SampledFrom([]string{toss.StatusDone, toss.StatusCanceled, toss.StatusWaitingForDeposit}).Draw(t, "status")
+	body := fmt.Sprintf(`{"createdAt":%q,"secret":%q,"status":%q,"transactionKey":"%d","orderId":%q}`,
+		b.now.Format(time.RFC3339), secret, status, rapid.IntRange(0, 3).Draw(t, "transaction"), r.OrderID)
+	event, err := toss.ParseEvent([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	retried := rapid.Bool().Draw(t, "retried")
+	got := b.ReceiveCallback(t.Context(), event, reserve.Transmission{Retried: retried})
+	tell(t, "callback", got, b.till.callback(t.Context(), event, retried))
+}
+
+func (b *both) pass(t *rapid.T) {
+	by := rapid.SampledFrom([]time.Duration{time.Second, 16 * time.Second, 31 * time.Second, time.Minute, 3 * time.Minute, 11 * time.Minute}).Draw(t, "by")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(by)
+}
+
+// state is a row as both have it. Keys are compared by whether there is one.
+type state struct {
+	State, Method                     string
+	Key                               bool
+	Expires                           string
+	PaymentKey, Status                string
+	Balance, Attempt, Checks, Answers int
+	Due                               string
+	Refund, By, Code                  string
+	RefundAttempt                     int
+	Revoked, Account                  bool
+	Closed                            int
+	Webhooks, Applied                 int
+}
+
+func at(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (b *both) compare(t *rapid.T) {
+	for _, r := range b.rows.list {
+		want := state{State: string(r.State), Method: string(r.Method), Key: r.DoorlockKey != "", Expires: at(r.ExpiresAt), Closed: len(r.closed)}
+		if p := r.payment; p != nil {
+			want.PaymentKey, want.Status, want.Balance, want.Attempt, want.Checks, want.Answers = p.PaymentKey, p.Status, p.Balance, p.Attempt, p.Checks, p.Answers
+			want.Due = at(r.checkAt)
+		}
+		if f := r.refund; f != nil {
+			want.Refund, want.By, want.Code, want.RefundAttempt, want.Revoked, want.Account = string(f.State), f.By, f.ErrorCode, f.Attempt, f.RevokedKey != "", len(f.Account) > 0
+		}
+		for _, h := range b.rows.webhooks {
+			if h.order == r.OrderID {
+				want.Webhooks++
+				if h.applied {
+					want.Applied++
+				}
+			}
+		}
+		if got := b.read(t, r.OrderID); got != want {
+			t.Fatalf("%s is\n%+v\nthe till says\n%+v", r.OrderID, got, want)
+		}
+	}
+}
+
+func (b *both) read(t *rapid.T, order string) state {
+	rows, err := b.db.Pool.Query(t.Context(), `
+		select r.state, coalesce(r.method, ''), r.doorlock_key is not null, r.expires_at,
+		       coalesce(p.payment_key, ''), coalesce(p.provider_status, ''), coalesce(p.balance_amount, 0), coalesce(p.attempt, 0), coalesce(p.checks, 0),
+		       coalesce(p.answers, 0), p.check_at, coalesce(f.state, ''), coalesce(f.requested_by, ''), coalesce(f.error_code, ''), coalesce(f.attempt, 0),
+		       f.revoked_key is not null, f.account is not null,
+		       (select count(*) from refund where reservation_id = r.id and state in ('COMPLETED', 'REFUSED')),
+		       (select count(*) from webhook_event where order_id = r.order_id),
+		       (select count(*) from webhook_event where order_id = r.order_id and applied_at is not null)
+		from reservation r left join payment p on p.reservation_id = r.id
+		left join refund f on f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED')
+		where r.order_id = $1`, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (s state, err error) {
+		var expires, due *time.Time
+		err = row.Scan(&s.State, &s.Method, &s.Key, &expires, &s.PaymentKey, &s.Status, &s.Balance, &s.Attempt, &s.Checks, &s.Answers, &due,
+			&s.Refund, &s.By, &s.Code, &s.RefundAttempt, &s.Revoked, &s.Account, &s.Closed, &s.Webhooks, &s.Applied)
+		if expires != nil {
+			s.Expires = at(*expires)
+		}
+		if due != nil {
+			s.Due = at(*due)
+		}
+		return s, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
