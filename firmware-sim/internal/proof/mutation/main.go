@@ -117,6 +117,9 @@ func try(ctx context.Context, t target) ([]result, error) {
 		})
 	}
 	for i := range mutants {
+		if i%25 == 0 {
+			fmt.Printf("%s: %d of %d changes, %v\n", t.dir, i, len(mutants), time.Since(start).Round(time.Second))
+		}
 		next <- i
 	}
 	close(next)
