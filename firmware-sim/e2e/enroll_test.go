@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/pem"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+)
+
+// TestEnrolledAgent goes the way of an installer, with the agent's own program, through an ordinary HTTPS proxy: one
+// command is printed, it makes the machine an agent that connects, it works once; and what is revoked is out.
+func TestEnrolledAgent(t *testing.T) {
+	s := startStack(t, nil)
+	service, err := url.Parse(s.Pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(service))
+	t.Cleanup(proxy.Close)
+	dir := t.TempDir()
+	roots := filepath.Join(dir, "roots.pem")
+	writeFile(t, roots, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})))
+	program := filepath.Join(dir, "yeolda-agent")
+	build := exec.Command("go", "build", "-o", program, "./agent/cmd/yeolda-agent")
+	build.Dir = root()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	agent := func(args ...string) *exec.Cmd {
+		c := exec.Command(program, args...)
+		c.Env = append(os.Environ(), "SSL_CERT_FILE="+roots)
+		return c
+	}
+
+	offer, err := s.Command(t.Context(), "agent", "enroll", "jamsil")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`curl -fsS \S+/install\.sh \| sudo sh -s -- (\S+)`).FindStringSubmatch(offer)
+	if command == nil {
+		t.Fatalf("no command in %q", offer)
+	}
+	token, credentials := command[1], filepath.Join(dir, "etc", "credentials")
+	if out, err := agent("enroll", "--server", proxy.URL, "--file", credentials, token[:len(token)-1]+"x").CombinedOutput(); err == nil {
+		t.Errorf("a token for another server's keys was taken: %s", out)
+	}
+	offer, err = s.Command(t.Context(), "agent", "enroll", "jamsil") // the first one is used up
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = regexp.MustCompile(`sh -s -- (\S+)`).FindStringSubmatch(offer)[1]
+	if out, err := agent("enroll", "--server", proxy.URL, "--file", credentials, token).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if info, err := os.Stat(credentials); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("credentials: %v, %v", info, err)
+	}
+	if out, err := agent("enroll", "--server", proxy.URL, "--file", filepath.Join(dir, "again"), token).CombinedOutput(); err == nil || !strings.Contains(string(out), "used already") {
+		t.Errorf("the token works twice: %s", out)
+	}
+
+	settings := filepath.Join(dir, "settings.toml")
+	writeFile(t, settings, "")
+	run := agent("run", "--settings", settings, "--credentials", credentials)
+	var said transcript
+	run.Stderr = &said
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = run.Process.Signal(syscall.SIGTERM)
+		if err := run.Wait(); err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	until(t, "connected", func() bool { return said.has("connected to the broker") })
+	text, err := os.ReadFile(credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	username := regexp.MustCompile(`(?m)^YEOLDA_AGENT_USERNAME=(.+)$`).FindStringSubmatch(string(text))[1]
+	until(t, "listed as online", func() bool { return onlineInList(t, s, username) })
+
+	if _, err := s.Command(t.Context(), "agent", "revoke", username); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "cut off", func() bool { return said.has("broker disconnected with reason 0x87") }) // not authorized; within 15 s
+	until(t, "listed as offline", func() bool { return !onlineInList(t, s, username) })
+	if password := regexp.MustCompile(`(?m)^YEOLDA_AGENT_PASSWORD=(.+)$`).FindStringSubmatch(string(text))[1]; said.has(password) {
+		t.Error("the agent logs its password")
+	}
+}
+
+// onlineInList reports whether the branch of an agent is online by `yeolda agent list`.
+func onlineInList(t *testing.T, s *stack.Stack, username string) bool {
+	t.Helper()
+	list, err := s.Command(t.Context(), "agent", "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(username) + `\s.*\byes\b`).MatchString(list)
+}
+
+// transcript is what a program has said so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *transcript) has(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.text.String(), what)
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
