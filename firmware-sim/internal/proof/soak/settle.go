@@ -11,12 +11,13 @@ import (
 // which the report shows as a figure.
 const settleWithin = 8 * time.Minute
 
-// open counts what is not settled: money, callbacks, messages, doors, blocks.
+// open counts what is not settled: money, callbacks, messages, doors. A refund that is PENDING has left the provider; banks
+// take days for theirs.
 const open = `
 	select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING'))
 	     + (select count(*) from reservation where state = 'WAITING_FOR_DEPOSIT')
 	     + (select count(*) from reservation where state = 'HOLD' and expires_at > now())
-	     + (select count(*) from refund where state in ('REQUESTED', 'PENDING'))
+	     + (select count(*) from refund where state = 'REQUESTED')
 	     + (select count(*) from webhook_event where applied_at is null)
 	     + (select count(*) from message where state in ('QUEUED', 'SENDING'))
 	     + (select count(*) from door_request where state in ('PENDING', 'GRANTED'))`
