@@ -342,7 +342,7 @@ export const en: Texts = {
   doorEvent_held: "Held open",
   leafOpen: "Open",
   leafClosed: "Closed",
-  leafUnknown: "No contact fitted",
+  leafUnknown: "Leaf not known",
   guestOf: "Guest ({id})",
   agentOfflineSince: "The device of the branch is offline. Last seen {when}.",
   agentNever: "The device of the branch has never connected.",
