@@ -77,7 +77,12 @@ func TestFleet(t *testing.T) {
 	t.Logf("the service takes %d MiB, %.1f KiB for an agent", full>>10, float64(full-empty)/float64(n))
 	const rest = 20 * time.Second
 	simulator, _ = computed(t, s.PID(stack.Simulator))
+	service, database = computed(t, s.PID(stack.Service))
 	time.Sleep(rest)
+	serviceNow, databaseNow = computed(t, s.PID(stack.Service))
+	calm := resident(t, s.PID(stack.Service))
+	t.Logf("at rest the service takes %d MiB, %.1f KiB for an agent, and %.1f %% of a core; its database %.1f %%", calm>>10, float64(calm-empty)/float64(n),
+		100*(serviceNow-service).Seconds()/rest.Seconds(), 100*(databaseNow-database).Seconds()/rest.Seconds())
 	simulatorNow, _ := computed(t, s.PID(stack.Simulator))
 	t.Logf("at rest the simulator takes %d MiB and %.1f %% of a core", resident(t, s.PID(stack.Simulator))>>10, 100*(simulatorNow-simulator).Seconds()/rest.Seconds())
 
