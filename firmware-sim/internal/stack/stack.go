@@ -95,8 +95,7 @@ func Start(ctx context.Context, options Options) (*Stack, error) {
 	)
 	s.addSettings()
 	if err := s.start(ctx); err != nil {
-		s.Stop()
-		return nil, err
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
