@@ -1,6 +1,6 @@
-// Command yeolda-proof runs the race and the random soak against the whole system and writes the report
-// (docs/proof/report.md, report.html) with every other part of the proof that it finds in docs/proof/parts. `make proof`
-// calls it.
+// Command yeolda-proof runs the simulations, and the race and the random soak against the whole system, and writes the
+// report (docs/proof/report.md, report.html) with every other part of the proof that it finds in docs/proof/parts. `make
+// proof` calls it.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/record"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/report"
+	"github.com/yeolda/yeolda/firmware-sim/internal/proof/simulation"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/soak"
 	"github.com/yeolda/yeolda/firmware-sim/internal/proof/world"
 )
@@ -33,6 +34,7 @@ type options struct {
 	branches   int
 	keep       string
 	reportOnly bool
+	simulate   bool
 }
 
 func main() {
@@ -45,6 +47,7 @@ func main() {
 	flag.IntVar(&o.branches, "branches", 20, "simulated, with an agent each")
 	flag.StringVar(&o.keep, "keep", "", "keep what was recorded and what the programs said in this directory")
 	flag.BoolVar(&o.reportOnly, "report-only", false, "only write the report of the parts that are there")
+	flag.BoolVar(&o.simulate, "simulate", true, "run the deterministic simulations and the formal model first")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	misses, err := run(ctx, o)
@@ -60,6 +63,18 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (misses int, err error) {
+	if !o.reportOnly && o.simulate {
+		simulated, err := simulation.Run(ctx, o.root)
+		if err != nil {
+			return 0, err
+		}
+		if err := part.Write(o.root, simulated); err != nil {
+			return 0, err
+		}
+		for _, f := range simulated.Figures {
+			fmt.Printf("yeolda-proof: %s: %s\n", f.Name, f.Text())
+		}
+	}
 	if !o.reportOnly {
 		if err := measure(ctx, o); err != nil {
 			return 0, err

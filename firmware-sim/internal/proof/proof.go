@@ -1,11 +1,12 @@
 // Package proof runs what supports our claims and hands over what was found, as [part.Part]s:
 //
-//	world    the service as in production, to be broken
-//	soak     people act at random in it while things break      ─► record
-//	check    rules held against the record                      ─► part
-//	linear   the history of bookings against one calendar       ─► part
-//	contend  8 at once for one slot                             ─► part
-//	report   whatever parts there are, as Markdown and HTML
+//	world       the service as in production, to be broken
+//	soak        people act at random in it while things break     ─► record
+//	check       rules held against the record                     ─► part
+//	linear      the history of bookings against one calendar      ─► part
+//	contend     8 at once for one slot                            ─► part
+//	simulation  the deterministic simulations and the model       ─► part
+//	report      whatever parts there are, as Markdown and HTML
 package proof
 
 import (
@@ -34,7 +35,7 @@ func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part,
 	}
 	p := part.Part{
 		Name: "soak", Title: "Random soak", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
-		Repeat: fmt.Sprintf("make proof SOAK=%s SEED=%d", options.For, options.Seed),
+		Repeat: fmt.Sprintf("make proof PARTS= SOAK=%s SEED=%d", options.For, options.Seed),
 		Checks: check.All(&seen),
 	}
 	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideWithin))
