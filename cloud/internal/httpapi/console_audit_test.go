@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,13 @@ func TestLooksAreWrittenDown(t *testing.T) {
 	c.Manager.Get("/v2/admin/reservations?query=nobody").OK(t)
 	c.Other.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t) // finds nothing at his branch
 	c.Manager.Patch("/admin/machines/gangnam/1", map[string]bool{"enabled": false}).Fails(t, http.StatusConflict, "SettingConflictException", "")
-	c.Viewer.Get("/v2/admin/messages/" + message).OK(t)
+	key := only(t, c.s, `select doorlock_key::text from reservation where id = $1::bigint`, id)
+	if answer := c.Viewer.Get("/v2/admin/messages/" + message).OK(t); strings.Contains(string(answer.Raw), key) {
+		t.Error("a viewer reads a key in a message")
+	}
+	if answer := c.HQ.Get("/v2/admin/messages/" + message).OK(t); !strings.Contains(string(answer.Raw), key) {
+		t.Errorf("the head quarters does not: %s", answer.Raw)
+	}
 	c.Manager.Post("/v2/admin/branches/gangnam/exports", map[string]string{"what": "payments", "yearMonth": "2026-11"}).OK(t)
 	c.HQ.Post("/v2/admin/personal-data/export", map[string]string{"contact": "010-1234-5678"}).OK(t)
 	c.HQ.Post("/v2/admin/administrators", map[string]any{"id": "new", "password": "a good long password", "role": "viewer", "branches": []string{"jamsil"}}).OK(t)

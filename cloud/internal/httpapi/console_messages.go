@@ -117,8 +117,8 @@ func (a *API) messageInScope(r *http.Request) (postgres.Message, string, error) 
 	return m, code, a.scope(r, code)
 }
 
-// showMessage is GET /v2/admin/messages/{id}: a message as the guest reads it. The code of a login is not shown, and
-// that somebody looked is written down.
+// showMessage is GET /v2/admin/messages/{id}: a message as the guest reads it. The code of a login is not shown, a key
+// only to those who may open doors themselves, and that somebody looked is written down.
 func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 	m, _, err := a.messageInScope(r)
 	if err != nil {
@@ -128,8 +128,14 @@ func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, secret := variables["code"]; secret {
-		variables["code"] = "••••••" // what logs somebody in is nobody else's
+	secrets := []string{"code"} // what logs somebody in is nobody else's
+	if !who(r).MayChange() {
+		secrets = append(secrets, "doorlockKey", "link") // who may only look opens no doors
+	}
+	for _, name := range secrets {
+		if _, there := variables[name]; there {
+			variables[name] = "••••••"
+		}
 	}
 	for _, name := range notify.Template(m.Template).Variables() {
 		if variables[name] == "" {

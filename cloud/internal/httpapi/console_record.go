@@ -41,7 +41,7 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := a.viewed(r, "reservation.view", wireID(id), branch.ID); err != nil {
 		return err
 	}
-	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history)
+	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, who(r).MayChange())
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ type wireAccount struct {
 	QR       string  `json:"qr"` // of bank, number and amount, for the guest's phone
 }
 
-// wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, and only while doors
-// open with it.
-func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) (any, error) {
+// wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, only while doors open
+// with it, and not for those who may only look: a key opens doors.
+func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, withKey bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
@@ -110,7 +110,7 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry) (an
 	if d.State == booking.Done {
 		record.RefundUntil = instant(d.RefundDeadline())
 	}
-	if d.DoorlockKey != "" {
+	if d.DoorlockKey != "" && withKey {
 		record.KeyLink = nullable(a.Reserve.KeyLink(d.DoorlockKey))
 	}
 	if account := d.Payment.Account; account.Number != "" {
