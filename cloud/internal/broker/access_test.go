@@ -135,6 +135,36 @@ func TestQoS2AndTopicAliasesAreNotOffered(t *testing.T) {
 	}
 }
 
+// TestQoS2EndsTheConnection: it was not offered [MQTT-3.2.2-11].
+func TestQoS2EndsTheConnection(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	rude := dial(t, b.addr)
+	if _, err := rude.Write(connectPacket("agent-hongdae", "agent-hongdae", "agent-hongdae-demo", 5, 10)); err != nil {
+		t.Fatal(err)
+	}
+	publish := packets.NewControlPacket(packets.PUBLISH)
+	content := publish.Content.(*packets.Publish)
+	content.Topic, content.QoS, content.PacketID, content.Payload = protocol.Topic("hongdae", protocol.KindDoorClaim), 2, 1, []byte(foreignClaim)
+	if _, err := packets.ReadPacket(rude); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := publish.WriteTo(rude); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := packets.ReadPacket(rude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, ok := answer.Content.(*packets.Disconnect); !ok || end.ReasonCode != 0x9B {
+		t.Errorf("got %+v, want the end of the connection, as QoS 2 is not there", answer.Content)
+	}
+	wait(t, "the end of the session", func() bool { return !b.Online("hongdae") })
+	if len(b.doors) != 0 {
+		t.Errorf("handed over: %+v", <-b.doors)
+	}
+}
+
 func ptr[T any](v T) *T { return &v }
 
 func TestMQTT3IsRefused(t *testing.T) {

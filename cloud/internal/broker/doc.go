@@ -15,7 +15,7 @@
 //
 // # What of mochi-mqtt 2.7.9 is used, and what not
 //
-// mochi speaks the protocol: connections, packets, acknowledgements. Its tree of topics, its retained messages, its
+// mochi speaks the protocol: connections, packets, subscriptions. Its tree of topics, its retained messages, its
 // queues and its client inside the process stand idle. A message from an agent goes from the hook to [Doors] and
 // [Devices]; one to an agent goes to the connections of its branch. Who may hear what is thereby decided by the branch
 // of a session and nothing else, an agent costs half the memory, and most of the traps below lie elsewhere. Each was

@@ -28,7 +28,7 @@ func (*hook) ID() string { return "yeolda" }
 func (*hook) Provides(b byte) bool {
 	switch b {
 	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablish,
-		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPublish, mqtt.OnWill, mqtt.OnPacketEncode:
+		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPacketRead, mqtt.OnPacketEncode, mqtt.OnWill:
 		return true
 	}
 	return false
@@ -112,16 +112,10 @@ func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnACLCheck is asked for every publish and every subscription.
+// OnACLCheck is asked for every subscription. Publishes do not come as far as here.
 func (*hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	s := sessionOf(cl.Net.Conn)
-	if s == nil {
-		return false
-	}
-	if write {
-		return protocol.AgentMayPublish(s.branch, topic)
-	}
-	return protocol.AgentMaySubscribe(s.branch, topic)
+	return s != nil && !write && protocol.AgentMaySubscribe(s.branch, topic)
 }
 
 // OnSubscribed takes subscriptions over from mochi, whose tree of topics costs some 8 KiB for each agent: they are topics
@@ -149,23 +143,46 @@ func (h *hook) OnUnsubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet 
 	return pk
 }
 
-// OnPublish hands over what passed OnACLCheck. mochi has nothing to do with it but to acknowledge it: nobody else may
-// hear it, and nothing is retained, because only agents could subscribe here and none may read a status.
-func (h *hook) OnPublish(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
+// OnPacketRead takes every PUBLISH of an agent, and mochi never sees it: nobody else may hear it, nothing is retained,
+// because only agents could subscribe here and none may read a status, and mochi's own way from a PUBLISH to its PUBACK is
+// so deep that it doubles the stack of the connection's goroutine, for good, to 32 KiB.
+func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	s := sessionOf(cl.Net.Conn)
-	s.hear()
-	_, kind, ok := protocol.ParseTopic(pk.TopicName)
-	if !ok || pk.FixedHeader.Retain && !kind.Retained() {
-		// mochi answers a code at QoS 1 and would publish the packet at QoS 0 all the same.
-		if pk.FixedHeader.Qos > 0 {
-			return pk, packets.ErrNotAuthorized
-		}
+	if s == nil || pk.FixedHeader.Type != packets.Publish || pk.PublishValidate(0) != packets.CodeSuccess {
+		return pk, nil // of what is not valid mochi makes an end
+	}
+	if pk.FixedHeader.Qos > 1 { // more than was offered [MQTT-3.2.2-11]
+		_ = h.server.DisconnectClient(cl, packets.ErrQosNotSupported)
 		return pk, packets.ErrRejectPacket
 	}
-	if kind != protocol.KindHeartbeat { // that it came was all it had to say
+	s.hear()
+	code := packets.CodeSuccess
+	_, kind, ok := protocol.ParseTopic(pk.TopicName)
+	switch {
+	case !ok || !protocol.AgentMayPublish(s.branch, pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
+		code = packets.ErrNotAuthorized
+	case kind != protocol.KindHeartbeat: // that it came was all it had to say
 		h.inbox.put(delivery{branch: s.branch, kind: kind, payload: pk.Payload})
 	}
-	return pk, packets.CodeSuccessIgnore
+	if pk.FixedHeader.Qos == 1 {
+		if err := acknowledge(cl, pk.PacketID, code); err != nil {
+			return pk, packets.ErrRejectPacket
+		}
+	}
+	// In its place mochi sees an acknowledgement of something it never sent, which it passes over.
+	return packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, ProtocolVersion: pk.ProtocolVersion}, nil
+}
+
+// acknowledge writes a PUBACK (MQTT 5.0, 3.4): without a reason code it says success.
+func acknowledge(cl *mqtt.Client, id uint16, code packets.Code) error {
+	puback := []byte{packets.Puback << 4, 2, byte(id >> 8), byte(id), code.Code}
+	if code != packets.CodeSuccess {
+		puback[1] = 3
+	}
+	cl.Lock() // as mochi does for each packet
+	defer cl.Unlock()
+	_, err := cl.Net.Conn.Write(puback[:2+puback[1]])
+	return err
 }
 
 // OnWill takes the will over like a publish: mochi gets one without a topic, which reaches nobody. That of a connection
