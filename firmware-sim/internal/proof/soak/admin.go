@@ -172,7 +172,17 @@ func (p *purchase) reserve(ctx context.Context) {
 	own := &purchase{client: p.client, dice: p.dice, owner: owner, slot: slot, mobile: fmt.Sprintf("010%08d", owner)}
 	r := p.ask(ctx, p.anywhere(), http.MethodPost, "/admin/reservation", map[string]any{
 		"branch": slot.Branch, "room": slot.Room, "startDateTime": wire(slot.Start), "endDateTime": wire(slot.End)})
-	if !p.op(record.Op{Kind: record.AdminTake, Owner: owner, Slot: slot}, r).OK() || oneIn(p.dice, 6) {
+	taken := p.op(record.Op{Kind: record.AdminTake, Owner: owner, Slot: slot}, r)
+	if p.left.Owner != 0 && (taken.OK() || !taken.Known()) {
+		// The cookie of the hold that was left went along: it is given back for the new one, in the same moment.
+		p.op(record.Op{Kind: record.Release, Owner: p.left.Owner, Slot: p.left.Slot}, r)
+		p.left = record.Op{}
+	}
+	if !taken.OK() {
+		return
+	}
+	if oneIn(p.dice, 6) {
+		p.left = taken
 		return
 	}
 	if oneIn(p.dice, 3) {

@@ -29,7 +29,8 @@ type purchase struct {
 	slot   record.Slot
 	amount int
 	order  string
-	key    string // doorlockKey, once the message has come
+	key    string    // doorlockKey, once the message has come
+	left   record.Op // the hold that an administrator took last and did not use
 }
 
 // customers come one after the other. What one has begun when time is over is brought to its end under ctx.
