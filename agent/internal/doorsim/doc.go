@@ -5,6 +5,9 @@
 //	cloud (a model) ◄──► network (delays, loses, repeats, reorders, parts, forges) ◄──► door.Desk ◄──► relays that fail
 //	protocol/model.Table     real codec and signatures on every message                     the real one
 //
+// A second test lives through the same worlds with the whole agent in them: its MQTT client, its outbox, and a wall clock
+// that jumps.
+//
 // What happens to a message depends on the seed and on the message, not on the order in which goroutines run, so a
 // seed is the same run every time. It is all test code:
 //

@@ -123,8 +123,13 @@ func faults(r *rand.Rand, w *world) (plan []event) {
 }
 
 // run lives through the world of a seed. It is called in a bubble.
-func run(seed uint64) *world {
+func run(seed uint64) *world { return runWith(seed, false) }
+
+func runWith(seed uint64, whole bool) *world {
 	w, plan := newWorld(seed)
+	if whole {
+		w.broker = &broker{w: w}
+	}
 	w.cloud.start()
 	w.boot()
 	for _, e := range plan {
@@ -133,7 +138,7 @@ func run(seed uint64) *world {
 	time.Sleep(time.Minute + 30*time.Second) // until everything that is on its way has come, and results are forgotten
 	synctest.Wait()
 	w.close()
-	w.process().desk.Close()
+	w.process().close()
 	synctest.Wait()
 	return w
 }

@@ -2,6 +2,7 @@ package doorsim
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
@@ -29,12 +30,13 @@ func newID(n uint64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x"
 
 // world is one run: a branch, its cloud, what lies between them, and what happened.
 type world struct {
-	seed  uint64
-	start time.Time
-	end   time.Time
-	net   *network
-	cloud *cloud
-	lines map[string]*line
+	seed   uint64
+	start  time.Time
+	end    time.Time
+	net    *network
+	cloud  *cloud
+	lines  map[string]*line
+	broker *broker // of worlds with whole agents; nil in others
 
 	mu         sync.Mutex
 	agent      *life // the process that runs, or ran last
@@ -62,9 +64,20 @@ type life struct {
 	w    *world
 	desk *door.Desk
 
+	cancel context.CancelFunc // of a whole agent
+	ended  chan struct{}
+
 	mu     sync.Mutex
 	online bool // its locks are relocked, and it has a connection
 	died   time.Time
+	dies   []func()
+}
+
+// onDeath has something done when the process dies.
+func (l *life) onDeath(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dies = append(l.dies, do)
 }
 
 func (l *life) over() bool { return l.overAt(time.Now()) }
@@ -121,6 +134,10 @@ func (w *world) trace() string {
 
 // boot starts a process of the agent.
 func (w *world) boot() {
+	if w.broker != nil {
+		w.bootWhole()
+		return
+	}
 	l := &life{w: w}
 	var locks []door.Lock
 	for _, device := range slices.Sorted(maps.Keys(w.lines)) {
@@ -167,8 +184,15 @@ func (w *world) crash(letsGo bool) {
 	l := w.process()
 	l.mu.Lock()
 	l.died = time.Now()
+	dies := l.dies
 	l.mu.Unlock()
 	w.note("agent crashes")
+	for _, do := range dies {
+		do()
+	}
+	if l.cancel != nil {
+		l.cancel() // what it does from here on has no effect
+	}
 	if letsGo {
 		for _, line := range w.lines {
 			line.off()
@@ -178,8 +202,17 @@ func (w *world) crash(letsGo bool) {
 
 // stop is an orderly end.
 func (w *world) stop() {
-	w.process().desk.Close()
+	w.process().close()
 	w.crash(true)
+}
+
+func (l *life) close() {
+	if l.cancel == nil {
+		l.desk.Close()
+		return
+	}
+	l.cancel()
+	<-l.ended
 }
 
 // toAgent sends a message of the cloud through the codec and the network.
@@ -195,6 +228,10 @@ func (w *world) toAgent(m protocol.Message, request string) {
 // deliver hands a message to the agent that runs now, as agent.receive does.
 func (w *world) deliver(kind protocol.Kind, payload []byte) {
 	l := w.process()
+	if w.broker != nil {
+		w.broker.send(kind, payload)
+		return
+	}
 	if !l.hears() {
 		return
 	}

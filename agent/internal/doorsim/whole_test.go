@@ -1,0 +1,279 @@
+package doorsim
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"periph.io/x/conn/v3/gpio"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TestWholeAgents runs the same worlds with the whole agent in them, its MQTT client and outbox too, and a wall clock
+// that jumps. Its connections come back after pauses it draws itself, so a run is not the same every time; that is why
+// the other runs have the door controller alone.
+func TestWholeAgents(t *testing.T) {
+	t.Parallel()
+	opened := 0
+	for seed := uint64(calm); seed <= *seeds/5; seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := runWith(seed, true)
+			if len(w.violations) > 0 {
+				t.Error(w.report())
+			}
+			opened += w.counts["SUCCESS"]
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	if opened < int(*seeds/10) {
+		t.Errorf("only %d requests opened their doors", opened)
+	}
+}
+
+// broker is the MQTT broker of a run, as far as an agent needs one. What it passes on the network has already delayed,
+// lost or repeated.
+type broker struct {
+	w *world
+
+	mu   sync.Mutex
+	line chan []byte // to the agent that has subscribed last; nil: there is none
+}
+
+// send hands a message to the agent that is there.
+func (b *broker) send(kind protocol.Kind, payload []byte) {
+	packet := packets.NewControlPacket(packets.PUBLISH)
+	publish := packet.Content.(*packets.Publish)
+	publish.Topic, publish.Payload = protocol.Topic(branch, kind), payload
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put(b.line, packet)
+}
+
+// put never waits: what an agent does not read is lost.
+func (b *broker) put(line chan []byte, packet *packets.ControlPacket) {
+	var text buffer
+	if _, err := packet.WriteTo(&text); err != nil {
+		b.w.violation("a packet cannot be written: %v", err)
+	}
+	select {
+	case line <- text:
+	default:
+	}
+}
+
+type buffer []byte
+
+func (b *buffer) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}
+
+// dial is how a process reaches the broker. Nobody answers while the network is parted.
+func (b *broker) dial(l *life) func(context.Context, *url.URL) (net.Conn, error) {
+	return func(ctx context.Context, _ *url.URL) (net.Conn, error) {
+		if _, parted := b.away(); parted || l.over() {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		ours, theirs := net.Pipe()
+		go b.serve(l, theirs)
+		return newBuffered(ours), nil
+	}
+}
+
+// buffered is a connection whose writes do not wait for their reader, as those of TCP do not.
+type buffered struct {
+	net.Conn
+	out  chan []byte
+	once sync.Once
+	done chan struct{}
+}
+
+func newBuffered(conn net.Conn) *buffered {
+	c := &buffered{Conn: conn, out: make(chan []byte, 1024), done: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case <-c.done:
+				return
+			case text := <-c.out:
+				if _, err := conn.Write(text); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	return c
+}
+
+func (c *buffered) Write(text []byte) (int, error) {
+	select {
+	case <-c.done:
+		return 0, net.ErrClosed
+	case c.out <- slices.Clone(text):
+		return len(text), nil
+	}
+}
+
+func (c *buffered) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *buffered) Close() error {
+	c.once.Do(func() { close(c.done) })
+	return c.Conn.Close()
+}
+
+func (b *broker) away() (partition, bool) {
+	now := time.Now()
+	if p, parted := in(b.w.net.partitions, now, now); parted {
+		return p, true
+	}
+	return in(b.w.net.cloudDown, now, now)
+}
+
+// serve is one connection. It ends when the agent's process does, or at the first packet in a partition that does not
+// hold on to connections; in one that does, everything waits.
+func (b *broker) serve(l *life, conn net.Conn) {
+	line := make(chan []byte, 256)
+	done := make(chan struct{})
+	defer func() {
+		conn.Close()
+		close(done)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.line == line {
+			b.line = nil
+		}
+	}()
+	l.onDeath(func() { conn.Close() })
+	go func() {
+		for {
+			select {
+			case text := <-line:
+				if _, err := conn.Write(text); err != nil {
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	for {
+		packet, err := packets.ReadPacket(conn)
+		if err != nil || l.over() {
+			return
+		}
+		if p, parted := b.away(); parted {
+			if !p.holdsOn {
+				return
+			}
+			time.Sleep(time.Until(p.to))
+		}
+		if !b.answer(l, line, packet) {
+			return
+		}
+	}
+}
+
+// answer does what a broker does with a packet; false ends the connection.
+func (b *broker) answer(l *life, line chan []byte, packet *packets.ControlPacket) bool {
+	switch p := packet.Content.(type) {
+	case *packets.Connect:
+		b.put(line, packets.NewControlPacket(packets.CONNACK))
+	case *packets.Subscribe:
+		answer := packets.NewControlPacket(packets.SUBACK)
+		suback := answer.Content.(*packets.Suback)
+		suback.PacketID, suback.Reasons = p.PacketID, make([]byte, len(p.Subscriptions))
+		b.put(line, answer)
+		b.mu.Lock()
+		b.line = line
+		b.mu.Unlock()
+	case *packets.Pingreq:
+		b.put(line, packets.NewControlPacket(packets.PINGRESP))
+	case *packets.Publish:
+		heard := b.pass(l, p)
+		if p.QoS > 0 && heard {
+			answer := packets.NewControlPacket(packets.PUBACK)
+			answer.Content.(*packets.Puback).PacketID = p.PacketID
+			b.put(line, answer)
+		}
+	case *packets.Disconnect:
+		return false
+	}
+	return true
+}
+
+// pass hands a message of the agent on. Sometimes it gets to the cloud, its acknowledgement gets lost, and it will come
+// again; sometimes it is lost itself.
+func (b *broker) pass(l *life, p *packets.Publish) (acknowledged bool) {
+	_, kind, ok := protocol.ParseTopic(p.Topic)
+	if !ok || kind != protocol.KindDoorClaim && kind != protocol.KindDoorResult {
+		return true
+	}
+	r := b.w.net.fate("publish " + string(kind))
+	chance := r.Float64()
+	if chance >= b.w.net.loss/2 {
+		payload := slices.Clone(p.Payload)
+		b.w.net.toCloud("passed "+string(kind), time.Now().Add(time.Minute), l, func() {
+			var err error
+			if kind == protocol.KindDoorClaim {
+				err = hand(payload, func(m protocol.Claim) { b.w.cloud.receive(m) })
+			} else {
+				err = hand(payload, func(m protocol.Result) { b.w.cloud.receive(m) })
+			}
+			if err != nil {
+				b.w.violation("the cloud cannot decode: %v", err)
+			}
+		})
+	}
+	return chance >= b.w.net.loss
+}
+
+// bootWhole starts a process of the whole agent.
+func (w *world) bootWhole() {
+	l := &life{w: w, ended: make(chan struct{})}
+	var board agent.Board
+	for _, device := range slices.Sorted(maps.Keys(w.lines)) {
+		kind, _, _ := protocol.ParseDevice(device)
+		lock := agent.Lock{Device: device, Kind: kind, Relay: relay{gpio.INVALID, w.lines[device], l}}
+		if kind == protocol.DoorRoom {
+			lock.Sense = sense{gpio.INVALID, w.lines[device]}
+		}
+		board.Locks = append(board.Locks, lock)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	clock := w.net.fate("clock")
+	w.mu.Lock()
+	w.agent, w.booted = l, time.Now()
+	w.mu.Unlock()
+	w.note("agent starts")
+	go func() {
+		defer close(l.ended)
+		err := agent.Run(ctx, agent.Config{
+			Branch: branch, BrokerURL: "mqtt://broker", GrantKeys: []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
+			Dial: w.broker.dial(l), Logger: slog.New(slog.DiscardHandler), Observe: func(e protocol.Event) { w.event(l, e) },
+			Now: func() time.Time { // an hour off, in 1970, or both one after the other
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return []time.Time{time.Now(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), time.Unix(0, 0)}[clock.IntN(4)]
+			},
+		}, board)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			w.violation("the agent ends: %v", err)
+		}
+	}()
+}
