@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: proof conformance model help build run test race hwtest chaos lint bench torture fuzz deb verify tidy clean
+.PHONY: proof conformance model help build run test race hwtest screenshots typecheck chaos lint bench torture fuzz deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
