@@ -68,6 +68,6 @@ func notes(r *record.Record, branches int, options soak.Options) []string {
 		"What reservations were in between is written down by triggers of the proof's own, in the transactions that change them; their times are those of the commits. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
 		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may forget the newest); D6, locks whose line did not answer at all (relay-dead) when they were to be released; D7, pulses of an agent that lost its power before it could say for which request; M2, orders that the service itself has put on a person's list; M7, a cancellation sent a second time under an idempotency key that the provider has answered, for which it only repeats its answer.",
 		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",
-		fmt.Sprintf("Everything was mended at %s and settled by %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
+		fmt.Sprintf("Everything was mended at %s; the probes in quiet ended at %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
 	}
 }

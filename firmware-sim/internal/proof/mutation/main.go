@@ -32,7 +32,7 @@ type target struct {
 // targets are the core: rules of booking, decisions about money, the door and its protocol.
 var targets = []target{
 	{dir: "cloud/internal/booking"},
-	{dir: "cloud/internal/reserve/rule", also: []string{"./cloud/internal/reserve/moneysim", "-seeds", "300"}},
+	{dir: "cloud/internal/reserve/rule", also: []string{"./cloud/internal/reserve/moneysim", "-run", "Seeds|Calm", "-seeds", "300"}},
 	{dir: "agent/internal/door", also: []string{"./agent/internal/doorsim", "-seeds", "1000"}},
 	{dir: "protocol"},
 }

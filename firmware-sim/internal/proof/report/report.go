@@ -44,8 +44,8 @@ type picture struct {
 	SVG         template.HTML
 }
 
-// first is the order in which the best known parts stand; others follow by name.
-var first = []string{"soak", "race", "simulation", "model", "mutation", "bench"}
+// first is the order in which the parts stand that a whole proof has; others follow by name. One that is not there is a miss.
+var first = []string{"soak", "race", "simulation", "mutation", "bench"}
 
 // Write reads the parts below the checkout at root and writes the report.
 func Write(root string, now time.Time) (misses int, err error) {
@@ -84,6 +84,11 @@ func newPage(parts []part.Part, now time.Time) page {
 	}
 	slices.SortStableFunc(parts, func(a, b part.Part) int { return rank(a) - rank(b) })
 	p := page{Written: now.UTC().Format("2006-01-02 15:04 MST")}
+	for _, name := range first {
+		if !slices.ContainsFunc(parts, func(p part.Part) bool { return p.Name == name }) {
+			p.Misses = append(p.Misses, miss{name, "was not run"})
+		}
+	}
 	for _, one := range parts {
 		if one.Machine != "" && !slices.Contains(p.Machines, one.Machine) {
 			p.Machines = append(p.Machines, one.Machine)
