@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,9 +22,9 @@ func benchmark(ctx context.Context, root, pkg, name string) (benchmarks, error) 
 	command.Dir, command.Stderr = root, os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s of %s: %w\n%s", name, pkg, err, out)
+		err = fmt.Errorf("%s of %s: %w\n%s", name, pkg, err, out)
 	}
-	return readBenchmarks(string(out), name), nil
+	return readBenchmarks(string(out), name), err
 }
 
 // readBenchmarks reads lines like "BenchmarkX/sub-2  1  12.5 unit  3 other".
@@ -100,14 +101,9 @@ func holds(ctx context.Context, root string, p *part.Part) error {
 
 // lookUps measures how the look-up grows with reservations and rooms, and the look-up beside constant answers.
 func lookUps(ctx context.Context, root string, p *part.Part) error {
-	byRows, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUp")
-	if err != nil {
-		return err
-	}
+	byRows, failed := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUp")
 	byRooms, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUpByRooms")
-	if err != nil {
-		return err
-	}
+	failed = errors.Join(failed, err)
 	rows := part.Series{Name: "look-up, 12 rooms", Plot: "Look-ups as reservations grow", XName: "reservations", YName: "look-ups per s", LogX: true}
 	rooms := part.Series{Name: "look-up", Plot: "Look-ups as rooms grow", XName: "rooms of the branch", YName: "look-ups per s", LogX: true}
 	constants := part.Series{Name: "the same answer as a constant", Plot: rooms.Plot, XName: rooms.XName, YName: rooms.YName, LogX: true}
@@ -130,7 +126,7 @@ func lookUps(ctx context.Context, root string, p *part.Part) error {
 		}
 	}
 	p.Series = append(p.Series, rows, rooms, constants)
-	return nil
+	return failed
 }
 
 func atMost(name string, value, bar float64) part.Figure {

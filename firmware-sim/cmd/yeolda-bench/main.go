@@ -79,13 +79,13 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if file == "" {
 		return nil
 	}
-	if err := memory(ctx, root, dir, log, &p); err != nil {
-		return err
-	}
+	// What fails does not take along what was measured before it.
+	failed := memory(ctx, root, dir, log, &p)
 	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, holds, lookUps} {
-		if err := measure(ctx, root, &p); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, measure(ctx, root, &p))
+	}
+	if failed != nil {
+		p.Notes = append(p.Notes, "Not everything could be measured in this run.")
 	}
 	p.Took = time.Since(p.Began).Seconds()
 	for _, f := range p.Figures {
@@ -95,7 +95,7 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return errors.Join(failed, os.WriteFile(file, append(text, '\n'), 0o644))
 }
 
 // presses measures unlocks and purchases of the whole system beside the floor.
