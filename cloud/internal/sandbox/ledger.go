@@ -6,13 +6,13 @@ import (
 )
 
 // maxCalls bounds the calls the ledger remembers; the sums are exact for ever.
-const maxCalls = 20_000
+const maxCalls = 50_000
 
 // Ledger is the provider's account of the shop: what came in, what went back, and who asked for what.
 type Ledger struct {
 	Charged  int    `json:"charged"`  // won that came in: confirmed payments and deposits, less bank reversals
 	Refunded int    `json:"refunded"` // won sent back, less refunds that the receiving bank returned
-	Calls    []Call `json:"calls"`    // the newest 20,000 calls of the payment API, oldest first
+	Calls    []Call `json:"calls"`    // the newest 50,000 calls of the payment API, oldest first
 }
 
 // Call is one request to the payment API.
