@@ -7,7 +7,7 @@
 //
 // # What the broker refuses
 //
-//	accept ──► at most 5 s and 64 KiB for CONNECT, 1024 connections that have not finished it
+//	accept ──► at most 5 s and 64 KiB for CONNECT, 4096 connections that have not finished it
 //	CONNECT ─► MQTT v5, user name = client id, secret of an agent_credential row, will only on the own status topic
 //	session ─► ends with its connection: nothing ever waits here for an agent that is away
 //	topics ──► those of the credential's branch, by the functions that name them (protocol.AgentMayPublish, …Subscribe);

@@ -12,8 +12,9 @@ import (
 const (
 	// connectWithin is how long a connection may take for the TLS handshake and its CONNECT packet.
 	connectWithin = 5 * time.Second
-	// maxStrangers bounds the connections that have not authenticated yet; each costs the broker some 30 KiB.
-	maxStrangers = 1024
+	// maxStrangers bounds the connections that have not authenticated yet; each costs the broker some 15 KiB. It is as many
+	// as a whole fleet that comes back at once may have waiting: who is turned away tries again, and costs more.
+	maxStrangers = 4096
 	// maxAcceptPause is the longest rest after Accept failed, when file descriptors ran out for example.
 	maxAcceptPause = time.Second
 )

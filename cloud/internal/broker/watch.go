@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -21,14 +22,20 @@ func (b *Broker) watch(ctx context.Context) {
 	revoked := time.NewTicker(revokedEvery)
 	defer revoked.Stop()
 	var lost int64
+	var storm storm
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-silent.C:
 			b.presence.announceAll()
-			for _, s := range b.sessions.all() {
+			all := b.sessions.all()
+			for _, s := range all {
 				b.presence.announce(s.branch)
+			}
+			if storm.over(len(all)) {
+				// What connecting took, deep stacks above all, nobody needs any more; by itself it would go in minutes.
+				go debug.FreeOSMemory()
 			}
 			if now := b.inbox.dropped.Load() + b.unsent.Load(); now > lost {
 				b.log.Warn("mqtt: messages dropped", "in", b.inbox.dropped.Load(), "out", b.unsent.Load())
@@ -40,6 +47,23 @@ func (b *Broker) watch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// stormSize is how many agents have to come for memory to be worth giving back afterwards.
+const stormSize = 1000
+
+// storm notices when many agents have come and no more are coming.
+type storm struct{ before, last int }
+
+func (s *storm) over(sessions int) bool {
+	calm := sessions == s.last
+	s.last = sessions
+	s.before = min(s.before, sessions)
+	if !calm || sessions-s.before < stormSize {
+		return false
+	}
+	s.before = sessions
+	return true
 }
 
 func (b *Broker) dropRevoked(ctx context.Context) error {
