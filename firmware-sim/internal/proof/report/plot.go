@@ -39,7 +39,7 @@ func plots(p part.Part) (list []*plot) {
 // The size of a picture and of what is around the axes, in pixels.
 const (
 	width, height            = 760, 320
-	left, right, top, bottom = 64, 16, 14, 46
+	left, right, top, bottom = 64, 30, 14, 46
 	legendLine               = 18
 )
 
