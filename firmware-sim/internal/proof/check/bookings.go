@@ -42,7 +42,7 @@ func noOverlap(b *books, f *finding) {
 	}
 }
 
-// takenThroughout reports whether a time of a room was occupied all the while, freeThroughout whether it was free.
+// occupants reports whether a slot of a room was occupied all the while from a to z, or free all the while.
 func (b *books) occupants(branch string, room int, slot time.Time, a, z time.Time) (takenThroughout, freeThroughout bool) {
 	freeThroughout = true
 	for _, v := range b.rooms[record.Slot{Branch: branch, Room: room}] {

@@ -80,7 +80,7 @@ func booksAgree(b *books, f *finding) {
 
 func isConfirm(c record.Call) bool { return strings.HasSuffix(c.Path, "/payments/confirm") }
 
-// executing are the calls to the provider that could have moved money into an order.
+// ownedBeforeCharged looks at every confirmation that has reached the provider.
 func ownedBeforeCharged(b *books, f *finding) {
 	for _, c := range b.Provider.Calls {
 		id, known := b.byOrder[c.Order]

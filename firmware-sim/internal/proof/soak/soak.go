@@ -38,7 +38,6 @@ type Soak struct {
 	mu        sync.Mutex
 	record    record.Record
 	latencies []Latency
-	quiet     bool
 }
 
 // Latency is one request as its sender saw it.
@@ -131,7 +130,7 @@ func (s *Soak) mend(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.record.Quiet, s.quiet = time.Now(), true
+	s.record.Quiet = time.Now()
 	s.mu.Unlock()
 	return s.world.AwaitAgents(ctx, time.Minute)
 }

@@ -320,7 +320,7 @@ func (w *World) Restore(ctx context.Context) error {
 	return nil
 }
 
-// AwaitAgents waits until every branch is online as both replicas see it: by their answer to what they announced.
+// AwaitAgents waits until the broker has heard of every branch that it is online.
 func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
 	return until(ctx, within, "all branches are online", func() bool {
 		var list struct {
