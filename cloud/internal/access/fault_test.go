@@ -345,6 +345,37 @@ func TestSubscriberAtAnotherReplica(t *testing.T) {
 	}
 }
 
+// TestLockedReservationKeepsOnlyItsOwnDoorWaiting: whoever changes a reservation, and then stalls, does not close the
+// other doors; and a door whose reservation is free again in time still opens.
+func TestLockedReservationKeepsOnlyItsOwnDoorWaiting(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.agent("gangnam")
+	locked, free := h.reserve(1), h.reserve(2)
+	tx, err := h.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), `select from reservation where doorlock_key = $1 for update`, locked); err != nil {
+		t.Fatal(err)
+	}
+	first := h.request(access.Room, locked)
+	second := h.request(access.Room, free)
+	if got := h.await(h.Service, second, free); got.Status != access.Success {
+		t.Errorf("the other door: %+v", got)
+	}
+	if state := h.state(first); state != "PENDING" {
+		t.Errorf("the door of the locked reservation is %s", state)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.await(h.Service, first, locked); got.Status != access.Success {
+		t.Errorf("the door of the reservation that was locked: %+v", got)
+	}
+}
+
 // dead is a replica that accepts a request and then repeats no ask and ends nothing.
 func (h *house) dead(link access.Link) *access.Service {
 	h.t.Helper()

@@ -53,6 +53,10 @@ type DoorRequest struct {
 // takes everything written before it to the disk.
 const relaxed = `relaxed as (select set_config('synchronous_commit', 'off', true))`
 
+// brief lets the statement it stands in fail where it would wait for a row for long, instead of keeping the others of its
+// group waiting. It must be joined before the row is locked.
+const brief = `brief as (select set_config('lock_timeout', '200ms', true))`
+
 // holdsNow is true of a reservation r in room m that still carries the key of door request d, for its door. The
 // caller adds the time.
 const holdsNow = `r.state = 'DONE' and r.branch_id = d.branch_id
@@ -148,12 +152,12 @@ type DoorClaim struct {
 // than driveLimit and has not failed. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
 //
 // Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
-// cancellation that is under way and then sees it.
+// cancellation that is under way and then sees it; if that takes long there is an error, and the agent claims again.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
 	return inBatch(ctx, q, claims, `
-		with held as (
+		with `+brief+`, held as (
 			select r.id
-			from door_request d join reservation r on r.id = d.reservation_id join room m on m.id = r.room_id
+			from brief, door_request d join reservation r on r.id = d.reservation_id join room m on m.id = r.room_id
 			where d.id = $1 and `+holdsNow+` and r.start_at <= $4 and $4 < r.end_at
 			for share of r
 		)

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	gatherLanes  = 2  // groups on their way at once: one that waits for a row does not stop all
 	gatherMost   = 64 // calls in a group
 	gatherWithin = 3 * time.Second
 )
 
 // Gather carries out calls of one kind in groups: those that come while others are on their way wait, and go together
-// next, in one round trip and with one commit. A call that comes alone goes alone and at once. The zero value is ready.
+// next, in one round trip and with one commit. A call that comes alone goes alone and at once. There is one group on its
+// way at a time, so what a call does must not wait for others: see brief. The zero value is ready.
 type Gather[Q, A any] struct {
 	mu      sync.Mutex
 	waiting []*gathered[Q, A]
-	lanes   int
+	busy    bool // a group is on its way
 }
 
 type gathered[Q, A any] struct {
@@ -37,10 +37,8 @@ func (g *Gather[Q, A]) Do(ctx context.Context, question Q, run func(context.Cont
 	c := &gathered[Q, A]{question: question, done: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, c)
-	free := g.lanes < gatherLanes
-	if free {
-		g.lanes++
-	}
+	free := !g.busy
+	g.busy = true
 	g.mu.Unlock()
 	if free { // without a goroutine of its own: a call that comes alone is faster so
 		if g.once(ctx, run) {
@@ -59,7 +57,7 @@ func (g *Gather[Q, A]) Do(ctx context.Context, question Q, run func(context.Cont
 	}
 }
 
-// once carries out one group. It reports whether more wait; if not, the lane is given back.
+// once carries out one group. It reports whether more wait, for the caller to go on.
 func (g *Gather[Q, A]) once(ctx context.Context, run func(context.Context, []Q) ([]A, error)) (more bool) {
 	g.mu.Lock()
 	n := min(len(g.waiting), gatherMost)
@@ -74,11 +72,8 @@ func (g *Gather[Q, A]) once(ctx context.Context, run func(context.Context, []Q) 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting) == 0 {
-		g.lanes--
-		return false
-	}
-	return true
+	g.busy = len(g.waiting) > 0
+	return g.busy
 }
 
 // carryOut runs a group, and one by one when the database refused it: one of them is at fault, and the others must not

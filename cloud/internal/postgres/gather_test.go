@@ -23,7 +23,7 @@ func TestGatherTakesThoseThatWaitTogether(t *testing.T) {
 	)
 	double := func(_ context.Context, questions []int) ([]int, error) {
 		groups.Add(1)
-		if questions[0] < 0 { // the two that keep the lanes busy
+		if questions[0] < 0 { // the one that keeps the others waiting
 			blocked <- struct{}{}
 			<-release
 		}
@@ -41,10 +41,8 @@ func TestGatherTakesThoseThatWaitTogether(t *testing.T) {
 			}
 		})
 	}
-	for lane := range 2 {
-		call(-1 - lane)
-		<-blocked
-	}
+	call(-1)
+	<-blocked
 	// These must wait. One gives up, and the others do not notice.
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -59,8 +57,8 @@ func TestGatherTakesThoseThatWaitTogether(t *testing.T) {
 	}
 	close(release)
 	calls.Wait()
-	if n := groups.Load(); n > 4 {
-		t.Errorf("43 questions went in %d groups", n)
+	if n := groups.Load(); n != 2 {
+		t.Errorf("42 questions went in %d groups", n)
 	}
 }
 
@@ -82,10 +80,8 @@ func TestGatherTriesARefusedGroupOneByOne(t *testing.T) {
 		return questions, nil
 	}
 	var calls sync.WaitGroup
-	for lane := range 2 {
-		calls.Go(func() { _, _ = gather.Do(t.Context(), -1-lane, answer) })
-		<-blocked
-	}
+	calls.Go(func() { _, _ = gather.Do(t.Context(), -1, answer) })
+	<-blocked
 	for question := range 6 {
 		calls.Go(func() {
 			_, err := gather.Do(t.Context(), question, answer)
