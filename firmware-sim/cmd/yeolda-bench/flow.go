@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"sync/atomic"
@@ -65,33 +64,12 @@ func resident(ctx context.Context, s *stack.Stack) (float64, error) {
 
 // call gets an address, or posts a body to it, and reads the answer.
 func call(ctx context.Context, client *http.Client, address string, body, into any) error {
-	method, content := http.MethodGet, io.Reader(nil)
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		method, content = http.MethodPost, bytes.NewReader(text)
+	if body == nil {
+		return roundTrip(ctx, client, http.MethodGet, address, nil, into)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, content)
+	content, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %d %s", address, response.StatusCode, answer)
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(answer, into)
+	return roundTrip(ctx, client, http.MethodPost, address, bytes.NewReader(content), into)
 }

@@ -96,7 +96,12 @@ func unlocker(api string, keys []grant) presser {
 }
 
 func post(ctx context.Context, url, body string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	return roundTrip(ctx, client, http.MethodPost, url, strings.NewReader(body), into)
+}
+
+// roundTrip sends a request and reads the JSON of its answer into into, if there is one.
+func roundTrip(ctx context.Context, client *http.Client, method, url string, body io.Reader, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
 	}
