@@ -16,7 +16,7 @@ import (
 
 // tests are the runs of go test, the quickest first.
 func (t target) tests() [][]string {
-	runs := [][]string{{"./" + t.dir}}
+	runs := [][]string{append([]string{"./" + t.dir}, t.args...)}
 	if t.also != nil {
 		runs = append(runs, t.also)
 	}
