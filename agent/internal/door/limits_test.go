@@ -77,6 +77,28 @@ func TestUnknownDenialAndGrantTooMany(t *testing.T) {
 	})
 }
 
+// TestTidyKeepsWhatIsOfUse: a full desk forgets what was judged and is old, and neither what is young nor what waits.
+func TestTidyKeepsWhatIsOfUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		denied := b.claim(b.newRequest())
+		b.desk.Deny(protocol.Deny{RequestID: denied.RequestID, Nonce: denied.Nonce})
+		for range maxRequests - 1 {
+			b.claim(b.newRequest())
+		}
+		for range 2 { // when all are new, and at the last moment of the one that was denied
+			b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+			b.wantSilence()
+			time.Sleep(spentAfter)
+		}
+		b.claim(b.newRequest())
+		if n := len(b.desk.requests); n != maxRequests {
+			t.Errorf("%d requests remembered, want %d", n, maxRequests)
+		}
+	})
+}
+
 // TestCloseWaitsForTheDrive: the drive under way is confirmed before the line is made idle, however slow its driver is.
 func TestCloseWaitsForTheDrive(t *testing.T) {
 	t.Parallel()
