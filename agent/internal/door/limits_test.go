@@ -22,6 +22,23 @@ type unreadable struct{ gpio.PinIO }
 
 func (unreadable) Read() gpio.Level { panic("gpio: the device went away") }
 
+// loose is a pin that takes every order and never moves.
+type loose struct{ gpio.PinIO }
+
+func (loose) Out(gpio.Level) error { return nil }
+func (loose) Read() gpio.Level     { return gpio.Low }
+
+// lateError is a pin whose driver reports an error of driving after the line has moved.
+type lateError struct{ gpio.PinIO }
+
+func (p lateError) Out(level gpio.Level) error {
+	err := p.PinIO.Out(level)
+	if level == gpio.High {
+		err = errors.New("input/output error")
+	}
+	return err
+}
+
 // silent makes a door that nobody listens to.
 func silent(lock Lock) *door {
 	lock.Device = "room_1"
@@ -229,6 +246,44 @@ func TestPinThatCannotBeReadFailsTheDrive(t *testing.T) {
 			}
 			d.close()
 			d.finish()
+		})
+	}
+}
+
+// TestDriveThatFailedIsEndedAtOnce: the driver says that it failed, and the line is driven all the same.
+func TestDriveThatFailedIsEndedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lock := new(boardtest.Lock)
+		d := silent(Lock{Relay: lateError{lock.Relay()}})
+		if r := d.drive("a", 3*time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed {
+			t.Errorf("%+v", r)
+		}
+		if !lock.Locked() {
+			t.Error("failed was reported before the line was idle")
+		}
+	})
+}
+
+// TestFailureSaysWhatDidNotFollow: the line itself, or only the sense line of a line that moved.
+func TestFailureSaysWhatDidNotFollow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		relay func(*boardtest.Lock) gpio.PinIO
+		want  string
+	}{
+		"sense line": {(*boardtest.Lock).Relay, "the lock's sense line did not confirm within 300ms"},
+		"line":       {func(*boardtest.Lock) gpio.PinIO { return loose{gpio.INVALID} }, "the line did not read back as driven within 300ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lock := new(boardtest.Lock)
+				lock.Break(boardtest.Faults{Stuck: true})
+				d := silent(Lock{Relay: c.relay(lock), Sense: lock.Sense()})
+				if r := d.drive("a", time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed || r.Detail != c.want {
+					t.Errorf("%+v, want detail %q", r, c.want)
+				}
+			})
 		})
 	}
 }
