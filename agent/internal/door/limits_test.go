@@ -312,6 +312,26 @@ func TestLookThatFailsSaysNothing(t *testing.T) {
 	}
 }
 
+// TestTwoLooksMustAgree: what is seen once, and not again, is a bounce.
+func TestTwoLooksMustAgree(t *testing.T) {
+	t.Parallel()
+	const opened, closed = protocol.EventDoorOpened, protocol.EventDoorClosed
+	contact := boardtest.NewContact()
+	i := &input{pin: contact, high: opened, low: closed}
+	for n, c := range []struct {
+		level gpio.Level
+		want  protocol.EventKind
+	}{
+		{gpio.Low, ""}, {gpio.High, ""}, {gpio.Low, ""}, {gpio.Low, ""}, {gpio.High, ""}, {gpio.High, opened}, {gpio.High, ""},
+		{gpio.Low, ""}, {gpio.High, ""}, {gpio.High, ""}, {gpio.Low, ""}, {gpio.Low, closed}, {gpio.Low, ""},
+	} {
+		contact.Set(c.level)
+		if got := i.look(); got != c.want {
+			t.Errorf("look %d: %q, want %q", n, got, c.want)
+		}
+	}
+}
+
 func TestNothingToWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
