@@ -104,7 +104,10 @@ func (w *world) customer(n int, r *rand.Rand) {
 			}
 		}
 		mine := rand.New(rand.NewPCG(r.Uint64(), 2))
-		wg.Go(func() { w.confirm(order, key, fmt.Sprint(window), mine) })
+		wg.Go(func() {
+			time.Sleep(time.Duration(window) * time.Microsecond) // who comes first is the seed's to say, not the scheduler's
+			w.confirm(order, key, fmt.Sprint(window), mine)
+		})
 		if window == 0 { // the same once more, by a button pressed twice
 			twice := rand.New(rand.NewPCG(r.Uint64(), 3))
 			later(3, 3*time.Second, func(*rand.Rand) { w.confirm(order, key, "again", twice) })
