@@ -230,9 +230,13 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
 	batch.Queue(`
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
-		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $1 from reservation r, channel_listing l
-		where r.end_at > $1 and `+blocking+` and not exists (
-		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))`, now)
+		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $1
+		from channel_listing l join room m on m.id = l.room_id, lateral (
+			select * from reservation r where r.branch_id = m.branch_id and r.start_at > $2 and r.end_at > $1 and `+liveStates+`
+			offset 0) r
+		where `+blocking+` and not exists (
+		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))`,
+		now, now.Add(-booking.MaxLength)) // offset 0: listings are few, so they come first, each with reservation_by_time
 	return q.SendBatch(ctx, batch).Close()
 }
 
