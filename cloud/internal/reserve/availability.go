@@ -39,6 +39,9 @@ func (s *Service) Availability(ctx context.Context, code string, start func(zone
 	return view, nil
 }
 
+// slotsUsual is how many slots most reservations have: an hour's.
+const slotsUsual = 6
+
 func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interval) {
 	number := make(map[booking.RoomID]int, len(v.Branch.Rooms))
 	for _, room := range v.Branch.Rooms {
@@ -51,11 +54,16 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 		}
 		return a.Start.Compare(b.Start)
 	})
+	within := int(window.End.Sub(window.Start) / booking.SlotLength)
 	for _, o := range taken {
 		slots, margin := &v.Paid, &v.PaidMargin
 		switch o.State {
 		case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
 			slots, margin = &v.Booking, &v.BookingMargin
+		}
+		if *slots == nil { // lists that grow would be most of what a look-up leaves to the garbage collector
+			*slots = make([]OccupiedSlot, 0, len(taken)*min(within, slotsUsual))
+			*margin = make([]booking.Slot, 0, 2*len(taken))
 		}
 		no := number[o.Room]
 		for _, start := range o.Slots() {

@@ -82,6 +82,15 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 // behind what it has told. Whatever the provider still holds is found by the next look: a deposit makes the reservation
 // stand again, or is late money for a cancelled one.
 func (s *Service) heed(ctx context.Context, id booking.ReservationID, status string) error {
+	for range maxOvertaken {
+		if err := s.heedOnce(ctx, id, status); !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return ErrPaymentPending
+}
+
+func (s *Service) heedOnce(ctx context.Context, id booking.ReservationID, status string) error {
 	q, err := ask(ctx, s.DB.Pool, id)
 	if err != nil {
 		return err
