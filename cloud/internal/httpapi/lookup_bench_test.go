@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -32,16 +33,13 @@ func BenchmarkLookUp(b *testing.B) {
 	}
 }
 
-// grow fills the table up with paid hours: 20 branches of 12 rooms, day after day from tomorrow on.
-// It returns a day on which the first branch is full.
+// grow fills the table up with paid hours: 20 branches of 12 rooms, day after day from tomorrow back, as tables grow: most
+// of what is in them is over. It returns tomorrow, when the first branch is full.
 func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	b.Helper()
 	const hours = 12 // an hour of every two
-	first := time.Now().In(seoul).AddDate(0, 0, 1)
-	first = time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, seoul)
-	if from == to {
-		return first
-	}
+	tomorrow := time.Now().In(seoul).AddDate(0, 0, 1)
+	tomorrow = time.Date(tomorrow.Year(), tomorrow.Month(), tomorrow.Day(), 0, 0, 0, 0, seoul)
 	ctx := context.Background()
 	statements := []string{`
 		insert into branch (code, name_ko) select 'bench-' || n, 'bench' from generate_series(1, 20) n on conflict do nothing`, `
@@ -59,10 +57,10 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, paid_at)
 		select r.branch_id, r.id, 'DONE', 'CUSTOMER', slot.at, slot.at + interval '1 hour', tstzrange(slot.at, slot.at + interval '70 minutes'), '카드', 4000, now()
 		from generate_series($1::int, $2::int - 1) n
-		cross join lateral (select $3::timestamptz + (n / ($4 * 240)) * interval '1 day' + ((n / 240 % $4 * 2 + 12) % 24) * interval '1 hour' as at) slot
+		cross join lateral (select $3::timestamptz - (n / ($4 * 240)) * interval '1 day' + ((n / 240 % $4 * 2 + 12) % 24) * interval '1 hour' as at) slot
 		join lateral (
 			select r.id, r.branch_id from room r join branch b on b.id = r.branch_id
-			where b.code = 'bench-' || (n % 20 + 1) and r.no = n / 20 % 12 + 1) r on true`, from, to, first, hours)
+			where b.code = 'bench-' || (n % 20 + 1) and r.no = n / 20 % 12 + 1) r on true`, from, to, tomorrow, hours)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +69,16 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 			b.Fatal(err)
 		}
 	}
-	return first
+	// The partner is told of what is still to come, which is not what is measured.
+	for waiting := 1; waiting > 0; time.Sleep(50 * time.Millisecond) {
+		err := s.DB.Pool.QueryRow(ctx, `
+			select count(*) from reservation r where end_at > now() and not exists (
+				select from channel_block b where b.reservation_id = r.id and b.state = $1)`, postgres.BlockPlaced).Scan(&waiting)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return tomorrow
 }
 
 // rate calls do from 16 connections for a while, three times, and reports the median rate and the latencies of that round.

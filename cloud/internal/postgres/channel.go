@@ -219,24 +219,30 @@ func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now 
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
+// alignMost is how many forgotten blocks one call of AlignBlocks asks for: a partner may be new to many branches.
+const alignMost = 1000
+
 // AlignBlocks makes the blocks that are wanted those that the reservations call for, whatever was forgotten: a room
-// listed after it was reserved, a row changed by hand.
+// listed after it was reserved, a row changed by hand. What is over is left as it is.
 func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		update channel_block b set state = 'UNWANTED', attempt = 0, next_at = $1
-		where b.state in ('WANTED', 'PLACED') and not exists (
+		where b.state in ('WANTED', 'PLACED') and b.end_at > $1 and not exists (
 		    select from reservation r, channel_listing l
 		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
+	// offset 0: the branches are few and come first, each with its part of reservation_by_time. Without it PostgreSQL
+	// may read all reservations there ever were.
 	batch.Queue(`
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
 		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $1
-		from channel_listing l join room m on m.id = l.room_id, lateral (
-			select * from reservation r where r.branch_id = m.branch_id and r.start_at > $2 and r.end_at > $1 and `+liveStates+`
+		from branch cross join lateral (
+			select * from reservation r where r.branch_id = branch.id and r.start_at > $2 and r.end_at > $1 and `+liveStates+`
 			offset 0) r
-		where `+blocking+` and not exists (
-		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))`,
-		now, now.Add(-booking.MaxLength)) // offset 0: listings are few, so they come first, each with reservation_by_time
+		join channel_listing l on `+blocking+`
+		where not exists (
+		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
+		limit $3`, now, now.Add(-booking.MaxLength), alignMost)
 	return q.SendBatch(ctx, batch).Close()
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -289,10 +290,9 @@ func MoveReservation(ctx context.Context, tx pgx.Tx, r booking.Reservation, room
 
 // Occupancy is what look-ups need of a live reservation.
 type Occupancy struct {
-	ID     booking.ReservationID
-	Room   booking.RoomID
-	State  booking.State
-	Source booking.Source
+	ID    booking.ReservationID
+	Room  booking.RoomID
+	State booking.State
 	booking.Interval
 }
 
@@ -322,36 +322,33 @@ func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.
 }
 
 func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window booking.Interval, now time.Time) (revision int64, list []Occupancy, err error) {
-	batch := &pgx.Batch{}
-	// The plan of the second statement is the same for all times. PostgreSQL would make it anew each time, which takes longer
-	// than the search: without the times it thinks that there are more rows than with them.
-	batch.Queue(`select revision, set_config('plan_cache_mode', 'force_generic_plan', true) from branch where code = $1`,
-		branch.Code).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&revision, nil)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // revision 0: the branch is gone, loadBranch will say so
-		}
-		return err
-	})
 	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time;
 	// its margins reach one slot further on both sides. What is being cancelled still counts as what it was, and only
 	// there is a column asked for that the index does not have.
-	batch.Queue(`
-		select id, room_id, case when state = 'CANCELING' and (select c.paid_at is null from reservation c where c.id = r.id)
-		                    then 'WAITING_FOR_DEPOSIT' else state end, source, start_at, end_at
-		from reservation r
-		where branch_id = $1 and start_at < $3 and start_at > $2 and end_at >= $4 and `+liveStates+`
-		  and (state <> 'HOLD' or expires_at > $5)`,
-		branch.ID, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), window.Start, now,
-	).Query(func(rows pgx.Rows) error {
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Occupancy, err error) {
-			err = row.Scan(&o.ID, &o.Room, &o.State, &o.Source, &o.Start, &o.End)
-			return o, err
-		})
-		return err
+	//
+	// The times are selected so that PostgreSQL keeps one plan for all of them. If it could see them it would make the
+	// plan anew each time, which takes longer than the search: with them it expects fewer rows.
+	rows, err := db.Pool.Query(ctx, `
+		select b.revision, r.id, r.room_id, case when r.state = 'CANCELING' and (select c.paid_at is null from reservation c where c.id = r.id)
+		                                    then 'WAITING_FOR_DEPOSIT' else r.state end, r.start_at, r.end_at
+		from branch b left join reservation r
+		  on r.branch_id = b.id and r.start_at < (select $3::timestamptz) and r.start_at > (select $2::timestamptz)
+		     and r.end_at >= (select $4::timestamptz) and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > (select $5::timestamptz))
+		where b.code = $1`,
+		branch.Code, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), window.Start, now)
+	if err != nil {
+		return 0, nil, err
+	}
+	var o Occupancy // one for all rows, and space for those of a usual window: look-ups are frequent
+	list = make([]Occupancy, 0, 32)
+	_, err = pgx.ForEachRow(rows, []any{&revision, (*zeronull.Int8)(&o.ID), (*zeronull.Int4)(&o.Room), (*zeronull.Text)(&o.State),
+		(*zeronull.Timestamptz)(&o.Start), (*zeronull.Timestamptz)(&o.End)}, func() error {
+		if o.ID != 0 {
+			list = append(list, o)
+		}
+		return nil
 	})
-	err = db.Pool.SendBatch(ctx, batch).Close()
-	return revision, list, err
+	return revision, list, err // revision 0: the branch is gone, loadBranch will say so
 }
 
 // Blocking returns the live reservations of a room that have not ended, soonest first: what stands in the way of
