@@ -144,39 +144,3 @@ func result(ctx context.Context, url string) (bool, error) {
 	}
 	return ok && response.StatusCode == http.StatusOK, lines.Err()
 }
-
-// floor answers the two requests of an unlock with constants.
-type floor struct {
-	server *http.Server
-	url    string
-}
-
-func startFloor() (*floor, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /unlock", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"status":"success","errorType":null,"errorCode":null,"message":null,"data":{"requestId":"0b0e1f5c-0000-4000-8000-000000000000"}}`)
-	})
-	mux.HandleFunc("GET /subscribe", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "event: door-result\ndata: {\"status\":\"SUCCESS\",\"device\":\"room_1\",\"failoverKey\":null}\n\n")
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	f := &floor{server: &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}, url: "http://" + listener.Addr().String()}
-	go func() { _ = f.server.Serve(listener) }() // ends with Close
-	return f, nil
-}
-
-// Close ends the floor's server.
-func (f *floor) Close() { _ = f.server.Close() }
-
-func (f *floor) press(ctx context.Context, _ int64) (bool, error) {
-	if err := post(ctx, f.url+"/unlock", `{"branch":"gangnam","doorlockType":"room","key":"0b0e1f5c-0000-4000-8000-000000000000"}`, nil); err != nil {
-		return false, err
-	}
-	return result(ctx, f.url+"/subscribe")
-}

@@ -2,7 +2,7 @@
 // signed grant, simulated lock, event; and the way from a look-up to the key that a paid reservation gives. It starts the whole system as real processes and prints a table.
 //
 // Rates depend on the machine; compare what stands in one run. The floor is the same two requests answered with
-// constants by the same HTTP stack.
+// constants by the same HTTP stack, in a process of its own.
 package main
 
 import (
@@ -44,7 +44,12 @@ func main() {
 		}
 		return nil
 	})
+	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()
+	if *constant {
+		fmt.Fprintln(os.Stderr, "yeolda-bench:", serveFloor())
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *root, *file, *agents, *rounds, *round, inFlight)
 	stop()
@@ -106,7 +111,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 
-	floor, err := startFloor()
+	floor, err := startFloor(ctx)
 	if err != nil {
 		return err
 	}
