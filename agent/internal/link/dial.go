@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -57,7 +58,7 @@ func dial(ctx context.Context, config Config) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	return &packetConn{Conn: conn}, nil
+	return newPacketConn(conn), nil
 }
 
 // open makes a TCP connection to the broker, or to the proxy on the way to it.
@@ -110,16 +111,28 @@ func dialWebSocket(ctx context.Context, config Config) (net.Conn, error) {
 		return nil, err
 	}
 	ws.SetReadLimit(protocol.MaxPacket)
-	return &packetConn{Conn: NewStream(ws)}, nil
+	return newPacketConn(NewStream(ws)), nil
 }
 
 // packetConn turns each MQTT packet, which paho writes in five pieces between Lock and Unlock, into one write: one
-// segment, one TLS record, one WebSocket frame. The write has a time-out, which paho's has not.
+// segment, one TLS record, one WebSocket frame. The write has a time-out, which paho's has not. Likewise paho reads a
+// packet in three pieces or more, which takes one read.
 type packetConn struct {
 	net.Conn
+	reader *bufio.Reader
 	mu     sync.Mutex
 	packet []byte
 }
+
+// readAhead has space for several asks and grants.
+const readAhead = 2048
+
+func newPacketConn(conn net.Conn) *packetConn {
+	return &packetConn{Conn: conn, reader: bufio.NewReaderSize(conn, readAhead)}
+}
+
+// Read implements io.Reader.
+func (c *packetConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
 // Lock implements sync.Locker for paho's packets.WriteTo, which holds it while it writes a packet.
 func (c *packetConn) Lock() { c.mu.Lock() }

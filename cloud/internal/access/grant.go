@@ -48,7 +48,7 @@ func (s *Service) Claim(ctx context.Context, branch string, claim protocol.Claim
 }
 
 func (s *Service) grant(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {
-	return postgres.GrantDoors(ctx, s.DB.Pool, claims, protocol.ClaimLimit, driveLimit)
+	return postgres.GrantDoors(ctx, s.DB.Doors, claims, protocol.ClaimLimit, driveLimit)
 }
 
 func (s *Service) deny(ctx context.Context, branch string, id uuid.UUID, claim protocol.Claim) error {
@@ -59,7 +59,7 @@ func (s *Service) deny(ctx context.Context, branch string, id uuid.UUID, claim p
 	if err != nil {
 		return err
 	}
-	ended, err := postgres.FailDoor(ctx, s.DB.Pool, id, branch, "claim denied")
+	ended, err := postgres.FailDoor(ctx, s.DB.Doors, id, branch, "claim denied")
 	if err != nil {
 		return fmt.Errorf("access: claim %s: %w", id, err)
 	}

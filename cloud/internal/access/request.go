@@ -69,7 +69,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 }
 
 func (s *Service) write(ctx context.Context, asks []postgres.KeyedAsk) ([]postgres.KeyedDoor, error) {
-	return postgres.RequestDoorsByKey(ctx, s.DB.Pool, asks)
+	return postgres.RequestDoorsByKey(ctx, s.DB.Doors, asks)
 }
 
 // firstState is PENDING, or FAILED for a branch that is known to be offline.

@@ -41,5 +41,5 @@ func (s *Service) Result(ctx context.Context, branch string, r protocol.Result) 
 }
 
 func (s *Service) report(ctx context.Context, reports []postgres.DoorReport) ([]postgres.DoorReported, error) {
-	return postgres.ReportDoors(ctx, s.DB.Pool, reports)
+	return postgres.ReportDoors(ctx, s.DB.Doors, reports)
 }

@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,43 +51,63 @@ func InsertTelemetry(ctx context.Context, q Querier, branch string, t protocol.T
 			select id, $2, $3, $4, $5 from branch where code = $1 on conflict do nothing`,
 			branch, r.Location, now, r.Celsius, r.RelativeHumidity)
 	}
-	for _, e := range t.Events {
-		detail := map[string]any{"agentTime": t.At}
-		if e.EnergizedMs > 0 {
-			detail["energizedMs"] = e.EnergizedMs
+	for told := 0; told < len(t.Events); {
+		next := t.Events[told:]
+		if i := slices.IndexFunc(next, func(e protocol.Event) bool { return e.Kind == protocol.EventDoorOpened }); i >= 0 {
+			next = next[:i+1]
 		}
-		if e.Detail != "" {
-			detail["detail"] = e.Detail
+		queueEvents(batch, branch, next, t.At, now)
+		told += len(next)
+		if e := next[len(next)-1]; e.Kind == protocol.EventDoorOpened {
+			queueForced(batch, branch, e.Device, now)
 		}
-		encoded, err := json.Marshal(detail)
-		if err != nil {
-			return err
-		}
-		batch.Queue(`
-			insert into door_event (branch_id, device, kind, at, request_id, detail)
-			select id, $2, $3, $4, $5, $6 from branch where code = $1`,
-			branch, e.Device, string(e.Kind), now, null(e.RequestID), encoded)
-		if e.Kind != protocol.EventDoorOpened {
-			continue
-		}
-		// Without an exit button to observe, somebody leaving looks like a break-in: such doors are not judged.
-		batch.Queue(`
-			insert into door_event (branch_id, device, kind, at)
-			select b.id, $2, $3, $4
-			from branch b join agent_inventory i on i.branch_id = b.id
-			where b.code = $1
-			  and exists (select from jsonb_array_elements(i.inventory -> 'doors') door
-			              where door ->> 'device' = $2 and (door ->> 'exit')::boolean)
-			  and not exists (select from door_event e
-			                  where e.branch_id = b.id and e.device = $2 and e.at > $5
-			                    and e.kind in ('energized', 'released', 'exit-pressed'))`,
-			branch, e.Device, DoorForced, now, now.Add(-passAfter))
 	}
 	if batch.Len() == 0 {
 		return nil
 	}
 	queueClockOffset(batch, branch, t.At, now)
 	return q.SendBatch(ctx, batch).Close()
+}
+
+// queueEvents writes events, in their order. The agent's outbox forgets what the broker has taken, so nothing is lost by
+// not waiting for the disk that was not at risk before.
+func queueEvents(batch *pgx.Batch, branch string, events []protocol.Event, told, now time.Time) {
+	batch.Queue(`
+		with `+relaxed+`
+		insert into door_event (branch_id, device, kind, at, request_id, detail)
+		select b.id, e.device, e.kind, $2, nullif(e.request, '')::uuid, e.detail
+		from branch b, relaxed, unnest($3::text[], $4::text[], $5::text[], $6::jsonb[]) with ordinality as e (device, kind, request, detail, place)
+		where b.code = $1 order by e.place`,
+		branch, now,
+		column(events, func(e protocol.Event) string { return e.Device }),
+		column(events, func(e protocol.Event) string { return string(e.Kind) }),
+		column(events, func(e protocol.Event) string { return e.RequestID }),
+		column(events, func(e protocol.Event) map[string]any {
+			detail := map[string]any{"agentTime": told}
+			if e.EnergizedMs > 0 {
+				detail["energizedMs"] = e.EnergizedMs
+			}
+			if e.Detail != "" {
+				detail["detail"] = e.Detail
+			}
+			return detail
+		}))
+}
+
+// queueForced writes that a door was forced unless the events before now say how it came to open. Without an exit button
+// to observe, somebody leaving looks like a break-in: such doors are not judged.
+func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
+	batch.Queue(`
+		insert into door_event (branch_id, device, kind, at)
+		select b.id, $2, $3, $4
+		from branch b join agent_inventory i on i.branch_id = b.id
+		where b.code = $1
+		  and exists (select from jsonb_array_elements(i.inventory -> 'doors') door
+		              where door ->> 'device' = $2 and (door ->> 'exit')::boolean)
+		  and not exists (select from door_event e
+		                  where e.branch_id = b.id and e.device = $2 and e.at > $5
+		                    and e.kind in ('energized', 'released', 'exit-pressed'))`,
+		branch, device, DoorForced, now, now.Add(-passAfter))
 }
 
 // HeldDoor is a door that stays open.

@@ -33,6 +33,9 @@ const (
 	// pool_max_conns in the URL wins.
 	MaxConns = 30
 
+	// doorConns is how many more it opens for doors. There are three kinds of statements, each one at a time.
+	doorConns = 4
+
 	connectTimeout = 5 * time.Second
 
 	// maxRetries bounds how often InTx tries a transaction again.
@@ -45,7 +48,10 @@ const (
 
 // DB is the service's database. It is safe for concurrent use.
 type DB struct {
-	Pool   *pgxpool.Pool
+	Pool *pgxpool.Pool
+	// Doors are connections for the statements of package access alone: who stands at a door waits neither for somebody
+	// else's query nor for a plan to be made, and no longer than a moment for a row.
+	Doors  *pgxpool.Pool
 	Logger *slog.Logger
 
 	// Now tells the time of transactions: time.Now, but for tests.
@@ -89,6 +95,18 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	if tracing.On() {
 		config.ConnConfig.Tracer = spans{}
 	}
+	db := &DB{Logger: logger, Now: time.Now}
+	if db.Pool, err = openPool(ctx, config); err != nil {
+		return nil, err
+	}
+	if db.Doors, err = openPool(ctx, forDoors(config)); err != nil {
+		db.Pool.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -97,11 +115,32 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	return &DB{Pool: pool, Logger: logger, Now: time.Now}, nil
+	return pool, nil
 }
 
-// Close waits for connections in use and closes the pool.
-func (db *DB) Close() { db.Pool.Close() }
+// forDoors is the configuration of the connections for doors. Their statements find each row by an index, however few rows
+// there were when the plan was made: they say how many they expect nowhere that PostgreSQL could see it.
+func forDoors(config *pgxpool.Config) *pgxpool.Config {
+	config = config.Copy()
+	config.MaxConns = doorConns
+	for name, value := range map[string]string{
+		"application_name": "yeolda doors",
+		"lock_timeout":     "200ms", // one that waits keeps the others of its group waiting
+		"plan_cache_mode":  "force_generic_plan",
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	return config
+}
+
+// Close waits for connections in use and closes the pools.
+func (db *DB) Close() {
+	db.Doors.Close()
+	db.Pool.Close()
+}
 
 // scanInUTC makes timestamptz, also in ranges and arrays, independent of the
 // machine's time zone, which is pgx's default.

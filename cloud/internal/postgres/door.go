@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -53,15 +54,15 @@ type DoorRequest struct {
 // takes everything written before it to the disk.
 const relaxed = `relaxed as (select set_config('synchronous_commit', 'off', true))`
 
-// brief lets the statement it stands in fail where it would wait for a row for long, instead of keeping the others of its
-// group waiting. It must be joined before the row is locked.
-const brief = `brief as (select set_config('lock_timeout', '200ms', true))`
-
 // holdsNow is true of a reservation r in room m that still carries the key of door request d, for its door. The
 // caller adds the time.
-const holdsNow = `r.state = 'DONE' and r.branch_id = d.branch_id
+const holdsNow = `r.state = 'DONE' and r.branch_id + 0 = d.branch_id
 	and sha256(convert_to(r.doorlock_key::text, 'UTF8')) = d.key_hash
 	and (d.kind = 'front' or d.device = 'room_' || m.no)`
+
+// What is found by its own key is not to be looked for among all of its branch, which PostgreSQL may think few: hence no
+// join in ofBranch, the code of the branch of door request d, and the + 0 after branch_id elsewhere, which no index has.
+const ofBranch = `(select code from branch where id = d.branch_id)`
 
 // KeyedAsk is a customer's request for doors.
 type KeyedAsk struct {
@@ -87,47 +88,63 @@ type KeyedDoor struct {
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
 func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]KeyedDoor, error) {
-	return inBatch(ctx, q, asks, `
-		with `+relaxed+`, found as (
-			select b.id as branch_id, b.front_doors, r.id, r.start_at, r.end_at, m.no,
-			       case $3::text when 'front' then 'front' else 'room_' || m.no end as device
-			from branch b
-			left join (reservation r join room m on m.id = r.room_id)
-			       on r.branch_id = b.id and r.doorlock_key = $2 and r.state = 'DONE'
-			where b.code = $1
+	all, err := together(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
+		with `+relaxed+`, asked as (
+			select * from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
+				with ordinality as a (code, key, kind, request, key_hash, state, detail, at, place)
+		), found as (
+			select a.*, b.id as branch_id, b.front_doors, r.id, r.start_at, r.end_at, r.no,
+			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
+			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
+			from asked a join branch b on b.code = a.code left join lateral (
+				select r.id, r.start_at, r.end_at, m.no from reservation r join room m on m.id = r.room_id
+				where r.branch_id + 0 = b.id and r.doorlock_key = a.key and r.state = 'DONE' offset 0) r on true
 		), made as (
 			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
 			                          created_at, state, finished_at, detail)
-			select $4, branch_id, id, $5, 'customer', $3, device,
-			       case $3::text when 'front' then front_doors else array[device] end, clock_timestamp(),
-			       $6, case when $6 = 'FAILED' then clock_timestamp() end, nullif($7, '')
+			select request, branch_id, id, key_hash, 'customer', kind, device, devices, clock_timestamp(),
+			       state, case when state = 'FAILED' then clock_timestamp() end, nullif(detail, '')
 			from found, relaxed
-			where start_at <= $8 and $8 < end_at
-			returning devices
+			where start_at <= at and at < end_at
+			returning id
 		)
-		select branch_id, id, start_at, end_at, no, device, (select devices from made) from found`,
-		func(a KeyedAsk) []any {
-			return []any{a.Branch, a.Key, a.Kind, a.ID, a.KeyHash, a.State, a.Detail, a.Now.Add(booking.UnlockLead)}
-		},
-		func(row pgx.Row, a KeyedAsk) (found KeyedDoor, err error) {
-			found.DoorRequest = DoorRequest{ID: a.ID, Branch: a.Branch, RequestedBy: "customer", Kind: a.Kind, State: a.State, Detail: a.Detail}
-			var (
-				start, end *time.Time
-				device     *string
-				room       *int
-			)
-			err = row.Scan(&found.BranchID, &found.Reservation, &start, &end, &room, &device, &found.Devices)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return found, nil
+		select place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end
+		from found f left join made on made.id = f.request`,
+		func(turn []KeyedAsk) []any {
+			return []any{
+				column(turn, func(a KeyedAsk) string { return a.Branch }),
+				column(turn, func(a KeyedAsk) pgtype.UUID { return native(a.Key) }),
+				column(turn, func(a KeyedAsk) string { return a.Kind }),
+				column(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
+				column(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
+				column(turn, func(a KeyedAsk) string { return string(a.State) }),
+				column(turn, func(a KeyedAsk) string { return a.Detail }),
+				column(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
 			}
-			if err != nil || found.Reservation == nil {
+		},
+		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
+			var (
+				holder     *booking.ReservationID
+				start, end *time.Time
+				room       *int
+				device     *string
+			)
+			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices)
+			if err != nil || holder == nil {
 				return found, err
 			}
-			found.Device, found.Made = value(device), found.Devices != nil
-			found.Holder = booking.Reservation{ID: *found.Reservation, State: booking.Done, RoomNo: value(room),
+			found.Reservation, found.Device, found.Made = holder, value(device), found.Devices != nil
+			found.Holder = booking.Reservation{ID: *holder, State: booking.Done, RoomNo: value(room),
 				Interval: booking.Interval{Start: value(start), End: value(end)}}
 			return found, nil
 		})
+	for i, a := range asks {
+		if err == nil {
+			r := &all[i].DoorRequest
+			r.ID, r.Branch, r.RequestedBy, r.Kind, r.State, r.Detail = a.ID, a.Branch, "customer", a.Kind, a.State, a.Detail
+		}
+	}
+	return all, err
 }
 
 // InsertDoorRequest writes the request of somebody who needs no key.
@@ -154,31 +171,29 @@ type DoorClaim struct {
 // Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
 // cancellation that is under way and then sees it; if that takes long there is an error, and the agent claims again.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
-	return inBatch(ctx, q, claims, `
-		with `+brief+`, held as (
-			select r.id
-			from brief, door_request d join reservation r on r.id = d.reservation_id join room m on m.id = r.room_id
-			where d.id = $1 and `+holdsNow+` and r.start_at <= $4 and $4 < r.end_at
-			for share of r
-		)
+	return together(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
 		update door_request d
 		set state = case d.state when 'PENDING' then 'GRANTED' else d.state end,
-		    nonce = $3, granted_at = coalesce(d.granted_at, clock_timestamp())
-		from branch b
-		where d.id = $1 and b.id = d.branch_id and b.code = $2
+		    nonce = c.nonce, granted_at = coalesce(d.granted_at, clock_timestamp())
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) with ordinality as c (id, branch, nonce, at, place)
+		where d.id = c.id and `+ofBranch+` = c.branch
 		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $5::interval
-		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = $3 and d.created_at > clock_timestamp() - $6::interval)
-		  and (d.reservation_id is null or d.reservation_id in (select id from held))
-		returning d.devices`,
-		func(c DoorClaim) []any {
-			return []any{c.ID, c.Branch, c.Nonce, c.Now.Add(booking.UnlockLead), claimLimit, driveLimit}
-		},
-		func(row pgx.Row, _ DoorClaim) (doors []string, err error) {
-			if err = row.Scan(&doors); errors.Is(err, pgx.ErrNoRows) {
-				return nil, nil
+		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $6::interval)
+		  and (d.reservation_id is null or exists (
+		    select from reservation r join room m on m.id = r.room_id
+		    where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
+		    for share of r))
+		returning c.place, d.devices`,
+		func(turn []DoorClaim) []any {
+			return []any{
+				column(turn, func(c DoorClaim) pgtype.UUID { return native(c.ID) }),
+				column(turn, func(c DoorClaim) string { return c.Branch }),
+				column(turn, func(c DoorClaim) string { return c.Nonce }),
+				column(turn, func(c DoorClaim) time.Time { return c.Now.Add(booking.UnlockLead) }),
+				claimLimit, driveLimit,
 			}
-			return doors, err
-		})
+		},
+		func(rows pgx.Rows, place *int) (doors []string, err error) { return doors, rows.Scan(place, &doors) })
 }
 
 // DoorOutcome is what an agent reported of one door.
@@ -205,28 +220,30 @@ type DoorReported struct {
 // ReportDoors writes the first report of each door. The one of the last door of a granted request decides it: SUCCESS if
 // all doors opened, else FAILED. Later reports are kept with the row and change nothing.
 func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorReported, error) {
-	const complete = `d.state = 'GRANTED' and (d.outcomes || $4::jsonb) ?& d.devices`
-	return inBatch(ctx, q, reports, `
+	const complete = `d.state = 'GRANTED' and (d.outcomes || r.outcome) ?& d.devices`
+	return together(ctx, q, reports, func(r DoorReport) uuid.UUID { return r.ID }, `
 		with `+relaxed+`
 		update door_request d
-		set outcomes = d.outcomes || $4::jsonb,
+		set outcomes = d.outcomes || r.outcome,
 		    state = case when not (`+complete+`) then d.state
-		                 when jsonb_path_exists(d.outcomes || $4::jsonb, '$.* ? (@.outcome != "opened")') then 'FAILED'
+		                 when jsonb_path_exists(d.outcomes || r.outcome, '$.* ? (@.outcome != "opened")') then 'FAILED'
 		                 else 'SUCCESS' end,
 		    finished_at = case when `+complete+` then clock_timestamp() else d.finished_at end
-		from branch b, relaxed
-		where d.id = $1 and b.id = d.branch_id and b.code = $2
-		  and $3 = any (d.devices) and d.granted_at is not null and not d.outcomes ? $3
-		returning case when d.finished_at >= statement_timestamp() then d.state end`,
-		func(r DoorReport) []any {
-			return []any{r.ID, r.Branch, r.Device, map[string]DoorOutcome{r.Device: r.Outcome}}
-		},
-		func(row pgx.Row, _ DoorReport) (DoorReported, error) {
-			var decided *DoorState
-			err := row.Scan(&decided)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return DoorReported{}, nil
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[]) with ordinality as r (id, branch, device, outcome, place), relaxed
+		where d.id = r.id and `+ofBranch+` = r.branch
+		  and r.device = any (d.devices) and d.granted_at is not null and not d.outcomes ? r.device
+		returning r.place, case when d.finished_at >= statement_timestamp() then d.state end`,
+		func(turn []DoorReport) []any {
+			return []any{
+				column(turn, func(r DoorReport) pgtype.UUID { return native(r.ID) }),
+				column(turn, func(r DoorReport) string { return r.Branch }),
+				column(turn, func(r DoorReport) string { return r.Device }),
+				column(turn, func(r DoorReport) map[string]DoorOutcome { return map[string]DoorOutcome{r.Device: r.Outcome} }),
 			}
+		},
+		func(rows pgx.Rows, place *int) (DoorReported, error) {
+			var decided *DoorState
+			err := rows.Scan(place, &decided)
 			return DoorReported{Known: true, Decided: value(decided)}, err
 		})
 }

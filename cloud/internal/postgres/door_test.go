@@ -61,7 +61,7 @@ func TestNobodyStandsOutsideForEver(t *testing.T) {
 		}
 		// The same report twice in one batch: the first decides.
 		opened := postgres.DoorReport{ID: id, Branch: "gangnam", Device: "room_1", Outcome: postgres.DoorOutcome{Outcome: "opened"}}
-		reported, err := postgres.ReportDoors(t.Context(), db.Pool, []postgres.DoorReport{opened, opened})
+		reported, err := postgres.ReportDoors(t.Context(), db.Doors, []postgres.DoorReport{opened, opened})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestNobodyStandsOutsideForEver(t *testing.T) {
 
 func ask(t *testing.T, db *postgres.DB, id, key uuid.UUID, hash []byte, now time.Time) postgres.KeyedDoor {
 	t.Helper()
-	found, err := postgres.RequestDoorsByKey(t.Context(), db.Pool, []postgres.KeyedAsk{
+	found, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, []postgres.KeyedAsk{
 		{ID: id, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: now},
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func ask(t *testing.T, db *postgres.DB, id, key uuid.UUID, hash []byte, now time
 
 func claim(t *testing.T, db *postgres.DB, id uuid.UUID, now time.Time) []string {
 	t.Helper()
-	doors, err := postgres.GrantDoors(t.Context(), db.Pool,
+	doors, err := postgres.GrantDoors(t.Context(), db.Doors,
 		[]postgres.DoorClaim{{ID: id, Branch: "gangnam", Nonce: "nonce", Now: now}}, time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func claim(t *testing.T, db *postgres.DB, id uuid.UUID, now time.Time) []string 
 }
 
 // oneRoom is a branch with a room that is reserved for an hour.
-func oneRoom(t *testing.T, db *postgres.DB, start time.Time) (key uuid.UUID, hash []byte) {
+func oneRoom(t testing.TB, db *postgres.DB, start time.Time) (key uuid.UUID, hash []byte) {
 	t.Helper()
 	key = uuid.New()
 	sum := sha256.Sum256([]byte(key.String()))

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const (
@@ -98,22 +100,64 @@ func carryOut[Q, A any](ctx context.Context, group []*gathered[Q, A], run func(c
 	}
 }
 
-// inBatch runs one statement for each question, in one round trip and one transaction, and reads the row that each
-// returns. scan gets pgx.ErrNoRows from the row when there is none.
-func inBatch[Q, A any](ctx context.Context, q Querier, questions []Q, sql string, args func(Q) []any, scan func(pgx.Row, Q) (A, error)) ([]A, error) {
-	batch := new(pgx.Batch)
-	for _, question := range questions {
-		batch.Queue(sql, args(question)...)
-	}
-	results := q.SendBatch(ctx, batch)
+// together answers questions with one statement, which returns for each answer the question's place, from 1 on, and what
+// scan reads. Questions about the same row follow one another, in statements of one transaction: one statement changes a
+// row once only. A question without an answer gets the zero value.
+func together[Q, A any](ctx context.Context, q Querier, questions []Q, row func(Q) uuid.UUID, sql string, args func([]Q) []any, scan func(rows pgx.Rows, place *int) (A, error)) ([]A, error) {
 	answers := make([]A, len(questions))
-	for i, question := range questions {
-		answer, err := scan(results.QueryRow(), question)
+	read := func(rows pgx.Rows, places []int) error {
+		defer rows.Close()
+		for rows.Next() {
+			var place int
+			answer, err := scan(rows, &place)
+			if err != nil {
+				return err
+			}
+			answers[places[place-1]] = answer
+		}
+		return rows.Err()
+	}
+	turns := turns(questions, row)
+	if len(turns) == 1 { // nearly always, and without a batch it is faster
+		rows, err := q.Query(ctx, sql, args(questions)...)
 		if err != nil {
-			_ = results.Close() // it has the same error
 			return nil, err
 		}
-		answers[i] = answer
+		return answers, read(rows, turns[0])
 	}
-	return answers, results.Close()
+	batch := new(pgx.Batch)
+	for _, places := range turns {
+		turn := make([]Q, len(places))
+		for i, at := range places {
+			turn[i] = questions[at]
+		}
+		batch.Queue(sql, args(turn)...).Query(func(rows pgx.Rows) error { return read(rows, places) })
+	}
+	return answers, q.SendBatch(ctx, batch).Close()
 }
+
+// turns deals questions out so that no two in a turn are about the same row. It returns their places.
+func turns[Q any](questions []Q, row func(Q) uuid.UUID) (turns [][]int) {
+	before := make(map[uuid.UUID]int, len(questions))
+	for i, question := range questions {
+		n := before[row(question)]
+		before[row(question)]++
+		if n == len(turns) {
+			turns = append(turns, make([]int, 0, len(questions)))
+		}
+		turns[n] = append(turns[n], i)
+	}
+	return turns
+}
+
+// column is one member of each question, as an argument for unnest.
+func column[Q, T any](questions []Q, member func(Q) T) pgtype.FlatArray[T] {
+	list := make(pgtype.FlatArray[T], len(questions))
+	for i, question := range questions {
+		list[i] = member(question)
+	}
+	return list
+}
+
+// native is an id as pgx writes it without a detour over its text.
+func native(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -85,15 +86,30 @@ func (k *link) abandon() {
 func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
 	toAgent := hear == nil
 	arrivals := make(chan arrival, queueLength)
-	var delivery sync.WaitGroup
+	var (
+		delivery sync.WaitGroup
+		waiting  atomic.Int32 // packets that have arrived and are not delivered
+		last     time.Time
+	)
+	alive := func(p packet) {
+		if !k.isDead() {
+			deliver(p)
+		}
+	}
 	delivery.Go(func() {
 		inOrderOfTime(arrivals, k.dead, func(p packet) {
-			if !k.isDead() {
-				deliver(p)
-			}
+			alive(p)
+			waiting.Add(-1)
 		})
 	})
-	var last time.Time
+	arrive := func(at time.Time, p packet) {
+		if waiting.Load() == 0 && !at.After(time.Now()) { // nothing to wait for, and nobody to overtake
+			alive(p)
+			return
+		}
+		waiting.Add(1)
+		arrivals <- arrival{at, p}
+	}
 	for r := bufio.NewReader(from); ; {
 		p, err := readPacket(r)
 		if err != nil {
@@ -109,7 +125,7 @@ func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
 			last = at
 		}
 		if p.kind() != packets.PUBLISH {
-			arrivals <- arrival{last, p}
+			arrive(last, p)
 			continue
 		}
 		copies := []packet{p}
@@ -118,7 +134,7 @@ func (k *link) carry(from net.Conn, hear, deliver func(packet), tell func()) {
 		}
 		for _, p := range copies {
 			if now.Loss == 0 || rand.Float64() >= now.Loss {
-				arrivals <- arrival{last.Add(upTo(now.Reorder)), p}
+				arrive(last.Add(upTo(now.Reorder)), p)
 			}
 		}
 	}
