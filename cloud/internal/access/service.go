@@ -61,7 +61,7 @@ const (
 	stepWithin = 3 * time.Second
 )
 
-// Service opens doors. Its exported fields are set before Run; all but Limits, ResultTimeout, Pulse and Now are required.
+// Service opens doors. Its exported fields are set before Run; all but Limits, ResultTimeout, Pulse, Alone and Now are required.
 type Service struct {
 	DB       *postgres.DB
 	Link     Link
@@ -72,6 +72,7 @@ type Service struct {
 
 	ResultTimeout time.Duration // how long a subscriber waits; 0: DefaultResultTimeout
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
+	Alone         bool          // no other replica reaches the agents, as with the embedded broker: there is nobody to tell
 	Now           func() time.Time
 
 	asks     postgres.Gather[postgres.KeyedAsk, postgres.KeyedDoor]
@@ -108,8 +109,10 @@ func (s *Service) Run(ctx context.Context) error {
 	defer s.attempts.stop()
 	var loops errgroup.Group
 	loops.Go(func() error { s.sweep(ctx); return nil })
-	loops.Go(func() error { s.notify(ctx); return nil })
-	loops.Go(func() error { s.listen(ctx); return nil })
+	if !s.Alone {
+		loops.Go(func() error { s.notify(ctx); return nil })
+		loops.Go(func() error { s.listen(ctx); return nil })
+	}
 	return loops.Wait()
 }
 
@@ -144,7 +147,9 @@ func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
 	s.Log.Info("access: request ended", "request", id, "state", state)
 	s.attempts.end(id, state)
 	s.waiters.wake(id, state)
-	s.ended.put(id)
+	if !s.Alone {
+		s.ended.put(id)
+	}
 }
 
 // learn takes the news that a request has ended, perhaps at another replica. How is in the row.

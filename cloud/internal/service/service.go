@@ -180,6 +180,7 @@ func (s *Service) wire() error {
 	}
 	s.access = &access.Service{
 		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
+		Alone: set.MQTT.BrokerURL == "",
 	}
 	s.devices = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	if err := s.openLink(); err != nil {
