@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	diaryDelay = 100 * time.Millisecond // how long an event waits for others to be told with
+	diaryDelay = 250 * time.Millisecond // how long an event waits for others to be told with
 	diarySize  = 32                     // as many are told at once
 )
 

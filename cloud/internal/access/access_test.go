@@ -48,7 +48,7 @@ type house struct {
 type devices struct{}
 
 func (devices) Announced(context.Context, []climate.Announcement) error          { return nil }
-func (devices) Telemetry(context.Context, string, protocol.Telemetry) error      { return nil }
+func (devices) Telemetry(context.Context, []postgres.Telemetry) error            { return nil }
 func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
 

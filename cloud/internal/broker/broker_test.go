@@ -16,6 +16,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -71,8 +72,13 @@ func (v *verbs) Announced(_ context.Context, news []climate.Announcement) error 
 	return nil
 }
 
-func (v *verbs) Telemetry(_ context.Context, branch string, m protocol.Telemetry) error {
-	v.devices <- heard{branch: branch, message: m}
+func (v *verbs) Telemetry(_ context.Context, told []postgres.Telemetry) error {
+	if slices.ContainsFunc(told, func(t postgres.Telemetry) bool { return v.refused == t.Branch }) {
+		return errors.New("refused")
+	}
+	for _, t := range told {
+		v.devices <- heard{branch: t.Branch, message: t.Telemetry}
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -26,7 +27,8 @@ type Doors interface {
 type Devices interface {
 	// Announced takes news in their order. When thousands of agents come back together they come in hundreds.
 	Announced(ctx context.Context, news []climate.Announcement) error
-	Telemetry(ctx context.Context, branch string, telemetry protocol.Telemetry) error
+	// Telemetry takes readings and door events, in their order, as many as have come together.
+	Telemetry(ctx context.Context, told []postgres.Telemetry) error
 	Commanded(ctx context.Context, branch string, result protocol.ClimateResult) error
 	Measured(ctx context.Context, branch string, readings protocol.SensorsReadings) error
 }
@@ -41,6 +43,8 @@ const (
 	steadyQueue = 4096
 	// steadyBatch is the most messages that are handled together.
 	steadyBatch = 256
+	// steadyPause is how long those that come next may gather, for the sake of the people at the doors.
+	steadyPause = 50 * time.Millisecond
 	// handleWithin bounds the work on one message; a claim is worthless after it.
 	handleWithin = 5 * time.Second
 )
@@ -158,6 +162,11 @@ func (i *inbox) workInBatches(ctx context.Context, lane <-chan delivery) {
 		case first := <-lane:
 			i.handleSteady(ctx, i.gather(first, lane))
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(steadyPause):
+		}
 	}
 }
 
@@ -177,11 +186,22 @@ func (i *inbox) gather(first delivery, lane <-chan delivery) []delivery {
 	return batch
 }
 
-// handleSteady keeps the order: what is no announcement goes by itself, after those before it.
+// handleSteady keeps the order: what is of one kind goes together, and after what was before it.
 func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
-	var news []climate.Announcement
+	var (
+		news []climate.Announcement
+		told []postgres.Telemetry
+	)
+	flush := func() {
+		together(ctx, news, i.devices.Announced, func(n climate.Announcement, err error) { i.complain(ctx, n.Branch, protocol.KindStatus, err) })
+		together(ctx, told, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.complain(ctx, t.Branch, protocol.KindTelemetry, err) })
+		news, told = nil, nil
+	}
 	for _, d := range batch {
 		var err error
+		if d.kind == protocol.KindTelemetry != (len(told) > 0) {
+			flush()
+		}
 		switch d.kind {
 		case kindPresence:
 			news = append(news, climate.Announcement{Branch: d.branch, Online: d.online})
@@ -190,31 +210,32 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
 				news = append(news, climate.Announcement{Branch: d.branch, Online: status.State == protocol.Online, Status: &status})
 			}
-		default:
-			i.announce(ctx, news)
-			news = nil
-			err = i.handle(ctx, d)
+		case protocol.KindTelemetry:
+			var telemetry protocol.Telemetry
+			if telemetry, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
+				told = append(told, postgres.Telemetry{Branch: d.branch, Telemetry: telemetry})
+			}
 		}
 		i.complain(ctx, d.branch, d.kind, err)
 	}
-	i.announce(ctx, news)
+	flush()
 }
 
-// announce passes news on. What is refused together goes one by one: one branch must not spoil it for others.
-func (i *inbox) announce(ctx context.Context, news []climate.Announcement) {
-	if len(news) == 0 {
+// together passes messages on. What is refused together goes one by one: one branch must not spoil it for others.
+func together[M any](ctx context.Context, messages []M, take func(context.Context, []M) error, complain func(M, error)) {
+	if len(messages) == 0 {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, handleWithin)
-	err := i.devices.Announced(limited, news)
+	err := take(limited, messages)
 	cancel()
 	switch {
 	case err == nil:
-	case len(news) == 1 || errors.Is(err, context.DeadlineExceeded):
-		i.complain(ctx, news[0].Branch, protocol.KindStatus, err)
+	case len(messages) == 1 || errors.Is(err, context.DeadlineExceeded):
+		complain(messages[0], err)
 	default:
-		for _, n := range news {
-			i.announce(ctx, []climate.Announcement{n})
+		for _, m := range messages {
+			together(ctx, []M{m}, take, complain)
 		}
 	}
 }
@@ -233,8 +254,6 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d, i.doors.Claim)
 	case protocol.KindDoorResult:
 		return decoded(ctx, d, i.doors.Result)
-	case protocol.KindTelemetry:
-		return decoded(ctx, d, i.devices.Telemetry)
 	case protocol.KindClimateResult:
 		return decoded(ctx, d, i.devices.Commanded)
 	case protocol.KindSensorsReadings:

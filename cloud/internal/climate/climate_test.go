@@ -267,6 +267,10 @@ func TestAnnouncedTogether(t *testing.T) {
 	want("gangnam 3 false 4 1 0", "hongdae 1 true 3 1 2")
 }
 
+func gangnam(t protocol.Telemetry) []postgres.Telemetry {
+	return []postgres.Telemetry{{Branch: "gangnam", Telemetry: t}}
+}
+
 func TestTelemetryIsKept(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -274,12 +278,12 @@ func TestTelemetryIsKept(t *testing.T) {
 	h.at(now)
 	request := uuid.NewString()
 	wrongClock := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := h.Telemetry(t.Context(), "gangnam", protocol.Telemetry{At: wrongClock,
+	err := h.Telemetry(t.Context(), gangnam(protocol.Telemetry{At: wrongClock,
 		Readings: []protocol.Reading{{Location: "로비", Celsius: 21.5, RelativeHumidity: 40}},
 		Events: []protocol.Event{
 			{Kind: protocol.EventEnergized, Device: "front_1", RequestID: request},
 			{Kind: protocol.EventReleased, Device: "front_1", RequestID: request, EnergizedMs: 3000},
-		}})
+		}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +310,7 @@ func TestForcedAndHeldDoors(t *testing.T) {
 	say := func(after time.Duration, kind protocol.EventKind, device string) {
 		t.Helper()
 		h.at(now.Add(after))
-		if err := h.Telemetry(t.Context(), "gangnam", protocol.Telemetry{Events: []protocol.Event{{Kind: kind, Device: device}}}); err != nil {
+		if err := h.Telemetry(t.Context(), gangnam(protocol.Telemetry{Events: []protocol.Event{{Kind: kind, Device: device}}})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,10 +361,10 @@ func TestPruneKeepsWhatIsYoung(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, age := range []time.Duration{0, 100 * 24 * time.Hour, 400 * 24 * time.Hour} {
 		h.at(now.Add(-age))
-		err := h.Telemetry(t.Context(), "gangnam", protocol.Telemetry{
+		err := h.Telemetry(t.Context(), gangnam(protocol.Telemetry{
 			Readings: []protocol.Reading{{Location: "로비"}},
 			Events:   []protocol.Event{{Kind: protocol.EventDoorClosed, Device: "front_1"}},
-		})
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,13 +103,15 @@ func leaves(branch string, units []protocol.AirConditioner) (options []postgres.
 }
 
 // Telemetry takes readings and door events.
-func (s *Service) Telemetry(ctx context.Context, branch string, t protocol.Telemetry) error {
-	for _, e := range t.Events {
-		if e.Kind == protocol.EventRelayError || e.Kind == protocol.EventWasEnergized {
-			s.Log.Warn("climate: door fault", "branch", branch, "device", e.Device, "kind", string(e.Kind), "detail", e.Detail)
+func (s *Service) Telemetry(ctx context.Context, told []postgres.Telemetry) error {
+	for _, t := range told {
+		for _, e := range t.Events {
+			if e.Kind == protocol.EventRelayError || e.Kind == protocol.EventWasEnergized {
+				s.Log.Warn("climate: door fault", "branch", t.Branch, "device", e.Device, "kind", string(e.Kind), "detail", e.Detail)
+			}
 		}
 	}
-	return postgres.InsertTelemetry(ctx, s.DB.Pool, branch, t, s.now())
+	return postgres.InsertTelemetry(ctx, s.DB.Pool, told, s.now())
 }
 
 // Commanded takes an agent's answer to a command.

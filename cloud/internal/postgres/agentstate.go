@@ -46,12 +46,14 @@ func AgentOf(ctx context.Context, q Querier, branch booking.BranchID) (s AgentCo
 // clockGrain is the change of an agent's clock that is worth a write.
 const clockGrain = 500 // ms
 
-// queueClockOffset notes by how much an agent's clock is ahead.
-func queueClockOffset(batch *pgx.Batch, branch string, agent, now time.Time) {
+// queueClockOffsets notes by how much the agents' clocks are ahead.
+func queueClockOffsets(batch *pgx.Batch, told []Telemetry, now time.Time) {
 	batch.Queue(`
-		update agent_inventory i set clock_offset_ms = $2 from branch b
-		where b.code = $1 and i.branch_id = b.id and (i.clock_offset_ms is null or abs(i.clock_offset_ms - $2) > $3)`,
-		branch, agent.Sub(now).Milliseconds(), clockGrain)
+		update agent_inventory i set clock_offset_ms = t.ahead
+		from unnest($1::text[], $2::bigint[]) as t (code, ahead) join branch b on b.code = t.code
+		where i.branch_id = b.id and (i.clock_offset_ms is null or abs(i.clock_offset_ms - t.ahead) > $3)`,
+		column(told, func(t Telemetry) string { return t.Branch }),
+		column(told, func(t Telemetry) int64 { return t.At.Sub(now).Milliseconds() }), clockGrain)
 }
 
 // BranchOfAgent returns the code of the branch of a credential, or ErrNoAgent.

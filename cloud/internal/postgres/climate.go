@@ -42,48 +42,92 @@ const (
 // passAfter is how long after an unlock or the exit button someone may still walk through.
 const passAfter = 10 * time.Second
 
-// InsertTelemetry stores readings and door events. now is the time of arrival: the agent's clock may be wrong.
-func InsertTelemetry(ctx context.Context, q Querier, branch string, t protocol.Telemetry, now time.Time) error {
+// Telemetry is what the agent of a branch tells of.
+type Telemetry struct {
+	Branch string // code
+	protocol.Telemetry
+}
+
+// InsertTelemetry stores readings and door events of several branches. now is the time of arrival: an agent's clock may
+// be wrong. They are not waited for until they are on disk; on their way here they were in memory only, too.
+func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.Time) error {
 	batch := new(pgx.Batch)
-	for _, r := range t.Readings {
-		batch.Queue(`
-			insert into sensor_reading (branch_id, location, at, celsius, humidity)
-			select id, $2, $3, $4, $5 from branch where code = $1 on conflict do nothing`,
-			branch, r.Location, now, r.Celsius, r.RelativeHumidity)
+	var (
+		readings []reading
+		events   []event
+	)
+	for _, t := range told {
+		for _, r := range t.Readings {
+			readings = append(readings, reading{t.Branch, r})
+		}
+		for _, e := range t.Events {
+			events = append(events, event{t.Branch, t.At, e})
+		}
 	}
-	for told := 0; told < len(t.Events); {
-		next := t.Events[told:]
-		if i := slices.IndexFunc(next, func(e protocol.Event) bool { return e.Kind == protocol.EventDoorOpened }); i >= 0 {
-			next = next[:i+1]
+	if len(readings) > 0 {
+		queueReadings(batch, readings, now)
+	}
+	for len(events) > 0 {
+		n := len(events)
+		if i := slices.IndexFunc(events, func(e event) bool { return e.Kind == protocol.EventDoorOpened }); i >= 0 {
+			n = i + 1
 		}
-		queueEvents(batch, branch, next, t.At, now)
-		told += len(next)
-		if e := next[len(next)-1]; e.Kind == protocol.EventDoorOpened {
-			queueForced(batch, branch, e.Device, now)
+		queueEvents(batch, events[:n], now)
+		if e := events[n-1]; e.Kind == protocol.EventDoorOpened {
+			queueForced(batch, e.branch, e.Device, now)
 		}
+		events = events[n:]
 	}
 	if batch.Len() == 0 {
 		return nil
 	}
-	queueClockOffset(batch, branch, t.At, now)
+	queueClockOffsets(batch, told, now)
 	return q.SendBatch(ctx, batch).Close()
 }
 
-// queueEvents writes events, in their order. The agent's outbox forgets what the broker has taken, so nothing is lost by
-// not waiting for the disk that was not at risk before.
-func queueEvents(batch *pgx.Batch, branch string, events []protocol.Event, told, now time.Time) {
+type reading struct {
+	branch string
+	protocol.Reading
+}
+
+type event struct {
+	branch string
+	told   time.Time // by the agent's clock
+	protocol.Event
+}
+
+func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
+	batch.Queue(`
+		with `+relaxed+`
+		insert into sensor_reading (branch_id, location, at, celsius, humidity)
+		select b.id, r.location, $1, r.celsius, r.humidity
+		from unnest($2::text[], $3::text[], $4::float8[], $5::float8[]) as r (code, location, celsius, humidity)
+		join branch b on b.code = r.code, relaxed
+		on conflict do nothing`,
+		now,
+		column(readings, func(r reading) string { return r.branch }),
+		column(readings, func(r reading) string { return r.Location }),
+		column(readings, func(r reading) float64 { return r.Celsius }),
+		column(readings, func(r reading) float64 { return r.RelativeHumidity }))
+}
+
+// queueEvents writes events, in their order.
+func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 	batch.Queue(`
 		with `+relaxed+`
 		insert into door_event (branch_id, device, kind, at, request_id, detail)
-		select b.id, e.device, e.kind, $2, nullif(e.request, '')::uuid, e.detail
-		from branch b, relaxed, unnest($3::text[], $4::text[], $5::text[], $6::jsonb[]) with ordinality as e (device, kind, request, detail, place)
-		where b.code = $1 order by e.place`,
-		branch, now,
-		column(events, func(e protocol.Event) string { return e.Device }),
-		column(events, func(e protocol.Event) string { return string(e.Kind) }),
-		column(events, func(e protocol.Event) string { return e.RequestID }),
-		column(events, func(e protocol.Event) map[string]any {
-			detail := map[string]any{"agentTime": told}
+		select b.id, e.device, e.kind, $1, nullif(e.request, '')::uuid, e.detail
+		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
+		     with ordinality as e (code, device, kind, request, detail, place)
+		join branch b on b.code = e.code, relaxed
+		order by e.place`,
+		now,
+		column(events, func(e event) string { return e.branch }),
+		column(events, func(e event) string { return e.Device }),
+		column(events, func(e event) string { return string(e.Kind) }),
+		column(events, func(e event) string { return e.RequestID }),
+		column(events, func(e event) map[string]any {
+			detail := map[string]any{"agentTime": e.told}
 			if e.EnergizedMs > 0 {
 				detail["energizedMs"] = e.EnergizedMs
 			}
