@@ -349,9 +349,10 @@ func TestNewsComeTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lane := make(chan delivery, 5)
+	lane := make(chan delivery, 6)
 	for _, d := range []delivery{
 		{branch: "gangnam", kind: kindPresence, online: true}, {branch: "jamsil", kind: kindPresence, online: true},
+		{branch: "jamsil", kind: protocol.KindTelemetry, payload: telemetry},
 		{branch: "gangnam", kind: protocol.KindTelemetry, payload: telemetry}, {branch: "gangnam", kind: kindPresence},
 		{branch: "hongdae", kind: protocol.KindStatus, payload: []byte("{")},
 	} {
@@ -359,7 +360,7 @@ func TestNewsComeTogether(t *testing.T) {
 		lane <- d
 	}
 	batch := box.gather(<-lane, lane)
-	if len(batch) != 5 || len(box.waiting) != 0 {
+	if len(batch) != 6 || len(box.waiting) != 0 {
 		t.Fatalf("%d gathered, still waiting: %v", len(batch), box.waiting)
 	}
 	box.handleSteady(t.Context(), batch)
@@ -370,7 +371,7 @@ func TestNewsComeTogether(t *testing.T) {
 		t.Errorf("last %+v", h)
 	}
 	if _, ok := receive(t, v.devices).message.(protocol.Telemetry); !ok || len(v.comings)+len(v.devices) != 0 {
-		t.Error("want the telemetry, and nothing of the two that were refused")
+		t.Error("want the telemetry, and nothing of the three that were refused")
 	}
 }
 

@@ -118,8 +118,8 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// forDoors is the configuration of the connections for doors. Their statements find each row by an index, however few rows
-// there were when the plan was made: they say how many they expect nowhere that PostgreSQL could see it.
+// forDoors is the configuration of the connections for doors. Their plans are made once, perhaps while the tables are
+// empty, and are to find each row by its key all the same.
 func forDoors(config *pgxpool.Config) *pgxpool.Config {
 	config = config.Copy()
 	config.MaxConns = doorConns

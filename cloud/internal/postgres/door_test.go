@@ -3,11 +3,15 @@ package postgres_test
 import (
 	"context"
 	"crypto/sha256"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
@@ -77,6 +81,107 @@ func TestNobodyStandsOutsideForEver(t *testing.T) {
 	want := []postgres.DoorState{"UNKNOWN", "FAILED", "FAILED", "SUCCESS", "UNKNOWN", "SUCCESS"}
 	if !slices.Equal(got, want) {
 		t.Errorf("ended as %v, want %v", got, want)
+	}
+}
+
+// Agents repeat what they say, and what they say twice may come in one group: each still gets the answer that it would get
+// alone, in the order of the questions.
+func TestOneRequestTwiceInAGroup(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	key, hash := oneRoom(t, db, start)
+	if _, err := db.Pool.Exec(t.Context(), `update branch set front_doors = $1`, []string{"front_1", "front_2"}); err != nil {
+		t.Fatal(err)
+	}
+	a, b := uuid.New(), uuid.New()
+	asks := []postgres.KeyedAsk{
+		{ID: a, Branch: "gangnam", Kind: "front", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: start},
+		{ID: uuid.New(), Branch: "nowhere", Kind: "front", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: start},
+		{ID: b, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: start},
+		{ID: uuid.New(), Branch: "gangnam", Kind: "room", Key: uuid.New(), KeyHash: hash, State: postgres.DoorPending, Now: start},
+	}
+	made, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, true, false} {
+		if got := made[i]; got.Made != want || got.ID != asks[i].ID || (got.BranchID == 0) != (i == 1) {
+			t.Errorf("ask %d: %+v", i, got)
+		}
+	}
+	doors, err := postgres.GrantDoors(t.Context(), db.Doors, []postgres.DoorClaim{
+		{ID: a, Branch: "gangnam", Nonce: "first", Now: start}, {ID: a, Branch: "gangnam", Nonce: "first", Now: start},
+		{ID: b, Branch: "jamsil", Nonce: "foreign", Now: start}, {ID: a, Branch: "gangnam", Nonce: "second", Now: start},
+		{ID: b, Branch: "gangnam", Nonce: "third", Now: start},
+	}, time.Minute, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, room := []string{"front_1", "front_2"}, []string{"room_1"}
+	if want := [][]string{both, both, nil, nil, room}; !cmp.Equal(doors, want) {
+		t.Errorf("granted %v, want %v", doors, want)
+	}
+	opened := func(id uuid.UUID, device string) postgres.DoorReport {
+		return postgres.DoorReport{ID: id, Branch: "gangnam", Device: device, Outcome: postgres.DoorOutcome{Outcome: "opened"}}
+	}
+	reported, err := postgres.ReportDoors(t.Context(), db.Doors, []postgres.DoorReport{
+		opened(a, "front_1"), opened(b, "room_1"), opened(a, "front_1"), opened(a, "front_2"), opened(a, "front_3"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []postgres.DoorReported{{Known: true}, {Known: true, Decided: postgres.DoorSuccess}, {}, {Known: true, Decided: postgres.DoorSuccess}, {}}
+	if !slices.Equal(reported, want) {
+		t.Errorf("reported %+v, want %+v", reported, want)
+	}
+}
+
+// PostgreSQL makes the plans while the tables are small, when reading all of one would do. They are kept when it is not.
+func TestDoorPlansFindRowsByTheirKeys(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	key, hash := oneRoom(t, db, start)
+	id := uuid.New()
+	ask(t, db, id, key, hash, start)
+	claim(t, db, id, start)
+	report := postgres.DoorReport{ID: id, Branch: "gangnam", Device: "room_1", Outcome: postgres.DoorOutcome{Outcome: "opened"}}
+	if _, err := postgres.ReportDoors(t.Context(), db.Doors, []postgres.DoorReport{report}); err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{"door_request_pkey", "reservation_pkey", "reservation_doorlock_key_key", "room_pkey", "branch_pkey", "branch_code_key"}
+	plans := 0
+	for _, conn := range db.Doors.AcquireAllIdle(t.Context()) {
+		defer conn.Release()
+		rows, err := conn.Query(t.Context(), `
+			select format('explain (format json) execute %I (%s)', name, array_to_string(array_fill('null'::text, array[cardinality(parameter_types)]), ', '))
+			from pg_prepared_statements where statement like $1`, "%unnest%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		explains, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, explain := range explains {
+			var plan string
+			if err := conn.QueryRow(t.Context(), explain, pgx.QueryExecModeSimpleProtocol).Scan(&plan); err != nil {
+				t.Fatal(err)
+			}
+			plans++
+			if strings.Contains(plan, `"Seq Scan"`) || strings.Contains(plan, `"Bitmap`) {
+				t.Errorf("a table is read as a whole: %s", plan)
+			}
+			for _, index := range regexp.MustCompile(`"Index Name": "(\w+)"`).FindAllStringSubmatch(plan, -1) {
+				if !slices.Contains(keys, index[1]) {
+					t.Errorf("found by %s: %s", index[1], plan)
+				}
+			}
+		}
+	}
+	if plans != 3 {
+		t.Errorf("%d plans, want those of a press, a claim and a report", plans)
 	}
 }
 
