@@ -30,10 +30,10 @@ import (
 const (
 	// MaxConns is how many connections a replica opens at most. It leaves room
 	// for several and a psql below the 100 that PostgreSQL allows by default.
-	// pool_max_conns in the URL wins.
+	// pool_max_conns in the URL wins, for those that are not for doors.
 	MaxConns = 30
 
-	// doorConns is how many more it opens for doors. There are three kinds of statements, each one at a time.
+	// doorConns is how many of them are for doors. There are three kinds of statements, each one at a time.
 	doorConns = 4
 
 	connectTimeout = 5 * time.Second
@@ -69,7 +69,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx leaves the password out
 	}
 	if !strings.Contains(url, "pool_max_conns") {
-		config.MaxConns = MaxConns
+		config.MaxConns = MaxConns - doorConns
 	}
 	config.MaxConnLifetime = 30 * time.Minute // a failover or a new password is noticed in this time
 	config.MaxConnLifetimeJitter = 5 * time.Minute

@@ -53,7 +53,7 @@ func TestSessionSettings(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
-	if n := db.Pool.Config().MaxConns; n != 30 {
+	if n := db.Pool.Config().MaxConns + db.Doors.Config().MaxConns; n != 30 {
 		t.Errorf("at most %d connections, want 30", n)
 	}
 	other, err := postgres.Open(t.Context(), db.Pool.Config().ConnString()+"&pool_max_conns=7&statement_timeout=3s", db.Logger)
