@@ -22,7 +22,7 @@ func TestAuditVerifyCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Pool.Close()
+	defer db.Close()
 	tamper := func(sql string) {
 		t.Helper()
 		for _, statement := range []string{`alter table audit disable trigger all`, sql, `alter table audit enable trigger all`} {
