@@ -225,7 +225,7 @@ func (p *prefixed) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for line := range strings.Lines(string(text)) {
-		fmt.Fprintf(p.out, "[%s] %s", p.name, line)
+		_, _ = fmt.Fprintf(p.out, "[%s] %s", p.name, line)
 	}
 	return len(text), nil
 }

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer manager.Close()
+	defer func() { _ = manager.Close() }()
 	t.Setenv("NOTIFY_SOCKET", socket)
 	next := func() string {
 		b := make([]byte, 100)

@@ -351,7 +351,7 @@ func TestNothingToWatch(t *testing.T) {
 func TestGuardNamesThePanic(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	if err := guard(func() error { return broken }); err != broken {
+	if err := guard(func() error { return broken }); err != broken { //nolint:errorlint // the very same error, not one around it
 		t.Errorf("%v", err)
 	}
 	if err := guard(func() error { panic("gone") }); err == nil || err.Error() != "driver panicked: gone" {

@@ -410,6 +410,6 @@ func proxy(in net.Conn, to string) {
 		return
 	}
 	defer out.Close()
-	go func() { io.Copy(out, in); out.Close() }()
-	io.Copy(in, out)
+	go func() { _, _ = io.Copy(out, in); out.Close() }() // either side may hang up, as on a real line
+	_, _ = io.Copy(in, out)
 }

@@ -16,7 +16,7 @@ func TestNotify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer manager.Close()
+	defer func() { _ = manager.Close() }()
 	t.Setenv("NOTIFY_SOCKET", name)
 	if err := Notify(Watchdog); err != nil {
 		t.Fatal(err)
