@@ -142,7 +142,7 @@ func (a *agent) measure(ctx context.Context) {
 	tick := time.NewTicker(protocol.TelemetryInterval)
 	defer tick.Stop()
 	for {
-		if readings := a.climate.Readings(); len(readings) > 0 {
+		if readings := a.climate.Readings(); len(readings) > 0 { //nolint:contextcheck // the climate has the context of the agent from New
 			a.link.Send(protocol.Telemetry{At: a.config.Now(), Readings: readings}, nil, protocol.TelemetryInterval)
 		}
 		select {

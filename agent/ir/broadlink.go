@@ -37,7 +37,7 @@ func Broadlink(packet []byte) (Signal, error) {
 			if i+2 > len(packet) {
 				break
 			}
-			ticks = uint32(packet[i])<<8 | uint32(packet[i+1])
+			ticks = uint32(packet[i])<<8 | uint32(packet[i+1]) //nolint:gosec // the check above leaves two bytes
 			i += 2
 		}
 		durations = append(durations, (ticks*tickNumerator+tickDenominator/2)/tickDenominator)

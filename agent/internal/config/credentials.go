@@ -36,7 +36,7 @@ func (c Credentials) Encode() string {
 const (
 	envBranch    = "YEOLDA_BRANCH"
 	envUsername  = "YEOLDA_AGENT_USERNAME"
-	envPassword  = "YEOLDA_AGENT_PASSWORD"
+	envPassword  = "YEOLDA_AGENT_PASSWORD" //nolint:gosec // the name of a variable is no secret
 	envGrantKeys = "YEOLDA_GRANT_PUBLIC_KEYS"
 	envBroker    = "YEOLDA_BROKER_URL"
 )

@@ -172,7 +172,7 @@ func (d *door) abort() {
 	d.mu.Lock()
 	d.until = time.Now()
 	d.mu.Unlock()
-	d.idle()
+	_ = d.idle() // it has told of its error itself
 }
 
 // expire is the end of a pulse. It runs in the timer's own goroutine.
@@ -184,7 +184,7 @@ func (d *door) expire() {
 	over := !time.Now().Before(d.until) // else a later drive has moved the end, and the timer with it
 	d.mu.Unlock()
 	if over {
-		d.idle()
+		_ = d.idle() // it has told of its error itself
 	}
 }
 

@@ -122,7 +122,7 @@ func Write(name string, c config.Credentials) error {
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	defer os.Remove(f.Name()) // fails when all went well: then it is not there any more
+	defer func() { _ = os.Remove(f.Name()) }() // fails when all went well: then it is not there any more
 	_, err = f.WriteString(c.Encode())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("credentials: %w", err)

@@ -106,7 +106,7 @@ func dialWebSocket(ctx context.Context, config Config) (net.Conn, error) {
 	if config.Proxy == nil && config.Dial == nil {
 		dialer.Proxy = http.ProxyFromEnvironment
 	}
-	ws, _, err := dialer.DialContext(ctx, config.URL.String(), nil)
+	ws, _, err := dialer.DialContext(ctx, config.URL.String(), nil) //nolint:bodyclose // the library says that nobody need close it
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (c *packetConn) Write(piece []byte) (int, error) {
 // Unlock writes the packet. An error closes the connection, and so reaches paho by way of its reader.
 func (c *packetConn) Unlock() {
 	defer c.mu.Unlock()
-	err := c.Conn.SetWriteDeadline(time.Now().Add(packetTimeout))
+	err := c.SetWriteDeadline(time.Now().Add(packetTimeout))
 	if err == nil {
 		_, err = c.Conn.Write(c.packet)
 	}
 	if err != nil {
-		c.Conn.Close()
+		c.Close()
 	}
 	c.packet = c.packet[:0]
 }

@@ -107,7 +107,7 @@ func (l *Link) Run(ctx context.Context, self Self) error {
 	for failures := 0; ; failures++ {
 		up, err := l.serve(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end was asked for, and the error is its consequence
 		}
 		if up {
 			failures = 0

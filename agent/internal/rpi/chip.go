@@ -38,7 +38,7 @@ func look(chip, name string) (p place, ok bool, err error) {
 	if err != nil {
 		return place{}, false, fmt.Errorf("open %s: %w", chip, err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // only looked at
 	offset, err := c.FindLine(name)
 	return place{chip: chip, label: c.Label, offset: offset}, err == nil, nil
 }

@@ -33,7 +33,7 @@ func Inspect(settings config.Line) (LineInfo, error) {
 	if err != nil {
 		return LineInfo{}, fmt.Errorf("open %s: %w", p.chip, err)
 	}
-	defer chip.Close()
+	defer func() { _ = chip.Close() }() // only looked at
 	info, err := chip.LineInfo(p.offset)
 	if err != nil {
 		return LineInfo{}, fmt.Errorf("line %s of %s: %w", settings.Name, p.label, err)

@@ -24,7 +24,7 @@ func Notify(state string) error {
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // a datagram is sent when it is written
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
