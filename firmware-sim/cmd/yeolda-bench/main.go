@@ -64,7 +64,7 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	buyer := buyer(s, agents)
-	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0) // it keeps its lines until Flush, which says what failed
+	_, _ = fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
 	compare := func(n int, name string, press presser) (sample, error) {
 		var results []sample
 		for range rounds {
@@ -131,7 +131,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 			results = append(results, result)
 		}
 		m := medians(results)
-		fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", n, name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%d\n", n, name, m.rate, ms(m.p50), ms(m.p99), ms(m.max), m.failed)
 		p.Figures = append(p.Figures,
 			part.Figure{Name: fmt.Sprintf("%s, %d in flight, p50", name, n), Value: ms(m.p50), Unit: "ms"},
 			part.Figure{Name: fmt.Sprintf("%s, %d in flight, p99", name, n), Value: ms(m.p99), Unit: "ms"},

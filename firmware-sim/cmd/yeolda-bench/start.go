@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -40,7 +41,7 @@ func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*s
 		err = awaitFleet(ctx, s, keys)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w (stopped: %v)", err, s.Stop())
+		return nil, nil, errors.Join(err, s.Stop())
 	}
 	return s, keys, nil
 }
