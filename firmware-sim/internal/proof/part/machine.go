@@ -63,7 +63,7 @@ func memory() string {
 
 // version is what a program says of itself, as far as that is a number. Some say it and fail.
 func version(program, ask, name string) string {
-	out, _ := exec.Command(program, ask).CombinedOutput()
+	out, _ := exec.Command(program, ask).CombinedOutput() //nolint:noctx // it says what it is and ends
 	if number := regexp.MustCompile(`\d+(\.\d+)+`).Find(out); number != nil {
 		return name + " " + string(number)
 	}

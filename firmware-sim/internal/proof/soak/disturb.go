@@ -22,7 +22,7 @@ func (s *Soak) breakPrograms(limited, ctx context.Context, dice *rand.Rand) erro
 	for {
 		pause(limited, between(dice, 3*time.Second, 9*time.Second))
 		if limited.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the time for breaking things is over
 		}
 		r := s.world.Replicas[dice.IntN(len(s.world.Replicas))]
 		var err error

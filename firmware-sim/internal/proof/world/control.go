@@ -2,6 +2,7 @@ package world
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +10,12 @@ import (
 )
 
 // getJSON reads what a panel says.
-func getJSON(address string, into any) error {
-	response, err := control.Get(address)
+func getJSON(ctx context.Context, address string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	response, err := control.Do(request)
 	if err != nil {
 		return err
 	}
@@ -31,7 +36,7 @@ func Ask(method, address string, body, into any) (status int, err error) {
 		}
 		content = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequest(method, address, content)
+	request, err := http.NewRequest(method, address, content) //nolint:noctx // it ends with the client's time-out, so that what was begun has an outcome
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -21,7 +22,7 @@ type Link struct {
 
 // NewLink listens on loopback and passes on to what dial reaches.
 func NewLink(dial func() (net.Conn, error)) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback: there is nothing to wait for
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (l *Link) pass(to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			if tcp, ok := to.(*net.TCPConn); ok && err == io.EOF {
+			if tcp, ok := to.(*net.TCPConn); ok && errors.Is(err, io.EOF) {
 				_ = tcp.CloseWrite() // the other end notices
 			} else {
 				to.Close()

@@ -153,7 +153,7 @@ func (p *Process) PID() int {
 func answers(address string) func() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func() bool {
-		response, err := client.Get(address)
+		response, err := client.Get(address) //nolint:noctx // the client has a time-out of a second
 		if err != nil {
 			return false
 		}
@@ -165,7 +165,7 @@ func answers(address string) func() bool {
 // listens reports that somebody listens at an address.
 func listens(address string) func() bool {
 	return func() bool {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // it takes a second at most
 		if err == nil {
 			conn.Close()
 		}

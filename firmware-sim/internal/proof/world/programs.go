@@ -80,5 +80,5 @@ func newDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o755) // PostgreSQL has another account
+	return dir, os.Chmod(dir, 0o755) //nolint:gosec // PostgreSQL has another account
 }

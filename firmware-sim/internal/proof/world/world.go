@@ -95,7 +95,7 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 }
 
 func (w *World) start(ctx context.Context, bin string, options Options) error {
-	ports, err := freeAddresses(10)
+	ports, err := freeAddresses(ctx, 10)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 // process is a program of ours that is not started yet.
 func (w *World) process(name string, ready func() bool, bin string, env []string, program string, args ...string) *Process {
 	return &Process{Name: name, ready: ready, log: &prefixed{name: name, out: w.log}, command: func() *exec.Cmd {
-		command := exec.Command(filepath.Join(bin, program), args...)
+		command := exec.Command(filepath.Join(bin, program), args...) //nolint:noctx // Close ends it, in its order
 		command.Env, command.Dir = env, w.dir
 		return command
 	}}
@@ -186,7 +186,9 @@ var zones = []string{"UTC", "America/New_York"}
 func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
 	for link, address := range map[**Link]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
-		l, err := NewLink(func() (net.Conn, error) { return net.DialTimeout("tcp", address, 2*time.Second) })
+		l, err := NewLink(func() (net.Conn, error) {
+			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the line outlives the start
+		})
 		if err != nil {
 			return err
 		}
@@ -206,7 +208,7 @@ func (w *World) dialReplica() (net.Conn, error) {
 	var failures []error
 	for _, r := range w.Replicas {
 		address := strings.TrimSuffix(strings.TrimPrefix(r.API, "http://"), "/api")
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // the line outlives the start
 		if err == nil {
 			return conn, nil
 		}
@@ -229,7 +231,7 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	command := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(programs, name), args...)
+		cmd := exec.Command(filepath.Join(programs, name), args...) //nolint:noctx // Close ends the server, in its order
 		cmd.Dir, cmd.SysProcAttr = data, &syscall.SysProcAttr{Credential: as}
 		return cmd
 	}
@@ -246,7 +248,9 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 		command: func() *exec.Cmd {
 			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
 		},
-		ready: func() bool { return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil },
+		ready: func() bool {
+			return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
+		},
 	}
 	return w.run(ctx, w.Postgres)
 }
@@ -290,7 +294,9 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 		return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
 	}
 	w.Mosquitto = &Process{Name: "mosquitto", log: &prefixed{name: "mosquitto", out: w.log}, ready: listens(w.Broker),
-		command: func() *exec.Cmd { return exec.Command(program, "-c", file("mosquitto.conf")) }}
+		command: func() *exec.Cmd {
+			return exec.Command(program, "-c", file("mosquitto.conf")) //nolint:noctx // Close ends it, in its order
+		}}
 	return w.run(ctx, w.Mosquitto)
 }
 
@@ -328,7 +334,7 @@ func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
 				Online bool `json:"online"`
 			} `json:"branches"`
 		}
-		if err := getJSON(w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) != len(w.Branches) {
+		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) != len(w.Branches) {
 			return false
 		}
 		for _, b := range list.Branches {
@@ -396,10 +402,10 @@ func (p *prefixed) Write(text []byte) (int, error) {
 }
 
 // freeAddresses returns addresses on loopback that nobody listens on.
-func freeAddresses(n int) ([]string, error) {
+func freeAddresses(ctx context.Context, n int) ([]string, error) {
 	addresses := make([]string, 0, n)
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
