@@ -150,7 +150,7 @@ func holds(ctx context.Context, w *world.World, from time.Time) (n int, err erro
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	return n, conn.QueryRow(ctx, `select count(*) from reservation where start_at >= $1`, from).Scan(&n)
 }
 

@@ -29,7 +29,7 @@ func (t target) judge(ctx context.Context, m mutant, limit time.Duration) fate {
 	if err != nil {
 		return invalid
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	overlay, err := writeOverlay(dir, m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

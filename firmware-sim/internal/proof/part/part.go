@@ -121,10 +121,10 @@ func Write(root string, parts ...Part) error {
 		}
 	}
 	dir := filepath.Join(root, Dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // everybody may read a report
 		return fmt.Errorf("part: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, parts[0].Name+".json"), text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, parts[0].Name+".json"), text.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may read a report
 		return fmt.Errorf("part: %w", err)
 	}
 	return nil
