@@ -140,7 +140,7 @@ func TestConfigCommand(t *testing.T) {
 func TestBranchCommands(t *testing.T) {
 	s := newShell(t).withDatabase()
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("branches:\n  - code: a\n    adress: x\n"), 0o600); err != nil {
+	if err := os.WriteFile(bad, []byte("branches:\n  - code: a\n    adress: x\n"), 0o600); err != nil { //nolint:misspell // on purpose
 		t.Fatal(err)
 	}
 	s.transcript("branch",

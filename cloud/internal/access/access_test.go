@@ -84,7 +84,7 @@ func build(t testing.TB) *house {
 	}
 	h.Link = h.link
 	h.run(h.link.Run)
-	h.run(h.Service.Run)
+	h.run(h.Run)
 	return h
 }
 

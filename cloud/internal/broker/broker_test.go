@@ -112,7 +112,6 @@ type running struct {
 	mu      sync.Mutex
 	revoked map[string]bool
 	broken  bool // credentials cannot be looked up
-	now     func() time.Time
 	stop    context.CancelFunc
 	stopped chan error
 }

@@ -29,7 +29,9 @@ func TestEncode(t *testing.T) {
 	got, _ := calendar().Encode()
 	path := "testdata/export.ics"
 	if *update {
-		os.WriteFile(path, got, 0o644)
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {

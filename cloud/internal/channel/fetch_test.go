@@ -74,12 +74,15 @@ func TestPull(t *testing.T) {
 func TestPullErrors(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"not found":                func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
-		"server error":             func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); w.Write(anHour) },
-		"no content":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) },
-		"not modified, never read": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) },
+		"not found": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		"server error": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			w.Write(anHour)
+		},
+		"no content":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"not modified, never read": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
 		"empty":                    func(http.ResponseWriter, *http.Request) {},
-		"log-in page":              func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>log in</html>") },
+		"log-in page":              func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>log in</html>") },
 		"cut off": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10000")
 			w.Write(anHour)
@@ -95,8 +98,8 @@ func TestPullErrors(t *testing.T) {
 		"too long unpacked": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
-			z.Write(bytes.Repeat([]byte(" "), 10*maxCalendar))
-			z.Close()
+			_, _ = z.Write(bytes.Repeat([]byte(" "), 10*maxCalendar))
+			_ = z.Close()
 		},
 		"redirect to http": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.com/", http.StatusFound)

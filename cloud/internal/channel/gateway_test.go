@@ -145,7 +145,7 @@ func TestGatewayAndSandbox(t *testing.T) {
 			b, err = ParseEvent(body)
 		}
 		events <- event{b, err}
-		io.WriteString(w, `{"status":"`+StatusAccepted+`"}`)
+		_, _ = io.WriteString(w, `{"status":"`+StatusAccepted+`"}`)
 	}))
 	defer service.Close()
 	box, err := sandbox.New(sandbox.Options{PartnerURL: service.URL})

@@ -64,11 +64,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestUncovered(t *testing.T) {
-	request := httptest.NewRequest("GET", "http://yeolda.example/my-reservations", nil)
+	request := httptest.NewRequest(http.MethodGet, "http://yeolda.example/my-reservations", nil)
 	if !slices.Contains(contract.Uncovered(), "myReservations 401") {
 		t.Fatal("covered before it was")
 	}
-	_ = contract.Check(contract.Exchange{Request: request, Answer: &http.Response{StatusCode: 401}})
+	_ = contract.Check(contract.Exchange{Request: request, Answer: &http.Response{StatusCode: http.StatusUnauthorized}})
 	if slices.Contains(contract.Uncovered(), "myReservations 401") {
 		t.Error("not covered after it was")
 	}

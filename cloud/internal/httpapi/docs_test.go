@@ -34,11 +34,11 @@ func fetch(t *testing.T, url string) (*http.Response, string) {
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
-	if answer, body := fetch(t, s.URL+"/openapi.yaml"); answer.StatusCode != 200 || body != string(cloud.OpenAPI) {
+	if answer, body := fetch(t, s.URL+"/openapi.yaml"); answer.StatusCode != http.StatusOK || body != string(cloud.OpenAPI) {
 		t.Errorf("openapi.yaml: %d, %d bytes", answer.StatusCode, len(body))
 	}
 	answer, page := fetch(t, s.Root+"/docs")
-	if answer.StatusCode != 200 || !strings.Contains(page, "/api/openapi.yaml") {
+	if answer.StatusCode != http.StatusOK || !strings.Contains(page, "/api/openapi.yaml") {
 		t.Fatalf("page: %d %s", answer.StatusCode, page)
 	}
 	policy := answer.Header.Get("Content-Security-Policy")
@@ -58,7 +58,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("the page refers to %s", reference[1])
 			continue
 		}
-		if file, body := fetch(t, s.Root+reference[1]); file.StatusCode != 200 || body == "" {
+		if file, body := fetch(t, s.Root+reference[1]); file.StatusCode != http.StatusOK || body == "" {
 			t.Errorf("%s: %d", reference[1], file.StatusCode)
 		}
 	}

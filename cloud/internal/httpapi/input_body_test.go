@@ -45,7 +45,7 @@ func TestBadBodies(t *testing.T) {
 
 	// Without a length the limit holds all the same.
 	for size, want := range map[int]int{limit: 401, limit + 1: 413} {
-		request, err := http.NewRequestWithContext(t.Context(), "POST", c.s.URL+"/payment", struct{ *strings.Reader }{strings.NewReader(pad(`{"amount":1,"name":"a","mobileNum":"010-1234-5678"}`, size))})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.s.URL+"/payment", struct{ *strings.Reader }{strings.NewReader(pad(`{"amount":1,"name":"a","mobileNum":"010-1234-5678"}`, size))})
 		if err != nil {
 			t.Fatal(err)
 		}

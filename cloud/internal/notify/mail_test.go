@@ -113,8 +113,8 @@ func serve(t *testing.T, box *mailbox, cert *tls.Certificate) string {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); srv.Serve(l) }()
-	t.Cleanup(func() { srv.Close(); <-done })
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
 	return l.Addr().String()
 }
 
@@ -133,7 +133,7 @@ func parse(t *testing.T, raw string) (*netmail.Message, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var body io.Reader = msg.Body
+	body := msg.Body
 	switch msg.Header.Get("Content-Transfer-Encoding") {
 	case "quoted-printable":
 		body = quotedprintable.NewReader(body)

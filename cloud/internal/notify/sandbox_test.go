@@ -29,7 +29,12 @@ func newSandbox(t *testing.T) (*sandbox.Sandbox, notify.Router) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- box.ServeSMTP(ctx, l) }()
-	t.Cleanup(func() { stop(); <-done })
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 
 	cfg := notify.SolapiConfig{BaseURL: srv.URL, APIKey: sandbox.DemoMessageKey, APISecret: sandbox.DemoMessageSecret,
 		From: "0200000000", PfID: "KA01PF-DEMO", Templates: notify.SandboxApproved()}

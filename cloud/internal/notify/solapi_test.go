@@ -55,7 +55,7 @@ func (c *carrier) sent() []string {
 func says(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
-		io.WriteString(w, body)
+		_, _ = io.WriteString(w, body)
 	}
 }
 
@@ -117,11 +117,15 @@ func TestSolapiRequests(t *testing.T) {
 			t.Errorf("%s: receipt %+v", name, receipt)
 		}
 		var indented bytes.Buffer
-		json.Indent(&indented, []byte(c.sent()[0]), "", "  ")
+		if err := json.Indent(&indented, []byte(c.sent()[0]), "", "  "); err != nil {
+			t.Fatal(err)
+		}
 		indented.WriteByte('\n')
 		path := "testdata/solapi-" + name + ".golden"
 		if *update {
-			os.WriteFile(path, indented.Bytes(), 0o644)
+			if err := os.WriteFile(path, indented.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 		golden, err := os.ReadFile(path)
 		if err != nil {

@@ -49,7 +49,9 @@ func TestTemplatesRender(t *testing.T) {
 		path := filepath.Join("testdata", string(key.language), string(key.template)+".golden")
 		got := text.Subject + "\n\n" + text.Body + "\n"
 		if *update {
-			os.MkdirAll(filepath.Dir(path), 0o755)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -275,7 +275,7 @@ func (s *shop) signed(t *testing.T, method, path, body, secret string) (int, map
 	}
 	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
-	io.WriteString(mac, timestamp+"."+body)
+	_, _ = io.WriteString(mac, timestamp+"."+body)
 	request.Header.Set("X-Partner-Id", sandbox.DemoPartnerID)
 	request.Header.Set("X-Partner-Timestamp", timestamp)
 	request.Header.Set("X-Partner-Signature", "v1="+hex.EncodeToString(mac.Sum(nil)))

@@ -28,7 +28,7 @@ func TestRootWithUnreachableDataDirectory(t *testing.T) {
 	dataDir := filepath.Join(private, "data")
 	s := start(t, dataDir)
 	h := homeOf(t, dataDir)
-	t.Cleanup(func() { os.RemoveAll(h.dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(h.dir) })
 	if h.as.uid == 0 || strings.HasPrefix(h.dir, private) {
 		t.Fatalf("home %+v", h)
 	}

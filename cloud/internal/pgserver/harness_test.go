@@ -59,7 +59,7 @@ func copyBinary() (remove func(), err error) {
 		return nil, err
 	}
 	testBinary = filepath.Join(dir, "pgserver.test")
-	remove = func() { os.RemoveAll(dir) }
+	remove = func() { _ = os.RemoveAll(dir) }
 	return remove, errors.Join(os.Chmod(dir, 0o755), os.WriteFile(testBinary, content, 0o755))
 }
 

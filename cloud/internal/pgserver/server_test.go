@@ -92,7 +92,7 @@ func TestSocketDirectoryOfSomebodyElse(t *testing.T) {
 	dataDir := filepath.Join(publicDir(t), strings.Repeat("long", 30))
 	start(t, dataDir).Stop()
 	dir := homeOf(t, dataDir).socketDir()
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestEverythingKilled(t *testing.T) {
 		_, err := busy.Exec(context.Background(), "DO $$ BEGIN LOOP END LOOP; END $$")
 		lost <- err
 	}()
-	defer func() { <-lost }()
+	defer func() { <-lost }() //nolint:errcheck // the session is lost with its server
 	eventually(t, "the session is busy", func() bool {
 		return query[int](t, owner.url, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO%'") == 1
 	})

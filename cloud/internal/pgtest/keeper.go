@@ -42,7 +42,7 @@ func init() {
 
 // lifeline is the pipe's end that the test process holds, kept from the garbage
 // collector, which would close it.
-var lifeline *os.File
+var lifeline *os.File //nolint:unused // being kept is its use
 
 // startKeeper starts the keeper and returns the URL of its server. The keeper
 // shares stderr, so `go test` returns after it has cleaned up.
@@ -75,7 +75,7 @@ func startKeeper() (string, error) {
 	line, err := bufio.NewReader(answer).ReadString('\n')
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "postgres:") {
-		return "", fmt.Errorf("start a private server: %s", errors.Join(errors.New(line), err))
+		return "", fmt.Errorf("start a private server: %w", errors.Join(errors.New(line), err))
 	}
 	return line, nil
 }
@@ -91,7 +91,7 @@ func keep() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()     // what is left, removeAbandoned takes
 	if err := os.Chmod(dir, 0o711); err != nil { // for the server's user, when root tests
 		return err
 	}
@@ -114,7 +114,7 @@ func keep() error {
 func baseDir() string {
 	const memory, enough = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > enough {
+	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > enough {
 		return memory
 	}
 	return os.TempDir()

@@ -232,8 +232,8 @@ func TestMoneyIsConserved(t *testing.T) {
 				}
 				w.post("/v1/payments/"+rapid.SampledFrom(append(keys, "none")).Draw(rt, "key")+"/cancel", body)
 			},
-			"deposit": func(rt *rapid.T) { box.Deposit(rapid.SampledFrom(orders).Draw(rt, "order")) },
-			"reverse": func(rt *rapid.T) { box.Reverse(rapid.SampledFrom(orders).Draw(rt, "order")) },
+			"deposit": func(rt *rapid.T) { _, _ = box.Deposit(rapid.SampledFrom(orders).Draw(rt, "order")) },
+			"reverse": func(rt *rapid.T) { _, _ = box.Reverse(rapid.SampledFrom(orders).Draw(rt, "order")) },
 			"wait":    func(rt *rapid.T) { c.add(time.Duration(rapid.IntRange(0, 8*24*60).Draw(rt, "minutes")) * time.Minute) },
 			"": func(rt *rapid.T) {
 				held, processed := 0, map[string]int{}

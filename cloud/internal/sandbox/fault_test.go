@@ -81,7 +81,7 @@ func TestFaultTimeout(t *testing.T) {
 	w.fault(map[string]any{"target": "confirm", "kind": "timeout", "times": 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/payments/confirm",
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/payments/confirm",
 		strings.NewReader(encode(map[string]any{"paymentKey": key, "orderId": order, "amount": 18000})))
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +113,15 @@ func TestFaultSlowBooksLate(t *testing.T) {
 	w.fault(map[string]any{"target": "confirm", "kind": "slow", "times": 1, "delayMs": 200})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/payments/confirm",
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/payments/confirm",
 		strings.NewReader(encode(map[string]any{"paymentKey": key, "orderId": order, "amount": 18000})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", widgetAuth)
-	http.DefaultClient.Do(req)
+	if _, err := http.DefaultClient.Do(req); err == nil {
+		t.Fatal("answered in spite of all")
+	}
 	if got := w.get(key).text("status"); got != "IN_PROGRESS" {
 		t.Fatalf("status %s right after the client has gone", got)
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,10 @@ func TestParseBasic(t *testing.T) {
 			t.Parallel()
 			key, err := parseBasic(test.header)
 			code := ""
-			if err != nil {
-				code = err.(*Refusal).Code
+			if refusal := new(Refusal); errors.As(err, &refusal) {
+				code = refusal.Code
+			} else if err != nil {
+				t.Error(err)
 			}
 			if key != test.key || code != test.code {
 				t.Errorf("parseBasic(%q) = %q, %q; want %q, %q", test.header, key, code, test.key, test.code)

@@ -159,7 +159,9 @@ func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sa
 	go func() { served <- world.ServeSMTP(ctx, mail) }()
 	t.Cleanup(func() {
 		cancel()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 		_ = world.Close()
 		server.Close()
 	})

@@ -278,7 +278,7 @@ func (r *rig) until(is func() (bool, error), what string) error {
 		}
 		select {
 		case <-r.ctx.Done():
-			return fmt.Errorf("never: %s (%v)", what, err)
+			return fmt.Errorf("never: %s (%w)", what, err)
 		case <-time.After(20 * time.Millisecond): // rows of another process: there is no event to wait for
 		}
 	}

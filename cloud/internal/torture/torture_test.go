@@ -114,6 +114,6 @@ func print(results []result, times int) {
 		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%v\t%v\n", p.name, p.what, results[i].passed, times, p.within, results[i].slowest.Round(100*time.Millisecond))
 		passed, all = passed+results[i].passed, all+times
 	}
-	w.Flush()
+	_ = w.Flush()
 	fmt.Printf("%d of %d\n", passed, all)
 }
