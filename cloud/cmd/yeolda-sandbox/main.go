@@ -119,7 +119,7 @@ func run(ctx context.Context, cfg settings) error {
 		box.Close() // lets go of held connections, so that the shutdown does not wait for them
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		return server.Shutdown(ctx)
+		return server.Shutdown(ctx) //nolint:contextcheck // ctx is over: the shutdown needs a time of its own
 	})
 	return group.Wait()
 }
@@ -157,7 +157,7 @@ func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &statusRecorder{ResponseWriter: w}
-		defer func() {
+		defer func() { //nolint:contextcheck // r carries the context
 			level := slog.LevelInfo
 			if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/v1/") {
 				level = slog.LevelDebug

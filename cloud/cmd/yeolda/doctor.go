@@ -160,7 +160,7 @@ func (d *doctor) examineDatabase() error {
 	if database.URL == "" {
 		if _, err := os.Stat(filepath.Join(database.DataDir, "postgres")); err != nil {
 			d.warn("database", "there is none in "+database.DataDir+" yet", "yeolda serve makes one; so does yeolda migrate")
-			return nil
+			return nil //nolint:nilerr // the warning is the finding
 		}
 	}
 	return d.withRawDatabase(database, func(db *postgres.DB) error {
@@ -300,7 +300,7 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 func (d *doctor) examineSeals(db *postgres.DB) error {
 	keys, err := d.settings.Keyring()
 	if err != nil {
-		return nil // the settings say so already
+		return nil //nolint:nilerr // the settings say so already
 	}
 	stale := 0
 	for _, column := range postgres.SealedColumns {

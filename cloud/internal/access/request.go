@@ -64,7 +64,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	if !found.Made {
 		return "", fmt.Errorf("access: request of reservation %d: the database disagrees about the unlock window", found.Holder.ID)
 	}
-	s.accept(found.DoorRequest, hash)
+	s.accept(found.DoorRequest, hash) //nolint:contextcheck // the attempt outlives the request
 	return found.ID.String(), nil
 }
 
@@ -136,7 +136,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	if err := s.insert(ctx, actor, r); err != nil {
 		return "", fmt.Errorf("access: request: %w", err)
 	}
-	s.accept(r, nil)
+	s.accept(r, nil) //nolint:contextcheck // the attempt outlives the request
 	return r.ID.String(), nil
 }
 

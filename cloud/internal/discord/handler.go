@@ -75,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case autocomplete:
 		write(w, response{autocompleteResult, h.complete(r.Context(), i)})
 	case applicationCommand:
-		write(w, h.command(i, now))
+		write(w, h.command(i, now)) //nolint:contextcheck // the command outlives the request
 	default:
 		http.Error(w, "unknown interaction", http.StatusBadRequest)
 	}

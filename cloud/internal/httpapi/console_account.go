@@ -35,7 +35,7 @@ func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	current := a.Sessions.GetString(ctx, attrSessionID)
+	current := a.Sessions.GetString(ctx, attrSessionID) //nolint:contextcheck // ctx is the request's, with the session
 	type item struct {
 		ID        string  `json:"id"`
 		StartedAt *string `json:"startedAt"`

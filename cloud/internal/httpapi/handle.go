@@ -109,7 +109,7 @@ func (a *API) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
-				if p == http.ErrAbortHandler {
+				if p == http.ErrAbortHandler { //nolint:errorlint // the server, too, knows it only unwrapped
 					panic(p)
 				}
 				a.fail(w, r, &panicError{p})

@@ -123,7 +123,7 @@ func (a *API) setCookie(w http.ResponseWriter, name, value string, ttl time.Dura
 	if age == 0 {
 		age = -1
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is a setting: without TLS in development there would be no session
 		Name: name, Value: value, Path: "/", MaxAge: age,
 		HttpOnly: true, Secure: a.CookieSecure, SameSite: http.SameSiteLaxMode,
 	})
@@ -133,7 +133,7 @@ func (a *API) setCookie(w http.ResponseWriter, name, value string, ttl time.Dura
 // session is gone or disabled.
 func (a *API) identify(r *http.Request) (account.Principal, error) {
 	if _, err := r.Cookie(sessionCookie); err != nil {
-		return account.Principal{}, nil
+		return account.Principal{}, nil //nolint:nilerr // without the cookie it is nobody
 	}
 	ctx, err := a.loadSession(r)
 	if err != nil {

@@ -178,7 +178,7 @@ func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Type", channel.CalendarType)
-	_, _ = w.Write(body) // the partner is gone
+	_, _ = w.Write(body) //nolint:gosec // a calendar, no HTML; if it fails, the partner is gone
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -51,7 +51,7 @@ func (s *Server) runPostgres(ctx context.Context, h home, bin string, onReady fu
 	}
 
 	complaint := make(chan string, 1)
-	go func() { complaint <- logOutput(output, s.logger) }()
+	go func() { complaint <- logOutput(output, s.logger) }() //nolint:contextcheck // the output ends with the program
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 

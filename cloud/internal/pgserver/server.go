@@ -132,7 +132,7 @@ func (s *Server) supervise(ctx context.Context) {
 // own waits until this process is the owner of the data directory. When there
 // is another owner whose server is ready, it reports that and goes on waiting.
 func (s *Server) own(ctx context.Context, onReady func()) (*os.File, error) {
-	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil {
+	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's own directory below it is closed to others
 		return nil, err
 	}
 	lockPath := filepath.Join(s.opts.DataDir, "postgres.lock")

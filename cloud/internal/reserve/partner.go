@@ -152,7 +152,7 @@ func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Bra
 		return false, nil
 	}
 	if !b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // closed: it does not fit
 	}
 	if err := postgres.ExpireHolds(ctx, tx, room.ID, times, 0, now); err != nil {
 		return false, err

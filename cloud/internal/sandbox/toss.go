@@ -64,7 +64,7 @@ func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http
 		c := &tossCall{Request: r, body: body}
 		var a *answer
 		if err == nil {
-			a = s.answerToss(target, c, do)
+			a = s.answerToss(target, c, do) //nolint:contextcheck // c is the request, which carries the context
 		} else {
 			a = answerWith(nil, refuse("INVALID_REQUEST"), s.now())
 		}

@@ -81,7 +81,7 @@ func New(keys ...[]byte) (*Keyring, error) {
 // Seal encrypts plain for one purpose.
 func (r *Keyring) Seal(purpose string, plain []byte) []byte {
 	sealed := append([]byte{version}, r.first[:]...)
-	return r.aeads[r.first].Seal(sealed, nil, plain, associated(purpose))
+	return r.aeads[r.first].Seal(sealed, nil, plain, associated(purpose)) //nolint:gosec // the cipher makes a random nonce itself
 }
 
 // Open decrypts what Seal made for the same purpose, or returns ErrSealed.

@@ -76,7 +76,7 @@ var errBackground = errors.New("background work ended")
 // New opens the database, migrates it and listens. settings are effective and valid; now is the time of all rules.
 func New(ctx context.Context, settings config.Settings, log *slog.Logger, now func() time.Time) (_ *Service, err error) {
 	s := &Service{settings: settings, log: log, now: now, began: time.Now()}
-	defer func() {
+	defer func() { //nolint:contextcheck // gives back what is there even after ctx is over
 		if err != nil {
 			s.Close()
 		}
@@ -217,7 +217,7 @@ func (s *Service) OperationsAddr() string { return s.metrics.Addr().String() }
 // Run serves until ctx is done, then finishes what is under way: requests first, then background work, then the
 // broker, the database last.
 func (s *Service) Run(ctx context.Context) error {
-	defer s.Close()
+	defer s.Close() //nolint:contextcheck // gives back what is there even after ctx is over
 	group, ctx := errgroup.WithContext(ctx)
 	operating, stopOperations := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOperations()
@@ -252,7 +252,8 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-failed: // half a service is worse than none: the supervisor starts a whole one
+		// Half a service is worse than none: the supervisor starts a whole one.
+		case <-failed: //nolint:errcheck // background.Wait returns it
 			return errBackground
 		}
 	})
@@ -260,7 +261,7 @@ func (s *Service) Run(ctx context.Context) error {
 	err := group.Wait()
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	s.reserve.Drain(drain)
+	s.reserve.Drain(drain) //nolint:contextcheck // ctx is over: what drains needs a time of its own
 	if s.chat != nil {
 		s.chat.Wait()
 	}

@@ -42,7 +42,7 @@ type wireTime struct{ time.Time }
 func (t *wireTime) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return nil
+		return nil //nolint:nilerr // zero, see above
 	}
 	if at, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		t.Time = at
