@@ -30,7 +30,7 @@ func (c *backupCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(part) // no longer there when all went well
+	defer func() { _ = os.Remove(part) }() // no longer there when all went well
 	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
 		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges")
 		tool.Stdout = f

@@ -43,8 +43,8 @@ func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return nil // answered by the upgrader
 	}
-	defer conn.Close()
-	events, stop := a.Live.Watch(code, day)
+	defer func() { _ = conn.Close() }()     // whoever watched is gone
+	events, stop := a.Live.Watch(code, day) //nolint:contextcheck // stop ends it
 	defer stop()
 	gone := make(chan struct{})
 	go listen(conn, gone)

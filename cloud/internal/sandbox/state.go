@@ -78,7 +78,7 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // no longer there when all went well
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
