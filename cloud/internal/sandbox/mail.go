@@ -39,7 +39,7 @@ func (s *Sandbox) ServeSMTP(ctx context.Context, l net.Listener) error {
 	server.ReadTimeout, server.WriteTimeout = smtpTimeout, smtpTimeout
 	server.EnableSMTPUTF8 = true
 	server.ErrorLog = smtpLog{s}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(l); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve SMTP: %w", err)
