@@ -207,7 +207,7 @@ func (a *API) calendar(w http.ResponseWriter, r *http.Request) error {
 	}
 	dates := make([]date, 0, len(days))
 	for _, day := range days {
-		dates = append(dates, date{day.Date.String(), string(day.Status), nullable(day.Reason)})
+		dates = append(dates, date{day.String(), string(day.Status), nullable(day.Reason)})
 	}
 	return writeData(w, struct {
 		YearMonth string `json:"yearMonth"`

@@ -73,7 +73,7 @@ func smtpOptions(raw string) (host string, options []mail.Option, err error) {
 		return "", nil, errors.New("the address must be smtp://host:port")
 	}
 	options = []mail.Option{mail.WithTimeout(mailTimeout)}
-	port := 0
+	var port int
 	switch u.Query().Get("tls") {
 	case "", "starttls":
 		port = 587

@@ -53,7 +53,7 @@ func (s Standing) Found(p toss.Payment, err error, inFlight bool) Reading {
 		return Resend
 	case err == nil:
 		return Act
-	case toss.ClassOf(err) == toss.NotFound && !(confirming && inFlight):
+	case toss.ClassOf(err) == toss.NotFound && (!confirming || !inFlight):
 		return Refusal
 	}
 	return AskLater
