@@ -114,7 +114,7 @@ func keep() error {
 func baseDir() string {
 	const memory, enough = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(memory, &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > enough {
+	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > enough { //nolint:unconvert // their types differ from system to system
 		return memory
 	}
 	return os.TempDir()
