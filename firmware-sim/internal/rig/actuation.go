@@ -1,8 +1,11 @@
 package rig
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// keepActuations is how many actuations a branch remembers.
+// keepActuations is how many actuations a branch remembers at least. When there are twice as many, the older half goes.
 const keepActuations = 10_000
 
 // record keeps the book of a relay that is driven. Driven High while it is
@@ -22,8 +25,8 @@ func (d *door) record(on bool) {
 	d.driving = &Actuation{At: now, Device: d.row.Device, Energized: true}
 	d.latest = d.driving
 	d.row.Actuations++
-	if len(r.actuations) == keepActuations {
-		r.actuations = append(r.actuations[:0:0], r.actuations[1:]...)
+	if len(r.actuations) == 2*keepActuations {
+		r.actuations = slices.Clone(r.actuations[keepActuations:])
 	}
 	r.actuations = append(r.actuations, d.driving)
 }
@@ -45,8 +48,8 @@ func (r *Rig) report(a *Actuation) {
 	r.changed(Change{Actuation: &row})
 }
 
-// Actuations lists every time a relay was energised, oldest first, as far back
-// as keepActuations.
+// Actuations lists every time a relay was energised, oldest first, at least as
+// far back as keepActuations.
 func (r *Rig) Actuations() []Actuation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
