@@ -70,13 +70,13 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, value float64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value)
 	}
-	pool := v.service.db.Pool.Stat()
-	gauge(connectionsDesc, float64(pool.AcquiredConns()), "used")
-	gauge(connectionsDesc, float64(pool.IdleConns()), "idle")
-	gauge(connectionsMax, float64(pool.MaxConns()))
-	counter(acquiresDesc, float64(pool.AcquireCount()))
-	counter(waitsDesc, float64(pool.EmptyAcquireCount()))
-	counter(waitDesc, pool.EmptyAcquireWaitTime().Seconds())
+	all, doors := v.service.db.Pool.Stat(), v.service.db.Doors.Stat()
+	gauge(connectionsDesc, float64(all.AcquiredConns()+doors.AcquiredConns()), "used")
+	gauge(connectionsDesc, float64(all.IdleConns()+doors.IdleConns()), "idle")
+	gauge(connectionsMax, float64(all.MaxConns()+doors.MaxConns()))
+	counter(acquiresDesc, float64(all.AcquireCount()+doors.AcquireCount()))
+	counter(waitsDesc, float64(all.EmptyAcquireCount()+doors.EmptyAcquireCount()))
+	counter(waitDesc, (all.EmptyAcquireWaitTime() + doors.EmptyAcquireWaitTime()).Seconds())
 
 	gauge(connectedDesc, truth(v.service.link.Connected()))
 	gauge(sessionsDesc, float64(v.service.link.Stats().Sessions))
