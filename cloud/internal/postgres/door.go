@@ -138,13 +138,14 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 				Interval: booking.Interval{Start: value(start), End: value(end)}}
 			return found, nil
 		})
-	for i, a := range asks {
-		if err == nil {
-			r := &all[i].DoorRequest
-			r.ID, r.Branch, r.RequestedBy, r.Kind, r.State, r.Detail = a.ID, a.Branch, "customer", a.Kind, a.State, a.Detail
-		}
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	for i, a := range asks {
+		r := &all[i].DoorRequest
+		r.ID, r.Branch, r.RequestedBy, r.Kind, r.State, r.Detail = a.ID, a.Branch, "customer", a.Kind, a.State, a.Detail
+	}
+	return all, nil
 }
 
 // InsertDoorRequest writes the request of somebody who needs no key.

@@ -54,7 +54,6 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 		}
 		return a.Start.Compare(b.Start)
 	})
-	within := int(window.End.Sub(window.Start) / booking.SlotLength)
 	for _, o := range taken {
 		slots, margin := &v.Paid, &v.PaidMargin
 		switch o.State {
@@ -62,7 +61,7 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 			slots, margin = &v.Booking, &v.BookingMargin
 		}
 		if *slots == nil { // lists that grow would be most of what a look-up leaves to the garbage collector
-			*slots = make([]OccupiedSlot, 0, len(taken)*min(within, slotsUsual))
+			*slots = make([]OccupiedSlot, 0, len(taken)*slotsUsual)
 			*margin = make([]booking.Slot, 0, 2*len(taken))
 		}
 		no := number[o.Room]

@@ -62,16 +62,21 @@ const maxOvertaken = 5
 
 var errOvertaken = errors.New("reserve: another answer was acted on first")
 
-// Settle asks the provider about a reservation and acts on the answer: the one way out of every state that waits for
-// the provider. It is called after an unclear answer, by callbacks, by the watchdog and by the sweep, in any number
-// at once. ErrPaymentPending means that the provider cannot tell yet.
-func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
+// unlessOvertaken asks and acts, again when another answer came first. ErrPaymentPending means that it always did.
+func unlessOvertaken(act func() error) error {
 	for range maxOvertaken {
-		if err := s.settle(ctx, id); !errors.Is(err, errOvertaken) {
+		if err := act(); !errors.Is(err, errOvertaken) {
 			return err
 		}
 	}
 	return ErrPaymentPending
+}
+
+// Settle asks the provider about a reservation and acts on the answer: the one way out of every state that waits for
+// the provider. It is called after an unclear answer, by callbacks, by the watchdog and by the sweep, in any number
+// at once. ErrPaymentPending means that the provider cannot tell yet.
+func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
+	return unlessOvertaken(func() error { return s.settle(ctx, id) })
 }
 
 func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {

@@ -69,7 +69,7 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 	ctx, cancel := context.WithTimeout(ctx, callbackPatience)
 	defer cancel()
 	if err = s.settleCallback(ctx, r.ID, id); err == nil && signed && !delivery.Retried {
-		err = s.heed(ctx, r.ID, c.Status)
+		err = unlessOvertaken(func() error { return s.heed(ctx, r.ID, c.Status) })
 	}
 	if err != nil {
 		s.Log.WarnContext(ctx, "callback stored, to be applied later", "reservation", r.ID, "error", err)
@@ -82,15 +82,6 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 // behind what it has told. Whatever the provider still holds is found by the next look: a deposit makes the reservation
 // stand again, or is late money for a cancelled one.
 func (s *Service) heed(ctx context.Context, id booking.ReservationID, status string) error {
-	for range maxOvertaken {
-		if err := s.heedOnce(ctx, id, status); !errors.Is(err, errOvertaken) {
-			return err
-		}
-	}
-	return ErrPaymentPending
-}
-
-func (s *Service) heedOnce(ctx context.Context, id booking.ReservationID, status string) error {
 	q, err := ask(ctx, s.DB.Pool, id)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "yeolda-bench:", serveFloor())
 		os.Exit(1)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // whoever reads may go: nothing is to be left running
 	err := run(ctx, *root, *file, *agents, *rounds, *round, inFlight)
 	stop()
 	if err != nil {
