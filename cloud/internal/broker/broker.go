@@ -141,8 +141,8 @@ func (b *Broker) Run(ctx context.Context) error {
 // Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
 func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
 
-// close ends every connection before it closes mochi, whose own Close waits without limit for connections and takes a
-// lock twice while they come and go.
+// close ends every connection before it closes mochi, whose own Close waits without limit for connections, and for ever
+// when one is taken off its list meanwhile: it takes the lock of the list twice.
 func (b *Broker) close() error {
 	b.gate.shut()
 	err := b.cfg.Listener.Close()
@@ -160,7 +160,11 @@ func (b *Broker) close() error {
 		b.gate.cut()
 	}
 	closed := make(chan error, 1)
-	go func() { closed <- b.server.Close() }()
+	go func() {
+		// A connection is taken off mochi's list after it was closed.
+		b.server.Listeners.ClientsWg.Wait()
+		closed <- b.server.Close()
+	}()
 	select {
 	case closeErr := <-closed:
 		return errors.Join(err, closeErr)

@@ -317,3 +317,26 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 		t.Errorf("stopped after %v", took)
 	}
 }
+
+// mochi's Close stood still for ever when a connection came off its list at the wrong moment: about one stop in 500.
+func TestShutdownIsAlwaysInTime(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		b := start(t)
+		for _, name := range []string{"agent-gangnam", "agent-hongdae", "agent-gangnam-2"} {
+			conn, err := net.Dial("tcp", b.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, _ = conn.Write(connectPacket(name, name, name+"-demo", 5, 10))
+		}
+		wait(t, "the agents", func() bool { return b.Stats().Sessions == 3 })
+		b.stop()
+		err := <-b.stopped
+		b.stopped <- nil // for the cleanup
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
