@@ -296,9 +296,9 @@ func TestSubscriptions(t *testing.T) {
 	b := start(t)
 	a := b.agent(t, "gangnam")
 	ask := protocol.Topic("gangnam", protocol.KindDoorAsk)
-	unsubscribe := func(want byte) {
+	unsubscribe := func(topic string, want byte) {
 		t.Helper()
-		answer, err := a.Client().Unsubscribe(t.Context(), &paho.Unsubscribe{Topics: []string{ask}})
+		answer, err := a.Client().Unsubscribe(t.Context(), &paho.Unsubscribe{Topics: []string{topic}})
 		if answer == nil || len(answer.Reasons) != 1 || answer.Reasons[0] != want {
 			t.Errorf("answer %+v, %v, want reason %#x", answer, err, want)
 		}
@@ -306,14 +306,15 @@ func TestSubscriptions(t *testing.T) {
 	if len(b.server.Topics.Subscribers(ask).Subscriptions) != 0 {
 		t.Error("mochi keeps the subscription too")
 	}
+	unsubscribe(protocol.Topic("hongdae", protocol.KindDoorAsk), 0x11)
 	first := b.ask(t, "gangnam")
 	a.Until(t, "the ask", func() bool { return a.Asked(first) > 0 })
-	unsubscribe(0)
+	unsubscribe(ask, 0)
 	const second = "99999999-2222-4333-8444-555555555555"
 	if err := b.Send("gangnam", protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
 		t.Fatal(err)
 	}
-	unsubscribe(0x11) // a round trip after the ask
+	unsubscribe(ask, 0x11) // a round trip after the ask
 	if a.Asked(second) != 0 {
 		t.Error("an ask came that is not subscribed to")
 	}

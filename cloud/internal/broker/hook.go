@@ -27,8 +27,8 @@ func (*hook) ID() string { return "yeolda" }
 
 func (*hook) Provides(b byte) bool {
 	switch b {
-	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnACLCheck, mqtt.OnSessionEstablish,
-		mqtt.OnSubscribed, mqtt.OnUnsubscribe, mqtt.OnPacketRead, mqtt.OnPacketEncode, mqtt.OnWill:
+	case mqtt.OnConnect, mqtt.OnConnectAuthenticate, mqtt.OnSessionEstablish,
+		mqtt.OnPacketRead, mqtt.OnPacketEncode, mqtt.OnWill:
 		return true
 	}
 	return false
@@ -112,48 +112,48 @@ func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnACLCheck is asked for every subscription. Publishes do not come as far as here.
-func (*hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
-	s := sessionOf(cl.Net.Conn)
-	return s != nil && !write && protocol.AgentMaySubscribe(s.branch, topic)
-}
-
-// OnSubscribed takes subscriptions over from mochi, whose tree of topics costs some 8 KiB for each agent: they are topics
-// of the agent's own branch, so Send finds their sessions by the branch.
-func (h *hook) OnSubscribed(cl *mqtt.Client, pk packets.Packet, reasonCodes []byte) {
-	s := sessionOf(cl.Net.Conn)
-	for i, f := range pk.Filters {
-		if reasonCodes[i] >= packets.ErrUnspecifiedError.Code {
-			continue
-		}
-		h.server.Topics.Unsubscribe(f.Filter, cl.ID)
-		cl.State.Subscriptions.Delete(f.Filter)
-		s.subscribe(f.Filter, true)
-	}
-}
-
-// OnUnsubscribe gives mochi back what is to end, so that it finds it and says so [MQTT-3.11.3-1].
-func (h *hook) OnUnsubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
-	s := sessionOf(cl.Net.Conn)
-	for _, f := range pk.Filters {
-		if s.subscribe(f.Filter, false) {
-			h.server.Topics.Subscribe(cl.ID, f)
-		}
-	}
-	return pk
-}
-
-// OnPacketRead takes every PUBLISH of an agent, and mochi never sees it: nobody else may hear it, nothing is retained,
-// because only agents could subscribe here and none may read a status, and mochi's own way from a PUBLISH to its PUBACK is
-// so deep that it doubles the stack of the connection's goroutine, for good, to 32 KiB.
+// OnPacketRead takes every PUBLISH, SUBSCRIBE and UNSUBSCRIBE of an agent, and mochi never sees them. Nobody else may hear
+// what an agent says, and nothing is retained, because only agents could subscribe here and none may read a status. What
+// an agent subscribes to are topics of its own branch, so Send finds it by that. mochi's tree of topics would cost some
+// 8 KiB for each agent; its way from a packet to the answer is so deep that it doubles the stack of the connection's
+// goroutine, for good, to 32 KiB.
 func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	s := sessionOf(cl.Net.Conn)
-	if s == nil || pk.FixedHeader.Type != packets.Publish || pk.PublishValidate(0) != packets.CodeSuccess {
-		return pk, nil // of what is not valid mochi makes an end
+	if s == nil {
+		return pk, nil
 	}
+	// Of a packet that is not valid mochi makes an end.
+	var err error
+	switch pk.FixedHeader.Type {
+	case packets.Publish:
+		if pk.PublishValidate(0) != packets.CodeSuccess {
+			return pk, nil
+		}
+		err = h.publish(cl, s, &pk)
+	case packets.Subscribe:
+		if pk.SubscribeValidate() != packets.CodeSuccess {
+			return pk, nil
+		}
+		err = subscribe(cl, s, &pk)
+	case packets.Unsubscribe:
+		if pk.UnsubscribeValidate() != packets.CodeSuccess {
+			return pk, nil
+		}
+		err = unsubscribe(cl, s, &pk)
+	default:
+		return pk, nil
+	}
+	if err != nil {
+		return pk, packets.ErrRejectPacket
+	}
+	// In its place mochi sees an acknowledgement of something it never sent, which it passes over.
+	return packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, ProtocolVersion: pk.ProtocolVersion}, nil
+}
+
+func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	if pk.FixedHeader.Qos > 1 { // more than was offered [MQTT-3.2.2-11]
 		_ = h.server.DisconnectClient(cl, packets.ErrQosNotSupported)
-		return pk, packets.ErrRejectPacket
+		return packets.ErrQosNotSupported
 	}
 	s.hear()
 	code := packets.CodeSuccess
@@ -164,13 +164,38 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	case kind != protocol.KindHeartbeat: // that it came was all it had to say
 		h.inbox.put(delivery{branch: s.branch, kind: kind, payload: pk.Payload})
 	}
-	if pk.FixedHeader.Qos == 1 {
-		if err := acknowledge(cl, pk.PacketID, code); err != nil {
-			return pk, packets.ErrRejectPacket
+	if pk.FixedHeader.Qos == 0 {
+		return nil
+	}
+	return acknowledge(cl, pk.PacketID, code)
+}
+
+// subscribe answers with a SUBACK (MQTT 5.0, 3.9).
+func subscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
+	codes := make([]byte, len(pk.Filters))
+	for i, f := range pk.Filters {
+		switch {
+		case !mqtt.IsValidFilter(f.Filter, false):
+			codes[i] = packets.ErrTopicFilterInvalid.Code
+		case !protocol.AgentMaySubscribe(s.branch, f.Filter):
+			codes[i] = packets.ErrNotAuthorized.Code
+		default:
+			s.subscribe(f.Filter, true)
+			codes[i] = min(f.Qos, 1) // [MQTT-3.8.4-7]
 		}
 	}
-	// In its place mochi sees an acknowledgement of something it never sent, which it passes over.
-	return packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, ProtocolVersion: pk.ProtocolVersion}, nil
+	return cl.WritePacket(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Suback}, PacketID: pk.PacketID, ReasonCodes: codes})
+}
+
+// unsubscribe answers with an UNSUBACK (MQTT 5.0, 3.11).
+func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
+	codes := make([]byte, len(pk.Filters))
+	for i, f := range pk.Filters {
+		if !protocol.AgentMaySubscribe(s.branch, f.Filter) || !s.subscribe(f.Filter, false) {
+			codes[i] = packets.CodeNoSubscriptionExisted.Code // [MQTT-3.11.3-2]
+		}
+	}
+	return cl.WritePacket(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Unsuback}, PacketID: pk.PacketID, ReasonCodes: codes})
 }
 
 // acknowledge writes a PUBACK (MQTT 5.0, 3.4): without a reason code it says success.

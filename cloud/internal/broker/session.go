@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,9 +36,9 @@ var bitOf = func() map[protocol.Kind]uint32 {
 	return bits
 }()
 
-// subscribe notes that a subscription begins or ends. It reports whether that changed anything.
+// subscribe notes that a subscription to a topic of its branch begins or ends. It reports whether that changed anything.
 func (s *session) subscribe(filter string, on bool) bool {
-	_, kind, _ := protocol.ParseTopic(filter) // what a session may subscribe to is its own branch's
+	_, kind, _ := protocol.ParseTopic(filter)
 	bit := bitOf[kind]
 	if on {
 		return s.kinds.Or(bit)&bit == 0
@@ -75,12 +76,12 @@ type sessions struct {
 	changed func(branch string) // called outside the lock when a branch's first session begins or its last one ends
 
 	mu       sync.RWMutex
-	byBranch map[string]map[*session]struct{}
-	latest   map[string]*session // by user name
+	byBranch map[string][]*session // of a branch one, but for moments and mistakes
+	latest   map[string]*session   // by user name
 }
 
 func newSessions(now func() time.Time, changed func(branch string)) *sessions {
-	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string]map[*session]struct{}),
+	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string][]*session),
 		latest: make(map[string]*session)}
 }
 
@@ -107,11 +108,7 @@ func (r *sessions) begin(s *session, clean bool) {
 	}
 	of := r.byBranch[s.branch]
 	first := len(of) == 0
-	if of == nil {
-		of = make(map[*session]struct{})
-		r.byBranch[s.branch] = of
-	}
-	of[s] = struct{}{}
+	r.byBranch[s.branch] = append(of, s)
 	r.latest[s.username] = s
 	agentsGauge.Inc()
 	r.mu.Unlock()
@@ -124,17 +121,18 @@ func (r *sessions) end(s *session) {
 	r.mu.Lock()
 	s.ended = true
 	of := r.byBranch[s.branch]
-	_, here := of[s]
-	if here {
+	last := false
+	if i := slices.Index(of, s); i >= 0 {
 		agentsGauge.Dec()
+		of = slices.Delete(of, i, i+1)
+		r.byBranch[s.branch] = of
+		last = len(of) == 0
 	}
-	delete(of, s)
-	if r.latest[s.username] == s {
-		delete(r.latest, s.username)
-	}
-	last := here && len(of) == 0
 	if last {
 		delete(r.byBranch, s.branch)
+	}
+	if r.latest[s.username] == s {
+		delete(r.latest, s.username)
 	}
 	r.mu.Unlock()
 	if last {
@@ -157,7 +155,7 @@ func (r *sessions) replaced(s *session) bool {
 func (r *sessions) online(branch string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for s := range r.byBranch[branch] {
+	for _, s := range r.byBranch[branch] {
 		if s.silence() < protocol.OfflineAfter {
 			return true
 		}
@@ -165,15 +163,11 @@ func (r *sessions) online(branch string) bool {
 	return false
 }
 
-// of returns the sessions of a branch: one, but for moments and mistakes.
+// of returns the sessions of a branch.
 func (r *sessions) of(branch string) []*session {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*session, 0, 1)
-	for s := range r.byBranch[branch] {
-		list = append(list, s)
-	}
-	return list
+	return slices.Clone(r.byBranch[branch])
 }
 
 // all returns the sessions in no order.
@@ -182,9 +176,7 @@ func (r *sessions) all() []*session {
 	defer r.mu.RUnlock()
 	list := make([]*session, 0, len(r.byBranch))
 	for _, of := range r.byBranch {
-		for s := range of {
-			list = append(list, s)
-		}
+		list = append(list, of...)
 	}
 	return list
 }
