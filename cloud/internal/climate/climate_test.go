@@ -278,12 +278,14 @@ func TestTelemetryIsKept(t *testing.T) {
 	h.at(now)
 	request := uuid.NewString()
 	wrongClock := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := h.Telemetry(t.Context(), gangnam(protocol.Telemetry{At: wrongClock,
+	told := append(gangnam(protocol.Telemetry{At: wrongClock,
+		Readings: []protocol.Reading{{Location: "로비", Celsius: 20, RelativeHumidity: 41}},
+		Events:   []protocol.Event{{Kind: protocol.EventEnergized, Device: "front_1", RequestID: request}},
+	}), gangnam(protocol.Telemetry{At: wrongClock,
 		Readings: []protocol.Reading{{Location: "로비", Celsius: 21.5, RelativeHumidity: 40}},
-		Events: []protocol.Event{
-			{Kind: protocol.EventEnergized, Device: "front_1", RequestID: request},
-			{Kind: protocol.EventReleased, Device: "front_1", RequestID: request, EnergizedMs: 3000},
-		}}))
+		Events:   []protocol.Event{{Kind: protocol.EventReleased, Device: "front_1", RequestID: request, EnergizedMs: 3000}},
+	})...)
+	err := h.Telemetry(t.Context(), told)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,13 +96,16 @@ type event struct {
 	protocol.Event
 }
 
+// queueReadings writes readings. Of those of one place that came together the last told stays.
 func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 	batch.Queue(`
 		with `+relaxed+`
 		insert into sensor_reading (branch_id, location, at, celsius, humidity)
 		select b.id, r.location, $1, r.celsius, r.humidity
-		from unnest($2::text[], $3::text[], $4::float8[], $5::float8[]) as r (code, location, celsius, humidity)
+		from unnest($2::text[], $3::text[], $4::float8[], $5::float8[])
+		     with ordinality as r (code, location, celsius, humidity, place)
 		join branch b on b.code = r.code, relaxed
+		order by r.place desc
 		on conflict do nothing`,
 		now,
 		column(readings, func(r reading) string { return r.branch }),
