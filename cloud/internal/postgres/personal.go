@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Personal data lives in three places: the contact on a reservation, whom a message went to and what it said, and the
-// account a refund went to. The audit log and the ledger name reservations, never people.
+// Personal data lives in four places: the contact on a reservation, whom a message went to and what it said, the account
+// a refund went to, and an inquiry about a franchise. The audit log and the ledger name reservations, never people.
 
 // forgotten are the columns of a reservation that name somebody, without them.
 const forgotten = `name = null, mobile = null, email = null, mobile_key = null, email_key = null, reason = null`
@@ -18,7 +18,7 @@ const over = `end_at < $1 and state in ('DONE', 'CANCELED', 'EXPIRED', 'RELEASED
 // Retention says for how long names and contacts are kept after a reservation's end.
 type Retention struct {
 	Paid  time.Duration // somebody paid: the law keeps records of contracts and payments for five years
-	Other time.Duration // nobody paid; also the texts of all messages
+	Other time.Duration // nobody paid; also the texts of all messages, and inquiries about a franchise
 }
 
 // Anonymise takes away names and contacts whose time is over, at most limit reservations and messages at a time, and
@@ -41,13 +41,22 @@ func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now
 	}
 	_, err = q.Exec(ctx, `
 		update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and updated_at < $1`, now.Add(-keep.Other))
+	if err != nil {
+		return 0, err
+	}
+	_, err = q.Exec(ctx, `delete from franchise_inquiry where created_at < $1`, now.Add(-keep.Other))
 	return tag.RowsAffected(), err
 }
 
 // ofPerson is the predicate of reservations of a contact: a normalised phone number or e-mail address.
 const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
 
-// PersonalData returns all that is kept about a person, as JSON. Keys are not in it.
+// written is the predicate of rows that hold a contact as somebody wrote it; see booking.NormalizePhone.
+func written(mobile, email string) string {
+	return `(regexp_replace(regexp_replace(` + mobile + `, '^\s*\+82\D*0?', '0'), '\D', '', 'g') = $1 or lower(trim(` + email + `)) = $1)`
+}
+
+// PersonalData returns all that is kept about a person, as JSON. Keys and codes are not in it.
 func PersonalData(ctx context.Context, q Querier, contact string) (data json.RawMessage, err error) {
 	err = q.QueryRow(ctx, `
 		select jsonb_build_object(
@@ -59,17 +68,25 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 				          from door_request d where d.reservation_id = r.id),
 				'messages', (select coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')
 				             from message g where g.reservation_id = r.id)) order by r.start_at)
-				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'))`, contact).Scan(&data)
+				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'),
+			'messages', coalesce((select jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id)
+				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`), '[]'),
+			'inquiries', coalesce((select jsonb_agg(jsonb_build_object(
+				'at', i.created_at, 'name', i.name, 'mobileNum', i.mobile, 'email', i.email, 'region', i.region, 'message', i.message) order by i.id)
+				from franchise_inquiry i where `+written("i.mobile", "i.email")+`), '[]'))`, contact).Scan(&data)
 	return data, err
 }
 
-// Erase takes a person's name and contact out of everything that is over and returns from how many reservations, and
-// how many there are that are not over and still need them.
+// Erase takes a person's name and contact out of everything that is over, inquiries about a franchise as a whole, and
+// returns from how many reservations, and how many there are that are not over and still need them.
 func Erase(ctx context.Context, q Querier, contact string, empty []byte, now time.Time) (erased, kept int64, err error) {
 	_, err = q.Exec(ctx, `
-		update message set to_mobile = '', to_email = '', variables = $3 where state in ('SENT', 'FAILED') and reservation_id in (
-			select r.id from reservation r where `+ofPerson+` and r.end_at < $2)`, contact, now, empty)
+		update message set to_mobile = '', to_email = '', variables = $3 where state in ('SENT', 'FAILED') and (reservation_id in (
+			select r.id from reservation r where `+ofPerson+` and r.end_at < $2) or reservation_id is null and `+written("to_mobile", "to_email")+`)`, contact, now, empty)
 	if err != nil {
+		return 0, 0, err
+	}
+	if _, err = q.Exec(ctx, `delete from franchise_inquiry where `+written("mobile", "email"), contact); err != nil {
 		return 0, 0, err
 	}
 	_, err = q.Exec(ctx, `

@@ -10,7 +10,7 @@ import (
 )
 
 // guests puts reservations of 01011112222 into a branch of one room: one paid and one registered by staff a year ago,
-// and one tomorrow; with a message for each.
+// and one tomorrow; with a message for each. A login code and an inquiry about a franchise are a year old, too.
 func guests(t *testing.T, now time.Time) *postgres.DB {
 	t.Helper()
 	db := pgtest.New(t)
@@ -33,7 +33,25 @@ func guests(t *testing.T, now time.Time) *postgres.DB {
 			t.Fatal(err)
 		}
 	}
+	_, err := db.Pool.Exec(t.Context(), `
+		insert into message (template, to_mobile, variables, state, created_at) values ('login-code', '+82 (0)10-1111-2222', 'secret', 'SENT', $1)`, now.AddDate(-1, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Pool.Exec(t.Context(), `
+		insert into franchise_inquiry (name, mobile, email, region, message, created_at) values ('김서연', '010-1111-2222', ' KIM@example.com', '부산', '문의', $1)`, now.AddDate(-1, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return db
+}
+
+func inquiries(t *testing.T, db *postgres.DB) (n int) {
+	t.Helper()
+	if err := db.Pool.QueryRow(t.Context(), `select count(*) from franchise_inquiry where $1`, true).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func named(t *testing.T, db *postgres.DB) (reservations, messages int) {
@@ -69,6 +87,9 @@ func TestContactsAreForgottenInTime(t *testing.T) {
 		if reservations, messages := named(t, db); reservations != step.reservations || messages != step.messages {
 			t.Fatalf("%s: %d reservations and %d messages name somebody", step.at, reservations, messages)
 		}
+		if n := inquiries(t, db); n != 0 {
+			t.Fatalf("%s: %d inquiries", step.at, n)
+		}
 	}
 }
 
@@ -77,7 +98,11 @@ func TestOnePersonIsErased(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	db := guests(t, now)
 	data, err := postgres.PersonalData(t.Context(), db.Pool, "kim@example.com")
-	if err != nil || strings.Count(string(data), "김서연") != 3 {
+	if err != nil || strings.Count(string(data), "김서연") != 4 {
+		t.Fatalf("%s: %v", data, err)
+	}
+	data, err = postgres.PersonalData(t.Context(), db.Pool, "01011112222")
+	if err != nil || strings.Count(string(data), "login-code") != 1 || strings.Contains(string(data), "secret") {
 		t.Fatalf("%s: %v", data, err)
 	}
 	erased, kept, err := postgres.Erase(t.Context(), db.Pool, "01011112222", []byte("empty"), now)
@@ -86,6 +111,9 @@ func TestOnePersonIsErased(t *testing.T) {
 	}
 	if reservations, messages := named(t, db); reservations != 1 || messages != 1 {
 		t.Fatalf("%d reservations and %d messages name somebody", reservations, messages)
+	}
+	if n := inquiries(t, db); n != 0 {
+		t.Fatalf("%d inquiries", n)
 	}
 	var money int
 	if err := db.Pool.QueryRow(t.Context(), `select sum(amount) from reservation where $1`, true).Scan(&money); err != nil || money != 50000 {
