@@ -5,12 +5,12 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: proof conformance model help build run test race hwtest screenshots typecheck chaos lint bench torture fuzz deb verify tidy clean
+.PHONY: proof conformance model help build run test race hwtest screenshots typecheck chaos lint bench torture fuzz mutation validate sbom vulncheck deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build the four programs for release into bin/
+build: ## build the programs for release into bin/
 	@mkdir -p $(BIN)
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cloud/cmd/... ./agent/cmd/... ./firmware-sim/cmd/...
 
@@ -93,13 +93,13 @@ deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64
 	@deploy/agent/package.sh $(BIN)
 
 sbom: build ## write what each program is made of (CycloneDX) into bin/
-	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim yeolda-bench; do \
+	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim yeolda-bench yeolda-proof; do \
 		if [ -f $(BIN)/$$p ]; then $(BIN)/yeolda sbom $(BIN)/$$p >$(BIN)/$$p.cdx.json && echo $(BIN)/$$p.cdx.json; fi; done
 
 vulncheck: ## look for known weaknesses in what the programs use (needs vuln.go.dev)
 	@for m in $(MODULES); do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...) || exit 1; done
 
-verify: lint race model ## everything a change must pass
+verify: lint race model ## lint, race and model; what a change must pass is .ci/run
 
 tidy: ## bring go.mod and go.sum in line
 	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done

@@ -17,7 +17,7 @@ const (
 	MaxPayload = 63 << 10
 )
 
-// maxDepth bounds the nesting of a payload. The deepest is a status: inventory, unit and four levels of options.
+// maxDepth bounds the nesting of a payload. The deepest is a status: inventory, unit and maxOptions levels of options.
 const maxDepth = 24
 
 // Message is a payload. Validate reports what a well-formed message of this kind must fulfil; Encode and Decode call it.

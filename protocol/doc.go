@@ -36,7 +36,8 @@
 //
 // Everything is MQTT v5, clean start, session expiry 0: nothing waits in a broker for an agent that is away. Cloud to
 // agent is QoS 0 and the cloud repeats itself with the same ids every [RepeatInterval] while its deadline allows. Agent
-// to cloud is QoS 1, from an outbox that the agent keeps for at most [ResultLife].
+// to cloud is QoS 1, from an outbox that the agent keeps in memory: results for [ResultLife], door events for ten minutes,
+// answers to commands for [CommandLife].
 //
 //   - A repeated ask gets the same claim, with the same nonce, as long as the nonce can still be used; afterwards a new
 //     one, should the first have been lost on the way. Once a grant has been judged it gets the results again.

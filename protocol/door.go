@@ -18,7 +18,8 @@ const (
 	GrantAge = 1500 * time.Millisecond
 	// ConfirmLimit is how long the agent waits for the read-back and the sense line before it calls the drive failed.
 	ConfirmLimit = 300 * time.Millisecond
-	// RepeatInterval is how often the cloud repeats an ask, a grant or a command that has no answer yet.
+	// RepeatInterval is how often the cloud repeats an ask or a command that has no answer yet. A repeated ask brings claim
+	// and grant again.
 	RepeatInterval = 400 * time.Millisecond
 	// ResultLife is how long the agent keeps a result in order to repeat it.
 	ResultLife = 60 * time.Second

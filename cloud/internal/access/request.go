@@ -110,7 +110,7 @@ type Actor struct {
 }
 
 // RequestAs asks for doors without a key. room is needed for kind Room. Whether the actor may use the branch is for the
-// caller to know. It returns ErrUnknownDoor, ErrUnknownRoom or postgres.ErrNoBranch.
+// caller to know. It returns ErrUnknownDoor, ErrUnknownRoom, postgres.ErrNoBranch or a [limit.ExceededError].
 func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind string, room int) (requestID string, err error) {
 	b, err := s.DB.Branch(ctx, branch)
 	if err != nil {

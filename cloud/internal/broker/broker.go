@@ -72,7 +72,7 @@ func New(cfg Config) (*Broker, error) {
 	caps.MaximumClientWritesPending = 1 // not used: see Send
 	caps.MaximumPacketSize = protocol.MaxPacket
 	caps.MaximumSessionExpiryInterval = 0
-	caps.MaximumMessageExpiryInterval = 0 // it would delete retained messages after that time
+	caps.MaximumMessageExpiryInterval = 0 // not used: mochi keeps no message
 	caps.MinimumProtocolVersion = 5
 	caps.MaximumQos = 1
 	caps.TopicAliasMaximum = 0 // the access check sees the empty topic of an aliased publish

@@ -3,7 +3,7 @@
 // It embeds mochi-mqtt and knows nothing about doors or climate: it carries protocol messages out ([Broker.Send]), hands
 // those that come in to [Doors] and [Devices] together with the branch their topic names, and knows which branches are
 // there ([Broker.Online]). Every decision is taken behind it, in the database. A broker outside this process, shared by
-// several replicas, therefore needs another Send and Online and nothing else.
+// several replicas, is reached by [Remote] instead.
 //
 // # What the broker refuses
 //

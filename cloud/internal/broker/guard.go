@@ -123,8 +123,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// sessionOf finds the session of a client's connection, also below TLS or WebSocket; nil for the cloud's own client and
-// for a client that has not authenticated.
+// sessionOf finds the session of a client's connection, also below TLS or WebSocket; nil for a client that has not
+// authenticated.
 func sessionOf(c net.Conn) *session {
 	if c := unwrap(c); c != nil {
 		return c.session.Load()

@@ -259,7 +259,7 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 	case protocol.KindSensorsReadings:
 		return decoded(ctx, d, i.devices.Measured)
 	}
-	return nil // a heartbeat: that it arrived was all it had to say
+	return nil // nothing else is put here
 }
 
 func decoded[M protocol.Message](ctx context.Context, d delivery, handle func(context.Context, string, M) error) error {

@@ -38,7 +38,7 @@ func WithOrigin(ctx context.Context, from Origin) context.Context {
 }
 
 // AppendAudit writes an entry, in the transaction of what it tells of. It is the one place that writes
-// the audit log; [ChainAudit] gives the entry its place in the chain. Nothing secret and nothing that names
+// the audit log; [DB.ChainAudit] gives the entry its place in the chain. Nothing secret and nothing that names
 // a guest may be in Detail: it cannot be taken out again.
 func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
 	detail := []byte("{}")

@@ -136,7 +136,7 @@ func SetRoomEnabled(ctx context.Context, tx pgx.Tx, room booking.RoomID, enabled
 }
 
 // LockRooms takes the row locks of rooms in id order, so that two transactions that need the same rooms wait
-// instead of deadlocking. A hold shares a weaker lock of its room; see insertHold.
+// instead of deadlocking. A hold shares a weaker lock of its room; see [InsertHold].
 func LockRooms(ctx context.Context, tx pgx.Tx, rooms ...booking.RoomID) error {
 	_, err := tx.Exec(ctx, `select id from room where id = any($1) order by id for no key update`, rooms)
 	return err

@@ -160,7 +160,7 @@ type PartnerReservation struct {
 }
 
 // InsertPartnerReservation puts a partner's booking into the calendar. The caller holds the room's lock and has found
-// the time free.
+// the time free, or gives Conflict.
 func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservation, now time.Time) (id booking.ReservationID, err error) {
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
@@ -193,8 +193,8 @@ type Block struct {
 const blocking = `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
 	and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and not (r.source = 'PARTNER' and r.created_by = l.partner)`
 
-// WantBlocks asks for the reservation's time to be blocked at every partner channel that offers its room, except the
-// one it came from. It returns the new blocks.
+// WantBlocks asks for the reservation's time to be blocked at every gateway that offers its room, except the one it came
+// from; calendars are read by the partner. It returns the new blocks.
 func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)

@@ -14,7 +14,7 @@ type Difference struct {
 	ID         int64
 	FoundAt    time.Time
 	OrderID    string
-	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, stuck
+	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, refund, stuck
 	Detail     string
 	ResolvedAt time.Time
 	Resolution string

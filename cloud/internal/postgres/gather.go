@@ -19,7 +19,7 @@ const (
 
 // Gather carries out calls of one kind in groups: those that come while others are on their way wait, and go together
 // next, in one round trip and with one commit. A call that comes alone goes alone and at once. There is one group on its
-// way at a time, so what a call does must not wait for others: see brief. The zero value is ready.
+// way at a time, so what a call does must not wait for others: see forDoors. The zero value is ready.
 type Gather[Q, A any] struct {
 	mu      sync.Mutex
 	waiting []*gathered[Q, A]

@@ -18,8 +18,8 @@ type HistoryEntry struct {
 	Detail json.RawMessage
 }
 
-// HistoryOf returns everything that happened to a reservation, oldest first. Nothing in it is secret: keys, PINs and
-// the texts of messages are left out.
+// HistoryOf returns everything that happened to a reservation, oldest first, at most 500 entries. Nothing in it is
+// secret: keys, PINs and the texts of messages are left out.
 func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]HistoryEntry, error) {
 	rows, err := q.Query(ctx, `
 		select at, kind, by, detail from (
@@ -63,8 +63,8 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HistoryEntry])
 }
 
-// SearchReservations finds reservations of branches by the start of a name, a part of a phone number (digits only),
-// an order id or an id; the latest first.
+// SearchReservations finds reservations of branches by the start of a name, a part of a phone number (digits only, four
+// at least), or the whole of an order id, id or e-mail address; the latest first.
 func SearchReservations(ctx context.Context, q Querier, branches []string, text, digits string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id

@@ -13,7 +13,7 @@ import (
 // LiveState is what is watched of a branch. Two of them, one after the other, tell what has happened in between.
 type LiveState struct {
 	Revision     int64                                 // of the branch and its rooms
-	Reservations map[booking.ReservationID]LiveVersion // of the day, live or lately ended
+	Reservations map[booking.ReservationID]LiveVersion // of the day, the live ones: one that has ended is missing
 	Doors        time.Time                             // when something last happened at a door
 	Door         string                                // the door it happened at
 	Agent        string                                // version and connection of the agent; empty if there never was one

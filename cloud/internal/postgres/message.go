@@ -135,21 +135,3 @@ func DueMessages(ctx context.Context, q Querier, now time.Time, limit int) ([]in
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
-
-// MessagesOf returns the messages about a reservation, oldest first.
-func MessagesOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Message, error) {
-	rows, err := q.Query(ctx, selectMessage+`where reservation_id = $1 order by id`, id)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanMessage)
-}
-
-// MessagesOfBranch returns the latest messages of a branch before an id (0: the newest).
-func MessagesOfBranch(ctx context.Context, q Querier, branch booking.BranchID, before int64, limit int) ([]Message, error) {
-	rows, err := q.Query(ctx, selectMessage+`where branch_id = $1 and ($2 = 0 or id < $2) order by id desc limit $3`, branch, before, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanMessage)
-}

@@ -13,8 +13,8 @@ import (
 // RefundState is how far giving money back has come.
 type RefundState string
 
-// REQUESTED -> PENDING (the bank is at work) -> COMPLETED | FAILED; REQUESTED -> COMPLETED | REFUSED.
-// FAILED needs a person (another account); REFUSED is closed: the reservation stands again.
+// REQUESTED -> PENDING (the bank is at work) -> COMPLETED | FAILED; REQUESTED -> COMPLETED | FAILED | REFUSED;
+// FAILED -> REQUESTED, by a person (another account). REFUSED is closed: the reservation stands again.
 const (
 	RefundRequested RefundState = "REQUESTED"
 	RefundPending   RefundState = "PENDING"

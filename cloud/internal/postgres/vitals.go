@@ -11,7 +11,7 @@ import (
 type Vitals struct {
 	Reservations map[string]int // live ones by state; DONE only while they are ahead or running
 	Payments     map[string]int // those of the last day by the state of their reservation
-	Refunds      map[string]int // not completed, by state
+	Refunds      map[string]int // not completed, by state; REFUSED of the last day
 	Messages     map[string]int // not sent, by state; FAILED of the last day
 	Jobs         map[string]int // of the queue by state, finished ones left out
 

@@ -56,13 +56,6 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(c.offset)
 }
 
-// Set makes it t now.
-func (c *Clock) Set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.offset, c.stands = time.Until(t), time.Time{}
-}
-
 // Stop makes it t, and t it stays: for both sides of an edge.
 func (c *Clock) Stop(t time.Time) {
 	c.mu.Lock()

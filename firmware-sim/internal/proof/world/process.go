@@ -139,16 +139,6 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// PID is the id of the process, 0 if it was never started.
-func (p *Process) PID() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running == nil {
-		return 0
-	}
-	return p.running.Process.Pid
-}
-
 // answers reports that an address answers 200.
 func answers(address string) func() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
