@@ -3,6 +3,7 @@ package protocol
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -63,6 +64,23 @@ type Reading struct {
 	Location         string  `json:"location"`
 	Celsius          float64 `json:"celsius"`
 	RelativeHumidity float64 `json:"relativeHumidity"` // percent
+}
+
+// UnmarshalJSON refuses a reading that lacks a value: 0 degrees is a temperature.
+func (r *Reading) UnmarshalJSON(text []byte) error {
+	var said struct {
+		Location         string   `json:"location"`
+		Celsius          *float64 `json:"celsius"`
+		RelativeHumidity *float64 `json:"relativeHumidity"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	if said.Celsius == nil || said.RelativeHumidity == nil {
+		return fmt.Errorf("reading of %q lacks a value", said.Location)
+	}
+	*r = Reading{said.Location, *said.Celsius, *said.RelativeHumidity}
+	return nil
 }
 
 // Option is one choice on the way to a code: a mode, a temperature, a fan speed, a fan direction. A leaf, which has no

@@ -41,3 +41,28 @@ func TestLeafIDIsStable(t *testing.T) {
 		t.Error("the border between names is not part of the id")
 	}
 }
+
+// A sensor that measured nothing did not measure zero.
+func TestReadingWithoutAValue(t *testing.T) {
+	t.Parallel()
+	for reading, ok := range map[string]bool{
+		`{"location":"로비","celsius":0,"relativeHumidity":0}`:    true,
+		`{"location":"로비","celsius":9}`:                         false,
+		`{"location":"로비","relativeHumidity":9}`:                false,
+		`{"location":"로비","celsius":null,"relativeHumidity":9}`: false,
+	} {
+		for _, decoded := range []error{
+			decodeError[SensorsReadings](`{"requestId":"11111111-2222-4333-8444-555555555555","readings":[` + reading + `]}`),
+			decodeError[Telemetry](`{"at":"2026-11-21T12:00:00Z","readings":[` + reading + `]}`),
+		} {
+			if (decoded == nil) != ok {
+				t.Errorf("%s: %v", reading, decoded)
+			}
+		}
+	}
+}
+
+func decodeError[M Message](payload string) error {
+	_, err := Decode[M]([]byte(payload))
+	return err
+}

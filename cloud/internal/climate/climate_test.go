@@ -223,6 +223,25 @@ func TestAnotherBranchCannotAnswer(t *testing.T) {
 	}
 }
 
+func TestAnswerAboutAnotherOptionConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam", protocol.Inventory{AirConditioners: []protocol.AirConditioner{airConditioner("main", "off", "cool")}})
+	off, cool := protocol.LeafID("gangnam", "main", "off"), protocol.LeafID("gangnam", "main", "cool")
+	h.until("the inventory", func() bool { _, err := h.BranchOfOption(t.Context(), off); return err == nil })
+	a.Fail(agenttest.Faults{NoAnswer: true})
+	done := make(chan error, 1)
+	go func() { done <- h.Command(t.Context(), "admin:hq", off) }()
+	a.Until(t, "the command", func() bool { return len(a.Commands()) > 0 })
+	err := h.Commanded(t.Context(), "gangnam", protocol.ClimateResult{RequestID: a.LastRequest(), AirConditionerID: cool, Outcome: protocol.ClimateSent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, climate.ErrDeviceUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestAnnouncedTogether: of news that come together each branch gets its own, the last of them, in one go.
 func TestAnnouncedTogether(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,10 @@ func (s *Service) Command(ctx context.Context, actor, optionID string) error {
 	outcome := "unanswered"
 	if result, ok := answer.(protocol.ClimateResult); ok {
 		outcome = string(result.Outcome)
-		if result.Outcome != protocol.ClimateSent {
+		switch {
+		case result.AirConditionerID != optionID:
+			outcome, err = "unanswered", fmt.Errorf("%w: %s was sent instead", ErrDeviceUnavailable, result.AirConditionerID)
+		case result.Outcome != protocol.ClimateSent:
 			err = fmt.Errorf("%w: %s: %s", ErrDeviceUnavailable, result.Outcome, result.Detail)
 		}
 	}
