@@ -95,6 +95,8 @@ func TestAdminVirtualAccount(t *testing.T) {
 		}
 	}
 	says(t, "unclear", admin.Post("/admin/v2/virtual-accounts", body), paymentPending)
+	says(t, "still unclear", admin.Post("/admin/v2/virtual-accounts", body), paymentPending)
+	says(t, "without payment, unclear", admin.Post("/admin/payment", map[string]any{"name": "홍길동"}), paymentPending)
 	s.Sandbox.ClearFaults()
 	s.Clock.Advance(time.Minute)
 	for deadline := time.Now().Add(20 * time.Second); detail(t, admin, live(t, s, 3)).BookingStatus != "waitingForDeposit"; time.Sleep(100 * time.Millisecond) {

@@ -35,11 +35,12 @@ type Refund struct {
 	RevokedKey     string // the doorlock key that died with the request
 	IdempotencyKey string
 	Attempt        int
-	ErrorCode      string
+	ErrorCode      string // the provider's, with its message, where it declined
+	ErrorMessage   string
 }
 
 // ErrNoRefund says that no refund is under way.
-var ErrNoRefund = errors.New("postgres: no open refund")
+var ErrNoRefund = errors.New("postgres: no such refund")
 
 // OpenRefund writes down the intent to refund before anything is sent.
 func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund) (int64, error) {
@@ -53,23 +54,32 @@ func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund) (int64, error) {
 
 // CurrentRefund returns the refund of a reservation that is not closed, or ErrNoRefund.
 func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (Refund, error) {
+	return oneRefund(ctx, q, `where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
+}
+
+// RefundByID returns a refund, whatever became of it, or ErrNoRefund.
+func RefundByID(ctx context.Context, q Querier, id int64) (Refund, error) {
+	return oneRefund(ctx, q, `where id = $1`, id)
+}
+
+func oneRefund(ctx context.Context, q Querier, where string, args ...any) (Refund, error) {
 	rows, err := q.Query(ctx, `
-		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code
-		from refund where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
+		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message
+		from refund `+where, args...)
 	if err != nil {
 		return Refund{}, err
 	}
 	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Refund, error) {
 		var (
-			f    Refund
-			key  *uuid.UUID
-			code *string
+			f             Refund
+			key           *uuid.UUID
+			code, message *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message)
 		if key != nil {
 			f.RevokedKey = key.String()
 		}
-		f.ErrorCode = value(code)
+		f.ErrorCode, f.ErrorMessage = value(code), value(message)
 		return f, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

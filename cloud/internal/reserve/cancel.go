@@ -86,9 +86,9 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 // cancel decides under the row's lock what a cancellation means for the reservation as it is, and then has the money
 // follow.
 func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow func(booking.Reservation, time.Time) (cancellation, error)) error {
-	refunding := "" // the Idempotency-Key of the refund under way
+	var refund postgres.Refund // under way
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		refunding = ""
+		refund = postgres.Refund{}
 		r, err := postgres.LockReservation(ctx, tx, id)
 		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrNotFound
@@ -121,15 +121,14 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow fu
 				return err
 			}
 		}
-		f, err := postgres.CurrentRefund(ctx, tx, id)
-		refunding = f.IdempotencyKey
+		refund, err = postgres.CurrentRefund(ctx, tx, id)
 		failpoint.Hit("cancel.beginning")
 		return err
 	})
-	if err != nil || refunding == "" {
+	if err != nil || refund.ID == 0 {
 		return err
 	}
-	return s.converseRefund(ctx, id, refunding)
+	return s.converseRefund(ctx, refund)
 }
 
 // end cancels a reservation of which the provider knows nothing.

@@ -39,6 +39,11 @@ var watchdogDelay = failpoint.Shorten(15 * time.Second)
 // Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (the provider is not asked), *PaymentRefused (the hold
 // is kept), ErrPaymentPending (ask again later).
 func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
+	// What is decided need not wait for a conversation that has not noticed yet.
+	found, err := postgres.ReservationByOrder(ctx, s.DB.Pool, r.OrderID)
+	if err == nil && found.Method != "" {
+		return s.confirm(ctx, r)
+	}
 	topic := fmt.Sprintf("confirm %q %q %d", r.OrderID, r.PaymentKey, r.Amount)
 	return converse(ctx, s, topic, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
 }

@@ -252,6 +252,36 @@ func TestConfirmAgainAfterCancel(t *testing.T) {
 	}
 }
 
+// What has been settled meanwhile is told at once, though the conversation that began it still waits for the provider.
+func TestConfirmAgainWhileTheFirstStillAsks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+	replica := s.Replica(t)
+	held := &heldLookup{Payments: replica.Payments, answered: make(chan struct{}), release: make(chan struct{})}
+	replica.Payments = held
+	request := reserve.ConfirmRequest{PaymentKey: order.PaymentKey, OrderID: order.OrderID, Amount: order.Amount}
+	first := make(chan error, 1)
+	go func() {
+		_, err := replica.Confirm(s.ctx, request)
+		first <- err
+	}()
+	<-held.answered
+	id := s.wantState(t, order.OrderID, "CONFIRMING")
+	if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := replica.Confirm(s.ctx, request)
+	if err != nil || receipt.State != booking.Done {
+		t.Errorf("state %s: %v", receipt.State, err)
+	}
+	close(held.release)
+	if err := <-first; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
+
 // heldLookup holds the first answer of a look-up back.
 type heldLookup struct {
 	reserve.Payments

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 func depositDue(d time.Duration) func(*config.Settings) {
@@ -336,4 +338,41 @@ func TestCancelWaitingAccount(t *testing.T) {
 		t.Errorf("answer %d %s", reply.HTTP, reply.Raw)
 	}
 	s.wantState(t, order.OrderID, "DONE")
+}
+
+// The deposit comes while its account is being closed, and somebody else acts on the provider's no first: who cancelled
+// must hear of it all the same.
+func TestCancelThatAnotherOneFoundRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	id := booking.ReservationID(s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT"))
+	replica, other := s.Replica(t), s.Replica(t)
+	replica.Payments = &outrun{Payments: replica.Payments, first: func() {
+		if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+			t.Error(err)
+		}
+	}, then: func() {
+		if err := other.Settle(s.ctx, id); !errors.Is(err, reserve.ErrAccountRequired) {
+			t.Errorf("the other one: %v", err)
+		}
+	}}
+	err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: id, Status: "waitingForDeposit", By: "hq", Scope: func(booking.BranchID) error { return nil }})
+	if !errors.Is(err, reserve.ErrAccountRequired) {
+		t.Errorf("cancelled: %v", err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+}
+
+// outrun does something before a cancellation gets to the provider, and something before its answer gets here.
+type outrun struct {
+	reserve.Payments
+	first, then func()
+}
+
+func (o *outrun) Cancel(ctx context.Context, keys toss.KeySet, key, paymentKey string, r toss.CancelRequest) (toss.Payment, error) {
+	o.first()
+	payment, err := o.Payments.Cancel(ctx, keys, key, paymentKey, r)
+	o.then()
+	return payment, err
 }

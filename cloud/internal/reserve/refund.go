@@ -253,7 +253,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 	}
-	key := newCancelKey(req.ID)
+	var refund postgres.Refund
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := postgres.LockReservation(ctx, tx, req.ID)
 		if errors.Is(err, postgres.ErrNoReservation) {
@@ -272,8 +272,10 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		if err != nil {
 			return err
 		}
+		refund = f
+		refund.IdempotencyKey = newCancelKey(req.ID)
 		return errors.Join(
-			postgres.ReopenRefund(ctx, tx, f.ID, sealed, key),
+			postgres.ReopenRefund(ctx, tx, f.ID, sealed, refund.IdempotencyKey),
 			postgres.ScheduleCheck(ctx, tx, req.ID, now.Add(watchdogDelay)),
 			s.Queue.Settle(ctx, tx, req.ID, now.Add(watchdogDelay)),
 			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
@@ -284,18 +286,38 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	if err != nil {
 		return err
 	}
-	return s.converseRefund(ctx, req.ID, key)
+	return s.converseRefund(ctx, refund)
 }
 
 // converseRefund carries a refund out that has been written down, as one conversation however many ask for it.
-func (s *Service) converseRefund(ctx context.Context, id booking.ReservationID, key string) error {
-	_, err := converse(ctx, s, key, func(ctx context.Context) (struct{}, error) {
+func (s *Service) converseRefund(ctx context.Context, f postgres.Refund) error {
+	_, err := converse(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
 		failpoint.Hit("cancel.begun")
-		err := s.Settle(ctx, id)
+		err := s.Settle(ctx, f.Reservation)
+		if err == nil {
+			err = s.refundOutcome(ctx, f.ID)
+		}
 		if err != nil {
-			err = s.pending(ctx, key, err)
+			err = s.pending(ctx, f.IdempotencyKey, err)
 		}
 		return struct{}{}, err
 	})
 	return err
+}
+
+// refundOutcome is what the one who asked for a refund is told when there is nothing left to settle: another one, a
+// callback for example, may have acted on the provider's no.
+func (s *Service) refundOutcome(ctx context.Context, id int64) error {
+	f, err := postgres.RefundByID(ctx, s.DB.Pool, id)
+	if err != nil || f.State != postgres.RefundRefused {
+		return err
+	}
+	r, err := postgres.Reservation(ctx, s.DB.Pool, f.Reservation)
+	switch {
+	case err != nil:
+		return err
+	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit had come in: see declined
+		return ErrAccountRequired
+	}
+	return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}
 }

@@ -21,7 +21,9 @@ type Registration struct {
 	Notify bool // send the key to the contact
 }
 
-// RegisterWithoutPayment turns an administrator's hold into a confirmed reservation. ErrHoldExpired: the hold is gone.
+// RegisterWithoutPayment turns an administrator's hold into a confirmed reservation.
+//
+// Errors: ErrHoldExpired (the hold is gone), ErrPaymentPending (an account was asked for it).
 func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -57,17 +59,26 @@ func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (
 	if err != nil {
 		return r, err
 	}
-	if r.State != booking.Hold || r.Source != booking.Admin || !r.Occupies(now) {
+	switch {
+	case r.Source != booking.Admin || !r.Occupies(now):
+		return r, ErrHoldExpired
+	case r.State == booking.Confirming: // an account was asked for, and the provider has not answered
+		return r, ErrPaymentPending
+	case r.State != booking.Hold:
 		return r, ErrHoldExpired
 	}
 	return r, nil
 }
 
-// AdminHolder returns who made an administrator's hold, and where. ErrHoldExpired: it is gone.
+// AdminHolder returns who made an administrator's hold, and where. ErrHoldExpired: it is gone. ErrPaymentPending: an
+// account was asked for it, and the provider has not answered.
 func (s *Service) AdminHolder(ctx context.Context, token Token) (booking.Reservation, error) {
 	r, err := s.liveHold(ctx, s.DB.Pool, token, s.now())
-	if err == nil && r.Source != booking.Admin {
+	switch {
+	case err == nil && r.Source != booking.Admin:
 		return r, ErrHoldExpired
+	case errors.Is(err, ErrHoldExpired) && r.Source == booking.Admin && r.State == booking.Confirming:
+		return r, ErrPaymentPending
 	}
 	return r, err
 }
