@@ -80,7 +80,7 @@ func (d *Desk) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
 func (d *Desk) today(ctx context.Context, code string) (booking.Branch, []booking.Reservation, error) {
 	branch, err := d.DB.Branch(ctx, code)
 	if err != nil {
-		return branch, nil, err
+		return branch, nil, refusal(err)
 	}
 	now := d.DB.Now()
 	date := booking.DateOf(now, branch.Zone)
@@ -116,11 +116,8 @@ func (d *Desk) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, error
 	}
 	actor := access.Actor{Name: r.By, RequestID: r.InteractionID}
 	id, err := d.Access.RequestAs(ctx, actor, r.Branch, kind, r.Room)
-	if errors.Is(err, access.ErrUnknownRoom) {
-		return false, discord.Refusal("그런 룸이 없습니다.")
-	}
 	if err != nil {
-		return false, err
+		return false, refusal(err)
 	}
 	return d.Access.Opened(ctx, id) // a chat is no place for a PIN
 }
@@ -128,15 +125,25 @@ func (d *Desk) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, error
 // Readings tells what the sensors measure.
 func (d *Desk) Readings(ctx context.Context, code string) ([]discord.Reading, error) {
 	readings, err := d.Climate.Sensors(ctx, code)
-	if errors.Is(err, climate.ErrDeviceUnavailable) {
-		return nil, discord.Refusal("지점 장치가 응답하지 않습니다.")
-	}
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	list := make([]discord.Reading, 0, len(readings))
 	for _, r := range readings {
 		list = append(list, discord.Reading{Location: r.Location, Temperature: r.Celsius, Humidity: r.RelativeHumidity})
 	}
 	return list, nil
+}
+
+// refusal gives what the person who asked can do something about its words.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, postgres.ErrNoBranch):
+		return discord.Refusal("그런 지점이 없습니다.")
+	case errors.Is(err, access.ErrUnknownRoom):
+		return discord.Refusal("그런 룸이 없습니다.")
+	case errors.Is(err, climate.ErrDeviceUnavailable):
+		return discord.Refusal("지점 장치가 응답하지 않습니다.")
+	}
+	return err
 }
