@@ -142,7 +142,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		KeyLink     *string `json:"keyLink"`
 		ReceiptURL  *string `json:"receiptUrl"`
 	}{
-		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.State), Price: receipt.Amount,
+		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: nullable(receipt.Payment.ReceiptURL),
 	}

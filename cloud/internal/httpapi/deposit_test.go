@@ -89,6 +89,9 @@ func TestDeposit(t *testing.T) {
 	if state() != "WAITING_FOR_DEPOSIT" || key() != "" {
 		t.Fatalf("%s with key %q after a false callback", state(), key())
 	}
+	noStatus := callback(orderID, "DONE", secret)
+	delete(noStatus, "status")
+	says(t, "no status", send(noStatus), missingField("상태", "status"))
 	send(map[string]any{"eventType": "PAYOUT_STATUS_CHANGED", "data": map[string]any{}}).OK(t) // of no use to us
 
 	d, err := s.Sandbox.Deposit(orderID.(string))

@@ -65,7 +65,7 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
 	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "removedHolidays": "공휴일이 아닌 날",
 	"requestId": "요청 번호", "resolution": "처리 내용", "role": "역할", "room": "룸 번호", "roomNo": "룸 번호",
-	"startDateTime": "시작 시각", "type": "로그인 방식", "week": "운영 시간", "what": "내려받기 종류",
+	"startDateTime": "시작 시각", "status": "상태", "type": "로그인 방식", "week": "운영 시간", "what": "내려받기 종류",
 	"yearMonth": "조회 월",
 }
 
@@ -196,8 +196,7 @@ func mobile(field string, value *string, required bool) (string, error) {
 		}
 		return "", nil
 	}
-	digits := booking.NormalizePhone(number)
-	if len(digits) < 8 || len(digits) > 15 || strings.Trim(number, "0123456789+-(). ") != "" {
+	if len(booking.NormalizePhone(number)) < 8 || strings.Trim(number, "0123456789+-(). ") != "" {
 		return "", malformed(field)
 	}
 	return number, nil

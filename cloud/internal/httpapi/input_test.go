@@ -67,8 +67,8 @@ func wholeField(name, korean string, low, high int) field {
 }
 
 func mobileField() field {
-	return textField("mobileNum", "휴대폰 번호", 20).valued("010-1234-5678", "+82 (0)10.1234.5678", "02-1234-5678").
-		not("0101234", "010-1234-567890123456", "010-1234-567a", "공일공-일이삼사", "1234567890123456")
+	return textField("mobileNum", "휴대폰 번호", 20).valued("010-1234-5678", "+82 (0)10.1234.5678", "02-1234-5678", "01012345678901234567").
+		not("0101234", "010-1234-56789012345x", "010-1234-567a", "공일공-일이삼사")
 }
 
 func emailField() field {

@@ -261,7 +261,7 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 		done = receipt.CreatedAt
 	}
 	record := paymentRecord{
-		ID: int64(receipt.ID), Status: wireStatus(receipt.State), Method: string(receipt.Method),
+		ID: int64(receipt.ID), Status: wireStatus(receipt.Reservation), Method: string(receipt.Method),
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
 		StartDateTime: wireMinute(receipt.Start, zone), EndDateTime: wireStoredEnd(receipt.Interval, zone),
 		Amount: receipt.Amount, PaymentDoneDateTime: wireMinute(done, zone),
@@ -273,12 +273,14 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 	return record
 }
 
-// wireStatus maps our states to the three the interface has. What is being cancelled is cancelled for the customer: no
-// door opens with it any more.
-func wireStatus(state booking.State) string {
-	switch state {
-	case booking.Done, booking.WaitingForDeposit:
-		return string(state)
+// wireStatus maps our states to the three the interface has. What is being cancelled still counts as what it was, though
+// no door opens with it any more: the money is not back yet, and the provider may say no.
+func wireStatus(r booking.Reservation) string {
+	switch r.BookingStatus() {
+	case booking.StatusPaid:
+		return string(booking.Done)
+	case booking.StatusWaitingForDeposit:
+		return string(booking.WaitingForDeposit)
 	}
 	return string(booking.Canceled)
 }

@@ -23,6 +23,8 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 		return missing("orderId")
 	case !storable(event.OrderID):
 		return malformed("orderId")
+	case event.Kind != toss.OtherEvent && event.Status == "":
+		return missing("status")
 	case !storable(event.Status):
 		return malformed("status")
 	case !storable(transmission):
