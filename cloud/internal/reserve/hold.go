@@ -152,9 +152,12 @@ func (s *Service) Release(ctx context.Context, token Token) error {
 
 // Held returns the caller's live hold with its price, or ErrHoldExpired.
 func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, booking.Reservation, int, error) {
-	r, err := s.liveHold(ctx, s.DB.Pool, token, s.now())
+	r, err := s.ofToken(ctx, token)
 	if err != nil {
 		return booking.Branch{}, r, 0, err
+	}
+	if r.State != booking.Hold || !r.Occupies(s.now()) {
+		return booking.Branch{}, r, 0, ErrHoldExpired
 	}
 	branch, err := s.DB.BranchByID(ctx, r.Branch)
 	if err != nil {
@@ -165,19 +168,14 @@ func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, bookin
 	return branch, r, price, nil
 }
 
-func (s *Service) liveHold(ctx context.Context, q postgres.Querier, token Token, now time.Time) (booking.Reservation, error) {
+// ofToken returns what a hold's cookie has led to, whatever its state. ErrHoldExpired: nothing.
+func (s *Service) ofToken(ctx context.Context, token Token) (booking.Reservation, error) {
 	if token == "" {
 		return booking.Reservation{}, ErrHoldExpired
 	}
-	r, err := postgres.ReservationByToken(ctx, q, token.hash())
+	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
 	if errors.Is(err, postgres.ErrNoReservation) {
 		return r, ErrHoldExpired
 	}
-	if err != nil {
-		return r, err
-	}
-	if r.State != booking.Hold || !r.Occupies(now) {
-		return r, ErrHoldExpired
-	}
-	return r, nil
+	return r, err
 }

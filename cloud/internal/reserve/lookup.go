@@ -54,13 +54,7 @@ func (s *Service) Detail(ctx context.Context, id booking.ReservationID) (Receipt
 
 // ByToken returns what the hold cookie has led to, whatever its state, or ErrHoldExpired.
 func (s *Service) ByToken(ctx context.Context, token Token) (Receipt, error) {
-	if token == "" {
-		return Receipt{}, ErrHoldExpired
-	}
-	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
-	if errors.Is(err, postgres.ErrNoReservation) {
-		return Receipt{}, ErrHoldExpired
-	}
+	r, err := s.ofToken(ctx, token)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -59,28 +59,30 @@ func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (
 	if err != nil {
 		return r, err
 	}
-	switch {
-	case r.Source != booking.Admin || !r.Occupies(now):
-		return r, ErrHoldExpired
-	case r.State == booking.Confirming: // an account was asked for, and the provider has not answered
-		return r, ErrPaymentPending
-	case r.State != booking.Hold:
-		return r, ErrHoldExpired
-	}
-	return r, nil
+	return r, adminHold(r, now)
 }
 
-// AdminHolder returns who made an administrator's hold, and where. ErrHoldExpired: it is gone. ErrPaymentPending: an
-// account was asked for it, and the provider has not answered.
-func (s *Service) AdminHolder(ctx context.Context, token Token) (booking.Reservation, error) {
-	r, err := s.liveHold(ctx, s.DB.Pool, token, s.now())
+// adminHold is nil for an administrator's live hold. ErrPaymentPending: an account was asked for it, and the provider has
+// not answered.
+func adminHold(r booking.Reservation, now time.Time) error {
 	switch {
-	case err == nil && r.Source != booking.Admin:
-		return r, ErrHoldExpired
-	case errors.Is(err, ErrHoldExpired) && r.Source == booking.Admin && r.State == booking.Confirming:
-		return r, ErrPaymentPending
+	case r.Source != booking.Admin || !r.Occupies(now):
+		return ErrHoldExpired
+	case r.State == booking.Confirming:
+		return ErrPaymentPending
+	case r.State != booking.Hold:
+		return ErrHoldExpired
 	}
-	return r, err
+	return nil
+}
+
+// AdminHolder returns who made an administrator's hold, and where. Errors: ErrHoldExpired, ErrPaymentPending; see adminHold.
+func (s *Service) AdminHolder(ctx context.Context, token Token) (booking.Reservation, error) {
+	r, err := s.ofToken(ctx, token)
+	if err != nil {
+		return r, err
+	}
+	return r, adminHold(r, s.now())
 }
 
 // AccountRequest asks for a virtual account for an administrator's hold.
