@@ -124,12 +124,11 @@ func (r *sessions) end(s *session) {
 	last := false
 	if i := slices.Index(of, s); i >= 0 {
 		agentsGauge.Dec()
-		of = slices.Delete(of, i, i+1)
-		r.byBranch[s.branch] = of
-		last = len(of) == 0
-	}
-	if last {
-		delete(r.byBranch, s.branch)
+		if last = len(of) == 1; last {
+			delete(r.byBranch, s.branch)
+		} else {
+			r.byBranch[s.branch] = slices.Delete(of, i, i+1)
+		}
 	}
 	if r.latest[s.username] == s {
 		delete(r.latest, s.username)

@@ -56,6 +56,9 @@ func written(mobile, email string) string {
 	return `(regexp_replace(regexp_replace(` + mobile + `, '^\s*\+82\D*0?', '0'), '\D', '', 'g') = $1 or lower(trim(` + email + `)) = $1)`
 }
 
+// messages are what is told of messages g: not what they said.
+const messages = `coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')`
+
 // PersonalData returns all that is kept about a person, as JSON. Keys and codes are not in it.
 func PersonalData(ctx context.Context, q Querier, contact string) (data json.RawMessage, err error) {
 	err = q.QueryRow(ctx, `
@@ -66,11 +69,11 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 				'orderId', r.order_id, 'createdAt', r.created_at, 'paidAt', r.paid_at, 'canceledAt', r.canceled_at,
 				'doors', (select coalesce(jsonb_agg(jsonb_build_object('at', d.created_at, 'device', d.device, 'state', d.state) order by d.created_at), '[]')
 				          from door_request d where d.reservation_id = r.id),
-				'messages', (select coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')
+				'messages', (select `+messages+`
 				             from message g where g.reservation_id = r.id)) order by r.start_at)
 				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'),
-			'messages', coalesce((select jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id)
-				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`), '[]'),
+			'messages', (select `+messages+`
+				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`),
 			'inquiries', coalesce((select jsonb_agg(jsonb_build_object(
 				'at', i.created_at, 'name', i.name, 'mobileNum', i.mobile, 'email', i.email, 'region', i.region, 'message', i.message) order by i.id)
 				from franchise_inquiry i where `+written("i.mobile", "i.email")+`), '[]'))`, contact).Scan(&data)

@@ -39,7 +39,7 @@ type Refund struct {
 	ErrorMessage   string
 }
 
-// ErrNoRefund says that no refund is under way.
+// ErrNoRefund says that there is no such refund, or none under way.
 var ErrNoRefund = errors.New("postgres: no such refund")
 
 // OpenRefund writes down the intent to refund before anything is sent.
