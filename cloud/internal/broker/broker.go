@@ -75,6 +75,7 @@ func New(cfg Config) (*Broker, error) {
 	caps.MaximumMessageExpiryInterval = 0 // not used: mochi keeps no message
 	caps.MinimumProtocolVersion = 5
 	caps.MaximumQos = 1
+	caps.ReceiveMaximum = acksWaiting
 	caps.TopicAliasMaximum = 0 // the access check sees the empty topic of an aliased publish
 	caps.SharedSubAvailable = 0
 	caps.WildcardSubAvailable = 0

@@ -167,7 +167,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	if pk.FixedHeader.Qos == 0 {
 		return nil
 	}
-	return acknowledge(cl, pk.PacketID, code)
+	return s.out.acknowledge(pk.PacketID, code)
 }
 
 // subscribe answers with a SUBACK (MQTT 5.0, 3.9).
@@ -196,18 +196,6 @@ func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 		}
 	}
 	return cl.WritePacket(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Unsuback}, PacketID: pk.PacketID, ReasonCodes: codes})
-}
-
-// acknowledge writes a PUBACK (MQTT 5.0, 3.4): without a reason code it says success.
-func acknowledge(cl *mqtt.Client, id uint16, code packets.Code) error {
-	puback := []byte{packets.Puback << 4, 2, byte(id >> 8), byte(id), code.Code}
-	if code != packets.CodeSuccess {
-		puback[1] = 3
-	}
-	cl.Lock() // as mochi does for each packet
-	defer cl.Unlock()
-	_, err := cl.Net.Conn.Write(puback[:2+puback[1]])
-	return err
 }
 
 // OnWill takes the will over like a publish: mochi gets one without a topic, which reaches nobody. That of a connection

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -9,26 +10,28 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// writesPending is the number of messages that may wait for an agent that does not read: asks and grants of the last
-// seconds.
-const writesPending = 64
-
 // Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
-// again. It fails only for a message that is not valid. It never waits: an agent that does not read holds up a goroutine
-// for each message that waits for it, until its keep-alive ends the connection.
+// again. It fails only for a message that is not valid. It never waits: an agent that does not read loses what comes when
+// enough waits for it, until its keep-alive ends the connection.
 func (b *Broker) Send(branch string, m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
 	pk := packets.Packet{
-		FixedHeader: packets.FixedHeader{Type: packets.Publish},
-		TopicName:   protocol.Topic(branch, m.Kind()),
-		Payload:     payload,
-		Properties:  properties(branch, m),
+		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
+		ProtocolVersion: 5, // there is no other: see New
+		TopicName:       protocol.Topic(branch, m.Kind()),
+		Payload:         payload,
+		Properties:      properties(branch, m),
+		Mods:            packets.Mods{AllowResponseInfo: true},
+	}
+	var message bytes.Buffer
+	if err := pk.PublishEncode(&message); err != nil {
+		return fmt.Errorf("broker: %w", err)
 	}
 	for _, s := range b.sessions.of(branch) {
-		if s.subscribed(m.Kind()) && !s.send(pk) {
+		if s.subscribed(m.Kind()) && s.takes(message.Len()) && !s.out.send(message.Bytes()) {
 			b.unsent.Add(1)
 			droppedOut.Inc()
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -22,7 +21,7 @@ type session struct {
 	heard    atomic.Int64  // time of the last message, since the registry's start
 	ended    bool          // guarded by registry.mu
 	kinds    atomic.Uint32 // what it subscribed to, by bitOf
-	sending  atomic.Int32  // messages on their way to it
+	out      outbox
 }
 
 // bitOf gives each kind of message to agents a bit.
@@ -48,17 +47,17 @@ func (s *session) subscribe(filter string, on bool) bool {
 
 func (s *session) subscribed(kind protocol.Kind) bool { return s.kinds.Load()&bitOf[kind] != 0 }
 
-// send writes a message without waiting. It reports false when too many wait already.
-func (s *session) send(pk packets.Packet) bool {
-	if s.sending.Add(1) > writesPending {
-		s.sending.Add(-1)
-		return false
-	}
-	go func() {
-		defer s.sending.Add(-1)
-		_ = s.client.WritePacket(pk) // a connection that broke ends by itself
-	}()
-	return true
+// takes reports whether the agent wants packets of this size [MQTT-3.1.2-24].
+func (s *session) takes(size int) bool {
+	limit := s.client.Properties.Props.MaximumPacketSize
+	return limit == 0 || uint32(size) <= limit
+}
+
+// write sends packets, between those that mochi sends. A connection that broke ends by itself.
+func (s *session) write(packets []byte) {
+	s.client.Lock()
+	defer s.client.Unlock()
+	_, _ = s.client.Net.Conn.Write(packets)
 }
 
 // hear notes that the agent still runs. Pings do not count: the program behind them may hang.
@@ -90,6 +89,7 @@ func (r *sessions) clock() time.Duration { return r.now().Sub(r.start) }
 
 func (r *sessions) admit(client *mqtt.Client, branch, username string) *session {
 	s := &session{branch: branch, username: username, client: client, registry: r, began: r.clock()}
+	s.out.write = s.write
 	s.hear()
 	return s
 }

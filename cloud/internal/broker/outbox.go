@@ -1,0 +1,118 @@
+package broker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+const (
+	// messagesWaiting is the number of messages that may wait for an agent that does not read: asks and grants of the last
+	// seconds.
+	messagesWaiting = 64
+	// acksDelay is how long an acknowledgement waits for a message that it can go along with, like those of TCP (RFC 1122,
+	// 4.2.3.2): that of a claim goes with the grant. A write costs more than all else that is done for it.
+	acksDelay = 10 * time.Millisecond
+	// acksGathered is how many of them wait at most as long as the agent reads.
+	acksGathered = 64
+	// acksWaiting is the Receive Maximum: who has more messages under way than that breaks the rules [MQTT-3.3.4-9].
+	acksWaiting = 1024
+)
+
+// outbox gathers what is on its way to one agent: while one write is under way the next packets wait, and go together.
+// Nobody who puts something in ever waits.
+type outbox struct {
+	write func([]byte) // may block
+
+	mu       sync.Mutex
+	waiting  []byte // whole packets, in their order
+	messages int    // that wait
+	acks     int    // that wait
+	writing  bool   // somebody writes, and will write what waits
+	delay    *time.Timer
+	delayed  bool // delay runs
+}
+
+// send puts a message in. It reports false when too many wait already.
+func (o *outbox) send(message []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.messages >= messagesWaiting {
+		return false
+	}
+	o.messages++
+	o.waiting = append(o.waiting, message...)
+	if o.begin() {
+		go o.run()
+	}
+	return true
+}
+
+// acknowledge puts a PUBACK in (MQTT 5.0, 3.4). It returns packets.ErrReceiveMaximum for an agent that sends and does not
+// read, which nothing can be told.
+func (o *outbox) acknowledge(id uint16, code packets.Code) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.acks >= acksWaiting {
+		return packets.ErrReceiveMaximum
+	}
+	o.acks++
+	if code == packets.CodeSuccess { // which is what is meant without a reason code
+		o.waiting = append(o.waiting, packets.Puback<<4, 2, byte(id>>8), byte(id))
+	} else {
+		o.waiting = append(o.waiting, packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
+	}
+	switch {
+	case o.acks >= acksGathered:
+		if o.begin() {
+			go o.run()
+		}
+	case o.writing || o.delayed:
+	case o.delay == nil:
+		o.delay, o.delayed = time.AfterFunc(acksDelay, o.flush), true
+	default:
+		o.delay.Reset(acksDelay)
+		o.delayed = true
+	}
+	return nil
+}
+
+// flush writes acknowledgements that nothing has gone along with.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	o.delayed = false
+	mine := o.begin()
+	o.mu.Unlock()
+	if mine {
+		o.run()
+	}
+}
+
+// begin reports whether the caller is to run: nobody else does. mu is held.
+func (o *outbox) begin() bool {
+	if o.writing {
+		return false
+	}
+	o.writing = true
+	if o.delayed {
+		o.delay.Stop()
+		o.delayed = false
+	}
+	return true
+}
+
+// run writes until nothing waits.
+func (o *outbox) run() {
+	for {
+		o.mu.Lock()
+		packets := o.waiting
+		o.waiting, o.messages, o.acks = nil, 0, 0
+		o.writing = len(packets) > 0
+		o.mu.Unlock()
+		if len(packets) == 0 {
+			return
+		}
+		o.write(packets)
+	}
+}

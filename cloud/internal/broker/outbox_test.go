@@ -1,0 +1,120 @@
+package broker
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// agentLine notes each write of an outbox, and can be told to block them.
+type agentLine struct {
+	writes [][]byte
+	open   chan struct{} // nil: nothing blocks
+}
+
+func (l *agentLine) write(p []byte) {
+	if l.open != nil {
+		<-l.open
+	}
+	l.writes = append(l.writes, bytes.Clone(p))
+}
+
+func (l *agentLine) wrote(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if len(l.writes) != len(want) {
+		t.Fatalf("%d writes, want %d: %q", len(l.writes), len(want), l.writes)
+	}
+	for i, w := range want {
+		if string(l.writes[i]) != w {
+			t.Errorf("write %d is %q, want %q", i, l.writes[i], w)
+		}
+	}
+}
+
+const (
+	ackOf7   = "\x40\x02\x00\x07"
+	refusal8 = "\x40\x03\x00\x08\x87"
+)
+
+func TestAcknowledgementGoesAlong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var line agentLine
+		o := outbox{write: line.write}
+		_ = o.acknowledge(7, packets.CodeSuccess)
+		line.wrote(t)
+		o.send([]byte("grant"))
+		line.wrote(t, ackOf7+"grant")
+		time.Sleep(2 * acksDelay)
+		line.wrote(t, ackOf7+"grant")
+	})
+}
+
+func TestAcknowledgementGoesAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var line agentLine
+		o := outbox{write: line.write}
+		for range 2 {
+			_ = o.acknowledge(7, packets.CodeSuccess)
+			time.Sleep(acksDelay / 2)
+			_ = o.acknowledge(8, packets.ErrNotAuthorized)
+			time.Sleep(acksDelay)
+		}
+		line.wrote(t, ackOf7+refusal8, ackOf7+refusal8)
+	})
+}
+
+// What comes while a write is under way goes with the next, in its order, and only so much of it.
+func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := agentLine{open: make(chan struct{})}
+		o := outbox{write: line.write}
+		o.send([]byte("ask"))
+		synctest.Wait()
+		for i := range messagesWaiting {
+			if !o.send([]byte{'a' + byte(i%26)}) {
+				t.Fatalf("message %d found no place", i)
+			}
+		}
+		if o.send([]byte("more")) {
+			t.Error("one more found a place")
+		}
+		for range acksWaiting {
+			if err := o.acknowledge(7, packets.CodeSuccess); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.acknowledge(7, packets.CodeSuccess); !errors.Is(err, packets.ErrReceiveMaximum) {
+			t.Errorf("one more acknowledgement: %v", err)
+		}
+		close(line.open)
+		synctest.Wait()
+		if len(line.writes) != 2 || !bytes.HasPrefix(line.writes[1], []byte("abc")) ||
+			len(line.writes[1]) != messagesWaiting+acksWaiting*len(ackOf7) {
+			t.Errorf("%d writes: %q", len(line.writes), line.writes)
+		}
+		if !o.send([]byte("again")) {
+			t.Error("no place after everything was written")
+		}
+		synctest.Wait()
+	})
+}
+
+func TestManyAcknowledgementsDoNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var line agentLine
+		o := outbox{write: line.write}
+		for range acksGathered {
+			_ = o.acknowledge(7, packets.CodeSuccess)
+		}
+		line.wrote(t, string(bytes.Repeat([]byte(ackOf7), acksGathered)))
+	})
+}
