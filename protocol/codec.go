@@ -1,11 +1,9 @@
 package protocol
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,9 +14,6 @@ const (
 	MaxPacket  = 64 << 10
 	MaxPayload = 63 << 10
 )
-
-// maxDepth bounds the nesting of a payload. The deepest is a status: inventory, unit and maxOptions levels of options.
-const maxDepth = 24
 
 // Message is a payload. Validate reports what a well-formed message of this kind must fulfil; Encode and Decode call it.
 type Message interface {
@@ -48,7 +43,7 @@ func Encode(m Message) ([]byte, error) {
 }
 
 // Decode reads one message. The rule: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with
-// two names that differ in case at most, every field of the right type, and Validate satisfied. Fields this version
+// more than 64 names or with two that differ in case at most, every field of the right type, and Validate satisfied. Fields this version
 // does not know are ignored, so that either side may be updated first.
 func Decode[M Message](payload []byte) (M, error) {
 	var m M
@@ -69,74 +64,11 @@ func decode(payload []byte, into any) error {
 	if !utf8.Valid(payload) {
 		return fmt.Errorf("%w: not UTF-8", ErrMalformed)
 	}
-	if err := checkObject(payload); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
 	if err := json.Unmarshal(payload, into); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return nil
-}
-
-// checkObject walks the tokens once and refuses what encoding/json would let through: a top level that is not an object
-// and names given twice, where two readers may each believe another value.
-func checkObject(payload []byte) error {
-	d := json.NewDecoder(bytes.NewReader(payload))
-	first, err := d.Token()
-	if err != nil {
-		return err
-	}
-	if first != json.Delim('{') {
-		return errors.New("not an object")
-	}
-	if err := checkMembers(d, 1); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("more than one value")
-	}
-	return nil
-}
-
-func checkMembers(d *json.Decoder, depth int) error {
-	seen := make(map[string]struct{}, 8)
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		folded := strings.ToLower(name.(string)) // between '{' and '}' the decoder only yields strings as names
-		if _, twice := seen[folded]; twice {
-			return fmt.Errorf("field %q given twice", name)
-		}
-		seen[folded] = struct{}{}
-		if err := checkValue(d, depth); err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-func checkValue(d *json.Decoder, depth int) error {
-	if depth > maxDepth {
-		return errors.New("nested too deeply")
-	}
-	token, err := d.Token()
-	if err != nil {
-		return err
-	}
-	switch token {
-	case json.Delim('{'):
-		return checkMembers(d, depth+1)
-	case json.Delim('['):
-		for d.More() {
-			if err := checkValue(d, depth+1); err != nil {
-				return err
-			}
-		}
-		_, err := d.Token()
-		return err
+	if err := checkObject(payload); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -259,6 +260,16 @@ func FuzzDecode(f *testing.F) {
 			if err != nil || !bytes.Equal(again, twice) {
 				t.Fatalf("%s became %s (%v)", again, twice, err)
 			}
+		}
+	})
+}
+
+// FuzzCheckObject: it relies on its text being valid JSON, and must never read beyond it.
+func FuzzCheckObject(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b\u0062":"\\\""},[]],"c":{}}`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		if json.Valid(text) {
+			_ = checkObject(text)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -213,19 +214,24 @@ func TestLargestPayload(t *testing.T) {
 	}
 }
 
-// TestCheckObject: what must hold before encoding/json sees a payload, whether or not it would notice too.
+// TestCheckObject: what must hold beyond that encoding/json can read a payload.
 func TestCheckObject(t *testing.T) {
 	t.Parallel()
 	inside := func(open, end string, levels int) string { // the value of a field is level 1
 		return `{"x":` + strings.Repeat(open, levels-1) + "1" + strings.Repeat(end, levels-1) + `}`
 	}
+	fields := func(n int) string {
+		return "{" + strings.Join(many(n, func(i int) string { return strconv.Quote("f"+strconv.Itoa(i)) + ":true" }), " ,") + "}"
+	}
 	for payload, ok := range map[string]bool{
-		`{}`: true, ` {"a":{"a":1},"b":[{"a":1},{"a":1}]} `: true,
+		`{}`: true, ` { "a" : {"a":1} , "b":[{"a":1}, {"a":1} ] , "c": -1.5e3 , "d":null,"e":[ ],"f":"\"}\\" } `: true, `[]`: false, `null`: false, `"a"`: false,
 		`{}{}`: false, `{}1`: false, `{`: false, `{"a"`: false, `{"a":[`: false, `{"a":{"b":1,"B":2}}`: false, `{"a":[1,{"b":1,"b":2}]}`: false,
+		`{"a":1,"\u0041":1}`: false, `{"a\"":1,"a":{"a":1}}`: true, `{"requestId":1,"requeſtid":1}`: false, `{"":1,"":1}`: false,
 		inside(`[`, `]`, 24): true, inside(`[`, `]`, 25): false,
 		inside(`{"x":`, `}`, 24): true, inside(`{"x":`, `}`, 25): false,
+		fields(64): true, fields(65): false,
 	} {
-		if err := checkObject([]byte(payload)); (err == nil) != ok {
+		if err := decode([]byte(payload), new(any)); (err == nil) != ok {
 			t.Errorf("%s: error %v, want allowed %v", payload, err, ok)
 		}
 	}

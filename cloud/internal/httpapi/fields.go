@@ -113,15 +113,11 @@ func decodeBytes(raw []byte, body any) error {
 	if !utf8.Valid(raw) {
 		return notUTF8(raw)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if err := decoder.Decode(body); err != nil {
+	if err := json.Unmarshal(raw, body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
 			// The field of a part that several bodies share comes with the name of the part.
 			return malformed(wrongType.Field[strings.LastIndexByte(wrongType.Field, '.')+1:])
 		}
-		return errMalformedBody
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errMalformedBody
 	}
 	return nil
