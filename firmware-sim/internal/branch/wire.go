@@ -8,14 +8,34 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Message is one MQTT message between agent and cloud, for the log of the
-// panel. It holds names and ids, no nonce and no signature.
+// Message is one MQTT message between agent and cloud, for the log of the panel.
 type Message struct {
-	FromAgent bool          `json:"fromAgent"`
-	Kind      protocol.Kind `json:"kind"`
-	RequestID string        `json:"requestId,omitempty"`
-	Devices   []string      `json:"devices,omitempty"`
-	Outcome   string        `json:"outcome,omitempty"`
+	FromAgent bool
+	Kind      protocol.Kind
+	Payload   []byte
+}
+
+// MarshalJSON shows names and ids, no nonce and no signature. A payload is not
+// looked into before somebody watches.
+func (m Message) MarshalJSON() ([]byte, error) {
+	var payload struct {
+		RequestID string   `json:"requestId"`
+		Device    string   `json:"device"`
+		Doors     []string `json:"doors"`
+		Outcome   string   `json:"outcome"`
+	}
+	// What is not JSON is shown without its content.
+	_ = json.Unmarshal(m.Payload, &payload)
+	if payload.Device != "" {
+		payload.Doors = []string{payload.Device}
+	}
+	return json.Marshal(struct {
+		FromAgent bool          `json:"fromAgent"`
+		Kind      protocol.Kind `json:"kind"`
+		RequestID string        `json:"requestId,omitempty"`
+		Devices   []string      `json:"devices,omitempty"`
+		Outcome   string        `json:"outcome,omitempty"`
+	}{m.FromAgent, m.Kind, payload.RequestID, payload.Doors, payload.Outcome})
 }
 
 // wire listens to one connection of the agent's.
@@ -90,21 +110,7 @@ func (b *Branch) count(n int) {
 
 // log passes a message on to the panel; heartbeats would drown the rest.
 func (b *Branch) log(fromAgent bool, kind protocol.Kind, payload []byte) {
-	if kind == protocol.KindHeartbeat {
-		return
+	if kind != protocol.KindHeartbeat {
+		b.cfg.Changed(Change{Message: &Message{FromAgent: fromAgent, Kind: kind, Payload: payload}})
 	}
-	var m struct {
-		RequestID string   `json:"requestId"`
-		Device    string   `json:"device"`
-		Doors     []string `json:"doors"`
-		Outcome   string   `json:"outcome"`
-	}
-	// What is not JSON is logged without its content.
-	_ = json.Unmarshal(payload, &m)
-	if m.Device != "" {
-		m.Doors = []string{m.Device}
-	}
-	b.cfg.Changed(Change{Message: &Message{
-		FromAgent: fromAgent, Kind: kind, RequestID: m.RequestID, Devices: m.Doors, Outcome: m.Outcome,
-	}})
 }

@@ -186,22 +186,22 @@ func (k *link) toAgent(p packet) {
 			k.tap.Acked(topic)
 		}
 	}
-	if message, ok := p.publish(); ok {
-		k.tap.ToAgent(message.Topic, message.Payload)
+	if m, ok := p.publish(); ok {
+		k.tap.ToAgent(m.topic, m.payload)
 	}
 	_, _ = k.agent.Write(p)
 }
 
 // hear taps what the agent sends.
 func (k *link) hear(p packet) {
-	message, ok := p.publish()
+	m, ok := p.publish()
 	if !ok {
 		return
 	}
-	if message.QoS > 0 {
+	if m.id != 0 {
 		k.mu.Lock()
-		k.pending[message.PacketID] = message.Topic
+		k.pending[m.id] = m.topic
 		k.mu.Unlock()
 	}
-	k.tap.FromAgent(message.Topic, message.Payload)
+	k.tap.FromAgent(m.topic, m.payload)
 }
