@@ -25,7 +25,7 @@ type attempt struct {
 }
 
 // rememberFor is how long an ended request is answered from memory. The row answers later ones.
-const rememberFor = 10 * time.Second
+const rememberFor = 3 * time.Second
 
 // attempts are those of this replica.
 type attempts struct {
