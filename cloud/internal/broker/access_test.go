@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -335,13 +336,17 @@ func TestSlowVerbDelaysNoPuback(t *testing.T) {
 	defer close(hold)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
+	var claims sync.WaitGroup
 	for range urgentWorkers + 10 {
-		_, err := a.Client().Publish(ctx, &paho.Publish{Topic: protocol.Topic("gangnam", protocol.KindDoorClaim), QoS: 1,
-			Payload: []byte(foreignClaim)})
-		if err != nil {
-			t.Fatalf("PUBACK waits for the verb: %v", err)
-		}
+		claims.Go(func() {
+			_, err := a.Client().Publish(ctx, &paho.Publish{Topic: protocol.Topic("gangnam", protocol.KindDoorClaim), QoS: 1,
+				Payload: []byte(foreignClaim)})
+			if err != nil {
+				t.Errorf("PUBACK waits for the verb: %v", err)
+			}
+		})
 	}
+	claims.Wait()
 }
 
 func receiveMaximum20(c *paho.Connect) {

@@ -26,23 +26,32 @@ type outbox struct {
 	write func([]byte) // may block
 
 	mu       sync.Mutex
-	waiting  []byte // whole packets, in their order
-	messages int    // that wait
-	acks     int    // that wait
-	writing  bool   // somebody writes, and will write what waits
+	messages waiting // which go first: somebody stands at a door
+	acks     waiting
+	writing  bool // somebody writes, and will write what waits
 	delay    *time.Timer
 	delayed  bool // delay runs
+}
+
+// waiting is packets of one kind, in their order.
+type waiting struct {
+	packets []byte
+	count   int
+}
+
+func (w *waiting) add(packet ...byte) {
+	w.packets = append(w.packets, packet...)
+	w.count++
 }
 
 // send puts a message in. It reports false when too many wait already.
 func (o *outbox) send(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.messages >= messagesWaiting {
+	if o.messages.count >= messagesWaiting {
 		return false
 	}
-	o.messages++
-	o.waiting = append(o.waiting, message...)
+	o.messages.add(message...)
 	if o.begin() {
 		go o.run()
 	}
@@ -54,17 +63,16 @@ func (o *outbox) send(message []byte) bool {
 func (o *outbox) acknowledge(id uint16, code packets.Code) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.acks >= acksWaiting {
+	if o.acks.count >= acksWaiting {
 		return packets.ErrReceiveMaximum
 	}
-	o.acks++
 	if code == packets.CodeSuccess { // which is what is meant without a reason code
-		o.waiting = append(o.waiting, packets.Puback<<4, 2, byte(id>>8), byte(id))
+		o.acks.add(packets.Puback<<4, 2, byte(id>>8), byte(id))
 	} else {
-		o.waiting = append(o.waiting, packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
+		o.acks.add(packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
 	}
 	switch {
-	case o.acks >= acksGathered:
+	case o.acks.count >= acksGathered:
 		if o.begin() {
 			go o.run()
 		}
@@ -106,8 +114,8 @@ func (o *outbox) begin() bool {
 func (o *outbox) run() {
 	for {
 		o.mu.Lock()
-		packets := o.waiting
-		o.waiting, o.messages, o.acks = nil, 0, 0
+		packets := append(o.messages.packets, o.acks.packets...)
+		o.messages, o.acks = waiting{}, waiting{}
 		o.writing = len(packets) > 0
 		o.mu.Unlock()
 		if len(packets) == 0 {

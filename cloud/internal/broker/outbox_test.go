@@ -49,9 +49,9 @@ func TestAcknowledgementGoesAlong(t *testing.T) {
 		_ = o.acknowledge(7, packets.CodeSuccess)
 		line.wrote(t)
 		o.send([]byte("grant"))
-		line.wrote(t, ackOf7+"grant")
+		line.wrote(t, "grant"+ackOf7)
 		time.Sleep(2 * acksDelay)
-		line.wrote(t, ackOf7+"grant")
+		line.wrote(t, "grant"+ackOf7)
 	})
 }
 

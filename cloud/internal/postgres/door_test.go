@@ -185,7 +185,7 @@ func TestDoorPlansFindRowsByTheirKeys(t *testing.T) {
 	}
 }
 
-func ask(t *testing.T, db *postgres.DB, id, key uuid.UUID, hash []byte, now time.Time) postgres.KeyedDoor {
+func ask(t testing.TB, db *postgres.DB, id, key uuid.UUID, hash []byte, now time.Time) postgres.KeyedDoor {
 	t.Helper()
 	found, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, []postgres.KeyedAsk{
 		{ID: id, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, State: postgres.DoorPending, Now: now},
@@ -196,7 +196,7 @@ func ask(t *testing.T, db *postgres.DB, id, key uuid.UUID, hash []byte, now time
 	return found[0]
 }
 
-func claim(t *testing.T, db *postgres.DB, id uuid.UUID, now time.Time) []string {
+func claim(t testing.TB, db *postgres.DB, id uuid.UUID, now time.Time) []string {
 	t.Helper()
 	doors, err := postgres.GrantDoors(t.Context(), db.Doors,
 		[]postgres.DoorClaim{{ID: id, Branch: "gangnam", Nonce: "nonce", Now: now}}, time.Minute, time.Minute)
