@@ -82,7 +82,7 @@ func (s *Service) firstState(branch string) (state postgres.DoorState, detail st
 
 // accept goes on with a request that was written.
 func (s *Service) accept(r postgres.DoorRequest, keyHash []byte) {
-	s.Log.Info("access: door asked for", "branch", r.Branch, "request", r.ID, "device", r.Device, "state", r.State)
+	s.Log.Info("access: door asked for", "branch", r.Branch, "request", r.ID.String(), "device", r.Device, "state", string(r.State))
 	if r.State == postgres.DoorPending {
 		s.attempt(r, keyHash)
 	} else {

@@ -144,9 +144,9 @@ func (s *Service) sweep(ctx context.Context) {
 // end spreads the news that a request has ended.
 func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
 	count(state)
-	s.Log.Info("access: request ended", "request", id, "state", state)
 	s.attempts.end(id, state)
 	s.waiters.wake(id, state)
+	s.Log.Info("access: request ended", "request", id.String(), "state", string(state))
 	if !s.Alone {
 		s.ended.put(id)
 	}
