@@ -55,6 +55,8 @@ func readBenchmarks(out, name string) benchmarks {
 	return found
 }
 
+const exchangeAlone = "exchange, one in flight, embedded, p50"
+
 // exchange measures a bare exchange with an agent over the embedded broker beside Mosquitto.
 func exchange(ctx context.Context, root string, p *part.Part) error {
 	found, err := benchmark(ctx, root, "./cloud/internal/broker", "BenchmarkExchange")
@@ -68,7 +70,7 @@ func exchange(ctx context.Context, root string, p *part.Part) error {
 		return nil
 	}
 	p.Figures = append(p.Figures,
-		part.Figure{Name: "exchange, one in flight, embedded, p50", Value: ours["p50-us"], Unit: "µs"},
+		part.Figure{Name: exchangeAlone, Value: ours["p50-us"], Unit: "µs"},
 		part.Figure{Name: "exchange, one in flight, embedded, p99", Value: ours["p99-us"], Unit: "µs"},
 		part.Figure{Name: "exchange, one in flight, Mosquitto, p50", Value: theirs["p50-us"], Unit: "µs"},
 		part.Figure{Name: "exchange, one in flight, Mosquitto, p99", Value: theirs["p99-us"], Unit: "µs"},
@@ -77,6 +79,40 @@ func exchange(ctx context.Context, root string, p *part.Part) error {
 		part.Figure{Name: "exchange, 100 in flight, Mosquitto", Value: theirCrowd["exchanges/s"], Unit: "per s"},
 		atLeast("exchange, 100 in flight, rate, of Mosquitto's", crowd["exchanges/s"]/theirCrowd["exchanges/s"], 1),
 	)
+	return nil
+}
+
+// alone measures the statements of an unlock with nothing around them, and adds up what it is made of: the two requests
+// answered with constants, two bare exchanges with the agent (an ask and its claim, a grant and its result), and the
+// statements. The exchange is measured inside one process, so the sum is less than any unlock can take.
+func alone(ctx context.Context, root string, p *part.Part) error {
+	found, err := benchmark(ctx, root, "./cloud/internal/postgres", "BenchmarkDoor")
+	if err != nil {
+		return err
+	}
+	of := found[""]
+	value := func(name string) float64 {
+		for _, f := range p.Figures {
+			if f.Name == name {
+				return f.Value
+			}
+		}
+		return 0
+	}
+	floor, exchange := value("floor, 1 in flight, p50"), value(exchangeAlone)/1000
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "statements of an unlock alone, press, p50", Value: of["press-p50-us"], Unit: "µs"},
+		part.Figure{Name: "statements of an unlock alone, grant (on disk), p50", Value: of["grant-p50-us"], Unit: "µs"},
+		part.Figure{Name: "statements of an unlock alone, result, p50", Value: of["result-p50-us"], Unit: "µs"},
+		part.Figure{Name: "statements of an unlock alone, all three, p50", Value: of["p50-us"], Unit: "µs"},
+	)
+	if floor > 0 && exchange > 0 {
+		sum := floor + 2*exchange + of["p50-us"]/1000
+		p.Figures = append(p.Figures,
+			part.Figure{Name: "an unlock's parts alone (floor, two exchanges, three statements), p50", Value: sum, Unit: "ms"},
+			part.Figure{Name: "an unlock's parts alone, p50, of the floor's", Value: sum / floor},
+		)
+	}
 	return nil
 }
 

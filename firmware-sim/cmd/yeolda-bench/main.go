@@ -86,7 +86,7 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	}
 	// What fails does not take along what was measured before it.
 	failed := memory(ctx, root, dir, log, &p)
-	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, holds, lookUps} {
+	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, alone, holds, lookUps} {
 		failed = errors.Join(failed, measure(ctx, root, &p))
 	}
 	if failed != nil {
