@@ -167,7 +167,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	if pk.FixedHeader.Qos == 0 {
 		return nil
 	}
-	return s.out.acknowledge(pk.PacketID, code)
+	return s.out.acknowledge(pk.PacketID, code, kind == protocol.KindDoorClaim || kind == protocol.KindDoorResult)
 }
 
 // subscribe answers with a SUBACK (MQTT 5.0, 3.9).

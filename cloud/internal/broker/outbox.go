@@ -13,7 +13,7 @@ const (
 	messagesWaiting = 64
 	// acksDelay is how long an acknowledgement waits for a message that it can go along with, like those of TCP (RFC 1122,
 	// 4.2.3.2): that of a claim goes with the grant. A write costs more than all else that is done for it.
-	acksDelay = 10 * time.Millisecond
+	acksDelay = 30 * time.Millisecond
 	// acksGathered is how many of them wait at most as long as the agent reads.
 	acksGathered = 64
 	// acksWaiting is the Receive Maximum: who has more messages under way than that breaks the rules [MQTT-3.3.4-9].
@@ -21,7 +21,7 @@ const (
 )
 
 // outbox gathers what is on its way to one agent: while one write is under way the next packets wait, and go together.
-// Nobody who puts something in ever waits.
+// Nobody who sends a message ever waits.
 type outbox struct {
 	write func([]byte) // may block
 
@@ -58,12 +58,13 @@ func (o *outbox) send(message []byte) bool {
 	return true
 }
 
-// acknowledge puts a PUBACK in (MQTT 5.0, 3.4). It returns packets.ErrReceiveMaximum for an agent that sends and does not
-// read, which nothing can be told.
-func (o *outbox) acknowledge(id uint16, code packets.Code) error {
+// acknowledge puts a PUBACK in (MQTT 5.0, 3.4), which waits for a message if that is to be expected. It returns
+// packets.ErrReceiveMaximum for an agent that sends and does not read, which nothing can be told. Only the read loop of
+// the agent calls it, which may have to write.
+func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.acks.count >= acksWaiting {
+		o.mu.Unlock()
 		return packets.ErrReceiveMaximum
 	}
 	if code == packets.CodeSuccess { // which is what is meant without a reason code
@@ -71,17 +72,20 @@ func (o *outbox) acknowledge(id uint16, code packets.Code) error {
 	} else {
 		o.acks.add(packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
 	}
+	mine := false
 	switch {
-	case o.acks.count >= acksGathered:
-		if o.begin() {
-			go o.run()
-		}
+	case !expectMessage || o.acks.count >= acksGathered:
+		mine = o.begin()
 	case o.writing || o.delayed:
 	case o.delay == nil:
 		o.delay, o.delayed = time.AfterFunc(acksDelay, o.flush), true
 	default:
 		o.delay.Reset(acksDelay)
 		o.delayed = true
+	}
+	o.mu.Unlock()
+	if mine {
+		o.run()
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestAcknowledgementGoesAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line agentLine
 		o := outbox{write: line.write}
-		_ = o.acknowledge(7, packets.CodeSuccess)
+		_ = o.acknowledge(7, packets.CodeSuccess, true)
 		line.wrote(t)
 		o.send([]byte("grant"))
 		line.wrote(t, "grant"+ackOf7)
@@ -61,9 +61,9 @@ func TestAcknowledgementGoesAlone(t *testing.T) {
 		var line agentLine
 		o := outbox{write: line.write}
 		for range 2 {
-			_ = o.acknowledge(7, packets.CodeSuccess)
+			_ = o.acknowledge(7, packets.CodeSuccess, true)
 			time.Sleep(acksDelay / 2)
-			_ = o.acknowledge(8, packets.ErrNotAuthorized)
+			_ = o.acknowledge(8, packets.ErrNotAuthorized, true)
 			time.Sleep(acksDelay)
 		}
 		line.wrote(t, ackOf7+refusal8, ackOf7+refusal8)
@@ -87,11 +87,11 @@ func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 			t.Error("one more found a place")
 		}
 		for range acksWaiting {
-			if err := o.acknowledge(7, packets.CodeSuccess); err != nil {
+			if err := o.acknowledge(7, packets.CodeSuccess, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := o.acknowledge(7, packets.CodeSuccess); !errors.Is(err, packets.ErrReceiveMaximum) {
+		if err := o.acknowledge(7, packets.CodeSuccess, true); !errors.Is(err, packets.ErrReceiveMaximum) {
 			t.Errorf("one more acknowledgement: %v", err)
 		}
 		close(line.open)
@@ -107,13 +107,28 @@ func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 	})
 }
 
+// In their order [MQTT-4.6.0-2], whether they may wait or not.
+func TestAcknowledgementWithoutAnAnswerGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var line agentLine
+		o := outbox{write: line.write}
+		_ = o.acknowledge(7, packets.CodeSuccess, true)
+		line.wrote(t)
+		_ = o.acknowledge(8, packets.ErrNotAuthorized, false)
+		line.wrote(t, ackOf7+refusal8)
+		time.Sleep(2 * acksDelay)
+		line.wrote(t, ackOf7+refusal8)
+	})
+}
+
 func TestManyAcknowledgementsDoNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var line agentLine
 		o := outbox{write: line.write}
 		for range acksGathered {
-			_ = o.acknowledge(7, packets.CodeSuccess)
+			_ = o.acknowledge(7, packets.CodeSuccess, true)
 		}
 		line.wrote(t, string(bytes.Repeat([]byte(ackOf7), acksGathered)))
 	})

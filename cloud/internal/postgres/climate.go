@@ -96,6 +96,13 @@ type event struct {
 	protocol.Event
 }
 
+// eventDetail is the detail of a row of door_event.
+type eventDetail struct {
+	AgentTime   time.Time `json:"agentTime"`
+	EnergizedMs uint32    `json:"energizedMs,omitempty"`
+	Detail      string    `json:"detail,omitempty"`
+}
+
 // queueReadings writes readings. Of those of one place that came together the last told stays.
 func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 	batch.Queue(`
@@ -129,16 +136,7 @@ func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 		column(events, func(e event) string { return e.Device }),
 		column(events, func(e event) string { return string(e.Kind) }),
 		column(events, func(e event) string { return e.RequestID }),
-		column(events, func(e event) map[string]any {
-			detail := map[string]any{"agentTime": e.told}
-			if e.EnergizedMs > 0 {
-				detail["energizedMs"] = e.EnergizedMs
-			}
-			if e.Detail != "" {
-				detail["detail"] = e.Detail
-			}
-			return detail
-		}))
+		column(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
 }
 
 // queueForced writes that a door was forced unless the events before now say how it came to open. Without an exit button
