@@ -43,8 +43,8 @@ func Encode(m Message) ([]byte, error) {
 }
 
 // Decode reads one message. The rule: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with
-// more than 64 names or with two that differ in case at most, every field of the right type, and Validate satisfied. Fields this version
-// does not know are ignored, so that either side may be updated first.
+// more than 64 names or with two that differ in case at most, every field of the right type, and Validate satisfied.
+// Fields this version does not know are ignored, so that either side may be updated first.
 func Decode[M Message](payload []byte) (M, error) {
 	var m M
 	if err := decode(payload, &m); err != nil {

@@ -62,7 +62,7 @@ func (r *reader) value(depth int) error {
 // members skips an object.
 func (r *reader) members(depth int) error {
 	names := make([][]byte, 0, 8)
-	for r.at++; r.next() != '}'; {
+	return r.list('}', func() error {
 		name, err := unescaped(r.str())
 		if err != nil {
 			return err
@@ -78,21 +78,19 @@ func (r *reader) members(depth int) error {
 		names = append(names, name)
 		r.next()
 		r.at++ // the colon
-		if err := r.value(depth); err != nil {
-			return err
-		}
-		if r.next() == ',' {
-			r.at++
-		}
-	}
-	r.at++
-	return nil
+		return r.value(depth)
+	})
 }
 
 // elements skips an array.
 func (r *reader) elements(depth int) error {
-	for r.at++; r.next() != ']'; {
-		if err := r.value(depth); err != nil {
+	return r.list(']', func() error { return r.value(depth) })
+}
+
+// list skips a bracket, what stands behind it with commas between, and the bracket at its end.
+func (r *reader) list(end byte, item func() error) error {
+	for r.at++; r.next() != end; {
+		if err := item(); err != nil {
 			return err
 		}
 		if r.next() == ',' {
