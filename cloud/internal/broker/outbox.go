@@ -28,9 +28,8 @@ type outbox struct {
 	mu       sync.Mutex
 	messages waiting // which go first: somebody stands at a door
 	acks     waiting
-	writing  bool // somebody writes, and will write what waits
-	delay    *time.Timer
-	delayed  bool // delay runs
+	writing  bool        // somebody writes, and will write what waits
+	delay    *time.Timer // runs while nobody writes and acknowledgements wait
 }
 
 // waiting is packets of one kind, in their order.
@@ -67,6 +66,7 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 		o.mu.Unlock()
 		return packets.ErrReceiveMaximum
 	}
+	first := o.acks.count == 0
 	if code == packets.CodeSuccess { // which is what is meant without a reason code
 		o.acks.add(packets.Puback<<4, 2, byte(id>>8), byte(id))
 	} else {
@@ -76,12 +76,11 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 	switch {
 	case !expectMessage || o.acks.count >= acksGathered:
 		mine = o.begin()
-	case o.writing || o.delayed:
+	case o.writing || !first:
 	case o.delay == nil:
-		o.delay, o.delayed = time.AfterFunc(acksDelay, o.flush), true
+		o.delay = time.AfterFunc(acksDelay, o.flush)
 	default:
 		o.delay.Reset(acksDelay)
-		o.delayed = true
 	}
 	o.mu.Unlock()
 	if mine {
@@ -93,7 +92,6 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 // flush writes acknowledgements that nothing has gone along with.
 func (o *outbox) flush() {
 	o.mu.Lock()
-	o.delayed = false
 	mine := o.begin()
 	o.mu.Unlock()
 	if mine {
@@ -107,9 +105,8 @@ func (o *outbox) begin() bool {
 		return false
 	}
 	o.writing = true
-	if o.delayed {
+	if o.delay != nil {
 		o.delay.Stop()
-		o.delayed = false
 	}
 	return true
 }

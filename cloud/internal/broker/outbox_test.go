@@ -36,6 +36,15 @@ func (l *agentLine) wrote(t *testing.T, want ...string) {
 	}
 }
 
+// withOutbox runs a test in the time of a bubble.
+func withOutbox(t *testing.T, test func(*testing.T, *outbox, *agentLine)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var line agentLine
+		test(t, &outbox{write: line.write}, &line)
+	})
+}
+
 const (
 	ackOf7   = "\x40\x02\x00\x07"
 	refusal8 = "\x40\x03\x00\x08\x87"
@@ -43,9 +52,7 @@ const (
 
 func TestAcknowledgementGoesAlong(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var line agentLine
-		o := outbox{write: line.write}
+	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
 		_ = o.acknowledge(7, packets.CodeSuccess, true)
 		line.wrote(t)
 		o.send([]byte("grant"))
@@ -57,9 +64,7 @@ func TestAcknowledgementGoesAlong(t *testing.T) {
 
 func TestAcknowledgementGoesAlone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var line agentLine
-		o := outbox{write: line.write}
+	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
 		for range 2 {
 			_ = o.acknowledge(7, packets.CodeSuccess, true)
 			time.Sleep(acksDelay / 2)
@@ -73,9 +78,8 @@ func TestAcknowledgementGoesAlone(t *testing.T) {
 // What comes while a write is under way goes with the next, in its order, and only so much of it.
 func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		line := agentLine{open: make(chan struct{})}
-		o := outbox{write: line.write}
+	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
+		line.open = make(chan struct{})
 		o.send([]byte("ask"))
 		synctest.Wait()
 		for i := range messagesWaiting {
@@ -110,9 +114,7 @@ func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 // In their order [MQTT-4.6.0-2], whether they may wait or not.
 func TestAcknowledgementWithoutAnAnswerGoesAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var line agentLine
-		o := outbox{write: line.write}
+	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
 		_ = o.acknowledge(7, packets.CodeSuccess, true)
 		line.wrote(t)
 		_ = o.acknowledge(8, packets.ErrNotAuthorized, false)
@@ -124,9 +126,7 @@ func TestAcknowledgementWithoutAnAnswerGoesAtOnce(t *testing.T) {
 
 func TestManyAcknowledgementsDoNotWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var line agentLine
-		o := outbox{write: line.write}
+	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
 		for range acksGathered {
 			_ = o.acknowledge(7, packets.CodeSuccess, true)
 		}
