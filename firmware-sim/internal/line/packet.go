@@ -121,19 +121,15 @@ func (f *fields) number() uint16 {
 	return binary.BigEndian.Uint16(b)
 }
 
-// length reads a variable byte integer (MQTT 5, 1.5.5).
-func (f *fields) length() (n int) {
-	for shift := 0; shift <= 21; shift += 7 {
-		b, ok := f.take(1)
-		if !ok {
-			break
-		}
-		n |= int(b[0]&0x7F) << shift
-		if b[0]&0x80 == 0 {
-			break
-		}
+// length reads a variable byte integer of at most four bytes (MQTT 5, 1.5.5),
+// which is written as encoding/binary writes one.
+func (f *fields) length() int {
+	n, size := binary.Uvarint(*f)
+	if size <= 0 || size > 4 {
+		return 0
 	}
-	return n
+	*f = (*f)[size:]
+	return int(n)
 }
 
 // again is the packet as a broker delivers it a second time: above QoS 0 with
