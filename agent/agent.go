@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	eventLife     = 10 * time.Minute // of door events in the outbox: staff wants to know what happened while the line was down
+	eventTTL      = 10 * time.Minute // of door events in the outbox: staff wants to know what happened while the line was down
 	aliveInterval = 2 * time.Second
 )
 
@@ -40,16 +40,16 @@ func Run(ctx context.Context, config Config, board Board) error {
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
 	a := &agent{config: config, log: log}
-	a.diary.tell = a.report
+	a.events.send = a.report
 	a.link = link.New(link.Config{
 		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
 		TLS: config.TLS, Dial: config.Dial, Receive: a.receive, Logger: log,
 	})
-	a.doors = door.NewDesk(door.Config{
+	a.doors = door.NewController(door.Config{
 		Branch: config.Branch, Keys: config.GrantKeys, Event: a.event, Logger: log,
 		Send: func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) },
 	}, board.locks())
-	a.climate = climate.New(ctx, config.Branch, board.units(), board.places(), log)
+	a.climate = climate.New(ctx, config.Branch, board.units(), board.sensors(), log)
 
 	self := link.Self{
 		BootID: rand.Text(), Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
@@ -62,15 +62,15 @@ type agent struct {
 	config  Config
 	log     *slog.Logger
 	link    *link.Link
-	doors   *door.Desk
+	doors   *door.Controller
 	climate *climate.Climate
-	diary   diary
+	events  eventBuffer
 }
 
 func (a *agent) run(ctx context.Context, self link.Self) error {
 	// The line to the cloud stays up until the doors have reported their last.
-	online, hangUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer hangUp()
+	online, disconnect := context.WithCancel(context.WithoutCancel(ctx))
+	defer disconnect()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.link.Run(online, self) })
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
@@ -78,8 +78,8 @@ func (a *agent) run(ctx context.Context, self link.Self) error {
 	g.Go(func() error { a.showAlive(ctx); return nil })
 	<-ctx.Done()
 	a.doors.Close()
-	a.diary.flush()
-	hangUp()
+	a.events.flush()
+	disconnect()
 	err := g.Wait()
 	a.climate.Close()
 	return err
@@ -90,17 +90,17 @@ func (a *agent) receive(m link.Message) {
 	var err error
 	switch m.Kind {
 	case protocol.KindDoorAsk:
-		err = hand(m, a.doors.Ask)
+		err = dispatch(m, a.doors.Ask)
 	case protocol.KindDoorGrant:
-		err = hand(m, a.doors.Grant)
+		err = dispatch(m, a.doors.Grant)
 	case protocol.KindDoorDeny:
-		err = hand(m, a.doors.Deny)
+		err = dispatch(m, a.doors.Deny)
 	case protocol.KindClimateCommand:
-		err = hand(m, func(command protocol.ClimateCommand) {
+		err = dispatch(m, func(command protocol.ClimateCommand) {
 			a.climate.Command(command, func(r protocol.ClimateResult) { a.answer(m, r) })
 		})
 	case protocol.KindSensorsRead:
-		err = hand(m, func(read protocol.SensorsRead) {
+		err = dispatch(m, func(read protocol.SensorsRead) {
 			a.climate.Read(read, func(r protocol.SensorsReadings) { a.answer(m, r) })
 		})
 	}
@@ -109,7 +109,7 @@ func (a *agent) receive(m link.Message) {
 	}
 }
 
-func hand[M protocol.Message](m link.Message, to func(M)) error {
+func dispatch[M protocol.Message](m link.Message, to func(M)) error {
 	message, err := protocol.Decode[M](m.Payload)
 	if err == nil {
 		to(message)
@@ -130,11 +130,11 @@ func (a *agent) answer(to link.Message, m protocol.Message) {
 func (a *agent) event(e protocol.Event) {
 	a.log.Info("event", "kind", e.Kind, "device", e.Device, "request", e.RequestID, "energized_ms", e.EnergizedMs, "detail", e.Detail)
 	a.config.Observe(e)
-	a.diary.note(e)
+	a.events.add(e)
 }
 
 func (a *agent) report(events []protocol.Event) {
-	a.link.Send(protocol.Telemetry{At: a.config.Now(), Events: events}, nil, eventLife)
+	a.link.Send(protocol.Telemetry{At: a.config.Now(), Events: events}, nil, eventTTL)
 }
 
 // measure reports the sensors now and every TelemetryInterval.

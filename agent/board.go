@@ -41,7 +41,7 @@ type AirConditioner struct {
 	Transmitter ir.Transmitter
 }
 
-// Sensor is the thermo-hygrometer of one place.
+// Sensor is the thermo-hygrometer of one sensor.
 type Sensor struct {
 	Location string
 	Reader   sensor.Reader
@@ -106,10 +106,10 @@ func (b Board) units() []climate.Unit {
 	return units
 }
 
-func (b Board) places() []climate.Place {
-	places := make([]climate.Place, len(b.Sensors))
+func (b Board) sensors() []climate.Sensor {
+	sensors := make([]climate.Sensor, len(b.Sensors))
 	for i, s := range b.Sensors {
-		places[i] = climate.Place(s)
+		sensors[i] = climate.Sensor(s)
 	}
-	return places
+	return sensors
 }

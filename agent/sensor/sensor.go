@@ -63,12 +63,12 @@ func Open(kind string, bus i2c.Bus, address uint16) (Reader, error) {
 	if address == 0 {
 		address = m.address
 	}
-	return &chip{kind: kind, bus: &patientBus{Bus: bus}, address: address, open: m.open}, nil
+	return &chip{kind: kind, bus: &contextBus{Bus: bus}, address: address, open: m.open}, nil
 }
 
 type chip struct {
 	kind    string
-	bus     *patientBus
+	bus     *contextBus
 	address uint16
 	open    func(i2c.Bus, uint16) (driver, error)
 
@@ -110,15 +110,15 @@ func (c *chip) sense() (Reading, error) {
 	}, nil
 }
 
-// patientBus ends the patience of drivers that know no context, periph's BME280 for one, which asks a chip that says it
+// contextBus ends the patience of drivers that know no context, periph's BME280 for one, which asks a chip that says it
 // is busy again and again for ever.
-type patientBus struct {
+type contextBus struct {
 	i2c.Bus
 	ctx context.Context // of the reading under way
 }
 
 // Tx implements i2c.Bus.
-func (b *patientBus) Tx(address uint16, w, r []byte) error {
+func (b *contextBus) Tx(address uint16, w, r []byte) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// commandLimit bounds a command, waiting for the transmitter included. The cloud has given up by then.
-const commandLimit = protocol.CommandLife
+// commandTimeout bounds a command, waiting for the transmitter included. The cloud has given up by then.
+const commandTimeout = protocol.CommandLife
 
 // Unit is an air conditioner; see agent.AirConditioner.
 type Unit struct {
@@ -26,8 +26,8 @@ type Unit struct {
 	Transmitter ir.Transmitter
 }
 
-// Place is a sensor; see agent.Sensor.
-type Place struct {
+// Sensor is a sensor; see agent.Sensor.
+type Sensor struct {
 	Location string
 	Reader   sensor.Reader
 }
@@ -57,7 +57,7 @@ type transmitter struct {
 }
 
 // New indexes the codes of the units. The context ends commands that are under way.
-func New(ctx context.Context, branch string, units []Unit, places []Place, log *slog.Logger) *Climate {
+func New(ctx context.Context, branch string, units []Unit, sensors []Sensor, log *slog.Logger) *Climate {
 	c := &Climate{ctx: ctx, log: log, leaves: make(map[string]leaf)}
 	transmitters := make(map[ir.Transmitter]*transmitter)
 	for _, u := range units {
@@ -70,8 +70,8 @@ func New(ctx context.Context, branch string, units []Unit, places []Place, log *
 			c.leaves[protocol.LeafID(branch, u.Name, path...)] = leaf{code: code, transmitter: t}
 		}
 	}
-	for _, p := range places {
-		c.sensors = append(c.sensors, &probe{place: p, idle: make(chan struct{}, 1)})
+	for _, p := range sensors {
+		c.sensors = append(c.sensors, &probe{sensor: p, idle: make(chan struct{}, 1)})
 	}
 	return c
 }
@@ -96,7 +96,7 @@ func (c *Climate) Command(m protocol.ClimateCommand, answer func(protocol.Climat
 }
 
 func (c *Climate) send(l leaf) (err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, commandLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, commandTimeout)
 	defer cancel()
 	select {
 	case l.transmitter.turn <- struct{}{}:

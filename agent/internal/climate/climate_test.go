@@ -59,12 +59,12 @@ var codes = &ir.CodeSet{Roots: []ir.Node{
 	{Name: "swing", Code: ir.Code{{CarrierHz: 38000, Durations: []uint32{1}}, {CarrierHz: 38000, Durations: []uint32{2}}}},
 }}
 
-func newClimate(ctx context.Context, transmitters []ir.Transmitter, places ...Place) *Climate {
+func newClimate(ctx context.Context, transmitters []ir.Transmitter, sensors ...Sensor) *Climate {
 	var units []Unit
 	for i, t := range transmitters {
 		units = append(units, Unit{Name: fmt.Sprint(i), Codes: codes, Transmitter: t})
 	}
-	return New(ctx, "gangnam", units, places, slog.New(slog.DiscardHandler))
+	return New(ctx, "gangnam", units, sensors, slog.New(slog.DiscardHandler))
 }
 
 func request(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
@@ -184,7 +184,7 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		var begun atomic.Int32
-		places := map[string]reader{
+		sensors := map[string]reader{
 			"lobby": func(context.Context) (sensor.Reading, error) {
 				return sensor.Reading{Celsius: 23.5, RelativeHumidity: 46}, nil
 			},
@@ -204,15 +204,15 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 				return sensor.Reading{Celsius: 21}, nil
 			},
 		}
-		var list []Place
+		var list []Sensor
 		for _, location := range []string{"lobby", "torn off", "loose wire", "no number", "panics", "hangs", "slow"} {
-			list = append(list, Place{location, places[location]})
+			list = append(list, Sensor{location, sensors[location]})
 		}
 		c := newClimate(t.Context(), nil, list...)
 		for range 3 {
 			began := time.Now()
 			got := c.Readings()
-			if took := time.Since(began); took != readLimit {
+			if took := time.Since(began); took != readTimeout {
 				t.Errorf("took %v", took)
 			}
 			want := []protocol.Reading{{Location: "lobby", Celsius: 23.5, RelativeHumidity: 46}, {Location: "slow", Celsius: 21}}

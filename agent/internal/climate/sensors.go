@@ -10,18 +10,18 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// readLimit bounds the reading of all sensors, which goes on side by side. The slowest of the trade needs a second.
-const readLimit = 3 * time.Second
+// readTimeout bounds the reading of all sensors, which goes on side by side. The slowest of the trade needs a second.
+const readTimeout = 3 * time.Second
 
 // probe reads one sensor, of which the driver may hang for ever: then no second reading is begun.
 type probe struct {
-	place Place
-	idle  chan struct{} // holds a token while a reading is under way
+	sensor Sensor
+	idle   chan struct{} // holds a token while a reading is under way
 }
 
 // Readings reads all sensors now, in the order of the board. What cannot be read in time or at all is left out.
 func (c *Climate) Readings() []protocol.Reading {
-	ctx, cancel := context.WithTimeout(c.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, readTimeout)
 	defer cancel()
 	all := make([]*protocol.Reading, len(c.sensors))
 	var reading sync.WaitGroup
@@ -32,7 +32,7 @@ func (c *Climate) Readings() []protocol.Reading {
 				err = r.Validate()
 			}
 			if err != nil {
-				c.log.Warn("sensor left out", "location", s.place.Location, "error", err)
+				c.log.Warn("sensor left out", "location", s.sensor.Location, "error", err)
 				return
 			}
 			all[i] = &r
@@ -66,12 +66,12 @@ func (p *probe) read(ctx context.Context) (protocol.Reading, error) {
 				done <- outcome{err: fmt.Errorf("driver panicked: %v", r)}
 			}
 		}()
-		r, err := p.place.Reader.Read(ctx)
+		r, err := p.sensor.Reader.Read(ctx)
 		done <- outcome{r, err}
 	}()
 	select {
 	case o := <-done:
-		return protocol.Reading{Location: p.place.Location, Celsius: o.reading.Celsius, RelativeHumidity: o.reading.RelativeHumidity}, o.err
+		return protocol.Reading{Location: p.sensor.Location, Celsius: o.reading.Celsius, RelativeHumidity: o.reading.RelativeHumidity}, o.err
 	case <-ctx.Done():
 		return protocol.Reading{}, ctx.Err()
 	}

@@ -54,13 +54,13 @@ func (d *Doctor) ok(subject, text string) {
 	_, _ = fmt.Fprintf(d.Out, "ok    %-12s %s\n", subject, text)
 }
 
-func (d *Doctor) warn(subject, text, mend string) { d.finding("warn", subject, text, mend) }
+func (d *Doctor) warn(subject, text, fix string) { d.finding("warn", subject, text, fix) }
 
-func (d *Doctor) fail(subject, text, mend string) {
+func (d *Doctor) fail(subject, text, fix string) {
 	d.failed++
-	d.finding("FAIL", subject, text, mend)
+	d.finding("FAIL", subject, text, fix)
 }
 
-func (d *Doctor) finding(level, subject, text, mend string) {
-	_, _ = fmt.Fprintf(d.Out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", mend) // who cannot read it still gets the count of failures
+func (d *Doctor) finding(level, subject, text, fix string) {
+	_, _ = fmt.Fprintf(d.Out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", fix) // who cannot read it still gets the count of failures
 }

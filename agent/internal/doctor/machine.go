@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	sensorLimit  = 8 * time.Second // the slowest needs five from power-on
-	connectLimit = 5 * time.Second
+	sensorTimeout  = 8 * time.Second // the slowest needs five from power-on
+	connectTimeout = 5 * time.Second
 )
 
 func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
@@ -37,7 +37,7 @@ func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
 		d.fail("sensor", err.Error(), "mend the settings")
 	}
 	for _, s := range sensors {
-		ctx, cancel := context.WithTimeout(ctx, sensorLimit)
+		ctx, cancel := context.WithTimeout(ctx, sensorTimeout)
 		reading, err := s.Reader.Read(ctx)
 		cancel()
 		if err != nil {
@@ -79,7 +79,7 @@ func (d *Doctor) connection(ctx context.Context, settings config.Settings) {
 		d.fail("broker", err.Error(), "mend ca in the settings")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := link.Probe(ctx, link.Config{URL: u, TLS: trust}); err != nil {
 		d.fail("broker", err.Error(), "is there a network, and does it let this through? wss:// on port 443 passes nearly everywhere")

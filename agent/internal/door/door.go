@@ -1,10 +1,10 @@
 // Package door drives the locks of a branch, and decides when it may.
 //
-// Two things are kept apart. The desk knows requests: it hands out nonces, judges grants and remembers results, and
+// Two things are kept apart. The controller knows requests: it hands out nonces, judges grants and remembers results, and
 // touches no hardware. A door knows one line: it drives it, confirms it and makes it idle again, and knows nothing of
 // MQTT.
 //
-//	request at the desk:  (unknown) ──ask──► claimed ──grant──► judged ──60 s──► (forgotten)
+//	request at the controller:  (unknown) ──ask──► claimed ──grant──► decided ──60 s──► (forgotten)
 //	                                            └─────deny────►   ▲
 //	                      (unknown) ──grant, nonce not known──────┘
 //
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	pollInterval = 5 * time.Millisecond   // between looks at the line and the sense line while a drive is confirmed
-	idleRetry    = 100 * time.Millisecond // between attempts to make a line idle
-	turnLimit    = 400 * time.Millisecond // how long the end of a pulse waits for a drive that confirms; longer than it may take
-	finishTries  = 5
-	hangLimit    = 2 * time.Second // a turn this long is a driver that hangs
+	pollInterval      = 5 * time.Millisecond   // between looks at the line and the sense line while a drive is confirmed
+	idleRetryInterval = 100 * time.Millisecond // between attempts to make a line idle
+	turnTimeout       = 400 * time.Millisecond // how long the end of a pulse waits for a drive that confirms; longer than it may take
+	finishAttempts    = 5
+	hangTimeout       = 2 * time.Second // a turn this long is a driver that hangs
 )
 
 // Lock is the hardware of one door; see agent.Lock.
@@ -78,7 +78,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		r.Detail = "the door was busy until the grant was too old"
 		return r
 	}
-	defer d.giveTurn()
+	defer d.releaseTurn()
 	start := time.Now()
 	if start.After(notAfter) { // the process may have been stopped for any time since
 		r.Detail = "the grant was too old"
@@ -177,8 +177,8 @@ func (d *door) abort() {
 
 // expire is the end of a pulse. It runs in the timer's own goroutine.
 func (d *door) expire() {
-	if d.takeTurn(turnLimit) {
-		defer d.giveTurn()
+	if d.takeTurn(turnTimeout) {
+		defer d.releaseTurn()
 	} // else whoever drives hangs, and the pulse ends nevertheless
 	d.mu.Lock()
 	over := !time.Now().Before(d.until) // else a later drive has moved the end, and the timer with it
@@ -196,7 +196,7 @@ func (d *door) idle() error {
 	switch {
 	case err != nil:
 		if !d.closed {
-			d.timer.Reset(idleRetry)
+			d.timer.Reset(idleRetryInterval)
 		}
 		if !d.failing {
 			d.failing = true
@@ -279,11 +279,11 @@ func (d *door) close() {
 // finish makes the line of a closed door idle, or gives up after a while: what cannot be released now is for the
 // hardware to release when the process is gone.
 func (d *door) finish() {
-	for range finishTries {
+	for range finishAttempts {
 		if d.idle() == nil {
 			return
 		}
-		time.Sleep(idleRetry)
+		time.Sleep(idleRetryInterval)
 	}
 	d.timer.Stop()
 }
@@ -302,7 +302,7 @@ func (d *door) takeTurn(wait time.Duration) bool {
 	}
 }
 
-func (d *door) giveTurn() {
+func (d *door) releaseTurn() {
 	d.mu.Lock()
 	d.turnAt = time.Time{}
 	d.mu.Unlock()
@@ -313,7 +313,7 @@ func (d *door) giveTurn() {
 func (d *door) hangs() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangLimit
+	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangTimeout
 }
 
 // read is Read of a pin that may panic, as a driver may whose device went away.

@@ -117,7 +117,7 @@ func TestRelayThatIsNotReleasedIsTriedAgain(t *testing.T) {
 			t.Fatal("the fault does not bite")
 		}
 		b.lock.Break(boardtest.Faults{})
-		time.Sleep(2 * idleRetry)
+		time.Sleep(2 * idleRetryInterval)
 		if !b.lock.Locked() {
 			t.Error("not tried again")
 		}
@@ -169,7 +169,7 @@ func TestPulseEndsThoughTheDriveHangs(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Hang: hang})
 		b.unlock(time.Second)
 		time.Sleep(3 * time.Second)
-		if b.desk.Alive() {
+		if b.controller.Alive() {
 			t.Error("a door whose driver hangs counts as alive")
 		}
 		close(hang)
@@ -177,7 +177,7 @@ func TestPulseEndsThoughTheDriveHangs(t *testing.T) {
 		if !b.lock.Locked() {
 			t.Error("the line stays driven")
 		}
-		if !b.desk.Alive() {
+		if !b.controller.Alive() {
 			t.Error("not alive after the driver came back")
 		}
 	})
@@ -188,7 +188,7 @@ func TestRelockOnStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		b.lock.Energize()
-		tests := b.desk.Relock()
+		tests := b.controller.Relock()
 		if !b.lock.Locked() {
 			t.Error("the relay is still energised")
 		}
@@ -198,12 +198,12 @@ func TestRelockOnStart(t *testing.T) {
 		b.wantEvents(protocol.EventWasEnergized)
 
 		b.lock.Break(boardtest.Faults{Welded: true})
-		if tests := b.desk.Relock(); tests[0].OK {
+		if tests := b.controller.Relock(); tests[0].OK {
 			t.Errorf("a welded relay passes: %+v", tests[0])
 		}
 		b.lock.Break(boardtest.Faults{Dead: true})
 		b.contact.Lose(errors.New("no such line"))
-		tests = b.desk.Relock()
+		tests = b.controller.Relock()
 		if len(tests) != 3 || tests[0].OK || tests[2].OK || !strings.HasPrefix(tests[2].Name, "contact ") {
 			t.Errorf("a dead relay or a lost contact passes: %+v", tests)
 		}
@@ -215,7 +215,7 @@ func TestInputsAreWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
-		go b.desk.Watch(t.Context())
+		go b.controller.Watch(t.Context())
 		synctest.Wait()
 		b.contact.Set(true)
 		time.Sleep(3 * watchInterval)

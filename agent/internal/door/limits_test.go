@@ -55,15 +55,15 @@ func TestClaimLivesAsLongAsItsNonce(t *testing.T) {
 		}
 		var sent []sending
 		b := newBranch(t)
-		desk := b.start(func(m protocol.Message, life time.Duration) { sent = append(sent, sending{m, life}) })
+		controller := b.start(func(m protocol.Message, life time.Duration) { sent = append(sent, sending{m, life}) })
 		ask := protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}}
-		desk.Ask(ask)
+		controller.Ask(ask)
 		time.Sleep(400 * time.Millisecond)
-		desk.Ask(ask)
+		controller.Ask(ask)
 		time.Sleep(protocol.GrantAge - 400*time.Millisecond) // the last moment of the nonce
-		desk.Ask(ask)
+		controller.Ask(ask)
 		time.Sleep(time.Nanosecond)
-		desk.Ask(ask)
+		controller.Ask(ask)
 		for i, want := range []time.Duration{protocol.GrantAge, protocol.GrantAge - 400*time.Millisecond, 0, protocol.GrantAge} {
 			if sent[i].life != want {
 				t.Errorf("claim %d lives for %v, want %v", i, sent[i].life, want)
@@ -72,7 +72,7 @@ func TestClaimLivesAsLongAsItsNonce(t *testing.T) {
 				t.Errorf("claim %d is the first again: %v", i, again)
 			}
 		}
-		desk.Grant(grant(sent[3].m.(protocol.Claim), time.Second, "room_1"))
+		controller.Grant(grant(sent[3].m.(protocol.Claim), time.Second, "room_1"))
 		synctest.Wait()
 		if last := sent[len(sent)-1]; last.life != protocol.ResultLife {
 			t.Errorf("%T lives for %v", last.m, last.life)
@@ -84,33 +84,33 @@ func TestUnknownDenialAndGrantTooMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
-		b.desk.Deny(protocol.Deny{RequestID: b.newRequest(), Nonce: protocol.NewNonce()})
+		b.controller.Deny(protocol.Deny{RequestID: b.newRequest(), Nonce: protocol.NewNonce()})
 		for range maxRequests {
 			b.claim(b.newRequest())
 		}
-		b.desk.Grant(grant(protocol.Claim{RequestID: b.newRequest(), Nonce: protocol.NewNonce()}, time.Second, "room_1"))
+		b.controller.Grant(grant(protocol.Claim{RequestID: b.newRequest(), Nonce: protocol.NewNonce()}, time.Second, "room_1"))
 		b.wantSilence()
 		b.wantPulses()
 	})
 }
 
-// TestTidyKeepsWhatIsOfUse: a full desk forgets what was judged and is old, and neither what is young nor what waits.
+// TestTidyKeepsWhatIsOfUse: a full controller forgets what was decided and is old, and neither what is young nor what waits.
 func TestTidyKeepsWhatIsOfUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		denied := b.claim(b.newRequest())
-		b.desk.Deny(protocol.Deny{RequestID: denied.RequestID, Nonce: denied.Nonce})
+		b.controller.Deny(protocol.Deny{RequestID: denied.RequestID, Nonce: denied.Nonce})
 		for range maxRequests - 1 {
 			b.claim(b.newRequest())
 		}
 		for range 2 { // when all are new, and at the last moment of the one that was denied
-			b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+			b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
 			b.wantSilence()
-			time.Sleep(spentAfter)
+			time.Sleep(spentDelay)
 		}
 		b.claim(b.newRequest())
-		if n := len(b.desk.requests); n != maxRequests {
+		if n := len(b.controller.requests); n != maxRequests {
 			t.Errorf("%d requests remembered, want %d", n, maxRequests)
 		}
 	})
@@ -125,7 +125,7 @@ func TestCloseWaitsForTheDrive(t *testing.T) {
 		b.unlock(3 * time.Second)
 		synctest.Wait()
 		b.lock.Break(boardtest.Faults{SenseLag: 120 * time.Millisecond, Slow: 50 * time.Millisecond})
-		b.desk.Close()
+		b.controller.Close()
 		if !b.lock.Locked() {
 			t.Error("the line is driven after Close")
 		}
@@ -143,7 +143,7 @@ func TestCloseTriesForAWhile(t *testing.T) {
 		took   time.Duration
 	}{
 		"comes back": {250 * time.Millisecond, true, 300 * time.Millisecond},
-		"does not":   {time.Hour, false, finishTries * idleRetry},
+		"does not":   {time.Hour, false, finishAttempts * idleRetryInterval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestCloseTriesForAWhile(t *testing.T) {
 				b.lock.Break(boardtest.Faults{DeadLow: true})
 				time.AfterFunc(c.mended, func() { b.lock.Break(boardtest.Faults{}) })
 				began := time.Now()
-				b.desk.Close()
+				b.controller.Close()
 				if took := time.Since(began); took != c.took {
 					t.Errorf("Close took %v, want %v", took, c.took)
 				}
@@ -174,16 +174,16 @@ func TestHungDriver(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Hang: hang})
 		b.unlock(10 * time.Second)
 		synctest.Wait()
-		time.Sleep(hangLimit)
-		if !b.desk.Alive() {
+		time.Sleep(hangTimeout)
+		if !b.controller.Alive() {
 			t.Error("a turn that takes as long as it may counts as hanging")
 		}
 		time.Sleep(time.Nanosecond)
-		if b.desk.Alive() {
+		if b.controller.Alive() {
 			t.Error("a door whose driver hangs counts as alive")
 		}
 		began := time.Now()
-		b.desk.Close()
+		b.controller.Close()
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("Close took %v, want 1s", took)
 		}
@@ -335,13 +335,13 @@ func TestTwoLooksMustAgree(t *testing.T) {
 func TestNothingToWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		desk := NewDesk(Config{Logger: slog.New(slog.DiscardHandler)}, []Lock{{Device: "room_1", Relay: new(boardtest.Lock).Relay()}})
+		controller := NewController(Config{Logger: slog.New(slog.DiscardHandler)}, []Lock{{Device: "room_1", Relay: new(boardtest.Lock).Relay()}})
 		began := time.Now()
-		desk.Watch(t.Context()) // returns at once
+		controller.Watch(t.Context()) // returns at once
 		if time.Since(began) != 0 {
 			t.Error("watched nothing for a while")
 		}
-		if failed := desk.order[0].inspect(); failed != nil {
+		if failed := controller.order[0].inspect(); failed != nil {
 			t.Errorf("inputs that are not fitted: %+v", failed)
 		}
 	})

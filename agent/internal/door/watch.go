@@ -39,8 +39,8 @@ func (i *input) look() protocol.EventKind {
 
 // Watch reports door leaves that open and close and exit buttons that are pressed, until the context is done. It decides
 // nothing: an exit button opens its door in hardware.
-func (k *Desk) Watch(ctx context.Context) {
-	inputs := k.inputs()
+func (c *Controller) Watch(ctx context.Context) {
+	inputs := c.inputs()
 	if len(inputs) == 0 {
 		return
 	}
@@ -54,13 +54,13 @@ func (k *Desk) Watch(ctx context.Context) {
 		}
 		for _, i := range inputs {
 			if kind := i.look(); kind != "" {
-				k.config.Event(protocol.Event{Kind: kind, Device: i.device})
+				c.config.Event(protocol.Event{Kind: kind, Device: i.device})
 			}
 		}
 	}
 }
 
-func (k *Desk) inputs() []*input {
+func (c *Controller) inputs() []*input {
 	var inputs []*input
 	add := func(device string, pin gpio.PinIn, high, low protocol.EventKind) {
 		if pin != nil {
@@ -68,7 +68,7 @@ func (k *Desk) inputs() []*input {
 			inputs = append(inputs, &input{device: device, pin: pin, high: high, low: low, last: level, seen: level})
 		}
 	}
-	for _, d := range k.order {
+	for _, d := range c.order {
 		add(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
 		add(d.lock.Device, d.lock.Exit, protocol.EventExitPressed, "")
 	}

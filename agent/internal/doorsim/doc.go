@@ -2,7 +2,7 @@
 // that fail as a seed says, in the fake time of testing/synctest. After every run the rules for doors (D1 to D10 of the
 // reliability requirements, decisions.md 8) are held against what the relays did.
 //
-//	cloud (a model) ◄──► network (delays, loses, repeats, reorders, parts, forges) ◄──► door.Desk ◄──► relays that fail
+//	cloud (a model) ◄──► network (delays, loses, repeats, reorders, parts, forges) ◄──► door.Controller ◄──► relays that fail
 //	protocol/model.Table     real codec and signatures on every message                     the real one
 //
 // A second test lives through the same worlds with the whole agent in them: its MQTT client, its outbox, and a wall clock

@@ -62,7 +62,7 @@ type note struct {
 // life is one process of the agent, from its start to its end.
 type life struct {
 	w    *world
-	desk *door.Desk
+	desk *door.Controller
 
 	cancel context.CancelFunc // of a whole agent
 	ended  chan struct{}
@@ -148,7 +148,7 @@ func (w *world) boot() {
 		}
 		locks = append(locks, lock)
 	}
-	l.desk = door.NewDesk(door.Config{
+	l.desk = door.NewController(door.Config{
 		Branch: branch, Keys: []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
 		Send:   func(m protocol.Message, life time.Duration) { w.fromAgent(l, m, life) },
 		Event:  func(e protocol.Event) { w.event(l, e) },

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	exchangeLimit = 20 * time.Second
-	maxAnswer     = 64 << 10
+	exchangeTimeout = 20 * time.Second
+	maxResponse     = 64 << 10
 )
 
 // ErrWrongServer is of an answer whose keys are not those the token was made with: somebody stands in between.
@@ -76,7 +76,7 @@ type answer struct {
 }
 
 func post(ctx context.Context, address *url.URL, token string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeLimit)
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	body, err := json.Marshal(map[string]string{"token": token})
 	if err != nil {
@@ -92,7 +92,7 @@ func post(ctx context.Context, address *url.URL, token string) (answer, error) {
 		return answer{}, fmt.Errorf("enroll: %w", err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
 		return answer{}, fmt.Errorf("enroll: %w", err)
 	}

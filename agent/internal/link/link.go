@@ -32,22 +32,22 @@ import (
 )
 
 const (
-	connectTimeout  = 3 * time.Second // dial, TLS, WebSocket upgrade and CONNACK together
-	packetTimeout   = 3 * time.Second // for a write, and for the acknowledgement of anything sent
-	subscribeTries  = 3
-	senders         = 8           // publishes that may wait for their acknowledgement at a time
-	farewellTimeout = time.Second // for what is in the outbox when the agent stops
+	connectTimeout    = 3 * time.Second // dial, TLS, WebSocket upgrade and CONNACK together
+	packetTimeout     = 3 * time.Second // for a write, and for the acknowledgement of anything sent
+	subscribeAttempts = 3
+	senders           = 8           // publishes that may wait for their acknowledgement at a time
+	shutdownTimeout   = time.Second // for what is in the outbox when the agent stops
 
-	backoffMin      = 100 * time.Millisecond
-	backoffFirst    = 200 * time.Millisecond // upper bound of the first wait; it doubles from there
-	backoffMax      = 5 * time.Second
-	takenOverWait   = 30 * time.Second
-	sessionTakenOne = 0x8E // DISCONNECT reason: session taken over (MQTT 5, 3.14.2.1)
+	backoffMin       = 100 * time.Millisecond
+	backoffFirst     = 200 * time.Millisecond // upper bound of the first wait; it doubles from there
+	backoffMax       = 5 * time.Second
+	takeoverDelay    = 30 * time.Second
+	sessionTakenOver = 0x8E // DISCONNECT reason: session taken over (MQTT 5, 3.14.2.1)
 )
 
-// errTakenOver means that somebody else connected under our client id. Coming back at once would throw them off, and
+// errSessionTakenOver means that somebody else connected under our client id. Coming back at once would throw them off, and
 // them us, several times a second for ever.
-var errTakenOver = errors.New("another client has connected under this client id")
+var errSessionTakenOver = errors.New("another client has connected under this client id")
 
 var errStopped = errors.New("the agent stops")
 
@@ -93,7 +93,7 @@ func (l *Link) Send(m protocol.Message, correlationData []byte, life time.Durati
 		l.config.Logger.Error("message not sent", "error", err)
 		return
 	}
-	l.outbox.put(parcel{kind: m.Kind(), payload: payload, correlationData: correlationData, until: time.Now().Add(life)})
+	l.outbox.put(outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, until: time.Now().Add(life)})
 }
 
 // Run keeps the line up until the context is done, and then says goodbye: an agent without a network goes on trying. It
@@ -113,8 +113,8 @@ func (l *Link) Run(ctx context.Context, self Self) error {
 			failures = 0
 		}
 		wait := backoff(failures)
-		if errors.Is(err, errTakenOver) {
-			wait = takenOverWait
+		if errors.Is(err, errSessionTakenOver) {
+			wait = takeoverDelay
 		}
 		if up || failures%12 == 0 { // every minute at most while the broker is away
 			l.config.Logger.Warn("no connection to the broker", "error", err, "failures", failures, "retry_in", wait)
@@ -151,7 +151,7 @@ func (l *Link) serve(ctx context.Context) (up bool, err error) {
 		return false, err
 	}
 	status := l.self.online(l.connection)
-	if err := l.publish(ctx, client, parcel{kind: protocol.KindStatus, payload: status}); err != nil {
+	if err := l.publish(ctx, client, outboxItem{kind: protocol.KindStatus, payload: status}); err != nil {
 		return false, err
 	}
 	l.config.Logger.Info("connected to the broker", "connection", l.connection)
@@ -163,7 +163,7 @@ func (l *Link) serve(ctx context.Context) (up bool, err error) {
 func cause(err error, ended <-chan error) error {
 	select {
 	case reported := <-ended:
-		if errors.Is(reported, errTakenOver) {
+		if errors.Is(reported, errSessionTakenOver) {
 			return reported
 		}
 	case <-time.After(backoffMin):
@@ -183,14 +183,14 @@ func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error,
 			return nil
 		}
 	})
-	g.Go(func() error { return l.attend(gctx, client, status) })
+	g.Go(func() error { return l.keepPresent(gctx, client, status) })
 	for range senders {
-		g.Go(func() error { return l.deliver(gctx, client) })
+		g.Go(func() error { return l.drainOutbox(gctx, client) })
 	}
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
-			return l.goodbye(gctx)
+			return l.shutdown(gctx)
 		case <-gctx.Done():
 			return nil
 		}
@@ -217,8 +217,8 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){l.receive},
 		OnClientError:     end,
 		OnServerDisconnect: func(d *paho.Disconnect) {
-			if d.ReasonCode == sessionTakenOne {
-				end(errTakenOver)
+			if d.ReasonCode == sessionTakenOver {
+				end(errSessionTakenOver)
 				return
 			}
 			end(fmt.Errorf("broker disconnected with reason 0x%02X", d.ReasonCode))
@@ -266,7 +266,7 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 		packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: filter})
 	}
 	var err error
-	for range subscribeTries {
+	for range subscribeAttempts {
 		if _, err = client.Subscribe(ctx, &packet); err == nil || ctx.Err() != nil {
 			break
 		}
@@ -292,19 +292,19 @@ func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 }
 
 // attend keeps the presence of this connection fresh.
-func (l *Link) attend(ctx context.Context, client *paho.Client, status []byte) error {
+func (l *Link) keepPresent(ctx context.Context, client *paho.Client, status []byte) error {
 	heartbeat := time.NewTicker(protocol.HeartbeatInterval)
 	defer heartbeat.Stop()
 	again := time.NewTicker(protocol.StatusInterval)
 	defer again.Stop()
 	for {
-		p := parcel{kind: protocol.KindStatus, payload: status}
+		p := outboxItem{kind: protocol.KindStatus, payload: status}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
 		case <-heartbeat.C:
-			p = parcel{kind: protocol.KindHeartbeat, payload: l.self.heartbeat(l.connection)}
+			p = outboxItem{kind: protocol.KindHeartbeat, payload: l.self.heartbeat(l.connection)}
 		}
 		if err := l.publish(ctx, client, p); err != nil {
 			return err
@@ -313,7 +313,7 @@ func (l *Link) attend(ctx context.Context, client *paho.Client, status []byte) e
 }
 
 // deliver empties the outbox. What could not be delivered goes back for the next connection.
-func (l *Link) deliver(ctx context.Context, client *paho.Client) error {
+func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 	for {
 		p, ok := l.outbox.take(ctx)
 		if !ok {
@@ -329,7 +329,7 @@ func (l *Link) deliver(ctx context.Context, client *paho.Client) error {
 
 // publish sends a message and waits until the broker has it. A broker that has it and will not pass it on is not an
 // error: the same message would meet the same answer on the next connection.
-func (l *Link) publish(ctx context.Context, client *paho.Client, p parcel) error {
+func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) error {
 	packet := &paho.Publish{
 		Topic:   protocol.Topic(l.config.Branch, p.kind),
 		Payload: p.payload,
@@ -351,8 +351,8 @@ func (l *Link) publish(ctx context.Context, client *paho.Client, p parcel) error
 }
 
 // goodbye lets the outbox empty. Its error ends the connection.
-func (l *Link) goodbye(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, farewellTimeout)
+func (l *Link) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	l.outbox.drain(ctx)
 	return errStopped

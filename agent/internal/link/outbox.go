@@ -11,8 +11,8 @@ import (
 // outboxSize bounds what waits for a connection; an unlock of one door makes four messages.
 const outboxSize = 256
 
-// parcel is a message on its way to the cloud.
-type parcel struct {
+// outboxItem is a message on its way to the cloud.
+type outboxItem struct {
 	kind            protocol.Kind
 	payload         []byte
 	correlationData []byte
@@ -21,14 +21,14 @@ type parcel struct {
 
 // outbox holds what the broker has not acknowledged.
 type outbox struct {
-	waiting chan parcel
+	waiting chan outboxItem
 	open    atomic.Int64 // parcels put and neither delivered nor lost
 }
 
-func newOutbox() *outbox { return &outbox{waiting: make(chan parcel, outboxSize)} }
+func newOutbox() *outbox { return &outbox{waiting: make(chan outboxItem, outboxSize)} }
 
-// put never blocks: the oldest parcel makes room.
-func (o *outbox) put(p parcel) {
+// put never blocks: the oldest outboxItem makes room.
+func (o *outbox) put(p outboxItem) {
 	o.open.Add(1)
 	for {
 		select {
@@ -44,12 +44,12 @@ func (o *outbox) put(p parcel) {
 	}
 }
 
-// take waits for a parcel that is still worth sending; done must follow. It is not ok when the context is done.
-func (o *outbox) take(ctx context.Context) (p parcel, ok bool) {
+// take waits for a outboxItem that is still worth sending; done must follow. It is not ok when the context is done.
+func (o *outbox) take(ctx context.Context) (p outboxItem, ok bool) {
 	for {
 		select {
 		case <-ctx.Done():
-			return parcel{}, false
+			return outboxItem{}, false
 		case p = <-o.waiting:
 		}
 		if time.Now().Before(p.until) {
@@ -59,8 +59,8 @@ func (o *outbox) take(ctx context.Context) (p parcel, ok bool) {
 	}
 }
 
-// done says whether a parcel that was taken has arrived. If not it goes back, behind the others.
-func (o *outbox) done(p parcel, delivered bool) {
+// done says whether a outboxItem that was taken has arrived. If not it goes back, behind the others.
+func (o *outbox) done(p outboxItem, delivered bool) {
 	if !delivered {
 		o.put(p)
 	}

@@ -25,16 +25,16 @@ import (
 
 // ioctl numbers of linux/lirc.h; all take a pointer to a uint32.
 const (
-	getFeatures     = 0x80046900
-	setSendMode     = 0x40046911
-	setSendCarrier  = 0x40046913
-	setSendDuty     = 0x40046915
-	canSendPulse    = 0x2
-	canSetCarrier   = 0x100
-	canSetDuty      = 0x200
-	modePulse       = 2
-	dutyPercent     = 33          // what remotes use: bright marks that do not burn the LED
-	transmitOverrun = time.Second // what a write may take beyond its signal before the device counts as stuck
+	getFeatures    = 0x80046900
+	setSendMode    = 0x40046911
+	setSendCarrier = 0x40046913
+	setSendDuty    = 0x40046915
+	canSendPulse   = 0x2
+	canSetCarrier  = 0x100
+	canSetDuty     = 0x200
+	modePulse      = 2
+	dutyPercent    = 33          // what remotes use: bright marks that do not burn the LED
+	transmitGrace  = time.Second // what a write may take beyond its signal before the device counts as stuck
 )
 
 // Device is one transmitter. It is safe for concurrent use: carrier and duty belong to the kernel's device and not to who
@@ -94,7 +94,7 @@ func (d *Device) Send(ctx context.Context, carrierHz int, durations []uint32) er
 	select { // it may be about to end
 	case err := <-done:
 		return err
-	case <-time.After(transmitOverrun):
+	case <-time.After(transmitGrace):
 		return fmt.Errorf("%s hangs: %w", path, ctx.Err())
 	}
 }

@@ -22,7 +22,7 @@ type place struct {
 func locate(label, name string) (place, error) {
 	var found []place
 	for _, chip := range gpiocdev.Chips() {
-		p, ok, err := look(chip, name)
+		p, ok, err := lookUp(chip, name)
 		if err != nil {
 			return place{}, err
 		}
@@ -33,7 +33,7 @@ func locate(label, name string) (place, error) {
 	return choose(found, label, name)
 }
 
-func look(chip, name string) (p place, ok bool, err error) {
+func lookUp(chip, name string) (p place, ok bool, err error) {
 	c, err := gpiocdev.NewChip(chip)
 	if err != nil {
 		return place{}, false, fmt.Errorf("open %s: %w", chip, err)

@@ -12,7 +12,7 @@ import (
 // input is a line that is observed, as a periph pin: High is what the settings call active. The kernel debounces it.
 type input struct {
 	gpio.PinIn // has no edges to wait for
-	line       *line
+	line       *gpioLine
 }
 
 func newInput(settings config.Line, consumer string) *input {
@@ -28,7 +28,7 @@ func newInput(settings config.Line, consumer string) *input {
 	if settings.Debounce() > 0 {
 		options = append(options, gpiocdev.WithDebounce(settings.Debounce().Truncate(time.Microsecond)))
 	}
-	return &input{PinIn: gpio.INVALID, line: newLine(settings, consumer, options...)}
+	return &input{PinIn: gpio.INVALID, line: newGPIOLine(settings, consumer, options...)}
 }
 
 func (i *input) String() string { return i.line.name() }

@@ -15,12 +15,12 @@ import (
 // into an input.
 type relay struct {
 	gpio.PinIO // refuses what an output does not do
-	line       *line
+	line       *gpioLine
 	driven     atomic.Bool // what the line was last told
 }
 
 func newRelay(settings config.Line, consumer string) *relay {
-	return &relay{PinIO: gpio.INVALID, line: newLine(settings, consumer, gpiocdev.AsOutput(0))}
+	return &relay{PinIO: gpio.INVALID, line: newGPIOLine(settings, consumer, gpiocdev.AsOutput(0))}
 }
 
 func (r *relay) String() string { return r.line.name() }

@@ -12,13 +12,13 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// tryAgain is how long a line that could not be had is left alone.
-const tryAgain = time.Second
+// requestInterval is how long a line that could not be had is left alone.
+const requestInterval = time.Second
 
 // line is a line of the kernel's, requested once and kept until the process ends. Direction, polarity and level go into
 // the one request: the line is never anything else in between. One that cannot be had, because its expander is not
 // there yet or another program sits on it, is asked for again when it is needed, and costs nothing but itself.
-type line struct {
+type gpioLine struct {
 	settings config.Line
 	consumer string // shown by gpioinfo
 	options  []gpiocdev.LineReqOption
@@ -29,18 +29,18 @@ type line struct {
 	err   error // of the last attempt
 }
 
-func newLine(settings config.Line, consumer string, options ...gpiocdev.LineReqOption) *line {
+func newGPIOLine(settings config.Line, consumer string, options ...gpiocdev.LineReqOption) *gpioLine {
 	if settings.ActiveLow {
 		options = append(options, gpiocdev.AsActiveLow)
 	}
-	return &line{settings: settings, consumer: consumer, options: options}
+	return &gpioLine{settings: settings, consumer: consumer, options: options}
 }
 
 // get gives the line, requesting it when it is not held.
-func (l *line) get() (*gpiocdev.Line, error) {
+func (l *gpioLine) get() (*gpiocdev.Line, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held != nil || l.err != nil && time.Since(l.tried) < tryAgain {
+	if l.held != nil || l.err != nil && time.Since(l.tried) < requestInterval {
 		return l.held, l.err
 	}
 	l.held, l.err = l.request()
@@ -48,7 +48,7 @@ func (l *line) get() (*gpiocdev.Line, error) {
 	return l.held, l.err
 }
 
-func (l *line) request() (*gpiocdev.Line, error) {
+func (l *gpioLine) request() (*gpiocdev.Line, error) {
 	p, err := locate(l.settings.Chip, l.settings.Name)
 	if err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func (l *line) request() (*gpiocdev.Line, error) {
 }
 
 // has reports whether the line is held, without asking for it.
-func (l *line) has() (*gpiocdev.Line, bool) {
+func (l *gpioLine) has() (*gpiocdev.Line, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held, l.held != nil
 }
 
-func (l *line) name() string { return l.settings.Name }
+func (l *gpioLine) name() string { return l.settings.Name }

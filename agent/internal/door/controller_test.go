@@ -23,10 +23,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var cloudKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 
-// branch is a desk with two doors, room_1 (lock, contact, exit) and front_1 (lock2), and what it sent.
+// branch is a controller with two doors, room_1 (lock, contact, exit) and front_1 (lock2), and what it sent.
 type branch struct {
 	t             testing.TB
-	desk          *Desk
+	controller    *Controller
 	lock, lock2   *boardtest.Lock
 	contact, exit *boardtest.Contact
 	sent          chan protocol.Message
@@ -40,13 +40,13 @@ type branch struct {
 func newBranch(t testing.TB) *branch {
 	b := &branch{t: t, lock: new(boardtest.Lock), lock2: new(boardtest.Lock), contact: boardtest.NewContact(), exit: boardtest.NewContact(),
 		sent: make(chan protocol.Message, 2*maxRequests)}
-	b.desk = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
+	b.controller = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
 	return b
 }
 
-// start makes a desk over the same locks, as a restarted agent does.
-func (b *branch) start(send func(protocol.Message, time.Duration)) *Desk {
-	desk := NewDesk(Config{
+// start makes a controller over the same locks, as a restarted agent does.
+func (b *branch) start(send func(protocol.Message, time.Duration)) *Controller {
+	controller := NewController(Config{
 		Branch: "gangnam",
 		Keys:   []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
 		Send:   send,
@@ -63,8 +63,8 @@ func (b *branch) start(send func(protocol.Message, time.Duration)) *Desk {
 		{Device: "room_1", Kind: protocol.DoorRoom, Relay: b.lock.Relay(), Sense: b.lock.Sense(), Contact: b.contact, Exit: b.exit},
 		{Device: "front_1", Kind: protocol.DoorFront, Relay: b.lock2.Relay()},
 	})
-	b.t.Cleanup(desk.Close)
-	return desk
+	b.t.Cleanup(controller.Close)
+	return controller
 }
 
 func (b *branch) newRequest() string {
@@ -74,7 +74,7 @@ func (b *branch) newRequest() string {
 
 func (b *branch) claim(request string) protocol.Claim {
 	b.t.Helper()
-	b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+	b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
 	claim, ok := (<-b.sent).(protocol.Claim)
 	if !ok || claim.RequestID != request {
 		b.t.Fatalf("ask was answered with %+v", claim)
@@ -89,7 +89,7 @@ func grant(c protocol.Claim, pulse time.Duration, doors ...string) protocol.Gran
 // unlock goes through ask, claim and grant for room_1, at once.
 func (b *branch) unlock(pulse time.Duration) {
 	b.t.Helper()
-	b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+	b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
 	var claim protocol.Claim
 	var others []protocol.Message
 	for claim.Nonce == "" {
@@ -103,7 +103,7 @@ func (b *branch) unlock(pulse time.Duration) {
 	for _, m := range others {
 		b.sent <- m
 	}
-	b.desk.Grant(grant(claim, pulse, "room_1"))
+	b.controller.Grant(grant(claim, pulse, "room_1"))
 }
 
 func (b *branch) wantResult(want protocol.Outcome) protocol.Result {
@@ -187,7 +187,7 @@ func TestLateGrantNeverDrives(t *testing.T) {
 				b := newBranch(t)
 				g := grant(b.claim(b.newRequest()), time.Second, "room_1")
 				time.Sleep(age)
-				b.desk.Grant(g)
+				b.controller.Grant(g)
 				b.wantResult(want)
 				time.Sleep(time.Minute)
 				if want == protocol.Opened {
@@ -210,7 +210,7 @@ func TestGrantAgesWhileItWaits(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Stuck: true})
 		b.unlock(time.Second)
 		synctest.Wait()
-		b.desk.Grant(second)
+		b.controller.Grant(second)
 		b.wantResult(protocol.Dropped)
 		b.wantResult(protocol.Failed)
 		time.Sleep(time.Minute)
@@ -233,18 +233,18 @@ func TestDuplicatesGiveOnePulse(t *testing.T) {
 		}
 		g := grant(claim, time.Second, "room_1")
 		b.lock.Break(boardtest.Faults{Slow: 50 * time.Millisecond})
-		b.desk.Grant(g)
-		b.desk.Grant(g)
+		b.controller.Grant(g)
+		b.controller.Grant(g)
 		first := b.wantResult(protocol.Opened)
 		b.lock.Break(boardtest.Faults{})
 		b.wantSilence() // the second grant came before there was a result to repeat
 		for range 5 {
 			time.Sleep(5 * time.Second)
-			b.desk.Grant(g)
+			b.controller.Grant(g)
 			if again := b.wantResult(protocol.Opened); again != first {
 				t.Errorf("result %+v, then %+v", first, again)
 			}
-			b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+			b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
 			if again := b.wantResult(protocol.Opened); again != first {
 				t.Errorf("result %+v, then %+v", first, again)
 			}
@@ -266,9 +266,9 @@ func TestLostClaimIsReplaced(t *testing.T) {
 		if fresh.Nonce == lost.Nonce {
 			t.Fatal("the nonce is claimed again after it has aged")
 		}
-		b.desk.Grant(grant(fresh, time.Second, "room_1"))
+		b.controller.Grant(grant(fresh, time.Second, "room_1"))
 		b.wantResult(protocol.Opened)
-		b.desk.Grant(grant(lost, time.Second, "room_1"))
+		b.controller.Grant(grant(lost, time.Second, "room_1"))
 		b.wantResult(protocol.Opened) // the result of the request, again
 		time.Sleep(time.Minute)
 		b.wantPulses(time.Second)
@@ -300,10 +300,10 @@ func TestGrantThatIsNotOurs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBranch(t)
 				genuine := grant(b.claim(b.newRequest()), time.Second, "room_1")
-				b.desk.Grant(forge(genuine))
+				b.controller.Grant(forge(genuine))
 				b.wantSilence()
 				b.wantPulses()
-				b.desk.Grant(genuine) // the forgery has not spent the nonce
+				b.controller.Grant(genuine) // the forgery has not spent the nonce
 				b.wantResult(protocol.Opened)
 			})
 		})
@@ -317,10 +317,10 @@ func TestGrantWithAnotherNonceIsDropped(t *testing.T) {
 		claim := b.claim(b.newRequest())
 		other := claim
 		other.Nonce = protocol.NewNonce()
-		b.desk.Grant(grant(other, time.Second, "room_1", "front_1"))
+		b.controller.Grant(grant(other, time.Second, "room_1", "front_1"))
 		b.wantResult(protocol.Dropped)
 		b.wantResult(protocol.Dropped)
-		b.desk.Grant(grant(claim, time.Second, "room_1")) // dropped was final
+		b.controller.Grant(grant(claim, time.Second, "room_1")) // dropped was final
 		b.wantResult(protocol.Dropped)
 		b.wantResult(protocol.Dropped)
 		time.Sleep(time.Minute)
@@ -333,9 +333,9 @@ func TestRestartForgetsNonces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		g := grant(b.claim(b.newRequest()), time.Second, "room_1")
-		b.desk.Close()
-		b.desk = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
-		b.desk.Grant(g)
+		b.controller.Close()
+		b.controller = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
+		b.controller.Grant(g)
 		b.wantResult(protocol.Dropped)
 		b.wantPulses()
 	})
@@ -347,11 +347,11 @@ func TestDenySpendsTheNonce(t *testing.T) {
 		b := newBranch(t)
 		request := b.newRequest()
 		claim := b.claim(request)
-		b.desk.Deny(protocol.Deny{RequestID: request, Nonce: protocol.NewNonce()}) // of another claim: no effect
+		b.controller.Deny(protocol.Deny{RequestID: request, Nonce: protocol.NewNonce()}) // of another claim: no effect
 		b.claim(request)
-		b.desk.Deny(protocol.Deny{RequestID: request, Nonce: claim.Nonce, Reason: "cancelled"})
-		b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
-		b.desk.Grant(grant(claim, time.Second, "room_1"))
+		b.controller.Deny(protocol.Deny{RequestID: request, Nonce: claim.Nonce, Reason: "cancelled"})
+		b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+		b.controller.Grant(grant(claim, time.Second, "room_1"))
 		b.wantSilence()
 		b.wantPulses()
 	})
@@ -364,15 +364,15 @@ func TestPulseEndsThoughTheReporterBlocks(t *testing.T) {
 		b := newBranch(t)
 		claims := make(chan protocol.Claim, 1)
 		blocked := make(chan struct{})
-		b.desk = b.start(func(m protocol.Message, _ time.Duration) {
+		b.controller = b.start(func(m protocol.Message, _ time.Duration) {
 			if claim, ok := m.(protocol.Claim); ok {
 				claims <- claim
 				return
 			}
 			<-blocked
 		})
-		b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
-		b.desk.Grant(grant(<-claims, 2*time.Second, "room_1"))
+		b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+		b.controller.Grant(grant(<-claims, 2*time.Second, "room_1"))
 		time.Sleep(time.Minute)
 		b.wantPulses(2 * time.Second)
 		close(blocked)
@@ -386,7 +386,7 @@ func TestTwoDoorsInParallel(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Slow: 200 * time.Millisecond})
 		b.lock2.Break(boardtest.Faults{Slow: 200 * time.Millisecond})
 		began := time.Now()
-		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
+		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
 		b.wantResult(protocol.Opened)
 		b.wantResult(protocol.Opened)
 		if took := time.Since(began); took != 200*time.Millisecond {
@@ -396,7 +396,7 @@ func TestTwoDoorsInParallel(t *testing.T) {
 		hang := make(chan struct{})
 		b.lock.Break(boardtest.Faults{Hang: hang})
 		b.lock2.Break(boardtest.Faults{})
-		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
+		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
 		if r := b.wantResult(protocol.Opened); r.Device != "front_1" {
 			t.Errorf("%s opened", r.Device)
 		}
@@ -409,7 +409,7 @@ func TestUnknownDoorFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
-		b.desk.Grant(grant(b.claim(b.newRequest()), time.Second, "room_9"))
+		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "room_9"))
 		b.wantResult(protocol.Failed)
 	})
 }
@@ -422,9 +422,9 @@ func TestCloseEndsPulses(t *testing.T) {
 		b.wantResult(protocol.Opened)
 		next := b.claim(b.newRequest())
 		time.Sleep(time.Second)
-		b.desk.Close()
+		b.controller.Close()
 		b.wantPulses(time.Second)
-		b.desk.Grant(grant(next, time.Second, "room_1"))
+		b.controller.Grant(grant(next, time.Second, "room_1"))
 		b.wantSilence()
 		b.wantPulses(time.Second)
 	})
@@ -437,11 +437,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		for range maxRequests {
 			b.claim(b.newRequest())
 		}
-		b.desk.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+		b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
 		b.wantSilence()
 		time.Sleep(protocol.ResultLife + time.Millisecond)
 		b.claim(b.newRequest())
-		if n := len(b.desk.requests); n != 1 {
+		if n := len(b.controller.requests); n != 1 {
 			t.Errorf("%d requests remembered", n)
 		}
 	})
@@ -454,10 +454,10 @@ func TestRushIsServed(t *testing.T) {
 		b := newBranch(t)
 		for range 3 * maxRequests {
 			claim := b.claim(b.newRequest())
-			b.desk.Deny(protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce})
-			time.Sleep(spentAfter / (maxRequests - 24))
+			b.controller.Deny(protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce})
+			time.Sleep(spentDelay / (maxRequests - 24))
 		}
-		if n := len(b.desk.requests); n > maxRequests {
+		if n := len(b.controller.requests); n > maxRequests {
 			t.Errorf("%d requests remembered", n)
 		}
 	})
@@ -486,12 +486,12 @@ func TestWhateverArrives(t *testing.T) {
 					claimed[m.RequestID] = append(claimed[m.RequestID], time.Now())
 				}
 			}
-			b.desk = b.start(send)
+			b.controller = b.start(send)
 			requests := []string{b.newRequest(), b.newRequest(), b.newRequest()}
 			for i, action := range actions {
 				switch request := requests[picks[i]%3]; action {
 				case 0, 1:
-					b.desk.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
+					b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
 				case 2, 3:
 					if len(claims) == 0 {
 						break
@@ -501,21 +501,21 @@ func TestWhateverArrives(t *testing.T) {
 						granted[c.RequestID] = c.Nonce // the cloud grants one claim of a request
 					}
 					if granted[c.RequestID] == c.Nonce {
-						b.desk.Grant(grant(c, time.Second, "room_1"))
+						b.controller.Grant(grant(c, time.Second, "room_1"))
 					}
 				case 4:
 					if len(claims) > 0 {
 						c := claims[picks[i]%len(claims)]
-						b.desk.Deny(protocol.Deny{RequestID: c.RequestID, Nonce: c.Nonce})
+						b.controller.Deny(protocol.Deny{RequestID: c.RequestID, Nonce: c.Nonce})
 					}
 				case 5:
 					f := []boardtest.Faults{{}, {Stuck: true}, {Dead: true}, {Slow: 50 * time.Millisecond}}[picks[i]%4]
 					dead = dead || f.Dead
 					b.lock.Break(f)
 				case 6:
-					b.desk.Close()
-					b.desk = b.start(send)
-					b.desk.Relock()
+					b.controller.Close()
+					b.controller = b.start(send)
+					b.controller.Relock()
 				}
 				time.Sleep(delays[i])
 			}
