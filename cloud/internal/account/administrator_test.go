@@ -110,7 +110,7 @@ func TestRoles(t *testing.T) {
 	if customer.Reaches("a") || customer.MayChange() {
 		t.Error("a customer has an administrator's rights")
 	}
-	if (account.Principal{}).Anybody() {
+	if (account.Principal{}).Authenticated() {
 		t.Error("nobody is somebody")
 	}
 }

@@ -33,8 +33,8 @@ type Principal struct {
 	Branches     []string // codes; of role hq all there are
 }
 
-// Anybody reports whether somebody is logged in.
-func (p Principal) Anybody() bool { return p.LoginType != "" }
+// Authenticated reports whether the request has a valid session.
+func (p Principal) Authenticated() bool { return p.LoginType != "" }
 
 // Administrator reports whether p is an administrator.
 func (p Principal) Administrator() bool { return p.LoginType == LoginAdmin }

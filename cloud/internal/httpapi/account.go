@@ -91,7 +91,7 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 
 // whoAmI is GET /v2/me, an addition: what pages need to know about the session they have.
 func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
-	p := who(r)
+	p := principal(r)
 	return writeData(w, struct {
 		LoginType    string   `json:"loginType"`
 		LoginID      *string  `json:"loginId"`

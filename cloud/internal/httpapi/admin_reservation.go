@@ -146,7 +146,7 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	var branch string
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
 	})
 	if errors.Is(err, reserve.ErrPaymentPending) { // under way: it is done, though its outcome is open
 		return cmp.Or(a.audit(r, branch, "reservation.cancel", wireID(id), nil), err)
@@ -190,7 +190,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	}
 	var branch string
 	request := reserve.MoveRequest{
-		ID: id, Room: no, Reason: reason, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Room: no, Reason: reason, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
 		Times: func(zone *time.Location) (booking.Interval, error) {
 			return interval(body.StartDateTime, body.EndDateTime, zone)
 		},

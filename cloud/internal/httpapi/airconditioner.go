@@ -29,7 +29,7 @@ func (a *API) commandAirConditioner(w http.ResponseWriter, r *http.Request) erro
 	if err := a.scope(r, branch); err != nil {
 		return err
 	}
-	if err := a.Climate.Command(r.Context(), who(r).Actor(), option); err != nil {
+	if err := a.Climate.Command(r.Context(), principal(r).Actor(), option); err != nil {
 		return err
 	}
 	return a.done(w, r, branch, "airconditioner.command", branch, map[string]string{"option": option})

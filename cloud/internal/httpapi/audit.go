@@ -20,6 +20,6 @@ func (a *API) done(w http.ResponseWriter, r *http.Request, branch, action, targe
 // audit notes who did what at which branch.
 func (a *API) audit(r *http.Request, branch, action, target string, detail any) error {
 	return postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
-		Actor: who(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
+		Actor: principal(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
 	})
 }

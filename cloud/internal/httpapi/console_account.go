@@ -22,7 +22,7 @@ func password(field string, value *string) (string, error) {
 
 // showAccount is GET /v2/admin/account: the administrator's own second step and sessions.
 func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
-	me := who(r).AdminLoginID
+	me := principal(r).AdminLoginID
 	step, err := postgres.SecondStepOf(r.Context(), a.DB.Pool, me)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (a *API) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := who(r)
+	me := principal(r)
 	if _, err := a.Account.LoginAdministrator(r.Context(), me.AdminLoginID, old, a.client(r)); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *API) beginTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := who(r).AdminLoginID
+	me := principal(r).AdminLoginID
 	if _, err := a.Account.LoginAdministrator(r.Context(), me, given, a.client(r)); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (a *API) confirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.ConfirmSecondStep(r.Context(), who(r).AdminLoginID, code, who(r).Actor()); err != nil {
+	if err := a.Account.ConfirmSecondStep(r.Context(), principal(r).AdminLoginID, code, principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)
@@ -145,7 +145,7 @@ func (a *API) endTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := who(r)
+	me := principal(r)
 	if err := a.Account.SecondFactor(r.Context(), me.AdminLoginID, code); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (a *API) endTOTP(w http.ResponseWriter, r *http.Request) error {
 
 // endOwnSession is DELETE /v2/admin/account/sessions/{session}.
 func (a *API) endOwnSession(w http.ResponseWriter, r *http.Request) error {
-	me := who(r).AdminLoginID
+	me := principal(r).AdminLoginID
 	ended, err := postgres.EndAdministratorSession(r.Context(), a.DB.Pool, me, chi.URLParam(r, "session"))
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rows, err := postgres.AuditRows(r.Context(), a.DB.Pool, postgres.AuditFilter{
-		Branch: branch.Code, Global: who(r).Role == account.HQ, Before: before, Limit: limit,
+		Branch: branch.Code, Global: principal(r).Role == account.HQ, Before: before, Limit: limit,
 		Actions: r.URL.Query().Get("action"), Actor: r.URL.Query().Get("actor"),
 	})
 	if err != nil {

@@ -171,7 +171,7 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 	if text = strings.TrimSpace(text); len([]rune(text)) < 2 || len(text) > 100 {
 		return malformed("query")
 	}
-	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, who(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
+	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, principal(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
 	if err != nil {
 		return err
 	}

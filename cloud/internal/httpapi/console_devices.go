@@ -249,7 +249,7 @@ func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := a.Now()
-	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, who(r).Actor(), a.GrantPublicKeys, now)
+	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, principal(r).Actor(), a.GrantPublicKeys, now)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	secrets := []string{"code"} // what logs somebody in is nobody else's
-	if !who(r).MayChange() {
+	if !principal(r).MayChange() {
 		secrets = append(secrets, "doorlockKey", "link") // who may only look opens no doors
 	}
 	for _, name := range secrets {

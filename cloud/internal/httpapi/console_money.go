@@ -45,7 +45,7 @@ func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, who(r).Role == account.HQ)
+	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, principal(r).Role == account.HQ)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var branch string
-	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: who(r).AdminLoginID, Scope: a.inScope(r, &branch)})
+	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
 	if err != nil {
 		return err
 	}

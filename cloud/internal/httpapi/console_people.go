@@ -54,7 +54,7 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, who(r).Actor())
+	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, principal(r).Actor())
 	if err != nil {
 		return err
 	}
@@ -75,10 +75,10 @@ func (a *API) changeAdministrator(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if id == who(r).AdminLoginID && account.Role(role) != account.HQ {
+	if id == principal(r).AdminLoginID && account.Role(role) != account.HQ {
 		return errOwnRights
 	}
-	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, who(r).Actor()); err != nil {
+	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)
@@ -96,14 +96,14 @@ func (a *API) switchAdministrator(w http.ResponseWriter, r *http.Request) error 
 		return missing("disabled")
 	}
 	id := chi.URLParam(r, "id")
-	if id == who(r).AdminLoginID {
+	if id == principal(r).AdminLoginID {
 		return errOwnRights
 	}
 	change := a.Account.EnableAdministrator
 	if *body.Disabled {
 		change = a.Account.DisableAdministrator
 	}
-	if err := change(r.Context(), id, who(r).Actor()); err != nil {
+	if err := change(r.Context(), id, principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)
@@ -121,7 +121,7 @@ func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, who(r).Actor()); err != nil {
+	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)
@@ -129,7 +129,7 @@ func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
 
 // removeTOTP is DELETE /v2/admin/administrators/{id}/totp, for whoever lost his authenticator.
 func (a *API) removeTOTP(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), who(r).Actor()); err != nil {
+	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)
@@ -137,7 +137,7 @@ func (a *API) removeTOTP(w http.ResponseWriter, r *http.Request) error {
 
 // endSessions is DELETE /v2/admin/administrators/{id}/sessions.
 func (a *API) endSessions(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), who(r).Actor()); err != nil {
+	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), principal(r).Actor()); err != nil {
 		return err
 	}
 	return writeData(w, nil)

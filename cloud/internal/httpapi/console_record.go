@@ -41,7 +41,7 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := a.viewed(r, "reservation.view", wireID(id), branch.ID); err != nil {
 		return err
 	}
-	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, who(r).MayChange())
+	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, principal(r).MayChange())
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 
 // viewed writes down that an administrator looked at somebody's data.
 func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
-	entry := postgres.AuditEntry{Actor: who(r).Actor(), Action: action, Target: target}
+	entry := postgres.AuditEntry{Actor: principal(r).Actor(), Action: action, Target: target}
 	if branch != 0 {
 		entry.BranchID = &branch
 	}

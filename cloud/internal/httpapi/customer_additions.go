@@ -158,7 +158,7 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 		DoorlockKey string  `json:"doorlockKey"`
 		KeyLink     *string `json:"keyLink"`
 	}
-	receipts, err := a.Reserve.History(r.Context(), who(r).LoginType, who(r).LoginID)
+	receipts, err := a.Reserve.History(r.Context(), principal(r).LoginType, principal(r).LoginID)
 	if err != nil {
 		return err
 	}

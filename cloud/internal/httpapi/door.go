@@ -78,5 +78,5 @@ func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 
 // actor is the administrator of a request, as the audit log of doors names them.
 func (a *API) actor(r *http.Request) access.Actor {
-	return access.Actor{Name: who(r).Actor(), Address: a.client(r), RequestID: requestID(r.Context())}
+	return access.Actor{Name: principal(r).Actor(), Address: a.client(r), RequestID: requestID(r.Context())}
 }

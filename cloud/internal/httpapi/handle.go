@@ -19,17 +19,17 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// handler is an endpoint: decode, one call, encode. Its error is answered by behind, so a handler that returns one has
+// handler is an endpoint: decode, one call, encode. Its error is answered by handle, so a handler that returns one has
 // written nothing.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// behind turns a handler into what the router takes: behind a layer and the check of what every request must hold to.
-// It is the one place where errors become answers.
-func (a *API) behind(allow layer, h handler) http.HandlerFunc {
+// handle wraps a handler for the router: the layer and validateRequest run before it.
+// Errors become answers here and nowhere else.
+func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := allow(who(r))
+		err := allow(principal(r))
 		if err == nil {
-			err = admissible(r)
+			err = validateRequest(r)
 		}
 		if err == nil {
 			err = h(w, r)
@@ -40,27 +40,27 @@ func (a *API) behind(allow layer, h handler) http.HandlerFunc {
 	}
 }
 
-// admissible refuses what no endpoint takes: a body that is too large, and text that the database cannot keep.
-func admissible(r *http.Request) error {
+// validateRequest refuses what no endpoint takes: a body that is too large, and text that the database cannot keep.
+func validateRequest(r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return errBodyTooLarge
 	}
 	params := chi.RouteContext(r.Context()).URLParams
 	for i, value := range params.Values {
-		if name := params.Keys[i]; name != "*" && !storable(value) { // the star is the router's own
+		if name := params.Keys[i]; name != "*" && !validText(value) { // the star is the router's own
 			return malformed(name)
 		}
 	}
 	for name, values := range r.URL.Query() {
-		if !storable(name) || slices.ContainsFunc(values, func(value string) bool { return !storable(value) }) {
+		if !validText(name) || slices.ContainsFunc(values, func(value string) bool { return !validText(value) }) {
 			return malformed(strings.ToValidUTF8(name, ""))
 		}
 	}
 	return nil
 }
 
-// storable reports whether PostgreSQL could keep a text.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+// validText reports whether PostgreSQL could keep a text.
+func validText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // contextKey names what this package keeps in a request's context.
 type contextKey int
@@ -70,8 +70,8 @@ const (
 	requestIDKey
 )
 
-// who returns the session's principal; the zero value is nobody.
-func who(r *http.Request) account.Principal {
+// principal returns the principal of the session; the zero value has no session.
+func principal(r *http.Request) account.Principal {
 	p, _ := r.Context().Value(principalKey).(account.Principal)
 	return p
 }

@@ -195,7 +195,7 @@ func illegal(t *testing.T, what string, answer servicetest.Answer, korean, name 
 	}
 }
 
-// Every field of every body: missing, null, of another type, too long by one character, out of range, not storable, no
+// Every field of every body: missing, null, of another type, too long by one character, out of range, not validText, no
 // time. Each is a 400 that names it, and nothing is stored. What is just allowed gets through.
 func TestBadFields(t *testing.T) {
 	t.Parallel()

@@ -14,12 +14,12 @@ import (
 // A layer decides who may call an endpoint (interface.md, Authentication).
 type layer func(account.Principal) error
 
-// anybody needs no session: the interface's exempt list and what has auth none.
-func anybody(account.Principal) error { return nil }
+// public needs no session: the interface's exempt list and what has auth none.
+func public(account.Principal) error { return nil }
 
 // session is layer 1.
 func session(p account.Principal) error {
-	if !p.Anybody() {
+	if !p.Authenticated() {
 		return errNoSession
 	}
 	return nil
@@ -47,8 +47,8 @@ func administrator(p account.Principal) error {
 	return nil
 }
 
-// changer is layer 2 for what changes something.
-func changer(p account.Principal) error {
+// editor is layer 2 for what changes something.
+func editor(p account.Principal) error {
 	if err := administrator(p); err != nil {
 		return err
 	}
@@ -69,17 +69,17 @@ func headQuarters(p account.Principal) error {
 	return nil
 }
 
-func (a *API) handle(h handler) http.HandlerFunc   { return a.behind(anybody, h) }
-func (a *API) user(h handler) http.HandlerFunc     { return a.behind(session, h) }
-func (a *API) customer(h handler) http.HandlerFunc { return a.behind(customer, h) }
-func (a *API) look(h handler) http.HandlerFunc     { return a.behind(administrator, h) }
-func (a *API) admin(h handler) http.HandlerFunc    { return a.behind(changer, h) }
-func (a *API) hq(h handler) http.HandlerFunc       { return a.behind(headQuarters, h) }
+func (a *API) public(h handler) http.HandlerFunc   { return a.handle(public, h) }
+func (a *API) user(h handler) http.HandlerFunc     { return a.handle(session, h) }
+func (a *API) customer(h handler) http.HandlerFunc { return a.handle(customer, h) }
+func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrator, h) }
+func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
+func (a *API) hq(h handler) http.HandlerFunc       { return a.handle(headQuarters, h) }
 
 // scope refuses a branch that the administrator may not use. An unknown branch is not found for the head quarters and
 // out of scope for everyone else.
 func (a *API) scope(r *http.Request, branch string) error {
-	if !who(r).Reaches(branch) {
+	if !principal(r).Reaches(branch) {
 		return errBranchForbidden
 	}
 	return nil
@@ -100,12 +100,12 @@ func canonical(next http.Handler) http.Handler {
 
 // noPath answers what matches no route: the layers come before the question whether a path exists (decisions.md 1).
 func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
-	a.behind(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)
+	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)
 }
 
 // noMethod answers a known path with a method it does not have.
 func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
-	a.behind(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errMethod })(w, r)
+	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errMethod })(w, r)
 }
 
 // layerOf returns the layer of a request without a route. The exempt list names a few paths for every method and
@@ -116,7 +116,7 @@ func layerOf(r *http.Request) layer {
 	switch {
 	case place == "/discord/interactions", place == "/door/v2/unlock", parent == "/door/v2/unlock/",
 		r.Method == http.MethodPost && strings.HasPrefix(place, "/franchise/"):
-		return anybody
+		return public
 	case place == "/admin", strings.HasPrefix(place, "/admin/"), strings.HasPrefix(place, "/v2/admin/"):
 		return administrator
 	}

@@ -205,7 +205,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.Reserve.Cancel(r.Context(), reserve.CancelRequest{
-		ID: booking.ReservationID(*body.ID), LoginType: who(r).LoginType, LoginID: who(r).LoginID, Reason: reason, Account: account,
+		ID: booking.ReservationID(*body.ID), LoginType: principal(r).LoginType, LoginID: principal(r).LoginID, Reason: reason, Account: account,
 	})
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 
 // myReservations is GET /my-reservations.
 func (a *API) myReservations(w http.ResponseWriter, r *http.Request) error {
-	records, err := a.paymentRecords(r.Context(), who(r).LoginType, who(r).LoginID)
+	records, err := a.paymentRecords(r.Context(), principal(r).LoginType, principal(r).LoginID)
 	if err != nil {
 		return err
 	}

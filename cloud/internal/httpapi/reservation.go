@@ -57,7 +57,7 @@ func (a *API) hold(w http.ResponseWriter, r *http.Request) error {
 // adminHold is POST /admin/reservation.
 func (a *API) adminHold(w http.ResponseWriter, r *http.Request) error {
 	return a.takeHold(w, r, adminHoldCookie, func(request *reserve.HoldRequest) error {
-		request.Admin = who(r).AdminLoginID
+		request.Admin = principal(r).AdminLoginID
 		return a.scope(r, request.Branch)
 	})
 }

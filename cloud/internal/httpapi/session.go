@@ -158,7 +158,7 @@ func (a *API) session(next http.Handler) http.Handler {
 			a.fail(w, r, err)
 			return
 		}
-		if p.Anybody() {
+		if p.Authenticated() {
 			r = r.WithContext(context.WithValue(r.Context(), principalKey, p))
 		}
 		next.ServeHTTP(w, r)

@@ -21,13 +21,13 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case event.Kind == toss.OtherEvent && event.Type == "":
 		return missing("orderId")
-	case !storable(event.OrderID):
+	case !validText(event.OrderID):
 		return malformed("orderId")
 	case event.Kind != toss.OtherEvent && event.Status == "":
 		return missing("status")
-	case !storable(event.Status):
+	case !validText(event.Status):
 		return malformed("status")
-	case !storable(transmission):
+	case !validText(transmission):
 		transmission = ""
 	}
 	retries := r.Header.Get(toss.RetriedCountHeader)
