@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -124,7 +125,15 @@ func taken(kind string, status int) bool {
 	return status == http.StatusOK
 }
 
+// errCallbackLost is the outcome of an attempt that a fault of TargetCallback stops before it is sent.
+var errCallbackLost = errors.New("deliver deposit-callback: lost, as a fault orders")
+
 func (s *Sandbox) attempt(m *outgoing) (Reply, error) {
+	if m.Kind == depositCallbackKind {
+		if fault, timedOut := s.meet(TargetCallback, s.ctx); timedOut || fault.is(FaultError) {
+			return Reply{}, errCallbackLost
+		}
+	}
 	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
 	if err != nil {
 		return Reply{}, fmt.Errorf("deliver %s: %w", m.Kind, err)

@@ -41,6 +41,7 @@ const (
 	TargetMessages        FaultTarget = "messages"
 	TargetChannel         FaultTarget = "channel"
 	TargetRefund          FaultTarget = "refund"
+	TargetCallback        FaultTarget = "callback" // an addition: attempts to deliver a deposit callback
 )
 
 // maxHold bounds how long a connection is held without an answer.
@@ -60,7 +61,7 @@ type Fault struct {
 // SetFault orders a fault. Faults of the same target are used up in the order in which they were set.
 func (s *Sandbox) SetFault(f Fault) error {
 	if !slices.Contains([]FaultTarget{TargetConfirm, TargetCancel, TargetVirtualAccounts, TargetGet,
-		TargetMessages, TargetChannel, TargetRefund}, f.Target) {
+		TargetMessages, TargetChannel, TargetRefund, TargetCallback}, f.Target) {
 		return fmt.Errorf("unknown fault target %q", f.Target)
 	}
 	if !slices.Contains([]FaultKind{FaultError, FaultTimeout, FaultSlow, FaultDropAfterCommit}, f.Kind) {
