@@ -77,7 +77,7 @@ fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)
 
 mutation: ## change the core in small places and count what its tests notice; writes docs/proof/parts/mutation.json
-	@nice go run ./firmware-sim/internal/proof/mutation
+	@nice go run ./firmware-sim/proof/mutation
 
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
 // benchmarks are what a run of go test -bench reported: by name without the package's own, and by unit.

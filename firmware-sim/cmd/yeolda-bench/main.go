@@ -22,8 +22,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
 	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
 	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
 // fleets are how many idle agents the memory of the service is measured with. The first is the base. What the operating

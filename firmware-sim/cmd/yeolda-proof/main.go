@@ -17,14 +17,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/contend"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/part"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/record"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/report"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/simulation"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/soak"
-	"github.com/yeolda/yeolda/firmware-sim/internal/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/proof"
+	"github.com/yeolda/yeolda/firmware-sim/proof/contend"
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/proof/report"
+	"github.com/yeolda/yeolda/firmware-sim/proof/simulation"
+	"github.com/yeolda/yeolda/firmware-sim/proof/soak"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // options are the command line.

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 )
 
 type fleetCommand struct {
@@ -23,7 +23,7 @@ func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if c.WriteBranches != "" {
 		return c.write()
 	}
-	sites, err := site.Fleet(c.Agents)
+	sites, err := fleetconfig.Fleet(c.Agents)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 func (c *fleetCommand) write() error {
-	text, err := site.BranchFile(c.Agents)
+	text, err := fleetconfig.BranchFile(c.Agents)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -67,7 +67,7 @@ func TestGrantKeyMustBeOne(t *testing.T) {
 }
 
 // start runs a program against a cloud and gives the panel's address.
-func start(t *testing.T, cloud *cloudtest.Cloud, sites []site.Branch) string {
+func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := program{
@@ -103,7 +103,7 @@ func start(t *testing.T, cloud *cloudtest.Cloud, sites []site.Branch) string {
 
 func TestDemoRuns(t *testing.T) {
 	cloud := cloudtest.New(t)
-	sites, err := site.Parse(site.Demo)
+	sites, err := fleetconfig.Parse(fleetconfig.Demo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestDemoRuns(t *testing.T) {
 
 func TestFleetRuns(t *testing.T) {
 	cloud := cloudtest.New(t)
-	sites, err := site.Fleet(20)
+	sites, err := fleetconfig.Fleet(20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestBranchFileIsWritten(t *testing.T) {
 	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	want, err := site.BranchFile(3)
+	want, err := fleetconfig.BranchFile(3)
 	if err != nil {
 		t.Fatal(err)
 	}

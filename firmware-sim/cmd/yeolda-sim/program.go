@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
 )
 
 // connection is the settings that all commands share.
@@ -76,7 +76,7 @@ func (c *connection) broker() (*url.URL, error) {
 // program is a simulator that runs.
 type program struct {
 	connection
-	sites []site.Branch
+	sites []fleetconfig.Branch
 	// startEvery spreads the agents' first connections.
 	startEvery time.Duration
 	log        *slog.Logger

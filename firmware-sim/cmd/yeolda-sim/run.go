@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 )
 
 type runCommand struct {
@@ -16,14 +16,14 @@ type runCommand struct {
 
 // Run runs the branches of a site file.
 func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
-	text := site.Demo
+	text := fleetconfig.Demo
 	if c.File != "" {
 		var err error
 		if text, err = os.ReadFile(c.File); err != nil {
 			return fmt.Errorf("site file: %w", err)
 		}
 	}
-	sites, err := site.Parse(text)
+	sites, err := fleetconfig.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package branch runs one simulated branch: the real agent on a rig, behind a
+// Package branch runs one simulated branch: the real agent on simulated hardware, behind a
 // line to the broker, under a power supply that can fail.
 //
 //	on ── power-off ──► off: the agent is killed, relays fall, no DISCONNECT
@@ -23,9 +23,9 @@ import (
 
 	"github.com/yeolda/yeolda/agent"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
-	"github.com/yeolda/yeolda/firmware-sim/internal/line"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/tape"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
+	"github.com/yeolda/yeolda/firmware-sim/internal/netsim"
+	"github.com/yeolda/yeolda/firmware-sim/internal/recording"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -38,7 +38,7 @@ var ErrFault = errors.New("not a fault of this branch")
 // Config is what a branch needs besides its hardware.
 type Config struct {
 	Branch    string
-	Broker    *url.URL // see line.New
+	Broker    *url.URL // see netsim.New
 	Password  string   // of the agent's credential
 	GrantKeys []ed25519.PublicKey
 	Version   string
@@ -50,10 +50,10 @@ type Config struct {
 
 // Change is something that is different now; one field is set.
 type Change struct {
-	rig.Change
+	hardware.Change
 	Presence *Presence `json:"presence,omitempty"`
 	Message  *Message  `json:"message,omitempty"`
-	Tape     *Tape     `json:"tape,omitempty"`
+	Playback *Playback `json:"tape,omitempty"`
 }
 
 // Presence is what concerns the branch as a whole.
@@ -65,12 +65,12 @@ type Presence struct {
 
 // Branch is one simulated branch. It is safe for concurrent use.
 type Branch struct {
-	cfg  Config
-	rig  *rig.Rig
-	line *line.Line
+	cfg      Config
+	hardware *hardware.Installation
+	link     *netsim.Link
 
-	recorder tape.Recorder
-	player   *tape.Player
+	recorder recording.Recorder
+	player   *recording.Player
 
 	editing sync.Mutex // one change of the faults at a time
 
@@ -82,24 +82,24 @@ type Branch struct {
 }
 
 // New builds a branch; Run brings it to life.
-func New(plan rig.Plan, cfg Config) (*Branch, error) {
+func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	if !protocol.ValidBranch(cfg.Branch) {
 		return nil, fmt.Errorf("branch: %q is not a branch code", cfg.Branch)
 	}
 	b := &Branch{cfg: cfg, power: make(chan struct{})}
 	close(b.power)
-	b.player = tape.NewPlayer(b.act, b.replayed)
+	b.player = recording.NewPlayer(b.act, b.replayed)
 	var err error
-	if b.rig, err = rig.New(plan, b.rigChanged); err != nil {
+	if b.hardware, err = hardware.New(plan, b.rigChanged); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
-	if b.line, err = line.New(cfg.Broker, b.newWire); err != nil {
+	if b.link, err = netsim.New(cfg.Broker, b.newWire); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
 	return b, nil
 }
 
-func (b *Branch) rigChanged(c rig.Change) {
+func (b *Branch) rigChanged(c hardware.Change) {
 	b.recorder.Changed(c)
 	b.cfg.Changed(Change{Change: c})
 }
@@ -107,12 +107,12 @@ func (b *Branch) rigChanged(c rig.Change) {
 // Name is the branch's code.
 func (b *Branch) Name() string { return b.cfg.Branch }
 
-// Rig is the branch's hardware, for the hands of the panel.
-func (b *Branch) Rig() *rig.Rig { return b.rig }
+// Hardware is the branch's hardware, for the hands of the panel.
+func (b *Branch) Hardware() *hardware.Installation { return b.hardware }
 
 // State is everything there is to see.
-func (b *Branch) State() rig.State {
-	s := b.rig.State()
+func (b *Branch) State() hardware.State {
+	s := b.hardware.State()
 	p := b.Presence()
 	s.Branch, s.Online, s.Powered, s.Faults = b.cfg.Branch, p.Online, p.Powered, p.Faults
 	return s
@@ -136,7 +136,7 @@ func (b *Branch) SetFault(f fault.Fault) error {
 	if err := f.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFault, err)
 	}
-	if f.Device != "" && !b.rig.HasDevice(f.Device) {
+	if f.Device != "" && !b.hardware.HasDevice(f.Device) {
 		return fmt.Errorf("%w: %s has no device %q", ErrFault, b.cfg.Branch, f.Device)
 	}
 	b.change(func(l fault.List) fault.List { return l.With(f) })
@@ -173,8 +173,8 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 	loss, _ := faults.At(fault.Loss, "")
 	_, duplicate := faults.At(fault.Duplicate, "")
 	reorder, _ := faults.At(fault.Reorder, "")
-	b.rig.SetFaults(faults)
-	b.line.Set(line.Conditions{
+	b.hardware.SetFaults(faults)
+	b.link.Set(netsim.Conditions{
 		Cut: cut, Lag: lag.Delay(), Loss: float64(loss.Percent) / 100, Duplicate: duplicate, Reorder: reorder.Delay(),
 	})
 	if off && kill != nil {
@@ -196,10 +196,10 @@ func (b *Branch) tell() {
 // Run keeps the branch alive until ctx ends, and then lets the agent say
 // goodbye.
 func (b *Branch) Run(ctx context.Context) error {
-	defer b.line.Close()
+	defer b.link.Close()
 	defer b.player.Stop()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return b.rig.Run(ctx) })
+	g.Go(func() error { return b.hardware.Run(ctx) })
 	g.Go(func() error {
 		for ctx.Err() == nil {
 			b.mu.Lock()
@@ -228,14 +228,14 @@ func (b *Branch) Run(ctx context.Context) error {
 func (b *Branch) runAgent(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	cable := b.line.Plug()
-	board, err := b.rig.PowerOn()
+	cable := b.link.Plug()
+	board, err := b.hardware.PowerOn()
 	if err != nil {
 		return err
 	}
 	kill := func() { // the order matters: nothing may be said or driven in between
 		cable.Pull()
-		b.rig.PowerOff()
+		b.hardware.PowerOff()
 		stop()
 	}
 	b.mu.Lock()
@@ -276,7 +276,7 @@ func (b *Branch) wallClock() time.Time {
 // heard is told by the agent what happens at its doors.
 func (b *Branch) heard(e protocol.Event) {
 	if e.Kind == protocol.EventEnergized {
-		b.rig.Energized(e.Device, e.RequestID)
+		b.hardware.Energized(e.Device, e.RequestID)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -37,11 +37,11 @@ func TestUnlock(t *testing.T) {
 		}
 	}
 	s.until("locked again", func() bool {
-		return !slices.ContainsFunc(s.State().Doors, func(d rig.Door) bool { return !d.Locked })
+		return !slices.ContainsFunc(s.State().Doors, func(d hardware.Door) bool { return !d.Locked })
 	})
 	list := s.of(id)
-	if len(list) != 2 || len(s.Rig().Actuations()) != 2 {
-		t.Fatalf("actuations: %+v", s.Rig().Actuations())
+	if len(list) != 2 || len(s.Hardware().Actuations()) != 2 {
+		t.Fatalf("actuations: %+v", s.Hardware().Actuations())
 	}
 	for _, a := range list {
 		if a.Energized || a.EnergizedMs < 600 || a.EnergizedMs > 2000 {
@@ -124,7 +124,7 @@ func TestReorderedAndLost(t *testing.T) {
 	for i := range ids {
 		ids[i] = s.cloud.Unlock(name, "room_1")
 	}
-	s.until("a door opens", func() bool { return len(s.Rig().Actuations()) > 0 })
+	s.until("a door opens", func() bool { return len(s.Hardware().Actuations()) > 0 })
 	time.Sleep(protocol.ClaimLimit) // whatever is under way has come by then
 	opened := 0
 	for _, id := range ids {
@@ -134,8 +134,8 @@ func TestReorderedAndLost(t *testing.T) {
 		}
 		opened += n
 	}
-	if opened != len(s.Rig().Actuations()) || opened == len(ids) {
-		t.Errorf("%d requests opened the door %d times", opened, len(s.Rig().Actuations()))
+	if opened != len(s.Hardware().Actuations()) || opened == len(ids) {
+		t.Errorf("%d requests opened the door %d times", opened, len(s.Hardware().Actuations()))
 	}
 }
 
@@ -227,7 +227,7 @@ func TestPowerOff(t *testing.T) {
 	off := time.Now()
 	s.fault(fault.Fault{Kind: fault.PowerOff})
 	state := s.State()
-	if state.Online || state.Powered || slices.ContainsFunc(state.Doors, func(d rig.Door) bool { return !d.Locked }) {
+	if state.Online || state.Powered || slices.ContainsFunc(state.Doors, func(d hardware.Door) bool { return !d.Locked }) {
 		t.Errorf("without power: %+v", state)
 	}
 	// The connection is reset and not closed in order: the broker sends the will.
@@ -299,12 +299,12 @@ func TestClimateCommand(t *testing.T) {
 		}
 		return r
 	}
-	unit := func() rig.AirConditioner { return s.State().AirConditioners[0] }
+	unit := func() hardware.AirConditioner { return s.State().AirConditioners[0] }
 
 	if r := command("냉방", "24", "자동", "회전"); r.Outcome != protocol.ClimateSent {
 		t.Errorf("%+v", r)
 	}
-	want := rig.AirConditioner{Name: "로비", Power: true, Mode: "냉방", Temperature: 24, Fan: "자동", Direction: "회전", Frames: 1}
+	want := hardware.AirConditioner{Name: "로비", Power: true, Mode: "냉방", Temperature: 24, Fan: "자동", Direction: "회전", Frames: 1}
 	if got := unit(); got.Signal == nil || got.Signal.Protocol != "LG" || withoutSignal(got) != want {
 		t.Errorf("the unit shows %+v", got)
 	}
@@ -318,7 +318,7 @@ func TestClimateCommand(t *testing.T) {
 	}
 }
 
-func withoutSignal(u rig.AirConditioner) rig.AirConditioner {
+func withoutSignal(u hardware.AirConditioner) hardware.AirConditioner {
 	u.Signal = nil
 	return u
 }
@@ -339,7 +339,7 @@ func TestSensors(t *testing.T) {
 	}
 	celsius, percent := 19.5, 33.0
 	for _, p := range s.State().Sensors {
-		if _, err := s.Rig().SetAir(p.Location, &celsius, &percent, true); err != nil {
+		if _, err := s.Hardware().SetAir(p.Location, &celsius, &percent, true); err != nil {
 			t.Fatal(err)
 		}
 	}

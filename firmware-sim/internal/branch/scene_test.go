@@ -12,8 +12,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -52,7 +52,7 @@ func run(t *testing.T) *scene {
 func build(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
-	sites, err := site.Parse(site.Demo)
+	sites, err := fleetconfig.Parse(fleetconfig.Demo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func (s *scene) fault(f fault.Fault) {
 }
 
 // of gives the actuations of a request.
-func (s *scene) of(requestID string) []rig.Actuation {
-	return slices.DeleteFunc(s.Rig().Actuations(), func(a rig.Actuation) bool { return a.RequestID != requestID })
+func (s *scene) of(requestID string) []hardware.Actuation {
+	return slices.DeleteFunc(s.Hardware().Actuations(), func(a hardware.Actuation) bool { return a.RequestID != requestID })
 }
 
 // outcome unlocks a door and gives its result.

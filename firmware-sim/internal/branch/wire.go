@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/line"
+	"github.com/yeolda/yeolda/firmware-sim/internal/netsim"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -48,9 +48,9 @@ type wire struct {
 	down   bool
 }
 
-func (b *Branch) newWire() line.Tap { return &wire{branch: b} }
+func (b *Branch) newWire() netsim.Tap { return &wire{branch: b} }
 
-// FromAgent implements line.Tap.
+// FromAgent implements netsim.Tap.
 func (w *wire) FromAgent(topic string, payload []byte) {
 	branch, kind, ok := protocol.ParseTopic(topic)
 	if !ok || branch != w.branch.cfg.Branch {
@@ -66,7 +66,7 @@ func (w *wire) FromAgent(topic string, payload []byte) {
 	w.branch.log(true, kind, payload)
 }
 
-// ToAgent implements line.Tap.
+// ToAgent implements netsim.Tap.
 func (w *wire) ToAgent(topic string, payload []byte) {
 	branch, kind, ok := protocol.ParseTopic(topic)
 	if !ok || branch != w.branch.cfg.Branch {
@@ -75,7 +75,7 @@ func (w *wire) ToAgent(topic string, payload []byte) {
 	w.branch.log(false, kind, payload)
 }
 
-// Acked implements line.Tap. An agent is online once the broker has its status.
+// Acked implements netsim.Tap. An agent is online once the broker has its status.
 func (w *wire) Acked(topic string) {
 	if _, kind, ok := protocol.ParseTopic(topic); !ok || kind != protocol.KindStatus {
 		return
@@ -89,7 +89,7 @@ func (w *wire) Acked(topic string) {
 	}
 }
 
-// Down implements line.Tap.
+// Down implements netsim.Tap.
 func (w *wire) Down() {
 	w.mu.Lock()
 	news := w.online

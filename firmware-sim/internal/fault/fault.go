@@ -1,5 +1,5 @@
 // Package fault names what can be made to go wrong at a simulated branch
-// (contracts.md 5). The list of a branch's faults is plain data; the rig, the
+// (contracts.md 5). The list of a branch's faults is plain data; the hardware, the
 // line and the power supply each look up the kinds that concern them.
 package fault
 

@@ -122,7 +122,7 @@ func TestPageBreaksThings(t *testing.T) {
 	until(t, ctx, fmt.Sprintf(`%s !== %q`, language, before))
 }
 
-// TestPagePlaysAndRecords: a scenario that the page plays is on the tape that it
+// TestPagePlaysAndRecords: a scenario that the page plays is on the recording that it
 // records meanwhile.
 func TestPagePlaysAndRecords(t *testing.T) {
 	f := newFixture(t)
@@ -151,7 +151,7 @@ func TestPagePlaysAndRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, ctx, `window.saved?.includes('{"device":"room_1","open":true}')`)
-	if gangnam.Tape().Recording != nil {
+	if gangnam.Playback().Recording != nil {
 		t.Error("still recording")
 	}
 }

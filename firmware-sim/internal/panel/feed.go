@@ -9,7 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
 const (
@@ -89,7 +89,7 @@ func typeOf(c branch.Change) string {
 		return "keypad"
 	case c.Presence != nil:
 		return "presence"
-	case c.Tape != nil:
+	case c.Playback != nil:
 		return "tape"
 	}
 	return "message"
@@ -142,9 +142,9 @@ type snapshot struct {
 }
 
 type branchHistory struct {
-	rig.State
-	branch.Tape
-	Actuations []rig.Actuation `json:"actuations"` // the latest, oldest first
+	hardware.State
+	branch.Playback
+	Actuations []hardware.Actuation `json:"actuations"` // the latest, oldest first
 }
 
 // upgrader refuses pages of other origins, which is gorilla's default.
@@ -173,8 +173,8 @@ func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 
 	first := snapshot{Seq: seq, Type: "snapshot", At: time.Now()}
 	for _, b := range branches {
-		past := b.Rig().Actuations()
-		first.Branches = append(first.Branches, branchHistory{b.State(), b.Tape(), past[max(0, len(past)-shownActuations):]})
+		past := b.Hardware().Actuations()
+		first.Branches = append(first.Branches, branchHistory{b.State(), b.Playback(), past[max(0, len(past)-shownActuations):]})
 	}
 	text, err := json.Marshal(first)
 	if err != nil || write(conn, websocket.TextMessage, text) != nil {

@@ -10,7 +10,7 @@
 //	POST                /sim/branches/{branch}/doors/{device}/exit
 //	POST                /sim/branches/{branch}/doors/{device}/keypad   {pin}
 //	POST                /sim/branches/{branch}/sensors/{location}      {thermometer?, hygrometer?, held?}
-//	GET PUT DELETE      /sim/branches/{branch}/recording               PUT: begins a tape; GET, DELETE: the tape, DELETE ends it
+//	GET PUT DELETE      /sim/branches/{branch}/recording               PUT: begins a recording; GET, DELETE: the recording, DELETE ends it
 //	GET PUT DELETE      /sim/branches/{branch}/replay                  PUT {tape or scenario, speed?}
 //	GET                 /sim/branches/{branch}/scenarios
 //	GET                 /sim/ws[?branch=...]
@@ -30,8 +30,8 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/tape"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
+	"github.com/yeolda/yeolda/firmware-sim/internal/recording"
 )
 
 // maxBody bounds a request's body, in bytes.
@@ -74,7 +74,7 @@ func (p *Panel) Handler() http.Handler {
 		r.Get("/recording", handle(p.recording))
 		r.Put("/recording", handle(p.record))
 		r.Delete("/recording", handle(p.endRecording))
-		r.Get("/replay", handle(p.tape))
+		r.Get("/replay", handle(p.playback))
 		r.Put("/replay", handle(p.replay))
 		r.Delete("/replay", handle(p.stopReplay))
 		r.Get("/scenarios", handle(p.scenarios))
@@ -112,11 +112,11 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, errNotFound), errors.Is(err, errNoBranch), errors.Is(err, rig.ErrNoDevice), errors.Is(err, branch.ErrNoTape):
+	case errors.Is(err, errNotFound), errors.Is(err, errNoBranch), errors.Is(err, hardware.ErrNoDevice), errors.Is(err, branch.ErrNoRecording):
 		return http.StatusNotFound
 	case errors.Is(err, errMethod):
 		return http.StatusMethodNotAllowed
-	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, rig.ErrValue), errors.Is(err, tape.ErrTape):
+	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, hardware.ErrValue), errors.Is(err, recording.ErrInvalid):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
@@ -177,9 +177,9 @@ func (p *Panel) state(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		rig.State
-		branch.Tape
-	}{b.State(), b.Tape()}, nil
+		hardware.State
+		branch.Playback
+	}{b.State(), b.Playback()}, nil
 }
 
 func (p *Panel) actuations(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -187,7 +187,7 @@ func (p *Panel) actuations(_ http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"actuations": b.Rig().Actuations()}, nil
+	return map[string]any{"actuations": b.Hardware().Actuations()}, nil
 }
 
 func (p *Panel) faults(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -241,7 +241,7 @@ func (p *Panel) contact(w http.ResponseWriter, r *http.Request) (any, error) {
 	if body.Open == nil {
 		return nil, fmt.Errorf("%w: open is missing", errBody)
 	}
-	return b.Rig().OpenLeaf(param(r, "device"), *body.Open)
+	return b.Hardware().OpenLeaf(param(r, "device"), *body.Open)
 }
 
 func (p *Panel) exit(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -249,7 +249,7 @@ func (p *Panel) exit(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.Rig().PressExit(param(r, "device"))
+	return b.Hardware().PressExit(param(r, "device"))
 }
 
 func (p *Panel) keypad(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -263,7 +263,7 @@ func (p *Panel) keypad(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, &body); err != nil {
 		return nil, err
 	}
-	opened, err := b.Rig().EnterPIN(param(r, "device"), body.PIN)
+	opened, err := b.Hardware().EnterPIN(param(r, "device"), body.PIN)
 	if err != nil {
 		return nil, err
 	}
@@ -284,5 +284,5 @@ func (p *Panel) air(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	hold := body.Held == nil || *body.Held
-	return b.Rig().SetAir(param(r, "location"), body.Thermometer, body.Hygrometer, hold)
+	return b.Hardware().SetAir(param(r, "location"), body.Thermometer, body.Hygrometer, hold)
 }

@@ -19,9 +19,9 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
-	"github.com/yeolda/yeolda/firmware-sim/internal/rig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/site"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -42,7 +42,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, cloud: cloudtest.New(t), feed: panel.NewFeed()}
-	sites, err := site.Parse(site.Demo)
+	sites, err := fleetconfig.Parse(fleetconfig.Demo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +188,8 @@ func TestBadRequests(t *testing.T) {
 }
 
 // TestForeignPages: a page of another origin can neither break nor watch.
-// TestTapes: a recording comes out as a body that the panel takes again.
-func TestTapes(t *testing.T) {
+// TestRecordings: a recording comes out as a body that the panel takes again.
+func TestRecordings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const gangnam = "/sim/branches/gangnam"
@@ -228,7 +228,7 @@ func TestTapes(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	deadline := time.Now().Add(patience)
-	for !get[rig.State](f, gangnam).Doors[3].Open {
+	for !get[hardware.State](f, gangnam).Doors[3].Open {
 		if time.Now().After(deadline) {
 			t.Fatal("the recording does not happen again")
 		}
@@ -290,7 +290,7 @@ func TestHandsInTheBranch(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %s", step.path, step.body, status, body, step.want)
 		}
 	}
-	d := get[rig.State](f, "/sim/branches/gangnam").Doors[2]
+	d := get[hardware.State](f, "/sim/branches/gangnam").Doors[2]
 	if !d.Open || !d.Released || !d.Locked {
 		t.Errorf("the door: %+v", d)
 	}
@@ -312,9 +312,9 @@ type event struct {
 	Seq       uint64
 	Type      string
 	Branch    string
-	Branches  []rig.State
-	Door      *rig.Door
-	Actuation *rig.Actuation
+	Branches  []hardware.State
+	Door      *hardware.Door
+	Actuation *hardware.Actuation
 	Message   *struct{ Kind, RequestID string }
 }
 

@@ -1,0 +1,31 @@
+package fleetconfig
+
+import (
+	"fmt"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
+)
+
+// MaxFleet is how many branches the names of a fleet have room for.
+const MaxFleet = 9999
+
+// FleetRooms is how many rooms a branch of a fleet has.
+const FleetRooms = 2
+
+// Fleet makes n branches load-0001 to load-<n>, each with one front door and
+// two rooms, bare, so that thousands fit into one process.
+func Fleet(n int) ([]Branch, error) {
+	if n < 1 || n > MaxFleet {
+		return nil, fmt.Errorf("fleet: %d branches, want 1 to %d", n, MaxFleet)
+	}
+	branches := make([]Branch, n)
+	for i := range branches {
+		name := fmt.Sprintf("load-%04d", i+1)
+		doors := []hardware.DoorPlan{{Device: "front_1", Bare: true}}
+		for room := range FleetRooms {
+			doors = append(doors, hardware.DoorPlan{Device: fmt.Sprintf("room_%d", room+1), Bare: true})
+		}
+		branches[i] = Branch{Branch: name, Password: DemoPassword(name), Plan: hardware.Plan{Doors: doors}}
+	}
+	return branches, nil
+}

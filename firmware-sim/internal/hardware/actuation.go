@@ -1,0 +1,65 @@
+package hardware
+
+import (
+	"slices"
+	"time"
+)
+
+// keepActuations is how many actuations a branch remembers at least. When there are twice as many, the older half goes.
+const keepActuations = 10_000
+
+// record keeps the book of a relay that is driven. Driven High while it is
+// energised, it stays so longer; that is an actuation of its own, for another
+// request. mu is held.
+func (d *door) record(on bool) {
+	now := time.Now()
+	if a := d.driving; a != nil {
+		a.EnergizedMs, a.Energized = now.Sub(a.At).Milliseconds(), false
+		d.driving = nil
+		d.installation.report(a)
+	}
+	if !on {
+		return
+	}
+	r := d.installation
+	d.driving = &Actuation{At: now, Device: d.row.Device, Energized: true}
+	d.latest = d.driving
+	d.row.Actuations++
+	if len(r.actuations) == 2*keepActuations {
+		r.actuations = slices.Clone(r.actuations[keepActuations:])
+	}
+	r.actuations = append(r.actuations, d.driving)
+}
+
+// Energized is the agent's word on which request it has just energised the
+// relay of a device for. The agent gives it before it touches the relay again.
+func (r *Installation) Energized(device, requestID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d, err := r.door(device); err == nil && d.latest != nil && d.latest.RequestID == "" {
+		d.latest.RequestID = requestID
+		r.report(d.latest)
+	}
+}
+
+// report tells the panel. mu is held.
+func (r *Installation) report(a *Actuation) {
+	row := *a
+	r.changed(Change{Actuation: &row})
+}
+
+// Actuations lists every time a relay was energised, oldest first, at least as
+// far back as keepActuations.
+func (r *Installation) Actuations() []Actuation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Actuation, 0, len(r.actuations))
+	for _, a := range r.actuations {
+		row := *a
+		if row.Energized {
+			row.EnergizedMs = time.Since(row.At).Milliseconds()
+		}
+		list = append(list, row)
+	}
+	return list
+}

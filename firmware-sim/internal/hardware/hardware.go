@@ -1,0 +1,250 @@
+package hardware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+)
+
+// Plan is what is fitted in a branch.
+type Plan struct {
+	Doors           []DoorPlan
+	AirConditioners []UnitPlan
+	Sensors         []SensorPlan
+}
+
+// DoorPlan is a door with a lock, a contact, an exit button and a keypad.
+type DoorPlan struct {
+	Device string // front_1, room_3
+	PIN    string // opens the lock at the keypad; empty: no PIN does
+	Bare   bool   // no contact and no exit button are fitted, and nobody needs to watch them
+}
+
+// UnitPlan is an air conditioner.
+type UnitPlan struct {
+	Name  string
+	Cools []string // locations whose air it treats
+	Codes *ir.CodeSet
+}
+
+// SensorPlan is a thermo-hygrometer and the air at its place while no unit
+// treats it.
+type SensorPlan struct {
+	Location          string
+	Kind              string // see chip.Kinds
+	Celsius, Humidity float64
+}
+
+// Errors of what a person can do at the panel; match with errors.Is.
+var (
+	ErrNoDevice = errors.New("no such device")
+	ErrValue    = errors.New("value out of range")
+)
+
+// Installation is the hardware of one branch. It is safe for concurrent use.
+type Installation struct {
+	// changed is called with mu held and must neither block nor call back.
+	changed func(Change)
+
+	mu         sync.Mutex
+	power      *supply // nil: off
+	faults     fault.List
+	doors      []*door
+	units      []*unit
+	sensors    []*probe
+	actuations []*Actuation
+	timers     map[*time.Timer]struct{}
+}
+
+// supply is the current of one PowerOn; pins of an earlier one are disconnected.
+type supply struct{ off chan struct{} }
+
+// New builds what the plan names, without power. changed hears of every change,
+// in order; it must neither block nor call back into the installation.
+func New(plan Plan, changed func(Change)) (*Installation, error) {
+	r := &Installation{changed: changed, timers: make(map[*time.Timer]struct{})}
+	for i, p := range plan.Doors {
+		d, err := newDoor(r, i, p)
+		if err != nil {
+			return nil, err
+		}
+		r.doors = append(r.doors, d)
+	}
+	for i, p := range plan.Sensors {
+		s, err := newProbe(r, i, p)
+		if err != nil {
+			return nil, err
+		}
+		r.sensors = append(r.sensors, s)
+	}
+	for _, p := range plan.AirConditioners {
+		for _, location := range p.Cools {
+			if !slices.ContainsFunc(r.sensors, func(s *probe) bool { return s.Location == location }) {
+				return nil, fmt.Errorf("hardware: air conditioner %q cools %q, where there is no sensor", p.Name, location)
+			}
+		}
+		r.units = append(r.units, &unit{installation: r, plan: p, row: AirConditioner{Name: p.Name}})
+	}
+	return r, nil
+}
+
+// PowerOn connects an agent's board. The board of an earlier PowerOn must have
+// been cut off by PowerOff.
+func (r *Installation) PowerOn() (agent.Board, error) {
+	power := &supply{off: make(chan struct{})}
+	var board agent.Board
+	r.mu.Lock()
+	r.power = power
+	for _, d := range r.doors {
+		board.Locks = append(board.Locks, d.fit(power))
+	}
+	r.mu.Unlock()
+
+	for _, u := range r.units {
+		board.AirConditioners = append(board.AirConditioners, agent.AirConditioner{
+			Name: u.plan.Name, Codes: u.plan.Codes, Transmitter: &emitter{unit: u, power: power},
+		})
+	}
+	for _, p := range r.sensors {
+		reader, err := p.open() // may talk to the chip, which takes mu
+		if err != nil {
+			return agent.Board{}, fmt.Errorf("hardware: sensor %q: %w", p.Location, err)
+		}
+		board.Sensors = append(board.Sensors, agent.Sensor{Location: p.Location, Reader: reader})
+	}
+	return board, nil
+}
+
+// PowerOff takes the current away: every relay falls at once.
+func (r *Installation) PowerOff() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.power == nil {
+		return
+	}
+	close(r.power.off)
+	r.power = nil
+	for _, d := range r.doors {
+		d.energize(false)
+	}
+}
+
+// on reports whether the board of a supply is still connected. mu is held.
+func (r *Installation) on(s *supply) bool { return r.power == s }
+
+// SetFaults replaces the faults; kinds that do not concern hardware are left
+// alone. A lock that was stuck follows its relay again when the fault goes.
+func (r *Installation) SetFaults(faults fault.List) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults = faults
+	for _, d := range r.doors {
+		d.follow()
+	}
+}
+
+// HasDevice reports whether a fault can be restricted to such a device: a door,
+// front for all front doors, a unit's name or a sensor's location.
+func (r *Installation) HasDevice(name string) bool {
+	return name == "front" ||
+		slices.ContainsFunc(r.doors, func(d *door) bool { return d.row.Device == name }) ||
+		slices.ContainsFunc(r.units, func(u *unit) bool { return u.plan.Name == name }) ||
+		slices.ContainsFunc(r.sensors, func(s *probe) bool { return s.Location == name })
+}
+
+// State gives the rows of the panel; Branch, Online and Powered are the
+// caller's.
+func (r *Installation) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := State{
+		Doors:           make([]Door, 0, len(r.doors)),
+		AirConditioners: make([]AirConditioner, 0, len(r.units)),
+		Sensors:         make([]Sensor, 0, len(r.sensors)),
+		Faults:          append(fault.List{}, r.faults...),
+	}
+	for _, d := range r.doors {
+		s.Doors = append(s.Doors, d.row)
+	}
+	for _, u := range r.units {
+		s.AirConditioners = append(s.AirConditioners, u.row)
+	}
+	for _, p := range r.sensors {
+		s.Sensors = append(s.Sensors, p.row())
+	}
+	return s
+}
+
+// airInterval is how often the air moves.
+const airInterval = time.Second
+
+// Run lets the air of the branch warm, cool and drift until ctx ends.
+func (r *Installation) Run(ctx context.Context) error {
+	defer r.stopTimers()
+	if len(r.sensors) == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	tick := time.NewTicker(airInterval)
+	defer tick.Stop()
+	start := time.Now()
+	for {
+		select {
+		case now := <-tick.C:
+			r.mu.Lock()
+			for _, s := range r.sensors {
+				s.drift(now.Sub(start), airInterval)
+			}
+			r.mu.Unlock()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// after calls f, with mu held, once d has passed. mu is held.
+func (r *Installation) after(d time.Duration, f func()) *time.Timer {
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, waiting := r.timers[t]; !waiting {
+			return
+		}
+		delete(r.timers, t)
+		f()
+	})
+	r.timers[t] = struct{}{}
+	return t
+}
+
+// stop takes back an after. mu is held; t may be nil or done.
+func (r *Installation) stop(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+		delete(r.timers, t)
+	}
+}
+
+func (r *Installation) stopTimers() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t := range r.timers {
+		r.stop(t)
+	}
+}
+
+// find gives the first of a list that fits.
+func find[T any](list []T, fits func(T) bool) (T, error) {
+	if i := slices.IndexFunc(list, fits); i >= 0 {
+		return list[i], nil
+	}
+	return *new(T), ErrNoDevice
+}

@@ -1,0 +1,162 @@
+package hardware
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/sensor"
+	"github.com/yeolda/yeolda/firmware-sim/internal/chip"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+)
+
+// How the air of a small room moves.
+const (
+	treatTime = 3 * time.Minute  // time constant while a unit treats it
+	idleTime  = 10 * time.Minute // time constant of going back by itself
+
+	swingPeriod  = 7 * time.Minute // drift around the ambient values
+	swingCelsius = 0.3             // °C
+	swingPercent = 1.5             // relative humidity
+
+	treatedPercent = 42.0 // where cooling and drying take the humidity
+
+	// A row is sent to the panel when it has moved this far.
+	showCelsius, showPercent = 0.05, 0.25
+)
+
+// What the panel may set; all chips here can measure it.
+const (
+	minCelsius, maxCelsius = -20.0, 60.0
+	minPercent, maxPercent = 0.0, 100.0
+)
+
+// probe is a thermo-hygrometer and the air around it. Its fields belong to
+// Installation.mu.
+type probe struct {
+	SensorPlan
+	installation *Installation
+	bus          *chip.Bus
+	phase        float64
+	air          chip.Air
+	shown        chip.Air
+	held         bool
+}
+
+func newProbe(r *Installation, i int, plan SensorPlan) (*probe, error) {
+	p := &probe{SensorPlan: plan, installation: r, phase: float64(i)}
+	p.air = chip.Air{Celsius: plan.Celsius, Humidity: plan.Humidity}
+	p.shown = p.air
+	bus, err := chip.NewBus("i2c "+plan.Location, plan.Kind, p.read, p.dead)
+	if err != nil {
+		return nil, fmt.Errorf("hardware: sensor %q: %w", plan.Location, err)
+	}
+	p.bus = bus
+	return p, nil
+}
+
+// open gives the agent's own driver on the simulated bus.
+func (p *probe) open() (sensor.Reader, error) {
+	return sensor.Open(p.Kind, p.bus, p.bus.Address())
+}
+
+func (p *probe) read() chip.Air {
+	p.installation.mu.Lock()
+	defer p.installation.mu.Unlock()
+	return p.air
+}
+
+func (p *probe) dead() bool {
+	p.installation.mu.Lock()
+	defer p.installation.mu.Unlock()
+	_, dead := p.installation.faults.At(fault.SensorDead, p.Location)
+	return dead || p.installation.power == nil
+}
+
+func (p *probe) row() Sensor {
+	return Sensor{
+		Location: p.Location, Kind: p.Kind, Held: p.held,
+		Thermometer: hundredths(p.air.Celsius), Hygrometer: hundredths(p.air.Humidity),
+	}
+}
+
+func hundredths(v float64) float64 { return math.Round(v*100) / 100 }
+
+// drift moves the air by one step. mu is held.
+func (p *probe) drift(since, step time.Duration) {
+	if p.held {
+		return
+	}
+	swing := math.Sin(2*math.Pi*since.Seconds()/swingPeriod.Seconds() + p.phase)
+	goal := chip.Air{Celsius: p.Celsius + swingCelsius*swing, Humidity: p.Humidity - swingPercent*swing}
+	pace := idleTime
+	for _, u := range p.installation.units {
+		if u.treats(p.Location) {
+			goal, pace = u.treat(goal, p.air), treatTime
+		}
+	}
+	share := 1 - math.Exp(-step.Seconds()/pace.Seconds())
+	p.air.Celsius += share * (goal.Celsius - p.air.Celsius)
+	p.air.Humidity += share * (goal.Humidity - p.air.Humidity)
+	p.show(false)
+}
+
+// treats reports whether the unit moves the air of a place at the moment.
+func (u *unit) treats(location string) bool {
+	return u.setting.Power && u.setting.Mode != "fan" && slices.Contains(u.plan.Cools, location)
+}
+
+// treat is where the unit takes the air, which would go to goal by itself.
+func (u *unit) treat(goal, air chip.Air) chip.Air {
+	target := float64(u.setting.Celsius)
+	dry := min(goal.Humidity, treatedPercent)
+	switch {
+	case u.setting.Mode == "dry":
+		return chip.Air{Celsius: goal.Celsius - 1, Humidity: dry}
+	case u.setting.Mode != "heat" && target < max(goal.Celsius, air.Celsius):
+		return chip.Air{Celsius: target, Humidity: dry}
+	case u.setting.Mode != "cool" && target > min(goal.Celsius, air.Celsius):
+		return chip.Air{Celsius: target, Humidity: goal.Humidity}
+	}
+	return goal
+}
+
+// show tells the panel, if the air has moved enough or if it must. mu is held.
+func (p *probe) show(must bool) {
+	if !must && math.Abs(p.air.Celsius-p.shown.Celsius) < showCelsius && math.Abs(p.air.Humidity-p.shown.Humidity) < showPercent {
+		return
+	}
+	p.shown = p.air
+	row := p.row()
+	p.installation.changed(Change{Sensor: &row})
+}
+
+// ValidAir reports whether SetAir takes such air, in °C and percent.
+func ValidAir(celsius, percent float64) bool { // written so that a NaN fails
+	return celsius >= minCelsius && celsius <= maxCelsius && percent >= minPercent && percent <= maxPercent
+}
+
+// SetAir sets what the sensor at a location measures and holds it; nil leaves a
+// value as it is. SetAir with hold false lets the air drift on from there.
+func (r *Installation) SetAir(location string, celsius, percent *float64, hold bool) (Sensor, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := find(r.sensors, func(p *probe) bool { return p.Location == location })
+	if err != nil {
+		return Sensor{}, err
+	}
+	next := p.air
+	if celsius != nil {
+		next.Celsius = *celsius
+	}
+	if percent != nil {
+		next.Humidity = *percent
+	}
+	if !ValidAir(next.Celsius, next.Humidity) {
+		return Sensor{}, fmt.Errorf("%w: %g to %g °C, %g to %g %%", ErrValue, minCelsius, maxCelsius, minPercent, maxPercent)
+	}
+	p.air, p.held = next, hold
+	p.show(true)
+	return p.row(), nil
+}

@@ -1,0 +1,156 @@
+package hardware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+)
+
+// The carrier a unit's receiver hears: 38 kHz and 2 kHz either way.
+const minCarrier, maxCarrier = 36_000, 40_000 // Hz
+
+var errIRDead = errors.New("the transmitter does not answer")
+
+// unit is an air conditioner. Its fields belong to Installation.mu.
+type unit struct {
+	installation *Installation
+	plan         UnitPlan
+	setting      ir.Setting     // what it was told, in the words of code sets
+	row          AirConditioner // what the display shows of it
+}
+
+// emitter is the infrared LED in front of a unit.
+type emitter struct {
+	unit  *unit
+	power *supply
+}
+
+var _ ir.Transmitter = (*emitter)(nil)
+
+// Send implements ir.Transmitter.
+func (e *emitter) Send(ctx context.Context, carrierHz int, durations []uint32) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	var length time.Duration
+	for _, d := range durations {
+		length += time.Duration(d) * time.Microsecond
+	}
+	t := time.NewTimer(length)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.power.off:
+	}
+	if err := e.check(); err != nil {
+		return err
+	}
+	e.unit.hear(carrierHz, durations)
+	return nil
+}
+
+func (e *emitter) check() error {
+	r := e.unit.installation
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.on(e.power) {
+		return fmt.Errorf("infrared at %q: %w", e.unit.plan.Name, errUnpowered)
+	}
+	if _, dead := r.faults.At(fault.IRDead, e.unit.plan.Name); dead {
+		return fmt.Errorf("infrared at %q: %w", e.unit.plan.Name, errIRDead)
+	}
+	return nil
+}
+
+// Hear lets a unit's receiver hear a signal that is not the agent's, as of the
+// remote control in a guest's hand.
+func (r *Installation) Hear(name string, carrierHz int, durations []uint32) error {
+	u, err := find(r.units, func(u *unit) bool { return u.plan.Name == name })
+	if err == nil {
+		u.hear(carrierHz, durations)
+	}
+	return err
+}
+
+// hear does what the unit's receiver does with a signal.
+func (u *unit) hear(carrierHz int, durations []uint32) {
+	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: slices.Clone(durations)}
+	u.installation.mu.Lock()
+	defer u.installation.mu.Unlock()
+	heard := carrierHz >= minCarrier && carrierHz <= maxCarrier && (u.decode(&signal) || u.match(&signal))
+	if heard {
+		u.row.Frames++
+		u.row.show(u.setting)
+	} else {
+		u.row.Noise++
+	}
+	u.row.Signal = &signal
+	row := u.row
+	u.installation.changed(Change{AirConditioner: &row})
+}
+
+// decode reads the signal as a remote's frames and obeys them. All of them must
+// be known: half a signal is noise.
+func (u *unit) decode(signal *Signal) bool {
+	next := u.setting
+	protocol := ""
+	for _, frame := range split(signal.Durations) {
+		s, err := ir.DecodeLG(frame)
+		protocol = "LG"
+		if err != nil {
+			s, err = ir.DecodeSamsung(frame)
+			protocol = "Samsung"
+		}
+		if err != nil {
+			return false
+		}
+		// These carry whatever set point the remote's register held.
+		if s.Mode == "fan" || s.Mode == "dry" && protocol == "LG" {
+			s.Celsius = next.Celsius
+		}
+		obey(&next, s)
+	}
+	if protocol == "" {
+		return false
+	}
+	signal.Protocol = protocol
+	u.setting = next
+	return true
+}
+
+// obey does what a frame says. Switching off forgets nothing; a frame of the
+// louvre's own has no mode and changes nothing else.
+func obey(now *ir.Setting, frame ir.Setting) {
+	if !frame.Power {
+		now.Power = false
+		return
+	}
+	if frame.Swing != "" {
+		now.Swing = frame.Swing
+	}
+	if frame.Mode != "" {
+		now.Power, now.Mode, now.Celsius, now.Fan = true, frame.Mode, frame.Celsius, frame.Fan
+	}
+}
+
+// match finds the signal in the unit's own code set and takes the setting from
+// the leaf's place in the tree.
+func (u *unit) match(signal *Signal) bool {
+	for path, code := range u.plan.Codes.Leaves() {
+		for _, s := range code {
+			if similar(signal.Durations, s.Durations) {
+				signal.Protocol = "raw"
+				u.setting = settingAt(path)
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,165 @@
+package hardware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
+)
+
+// TestEveryLeafEndsInItsState sends each code of each remote control, slightly
+// out of time and in any order, and looks at the unit: it is in exactly that
+// state, whatever it was in before.
+func TestEveryLeafEndsInItsState(t *testing.T) {
+	t.Parallel()
+	for _, remote := range ir.Remotes() {
+		t.Run(remote, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { pressAll(t, remote) })
+		})
+	}
+}
+
+func pressAll(t *testing.T, remote string) {
+	codes, err := fleetconfig.Remote(remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := hardware.New(hardware.Plan{AirConditioners: []hardware.UnitPlan{{Name: "lobby", Codes: codes}}}, func(hardware.Change) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := r.PowerOn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type leaf struct {
+		path []string
+		code ir.Code
+	}
+	var leaves []leaf
+	for path, code := range codes.Leaves() {
+		leaves = append(leaves, leaf{slices.Clone(path), code})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	rng.Shuffle(len(leaves), func(i, j int) { leaves[i], leaves[j] = leaves[j], leaves[i] })
+	pressed, setPoint := 0, "0"
+	for _, l := range leaves {
+		path := l.path
+		if len(path) == 4 {
+			setPoint = path[1]
+		}
+		worn := slices.Clone(l.code[0].Durations)
+		for i, d := range worn {
+			worn[i] = uint32(float64(d) * (0.8 + 0.4*rng.Float64()))
+		}
+		send(t, board.AirConditioners[0].Transmitter, ir.Code{{CarrierHz: 38_500, Durations: worn}})
+		pressed++
+		u := r.State().AirConditioners[0]
+		if u.Frames != pressed || u.Noise != 0 {
+			t.Fatalf("%v: %d signals heard, %d noise, want %d and 0", path, u.Frames, u.Noise, pressed)
+		}
+		if got, want := shown(u), expected(path, setPoint); got != want {
+			t.Errorf("%v: the unit shows %s, want %s", path, got, want)
+		}
+	}
+}
+
+func send(t *testing.T, to ir.Transmitter, code ir.Code) {
+	t.Helper()
+	for _, s := range code {
+		if err := to.Send(t.Context(), s.CarrierHz, s.Durations); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestInfraredFaults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, board, _ := powered(t)
+		unit := board.AirConditioners[0]
+		off := unit.Codes.Roots[0].Code[0]
+		if err := unit.Transmitter.Send(t.Context(), 56_000, off.Durations); err != nil {
+			t.Fatal(err)
+		}
+		if err := unit.Transmitter.Send(t.Context(), 38_000, off.Durations[:20]); err != nil {
+			t.Fatal(err)
+		}
+		if u := r.State().AirConditioners[0]; u.Frames != 0 || u.Noise != 2 {
+			t.Errorf("a wrong carrier and half a frame: %+v", u)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := unit.Transmitter.Send(ctx, 38_000, off.Durations); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a signal that was broken off: %v", err)
+		}
+		r.SetFaults(fault.List{{Kind: fault.IRDead}})
+		if err := unit.Transmitter.Send(t.Context(), 38_000, off.Durations); err == nil {
+			t.Error("ir-dead: sent")
+		}
+		if u := r.State().AirConditioners[0]; u.Frames != 0 || u.Noise != 2 {
+			t.Errorf("ir-dead: heard something: %+v", u)
+		}
+	})
+}
+
+// TestForeignProtocol: what is neither LG nor Samsung is found in the code set.
+func TestForeignProtocol(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		frame := []uint32{4400, 4400, 550, 1600, 550, 550, 550, 1600, 550}
+		leaf := ir.Node{Name: "on", Code: ir.Code{{CarrierHz: 38_000, Durations: frame}}}
+		codes := &ir.CodeSet{Roots: []ir.Node{{Name: "cool", Children: []ir.Node{
+			{Name: "21", Children: []ir.Node{{Name: "low", Children: []ir.Node{leaf}}}},
+		}}}}
+		r, err := hardware.New(hardware.Plan{AirConditioners: []hardware.UnitPlan{{Name: "winia", Codes: codes}}}, func(hardware.Change) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		board, err := r.PowerOn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := make([]uint32, len(frame))
+		for i, d := range frame {
+			late[i] = d * 11 / 10
+		}
+		if err := board.AirConditioners[0].Transmitter.Send(t.Context(), 38_000, late); err != nil {
+			t.Fatal(err)
+		}
+		u := r.State().AirConditioners[0]
+		if got := shown(u); got != "on 냉방 21 약 회전" || u.Signal.Protocol != "raw" {
+			t.Errorf("the unit shows %s after %+v", got, u.Signal)
+		}
+	})
+}
+
+// shown is what the display of a unit says.
+func shown(u hardware.AirConditioner) string {
+	if !u.Power {
+		return "off"
+	}
+	return fmt.Sprintf("on %s %d %s %s", u.Mode, u.Temperature, u.Fan, u.Direction)
+}
+
+// expected is what it should say after the leaf at a path of the demo's code
+// set. Drying and blowing leave the set point alone.
+func expected(path []string, setPoint string) string {
+	switch len(path) {
+	case 1:
+		return "off"
+	case 3:
+		return fmt.Sprintf("on %s %s %s %s", path[0], setPoint, path[1], path[2])
+	}
+	return fmt.Sprintf("on %s %s %s %s", path[0], path[1], path[2], path[3])
+}

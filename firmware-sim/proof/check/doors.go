@@ -1,0 +1,248 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+var doors = []rule{
+	{id: "D1", text: "at most one pulse for a request and a door", check: onePulse},
+	{id: "D2", text: "no pulse starts later than 4 s after its request (the rule says 7, the design 2.5 + 1.5)", check: noLatePulse},
+	{id: "D3", text: "no pulse for a reservation that is cancelled, moved, over or outside its window at the moment of the grant", check: grantHolds},
+	{id: "D4", text: "exactly one final result for a request; every subscriber gets the same", check: oneResult},
+	{id: "D5", text: "FAILED is final: after it the door does not open for that request", check: failedIsFinal},
+	{id: "D6", text: "a crash or a power cut leaves the lock shut", elsewhere: "between the steps of a pulse, on a Linux kernel: make hwtest", check: locksFall},
+	{id: "D7", text: "no door is opened by a message that does not come from the cloud", check: onlyTheCloud},
+	{id: "D8", text: "at a branch known to be offline one is told at once: FAILED with PIN within 300 ms (99 of 100)", check: offlineAtOnce},
+	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; of staff also in the audit log", check: everyPressOnRecord},
+	{id: "D10", text: "a press while the door is away does not act when it is back", check: noMemory},
+}
+
+// driveLimit is when the last pulse of a request may begin.
+const driveLimit = protocol.ClaimLimit + protocol.GrantAge
+
+// relaxed is how much of the newest commits of door requests and of their results a crash of the database may forget: all
+// but the grant is committed without waiting for the disk, at most three times wal_writer_delay (200 ms) earlier.
+const relaxed = time.Second
+
+// forgotten reports whether a crash of the database may have taken what was written about a press at a time.
+func (b *books) forgotten(t time.Time) bool {
+	return near(b.outages["kill postgres"], t, relaxed, 0)
+}
+
+// unattributed reports whether a pulse has no request because the agent lost its power before it could say which.
+func (b *books) unattributed(p record.Pulse) bool {
+	return p.Request == "" && near(b.outages["power-off "+p.Branch], p.At, 500*time.Millisecond, 100*time.Millisecond)
+}
+
+func onePulse(b *books, f *finding) {
+	for _, request := range ordered(b.pulses) {
+		seen := map[string]int{}
+		for _, p := range b.pulses[request] {
+			if request == "" {
+				f.expect(b.unattributed(p), "%s %s was driven for no request at %s", p.Branch, p.Device, p.At.Format(clock))
+				continue
+			}
+			seen[p.Device]++
+			f.expect(seen[p.Device] == 1, "%s %s was driven %d times for request %s", p.Branch, p.Device, seen[p.Device], request)
+		}
+	}
+}
+
+func noLatePulse(b *books, f *finding) {
+	for _, p := range b.Pulses {
+		if d, known := b.requests[p.Request]; known {
+			f.expect(p.At.Sub(d.Created) <= driveLimit, "%s %s was driven %s after request %s", p.Branch, p.Device, p.At.Sub(d.Created), p.Request)
+		}
+	}
+}
+
+// lead is how long before the start the window opens and before the end it closes.
+const lead = 2 * time.Minute
+
+// inWindow reports whether doors may be opened with a version of a reservation at a time.
+func inWindow(v record.Version, t time.Time) bool {
+	return v.State == done && !v.Deleted && !t.Before(v.Slot.Start.Add(-lead)) && t.Before(v.Slot.End.Add(-lead))
+}
+
+func grantHolds(b *books, f *finding) {
+	for _, p := range b.Pulses {
+		d, known := b.requests[p.Request]
+		if !known {
+			continue
+		}
+		if d.Granted.IsZero() {
+			f.expect(false, "%s %s was driven for request %s, which was never granted", p.Branch, p.Device, p.Request)
+			continue
+		}
+		if d.Reservation == 0 {
+			f.expect(p.Branch == d.Branch && slices.Contains(d.Devices, p.Device), "request %s drove %s %s", p.Request, p.Branch, p.Device)
+			continue
+		}
+		ok := false
+		b.throughout(d.Reservation, d.Granted, d.Granted, func(v record.Version) {
+			// The grant was decided within moments of its row's time.
+			near := inWindow(v, d.Granted) || inWindow(v, d.Granted.Add(-time.Second))
+			room := strings.HasPrefix(p.Device, "front") || p.Device == fmt.Sprintf("room_%d", v.Slot.Room)
+			ok = ok || near && room && v.Slot.Branch == p.Branch
+		})
+		f.expect(ok, "%s %s was driven for request %s at %s, when reservation %d did not hold", p.Branch, p.Device, p.Request, d.Granted.Format(clock), d.Reservation)
+	}
+}
+
+// finals are the results that people are told for the states of a row.
+var finals = map[string]string{"SUCCESS": "SUCCESS", "FAILED": "FAILED", "UNKNOWN": "TIMEOUT"}
+
+func oneResult(b *books, f *finding) {
+	for _, d := range b.DoorRequests {
+		f.expect(finals[d.State] != "", "request %s is %s for ever", d.ID, d.State)
+	}
+	for _, p := range b.Presses {
+		if p.RequestID == "" || len(p.Told) == 0 {
+			continue
+		}
+		d, known := b.requests[p.RequestID]
+		for _, told := range p.Told {
+			if told.Status == "" {
+				continue
+			}
+			if !known || finals[d.State] != told.Status {
+				// What was written without waiting for the disk a crash may forget, with the grant the row ends as UNKNOWN.
+				if b.forgotten(p.Call) || b.forgotten(told.At) || b.forgotten(d.Finished) {
+					f.Excused++
+					continue
+				}
+			}
+			f.expect(finals[d.State] == told.Status, "of request %s somebody was told %s at %s, and the row says %q", p.RequestID, told.Status, told.At.Format(clock), d.State)
+		}
+	}
+}
+
+func failedIsFinal(b *books, f *finding) {
+	for _, d := range b.DoorRequests {
+		if d.State != "FAILED" {
+			continue
+		}
+		f.saw()
+		for _, p := range b.pulses[d.ID] {
+			if d.Granted.IsZero() {
+				f.violated("%s %s was driven for request %s, which failed without a grant", p.Branch, p.Device, d.ID)
+			} else if p.At.After(d.Finished) {
+				f.violated("%s %s was driven %s after request %s had failed", p.Branch, p.Device, p.At.Sub(d.Finished), d.ID)
+			}
+		}
+	}
+	for _, p := range b.Presses {
+		for _, told := range p.Told {
+			if told.Status != "FAILED" {
+				continue
+			}
+			f.saw()
+			for _, pulse := range b.pulses[p.RequestID] {
+				if pulse.At.After(told.At) {
+					f.violated("%s %s was driven at %s, after somebody was told FAILED of request %s", pulse.Branch, pulse.Device, pulse.At.Format(clock), p.RequestID)
+				}
+			}
+		}
+	}
+}
+
+// maxPulse is how long a lock may stay driven: the service's pulse, and what a busy machine may add.
+const maxPulse = protocol.DefaultPulse + 2*time.Second
+
+func locksFall(b *books, f *finding) {
+	for _, cut := range b.PowerCut {
+		f.expect(cut.Locked, "%s had a lock open without power at %s", cut.Branch, cut.At.Format(clock))
+	}
+	for _, p := range b.Pulses {
+		dead := func(f record.Fault) bool { return f.At.Before(p.At.Add(p.Energized)) && f.Until.After(p.At) }
+		if p.Energized > maxPulse && slices.ContainsFunc(b.outages["relay-dead "+p.Branch], dead) {
+			f.Excused++ // the line did not answer: nobody can release it, and the agent tries until it does
+			continue
+		}
+		f.expect(p.Energized <= maxPulse, "%s %s stayed driven for %s", p.Branch, p.Device, p.Energized)
+	}
+	for _, lock := range ordered(b.Locked) {
+		f.expect(b.Locked[lock], "%s is open at the end", lock)
+	}
+}
+
+func onlyTheCloud(b *books, f *finding) {
+	for _, forged := range b.Forged {
+		if forged.Kind == "grant" || forged.Kind == "ask" {
+			f.saw()
+		}
+	}
+	for _, p := range b.Pulses {
+		if _, known := b.requests[p.Request]; known {
+			continue
+		}
+		if b.unattributed(p) {
+			f.Excused++
+			continue
+		}
+		f.violated("%s %s was driven for the request %q, which nobody made", p.Branch, p.Device, p.Request)
+	}
+}
+
+func offlineAtOnce(b *books, f *finding) {
+	var slow []time.Duration
+	for _, p := range b.Probes {
+		if p.What != "offline" {
+			continue
+		}
+		f.saw()
+		if !p.OK {
+			f.violated("an offline branch was not answered with FAILED and a PIN")
+		}
+		if p.Took > 300*time.Millisecond {
+			slow = append(slow, p.Took)
+		}
+	}
+	if len(slow)*100 > f.Observations {
+		f.violated("%d of %d answers took longer, the slowest %s", len(slow), f.Observations, slices.Max(slow).Round(time.Millisecond))
+	}
+}
+
+func everyPressOnRecord(b *books, f *finding) {
+	audited := map[string]bool{}
+	for _, id := range b.StaffUnlocks {
+		audited[id] = true
+	}
+	for _, p := range b.Presses {
+		if p.RequestID == "" {
+			continue
+		}
+		d, known := b.requests[p.RequestID]
+		if !known && b.forgotten(p.Return) {
+			f.Excused++
+			continue // its claim was denied: see grantHolds
+		}
+		f.expect(known && finals[d.State] != "", "request %s was accepted at %s and has no outcome", p.RequestID, p.Return.Format(clock))
+		if p.Staff && known {
+			f.expect(audited[p.RequestID], "staff's request %s is not in the audit log", p.RequestID)
+		}
+	}
+}
+
+func noMemory(b *books, f *finding) {
+	for _, d := range b.DoorRequests {
+		away := slices.Concat(b.outages["power-off "+d.Branch], b.outages["network-cut "+d.Branch])
+		for _, out := range away {
+			if d.Created.Before(out.At) || d.Created.After(out.Until) {
+				continue
+			}
+			f.saw()
+			for _, p := range b.pulses[d.ID] {
+				if p.At.After(d.Created.Add(driveLimit)) || d.State == "FAILED" && d.Granted.IsZero() {
+					f.violated("%s %s was driven at %s for request %s, made at %s while the branch was away", p.Branch, p.Device, p.At.Format(clock), d.ID, d.Created.Format(clock))
+				}
+			}
+		}
+	}
+}

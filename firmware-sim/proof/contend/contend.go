@@ -1,0 +1,173 @@
+// Package contend has several customers ask for the same slot at the same moment, in the form in which this was measured
+// on comparable systems: 8 requests at once for each of 200 slots. Exactly one of each 8 may be told that it is theirs.
+package contend
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+)
+
+// The form of the measurement.
+const (
+	Slots  = 200
+	Rivals = 8
+)
+
+// outcome is what the rivals for one slot were told.
+type outcome struct {
+	won, refused, other int
+	took                []time.Duration
+}
+
+// Run holds the race in a world in which nothing is broken.
+func Run(ctx context.Context, w *world.World, slots int) (part.Part, error) {
+	began := time.Now()
+	p := part.Part{Name: "race", Title: fmt.Sprintf("Double booking: %d at once for each of %d slots", Rivals, slots), Machine: part.Machine(), Began: began.UTC().Truncate(time.Second)}
+	// Of each slot's rivals half ask one replica and half the other. A slot lies two hours from the next of its room.
+	first := time.Now().Add(20 * 24 * time.Hour).Truncate(24 * time.Hour)
+	var clean, twice, none, other int
+	var all []time.Duration
+	before, err := holds(ctx, w, first)
+	if err != nil {
+		return p, err
+	}
+	for n := range slots {
+		rooms := len(w.Branches) * world.Rooms
+		branch, room := w.Branches[n%len(w.Branches)].Code, 1+n/len(w.Branches)%world.Rooms
+		got, err := contest(ctx, w, branch, room, first.Add(time.Duration(n/rooms)*2*time.Hour))
+		if err != nil {
+			return p, err
+		}
+		all, other = append(all, got.took...), other+got.other
+		switch {
+		case got.won > 1:
+			twice++
+		case got.won == 0:
+			none++
+		default:
+			clean++
+		}
+	}
+	after, err := holds(ctx, w, first)
+	if err != nil {
+		return p, err
+	}
+	slices.Sort(all)
+	at := func(q float64) float64 { return ms(all[min(len(all)-1, int(q*float64(len(all))))]) }
+	p.Took = time.Since(began).Seconds()
+	p.Checks = []part.Check{{ID: "B1", Rule: "exactly one winner for each slot", Observations: slots, Violations: slots - clean}}
+	p.Figures = []part.Figure{
+		{Name: "slots with exactly one winner", Value: float64(clean), Bar: fmt.Sprint(slots), Met: clean == slots},
+		{Name: "slots with two winners or more", Value: float64(twice), Bar: "0", Met: twice == 0},
+		{Name: "slots with none", Value: float64(none), Bar: "0", Met: none == 0},
+		{Name: "rows in the database for them", Value: float64(after - before), Bar: fmt.Sprint(slots), Met: after-before == slots},
+		{Name: "answers other than 200 and 409", Value: float64(other), Bar: "0", Met: other == 0},
+		{Name: "answer, median", Value: at(.5), Unit: "ms"},
+		{Name: "answer, 99 of 100", Value: at(.99), Unit: "ms", Bar: "at most 1000", Met: at(.99) <= 1000},
+		{Name: "slowest answer", Value: at(1), Unit: "ms"},
+	}
+	p.Series = []part.Series{Curve("answer", "How long an answer took when 8 asked at once", all)}
+	return p, nil
+}
+
+// contest lets the rivals go at once.
+func contest(ctx context.Context, w *world.World, branch string, room int, start time.Time) (outcome, error) {
+	body, err := json.Marshal(map[string]any{"branch": branch, "room": room,
+		"startDateTime": start.In(seoul).Format("200601021504"), "endDateTime": start.Add(time.Hour).In(seoul).Format("200601021504")})
+	if err != nil {
+		return outcome{}, err
+	}
+	var (
+		mu   sync.Mutex
+		got  outcome
+		fail error
+		run  sync.WaitGroup
+		gun  = make(chan struct{})
+	)
+	for rival := range Rivals {
+		run.Go(func() {
+			jar, err := cookiejar.New(nil)
+			if err != nil {
+				panic(err) // it has no options that could be wrong
+			}
+			client := &http.Client{Jar: jar, Timeout: 30 * time.Second}
+			api := w.Replicas[rival%len(w.Replicas)].API
+			<-gun
+			began := time.Now()
+			status, err := post(ctx, client, api+"/reservation", body)
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			got.took = append(got.took, took)
+			switch {
+			case err != nil:
+				fail = err
+			case status == http.StatusOK:
+				got.won++
+			case status == http.StatusConflict:
+				got.refused++
+			default:
+				got.other++
+			}
+		})
+	}
+	close(gun)
+	run.Wait()
+	return got, fail
+}
+
+func post(ctx context.Context, client *http.Client, address string, body []byte) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// holds counts what was ever held from a time on.
+func holds(ctx context.Context, w *world.World, from time.Time) (n int, err error) {
+	conn, err := pgx.Connect(ctx, w.Database)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	return n, conn.QueryRow(ctx, `select count(*) from reservation where start_at >= $1`, from).Scan(&n)
+}
+
+var seoul = time.FixedZone("KST", 9*60*60)
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Curve draws sorted times: how many of a hundred took no longer than so.
+func Curve(name, plot string, sorted []time.Duration) part.Series {
+	s := part.Series{Name: name, Plot: plot, XName: "ms", YName: "of 100, at most so long", LogX: true}
+	const points = 200
+	for n := range points + 1 {
+		if len(sorted) == 0 {
+			break
+		}
+		s.X = append(s.X, ms(sorted[min(len(sorted)-1, n*len(sorted)/points)]))
+		s.Y = append(s.Y, 100*float64(n)/points)
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+// Package proof runs what supports our claims and hands over what was found, as [part.Part]s:
+//
+//	world       the service as in production, to be broken
+//	soak        people act at random in it while things break     ─► record
+//	check       rules held against the record                     ─► part
+//	linear      the history of bookings against one calendar      ─► part
+//	contend     8 at once for one slot                            ─► part
+//	simulation  the deterministic simulations and the model       ─► part
+//	report      whatever parts there are, as Markdown and HTML
+package proof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/check"
+	"github.com/yeolda/yeolda/firmware-sim/proof/linear"
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/proof/soak"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+)
+
+// decideWithin bounds the search for an explanation of one branch's history.
+const decideWithin = 30 * time.Second
+
+// Soak runs a soak in a world and judges it. The record is returned too, also when the run has failed.
+func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part, record.Record, error) {
+	began := time.Now()
+	seen, latencies, err := soak.Run(ctx, w, options)
+	if err != nil {
+		return part.Part{}, seen, err
+	}
+	p := part.Part{
+		Name: "soak", Title: "Random soak", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
+		Repeat: fmt.Sprintf("make proof PARTS= SOAK=%s SEED=%d", options.For, options.Seed),
+		Checks: check.All(&seen),
+	}
+	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideWithin))
+	p.Took = time.Since(began).Seconds()
+	p.Figures = slices.Concat(figures(&seen, options), p.Figures, speeds(timed(&seen, latencies)))
+	p.Series = series(&seen, latencies)
+	p.Notes = notes(&seen, len(w.Branches), options)
+	return p, seen, nil
+}
+
+// linearizable adds the verdict on the history of bookings.
+func linearizable(p *part.Part, r linear.Result) {
+	c := part.Check{ID: "L1", Rule: "the history of holds, confirmations, releases, cancellations and moves that clients saw is linearizable (Porcupine; unknown outcomes stay open)",
+		Observations: r.Requests, Violations: len(r.Illegal)}
+	for _, branch := range r.Illegal {
+		c.Examples = append(c.Examples, "no order explains what was answered at "+branch)
+	}
+	p.Checks = append(p.Checks, c)
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "histories checked for linearizability, one for each branch", Value: float64(r.Histories)},
+		part.Figure{Name: "requests in them whose outcome is unknown", Value: float64(r.Open)},
+		part.Figure{Name: "histories not decided within " + decideWithin.String(), Value: float64(len(r.Undecided)), Bar: "0", Met: len(r.Undecided) == 0},
+	)
+}
+
+func notes(r *record.Record, branches int, options soak.Options) []string {
+	return []string{
+		fmt.Sprintf("Seed %d. Two replicas of the service (one host clock in UTC, one in America/New_York), PostgreSQL, Mosquitto, the providers and %d simulated branches, each a process of its own; %d customers and %d administrators at once, a partner channel, and an intruder who has the service's password at the broker but not its signing key. Holds live %s and deposits are due in %s, so that many of them end. The seed decides what people intend and what is broken when; threads and sockets are not the seed's, so the same seed does not bring the same history again.",
+			options.Seed, branches, options.Customers, options.Admins, world.HoldTTL, world.DepositDue),
+		"What reservations were in between is written down by triggers of the proof's own, in the transactions that change them; their times are those of the commits. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
+		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may forget the newest); D6, locks whose line did not answer at all (relay-dead) when they were to be released; D7, pulses of an agent that lost its power before it could say for which request; M2, orders that the service itself has put on a person's list; M7, a cancellation sent a second time under an idempotency key that the provider has answered, for which it only repeats its answer.",
+		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",
+		fmt.Sprintf("Everything was mended at %s; the probes in quiet ended at %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
+	}
+}

@@ -1,0 +1,71 @@
+package proof_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof"
+	"github.com/yeolda/yeolda/firmware-sim/proof/contend"
+	"github.com/yeolda/yeolda/firmware-sim/proof/soak"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// unhurried are rules that a short run may not put to the test: what they need happens seldom.
+var unhurried = map[string]bool{"M5": true, "M6": true, "M10": true, "D5": true, "D10": true, "B2": true, "B10": true, "B11": true, "B13": true, "B14": true}
+
+// TestShortSoak is what `make proof` does, small: the race for a few slots, and a soak of some seconds with all its parts.
+func TestShortSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the whole system")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	w, err := world.Start(ctx, world.Options{Root: "../../..", Branches: 4})
+	if errors.Is(err, world.ErrMissing) && os.Getenv("E2E_REQUIRED") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	race, err := contend.Run(ctx, w, 5)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, miss := range race.Misses() {
+		t.Errorf("race: %s", miss)
+	}
+	const seed = 20261121
+	soaked, _, err := proof.Soak(ctx, w, soak.Options{Seed: seed, For: 20 * time.Second, Customers: 8, Admins: 2, Say: t.Logf})
+	if err != nil {
+		t.Error(err)
+	}
+	observed := 0
+	for _, c := range soaked.Checks {
+		t.Logf("%-4s %6d held against, %d violations, %d set aside", c.ID, c.Observations, c.Violations, c.Excused)
+		observed += c.Observations
+		// How long an answer takes is measured by make proof, where nothing else runs.
+		if c.Violations > 0 && c.ID != "D8" && c.ID != "M12" {
+			t.Errorf("%s: %d violations: %s: %q", c.ID, c.Violations, c.Rule, c.Examples)
+		}
+		if c.Observations == 0 && !unhurried[c.ID] {
+			t.Errorf("%s was not put to the test", c.ID)
+		}
+	}
+	if t.Failed() || observed == 0 {
+		log, err := os.ReadFile(w.LogFile)
+		t.Logf("the programs said (%v):\n%s", err, log[max(0, len(log)-20_000):])
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(w.LogFile); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the world has left something on the disk")
+	}
+}

@@ -1,0 +1,89 @@
+// Package simulation runs the deterministic simulations and the formal model, which live beside the code they are about,
+// and says what they found. They judge themselves: here is only read what they print.
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+)
+
+// Seeds is how many schedules each simulation must have run.
+const Seeds = 5000
+
+// simulations are the tests that run seeds.
+var simulations = []struct{ name, pkg string }{
+	{"door exchange", "./agent/internal/doorsim"},
+	{"payment protocol", "./cloud/internal/reserve/moneysim"},
+}
+
+// ran is the line in which a simulation says how far it came.
+var ran = regexp.MustCompile(`(\d+) seeds: (.+)`)
+
+// Run runs every simulation of the checkout at root.
+func Run(ctx context.Context, root string) (part.Part, error) {
+	began := time.Now()
+	p := part.Part{Name: "simulation", Title: "Deterministic simulation and formal model", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
+		Repeat: "go test -run 'TestSeeds|TestFailingSeeds' -v -count 1 ./agent/internal/doorsim ./cloud/internal/reserve/moneysim; make model",
+		Notes:  []string{"Time, network, crashes and scheduling are one seed's (testing/synctest); a seed that ever failed is a test of its own and runs too."}}
+	for _, s := range simulations {
+		command := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=30m", "-run", "^(TestSeeds|TestFailingSeedsStayMended)$", s.pkg, "-seeds", strconv.Itoa(Seeds))
+		command.Dir = root
+		out, err := command.CombinedOutput()
+		var failed *exec.ExitError
+		if err != nil && !errors.As(err, &failed) {
+			return p, fmt.Errorf("simulation: %s: %w", s.name, err)
+		}
+		seeds, counts := read(string(out))
+		if seeds == 0 && err == nil {
+			return p, fmt.Errorf("simulation: %s does not say how many seeds it ran", s.name)
+		}
+		p.Figures = append(p.Figures,
+			part.Figure{Name: s.name + ": seeds without a violation", Value: float64(seeds), Bar: fmt.Sprint(Seeds), Met: err == nil && seeds >= Seeds})
+		if counts != "" {
+			p.Notes = append(p.Notes, s.name+", over all seeds: "+counts)
+		}
+	}
+	model(ctx, root, &p)
+	p.Took = time.Since(began).Seconds()
+	return p, ctx.Err()
+}
+
+// read finds how many seeds passed and what happened in them; none of a run that failed.
+func read(out string) (seeds int, counts string) {
+	found := ran.FindStringSubmatch(out)
+	if found == nil || strings.Contains(out, "--- FAIL") {
+		return 0, ""
+	}
+	seeds, _ = strconv.Atoi(found[1]) // digits
+	return seeds, strings.TrimSuffix(strings.TrimPrefix(found[2], "map["), "]")
+}
+
+var stored = regexp.MustCompile(`(\d+) states, stored`)
+
+// model checks the model of ask, claim and grant over all interleavings, where spin is installed.
+func model(ctx context.Context, root string, p *part.Part) {
+	if _, err := exec.LookPath("spin"); err != nil {
+		p.Notes = append(p.Notes, "The formal model was not checked: spin is not installed.")
+		return
+	}
+	command := exec.CommandContext(ctx, "protocol/model/check.sh")
+	command.Dir = root
+	out, err := command.CombinedOutput()
+	errs := 0.0
+	if err != nil {
+		errs = 1
+	}
+	p.Figures = append(p.Figures, part.Figure{Name: "model of ask, claim and grant: errors", Value: errs, Bar: "0", Met: err == nil})
+	if found := stored.FindSubmatch(out); found != nil {
+		states, _ := strconv.ParseFloat(string(found[1]), 64) // digits
+		p.Figures = append(p.Figures, part.Figure{Name: "model: states, all of them visited", Value: states})
+	}
+}

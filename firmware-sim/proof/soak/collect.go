@@ -1,0 +1,250 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+)
+
+// collect reads what the database, the provider and the locks have written down.
+func (s *Soak) collect(ctx context.Context) error {
+	for _, read := range []func(context.Context) error{
+		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses,
+	} {
+		if err := read(ctx); err != nil {
+			return fmt.Errorf("collect: %w", err)
+		}
+	}
+	return nil
+}
+
+// rows reads all rows of a query.
+func rows[T any](ctx context.Context, s *Soak, sql string, scan func(pgx.CollectableRow) (T, error), args ...any) ([]T, error) {
+	found, err := s.eyes.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, scan)
+}
+
+func some[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func (s *Soak) readHistory(ctx context.Context) (err error) {
+	s.record.History, err = rows(ctx, s, `
+		select v.seq, v.committed, v.id, b.code, r.no, v.start_at, v.end_at, v.state, v.source, v.expires_at, v.order_id, v.amount, v.method, v.doorlock_key, v.deleted,
+		       lead(v.committed) over (partition by v.id order by v.seq)
+		from (select *, pg_xact_commit_timestamp(xmin) as committed from proof.version) v join room r on r.id = v.room_id join branch b on b.id = v.branch_id order by v.seq`,
+		func(row pgx.CollectableRow) (v record.Version, err error) {
+			var expires, until *time.Time
+			var order, method, key *string
+			var amount *int
+			err = row.Scan(&v.Seq, &v.At, &v.ID, &v.Slot.Branch, &v.Slot.Room, &v.Slot.Start, &v.Slot.End, &v.State, &v.Source, &expires, &order, &amount, &method, &key, &v.Deleted, &until)
+			v.Expires, v.Until, v.Order, v.Amount, v.Method, v.Key = some(expires), some(until), some(order), some(amount), some(method), some(key)
+			return v, err
+		})
+	if err != nil {
+		return err
+	}
+	s.record.Switches, err = rows(ctx, s, `select b.code, r.no, pg_xact_commit_timestamp(w.xmin), w.enabled from proof.switched w join room r on r.id = w.room_id join branch b on b.id = r.branch_id order by w.seq`,
+		pgx.RowToStructByPos[record.Switch])
+	if err != nil {
+		return err
+	}
+	s.record.Moves, err = rows(ctx, s, `
+		select m.reservation_id, m.at, b.code, m.from_room, m.from_start, m.from_end, b.code, m.to_room, m.to_start, m.to_end
+		from reservation_move m join reservation r on r.id = m.reservation_id join branch b on b.id = r.branch_id order by m.id`,
+		func(row pgx.CollectableRow) (m record.Move, err error) {
+			err = row.Scan(&m.Reservation, &m.At, &m.From.Branch, &m.From.Room, &m.From.Start, &m.From.End, &m.To.Branch, &m.To.Room, &m.To.Start, &m.To.End)
+			return m, err
+		})
+	return err
+}
+
+func (s *Soak) readMoney(ctx context.Context) (err error) {
+	s.record.Payments, err = rows(ctx, s, `select reservation_id, coalesce(payment_key, ''), coalesce(total_amount, 0) from payment`, pgx.RowToStructByPos[record.Payment])
+	if err != nil {
+		return err
+	}
+	s.record.Refunds, err = rows(ctx, s, `select reservation_id, state, amount, coalesce(revoked_key::text, ''), created_at from refund order by id`, pgx.RowToStructByPos[record.Refund])
+	if err != nil {
+		return err
+	}
+	s.record.Ledger, err = rows(ctx, s, `select id, at, reservation_id, coalesce(order_id, ''), kind, coalesce(amount, 0), coalesce(code, '') from ledger order by id`, pgx.RowToStructByPos[record.Entry])
+	if err != nil {
+		return err
+	}
+	s.record.Webhooks, err = rows(ctx, s, `select order_id, status, received_at, applied_at is not null from webhook_event order by id`, pgx.RowToStructByPos[record.Webhook])
+	if err != nil {
+		return err
+	}
+	s.record.Differences, err = rows(ctx, s, `select order_id from reconciliation_difference`, pgx.RowTo[string])
+	return err
+}
+
+func (s *Soak) readDoors(ctx context.Context) (err error) {
+	s.record.DoorRequests, err = rows(ctx, s, `
+		select d.id::text, b.code, d.reservation_id, d.devices, d.state, d.created_at, d.granted_at, d.finished_at, coalesce(d.detail, '')
+		from door_request d join branch b on b.id = d.branch_id order by d.created_at`,
+		func(row pgx.CollectableRow) (d record.DoorRequest, err error) {
+			var reservation *int64
+			var granted, finished *time.Time
+			err = row.Scan(&d.ID, &d.Branch, &reservation, &d.Devices, &d.State, &d.Created, &granted, &finished, &d.Detail)
+			d.Reservation, d.Granted, d.Finished = some(reservation), some(granted), some(finished)
+			return d, err
+		})
+	if err != nil {
+		return err
+	}
+	s.record.StaffUnlocks, err = rows(ctx, s, `select coalesce(detail ->> 'requestId', '') from audit where action = 'door.unlock'`, pgx.RowTo[string])
+	return err
+}
+
+func (s *Soak) readPartner(ctx context.Context) (err error) {
+	s.record.Partner, err = rows(ctx, s, `select external_id, status, coalesce(reservation_id, 0) from partner_booking`, pgx.RowToStructByPos[record.PartnerBooking])
+	if err != nil {
+		return err
+	}
+	s.record.Bookings, err = s.bookings()
+	s.record.Shared = s.partnerBranches()
+	return err
+}
+
+// bookings are what guests booked at the partner.
+func (s *Soak) bookings() ([]record.ChannelBooking, error) {
+	var list struct {
+		Bookings []struct {
+			ID, Branch, Status string
+			Room               int
+			Start, End         time.Time
+			Canceled           bool
+		} `json:"bookings"`
+	}
+	if _, err := world.Ask(http.MethodGet, s.world.Sandbox+"/sandbox/channel/bookings", nil, &list); err != nil {
+		return nil, err
+	}
+	var bookings []record.ChannelBooking
+	for _, b := range list.Bookings {
+		bookings = append(bookings, record.ChannelBooking{ID: b.ID, Slot: record.Slot{Branch: b.Branch, Room: b.Room, Start: b.Start, End: b.End}, Canceled: b.Canceled, Status: b.Status})
+	}
+	return bookings, nil
+}
+
+func (s *Soak) readLogs(context.Context) (err error) {
+	s.record.Deadlocks, err = s.eyes.said("deadlock detected")
+	return err
+}
+
+// readAppendOnly tries to change what must not be changed, and looks whether the ledger's first part is as it was.
+func (s *Soak) readAppendOnly(ctx context.Context) error {
+	for _, attempt := range []string{"update ledger set amount = 1", "delete from ledger", "truncate ledger", "delete from audit", "truncate audit", "update audit set actor = 'nobody'"} {
+		s.record.Tables++
+		err := pgx.BeginFunc(ctx, s.eyes.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, attempt); err == nil {
+				s.record.AppendOnly = append(s.record.AppendOnly, attempt)
+			}
+			return pgx.ErrTxCommitRollback // nothing is kept in any case
+		})
+		if err == nil {
+			return fmt.Errorf("%s was committed", attempt)
+		}
+	}
+	var last int64
+	if s.record.LedgerMark.Rows == 0 {
+		return nil
+	}
+	return s.eyes.pool.QueryRow(ctx, ledgerPrint, s.eyes.mark).Scan(&s.record.LedgerMark.Rows, &s.record.LedgerMark.After, &last)
+}
+
+func (s *Soak) readProvider(context.Context) error {
+	var ledger struct {
+		Charged, Refunded int
+		Calls             []struct {
+			At                                    time.Time
+			Method, Path, IdempotencyKey, OrderID string
+			Status                                int
+		}
+	}
+	if _, err := world.Ask(http.MethodGet, s.world.Sandbox+"/sandbox/ledger", nil, &ledger); err != nil {
+		return err
+	}
+	p := record.Provider{Charged: ledger.Charged, Refunded: ledger.Refunded}
+	for _, c := range ledger.Calls {
+		p.Calls = append(p.Calls, record.Call{At: c.At, Method: c.Method, Path: c.Path, IdempotencyKey: c.IdempotencyKey, Order: c.OrderID, Status: c.Status})
+	}
+	var list struct {
+		Payments []struct {
+			PaymentKey, OrderID, Status string
+			TotalAmount, BalanceAmount  int
+			ApprovedAt                  *time.Time
+			Cancels                     []struct {
+				CancelAmount int
+				CanceledAt   time.Time
+			}
+			VirtualAccount *struct{ DueDate string }
+		}
+	}
+	if _, err := world.Ask(http.MethodGet, s.world.Sandbox+"/sandbox/payments", nil, &list); err != nil {
+		return err
+	}
+	for _, one := range list.Payments {
+		payment := record.ProviderPayment{Key: one.PaymentKey, Order: one.OrderID, Status: one.Status, Total: one.TotalAmount, Balance: one.BalanceAmount,
+			Approved: some(one.ApprovedAt), Account: one.VirtualAccount != nil}
+		for _, c := range one.Cancels {
+			payment.Canceled += c.CancelAmount
+			payment.Cancels = append(payment.Cancels, c.CanceledAt)
+		}
+		p.Payments = append(p.Payments, payment)
+	}
+	s.record.Provider = p
+	return nil
+}
+
+func (s *Soak) readMessages(context.Context) error {
+	var list struct {
+		Messages []message `json:"messages"`
+	}
+	if _, err := world.Ask(http.MethodGet, s.world.Sandbox+"/sandbox/messages", nil, &list); err != nil {
+		return err
+	}
+	for _, m := range list.Messages {
+		s.record.Messages = append(s.record.Messages, record.Message{At: m.At, To: m.To, Template: m.Template, Key: m.Variables["doorlockKey"]})
+	}
+	return nil
+}
+
+func (s *Soak) readPulses(context.Context) error {
+	s.record.Locked = map[string]bool{}
+	for _, b := range s.world.Branches {
+		var list struct {
+			Actuations []struct {
+				At                time.Time
+				Device, RequestID string
+				EnergizedMs       int64
+			}
+		}
+		if _, err := world.Ask(http.MethodGet, s.world.Simulator+"/sim/branches/"+b.Code+"/actuations", nil, &list); err != nil {
+			return err
+		}
+		for _, a := range list.Actuations {
+			s.record.Pulses = append(s.record.Pulses, record.Pulse{Branch: b.Code, Device: a.Device, Request: a.RequestID, At: a.At, Energized: time.Duration(a.EnergizedMs) * time.Millisecond})
+		}
+		locks, err := s.locked(b)
+		if err != nil {
+			return err
+		}
+		maps.Copy(s.record.Locked, locks)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package soak
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+	"github.com/google/uuid"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// intrude is somebody who has stolen the service's password at the broker, and not its signing key: he answers every
+// claim with a grant of his own, faster than the service, and has agents claim requests that he has made up.
+func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
+	seed := sha256.Sum256([]byte("a key that no agent trusts"))
+	key := ed25519.NewKeyFromSeed(seed[:])
+	for ctx.Err() == nil {
+		client, lost := s.breakIn(ctx, key)
+		if client == nil {
+			pause(ctx, time.Second)
+			continue
+		}
+		for stay := true; stay; {
+			b := s.world.Branches[dice.IntN(len(s.world.Branches))]
+			if s.forge(ctx, client, "ask", b.Code, protocol.Ask{RequestID: uuid.NewString(), Doors: b.Doors()}) != nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				stay = false
+			case <-lost:
+				stay = false
+			case <-time.After(between(dice, 200*time.Millisecond, time.Second)):
+			}
+		}
+		_ = client.Disconnect(&paho.Disconnect{}) // the line may be gone
+	}
+}
+
+func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Client, <-chan struct{}) {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", s.world.Broker)
+	if err != nil {
+		return nil, nil
+	}
+	var client *paho.Client
+	ready := make(chan struct{})
+	client = paho.NewClient(paho.ClientConfig{Conn: conn, PacketTimeout: 3 * time.Second,
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
+			<-ready
+			branch, kind, ok := protocol.ParseTopic(p.Packet.Topic)
+			claim, err := protocol.Decode[protocol.Claim](p.Packet.Payload)
+			if !ok || kind != protocol.KindDoorClaim || err != nil {
+				return true, nil //nolint:nilerr // no claim: there is nothing to forge an answer to
+			}
+			for _, b := range s.world.Branches {
+				if b.Code == branch {
+					grant := protocol.Grant{Branch: branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: b.Doors(), PulseMs: 3000}
+					_ = s.forge(ctx, client, "grant", branch, grant.Sign(key)) // it was not forged then
+				}
+			}
+			return true, nil
+		}}})
+	username, password := s.world.BrokerCredential()
+	limited, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, err = client.Connect(limited, &paho.Connect{ClientID: "intruder", CleanStart: true, KeepAlive: 10,
+		Username: username, UsernameFlag: true, Password: []byte(password), PasswordFlag: true})
+	close(ready)
+	if err != nil {
+		conn.Close()
+		return nil, nil
+	}
+	_, err = client.Subscribe(limited, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: protocol.Filter(protocol.KindDoorClaim)}}})
+	if err != nil {
+		conn.Close()
+		return nil, nil
+	}
+	return client, client.Done()
+}
+
+// forge publishes a message in the service's name.
+func (s *Soak) forge(ctx context.Context, client *paho.Client, what, branch string, m protocol.Message) error {
+	payload, err := protocol.Encode(m)
+	if err != nil {
+		return err
+	}
+	if _, err := client.Publish(ctx, &paho.Publish{Topic: protocol.Topic(branch, m.Kind()), Payload: payload}); err != nil {
+		return err
+	}
+	s.note(func(rec *record.Record) { rec.Forged = append(rec.Forged, record.Forgery{Kind: what, At: time.Now()}) })
+	return nil
+}

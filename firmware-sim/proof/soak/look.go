@@ -1,0 +1,64 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+)
+
+// slots are the lists of both availability pages.
+type slots struct {
+	Booking, Paid, BookingMargin, PaidMargin []string
+	Unavailable                              *slots `json:"unavailableSlots"` // V2
+}
+
+// look asks one of the two pages what is free around a slot.
+func (c *client) look(ctx context.Context, slot record.Slot) {
+	at := int(slot.Start.Unix()/600+int64(slot.Room)) % len(c.world.Replicas)
+	v1 := slot.Start.Unix()/600%2 == 0
+	c.lookAt(ctx, at, slot.Branch, slot.Start.In(seoul).Truncate(time.Hour), 4, v1)
+}
+
+// lookAt asks a replica for so many hours of a branch; V1 always shows four.
+func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Time, hours int, v1 bool) (reply, bool) {
+	path := fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=%d&hours=%d", branch, from.Format(time.DateOnly), from.Hour(), hours)
+	if v1 {
+		path = fmt.Sprintf("/reservations?branch=%s&base_date=%s&base_hour=%d", branch, from.Format("20060102"), from.Hour())
+		hours = 4
+	}
+	r := c.ask(ctx, at, http.MethodGet, path, nil)
+	var shown slots
+	if !r.into(&shown) {
+		return r, false
+	}
+	if shown.Unavailable != nil {
+		shown = *shown.Unavailable
+	}
+	l := record.Lookup{Branch: branch, From: from, Until: from.Add(time.Duration(hours) * time.Hour), Call: r.call, Return: r.ret, Replica: at, V1: v1,
+		Busy: byRoom(shown.Booking, shown.Paid), Margins: byRoom(shown.BookingMargin, shown.PaidMargin)}
+	c.note(func(rec *record.Record) { rec.Lookups = append(rec.Lookups, l) })
+	return r, true
+}
+
+// byRoom reads slots written {room}-{YYYYMMDDHHmm}.
+func byRoom(lists ...[]string) map[int][]time.Time {
+	rooms := map[int][]time.Time{}
+	for _, list := range lists {
+		for _, slot := range list {
+			no, text, _ := strings.Cut(slot, "-")
+			room, err := strconv.Atoi(no)
+			if err != nil {
+				continue
+			}
+			if at, err := time.ParseInLocation("200601021504", text, seoul); err == nil {
+				rooms[room] = append(rooms[room], at)
+			}
+		}
+	}
+	return rooms
+}

@@ -1,0 +1,141 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+)
+
+// observer looks into the database from outside, straight and not through a replica's line.
+type observer struct {
+	pool *pgxpool.Pool
+	log  string
+	mark int64 // the ledger's last row when its first part was fingerprinted
+}
+
+// witness has the database itself write down each version of a reservation and each switch of a room, in the
+// transaction that makes it: rows are updated in place, and what they were in between would be lost. When it was
+// committed the database keeps for each row (track_commit_timestamp).
+const witness = `
+create schema proof;
+create table proof.version (
+	seq bigint generated always as identity primary key, deleted boolean not null, id bigint not null,
+	branch_id int, room_id int, start_at timestamptz, end_at timestamptz, state text, source text, expires_at timestamptz,
+	order_id text, amount int, method text, doorlock_key text
+);
+create table proof.switched (seq bigint generated always as identity primary key, room_id int not null, enabled boolean not null);
+create function proof.write_version() returns trigger language plpgsql as $$
+declare r public.reservation;
+begin
+	if tg_op = 'DELETE' then r := old; else r := new; end if;
+	insert into proof.version (deleted, id, branch_id, room_id, start_at, end_at, state, source, expires_at, order_id, amount, method, doorlock_key)
+	values (tg_op = 'DELETE', r.id, r.branch_id, r.room_id, r.start_at, r.end_at, r.state, r.source, r.expires_at,
+	        r.order_id, r.amount, r.method, r.doorlock_key::text);
+	return null;
+end $$;
+create trigger proof_version after insert or update or delete on reservation for each row execute function proof.write_version();
+create function proof.write_switch() returns trigger language plpgsql as $$
+begin
+	insert into proof.switched (room_id, enabled) values (new.id, new.enabled);
+	return null;
+end $$;
+create trigger proof_switched after update of enabled on room for each row when (old.enabled is distinct from new.enabled) execute function proof.write_switch();
+`
+
+func observe(ctx context.Context, w *world.World) (*observer, error) {
+	config, err := pgxpool.ParseConfig(w.Database)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns, config.ConnConfig.RuntimeParams["application_name"] = 4, "proof"
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // the schema changes under its eyes
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	defer conn.Release()
+	if _, err := conn.Conn().PgConn().Exec(ctx, witness).ReadAll(); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("witness: %w", err)
+	}
+	return &observer{pool: pool, log: w.LogFile}, nil
+}
+
+func (o *observer) close() { o.pool.Close() }
+
+// idleQuery is the transaction that has waited longest for its program to say something.
+const idleQuery = `
+	select coalesce(extract(epoch from now() - state_change), 0), query from pg_stat_activity
+	where state like 'idle in transaction%' and application_name <> 'proof' and pid <> pg_backend_pid()
+	order by state_change limit 1`
+
+// watch looks at transactions all the while, and takes the ledger's fingerprint half way.
+func (o *observer) watch(ctx context.Context, s *Soak) {
+	half := time.After(s.options.For / 2)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-half:
+			o.fingerprint(ctx, s)
+		case <-tick.C:
+			if i, err := o.idle(ctx); err == nil && i.Took > 100*time.Millisecond {
+				s.note(func(rec *record.Record) { rec.Idle = append(rec.Idle, i) })
+			}
+		}
+	}
+}
+
+func (o *observer) idle(ctx context.Context) (record.Idle, error) {
+	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var seconds float64
+	i := record.Idle{At: time.Now()}
+	err := o.pool.QueryRow(limited, idleQuery).Scan(&seconds, &i.Query)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return i, nil
+	}
+	i.Took = time.Duration(seconds * float64(time.Second))
+	return i, err
+}
+
+const ledgerPrint = `select count(*), coalesce(md5(string_agg(l::text, '' order by id)), ''), coalesce(max(id), 0) from ledger l where id <= $1`
+
+// fingerprint takes the ledger as it is now, all but what may still be committed behind what is.
+func (o *observer) fingerprint(ctx context.Context, s *Soak) {
+	for ctx.Err() == nil {
+		var mark record.Mark
+		err := o.pool.QueryRow(ctx, `select coalesce(max(id), 0) from ledger where at < now() - interval '20 seconds'`).Scan(&o.mark)
+		if err == nil {
+			var last int64
+			err = o.pool.QueryRow(ctx, ledgerPrint, o.mark).Scan(&mark.Rows, &mark.Before, &last)
+		}
+		if err == nil {
+			s.note(func(rec *record.Record) { rec.LedgerMark = mark })
+			return
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// said counts how often the programs have said something in their logs.
+func (o *observer) said(what string) (int, error) {
+	text, err := os.ReadFile(o.log)
+	return strings.Count(string(text), what), err
+}

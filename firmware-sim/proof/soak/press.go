@@ -1,0 +1,52 @@
+package soak
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+)
+
+func (p *purchase) press(ctx context.Context) { p.pressWith(ctx, p.key, false) }
+
+// pressWith presses a button with a key and waits for the result at one replica or both.
+func (p *purchase) pressWith(ctx context.Context, key string, wrong bool) {
+	kind := []string{"room", "room", "front"}[p.dice.IntN(3)]
+	at := p.anywhere()
+	r := p.ask(ctx, at, http.MethodPost, "/door/v2/unlock", map[string]string{"branch": p.slot.Branch, "doorlockType": kind, "key": key})
+	press := record.Press{Branch: p.slot.Branch, Kind: kind, Order: p.order, WrongKey: wrong, Call: r.call, Return: r.ret, Status: r.status, Type: r.kind}
+	if wrong {
+		press.Order = ""
+	}
+	p.await(ctx, r, &press, at, "/door/v2/unlock/subscribe", key)
+}
+
+// await subscribes to the result of an accepted press, at the other replica more often than not, sometimes at both, and
+// writes down what was told.
+func (p *purchase) await(ctx context.Context, r reply, press *record.Press, at int, path, key string) {
+	var accepted struct {
+		RequestID string `json:"requestId"`
+	}
+	if r.into(&accepted) {
+		press.RequestID = accepted.RequestID
+		replicas := []int{1 - at%2}
+		switch p.dice.IntN(5) {
+		case 0:
+			replicas = []int{at}
+		case 1:
+			replicas = []int{0, 1}
+		}
+		told := make([]record.Told, len(replicas))
+		var waiting sync.WaitGroup
+		for i, replica := range replicas {
+			waiting.Go(func() { told[i] = p.subscribe(ctx, replica, path, accepted.RequestID, key) })
+		}
+		waiting.Wait()
+		if oneIn(p.dice, 6) { // and asks again
+			told = append(told, p.subscribe(ctx, p.anywhere(), path, accepted.RequestID, key))
+		}
+		press.Told = told
+	}
+	p.note(func(rec *record.Record) { rec.Presses = append(rec.Presses, *press) })
+}

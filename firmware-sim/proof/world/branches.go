@@ -1,0 +1,80 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Rooms is how many rooms each branch has. The last one is the Spare: nobody wishes for it, so it can be switched off.
+const (
+	Rooms = 4
+	Spare = Rooms
+)
+
+// Branch is a branch of the world. All are open day and night.
+type Branch struct {
+	Code  string
+	Front []string // devices of the front doors
+}
+
+// Branches returns the branches of a world with n of them. Every fifth has two front doors.
+func Branches(n int) []Branch {
+	list := make([]Branch, n)
+	for i := range list {
+		list[i] = Branch{Code: fmt.Sprintf("proof-%02d", i+1), Front: []string{"front_1"}}
+		if i%5 == 0 {
+			list[i].Front = append(list[i].Front, "front_2")
+		}
+	}
+	return list
+}
+
+// Doors are the devices of all its doors.
+func (b Branch) Doors() []string {
+	doors := append([]string{}, b.Front...)
+	for room := range Rooms {
+		doors = append(doors, fmt.Sprintf("room_%d", room+1))
+	}
+	return doors
+}
+
+// The price of every room, in won.
+const (
+	min10, min30, min60 = 3000, 8000, 15000
+)
+
+// Price is what a customer pays for a length: as many hours as fit, then half hours, then tens of minutes (decisions.md 4).
+func Price(length time.Duration) int {
+	minutes := int(length / time.Minute)
+	return minutes/60*min60 + minutes%60/30*min30 + minutes%30/10*min10
+}
+
+// branchFile is the file for `yeolda branch apply`.
+func branchFile(branches []Branch) string {
+	var text strings.Builder
+	text.WriteString("demo: true\nbranches:\n")
+	for i, b := range branches {
+		fmt.Fprintf(&text, "  - code: %s\n    name: {ko: 증명 %d호점, en: Proof %d}\n    address: 서울특별시 가상구 증명로 1\n    phone: \"02-0000-0000\"\n", b.Code, i+1, i+1)
+		fmt.Fprintf(&text, "    frontDoors: [%s]\n    frontPin: \"90%04d\"\n    rooms:\n", strings.Join(b.Front, ", "), i+1)
+		for room := 1; room <= Rooms; room++ {
+			fmt.Fprintf(&text, "      - {no: %d, machine: 기기 %d, grade: Standard, price: {min10: %d, min30: %d, min60: %d}, pin: \"9%d%04d\"}\n", room, room, min10, min30, min60, room, i+1)
+		}
+		fmt.Fprintf(&text, "    agents: [{username: %s, secret: %s}]\n", protocol.AgentID(b.Code), fleetconfig.DemoPassword(b.Code))
+	}
+	text.WriteString("administrators:\n  - {id: hq, password: hq-demo, role: hq}\n")
+	return text.String()
+}
+
+// siteFile is the simulator's.
+func siteFile(branches []Branch) string {
+	var text strings.Builder
+	text.WriteString("branches:\n")
+	for _, b := range branches {
+		fmt.Fprintf(&text, "  - branch: %s\n    doors: [%s]\n", b.Code, strings.Join(b.Doors(), ", "))
+	}
+	return text.String()
+}

@@ -1,0 +1,418 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Times of the interface that a soak shortens, so that it sees many of them end.
+const (
+	HoldTTL    = 20 * time.Second
+	DepositDue = 30 * time.Second
+)
+
+// Credentials of the world.
+const (
+	AdminID, AdminPassword   = "hq", "hq-demo"
+	brokerUser, brokerSecret = "cloud", "secret-of-the-cloud"
+)
+
+// Options say what a world is made of.
+type Options struct {
+	Root     string // the checkout, from which the programs are built unless Bin has them
+	Bin      string // a directory with the programs; empty: they are built
+	Branches int
+	Env      []string // settings of the service beside the world's own
+}
+
+// World is the running system.
+type World struct {
+	Branches  []Branch
+	Database  string // URL, straight to PostgreSQL
+	Sandbox   string // http://…
+	Simulator string // http://…
+	Broker    string // host:port, the cloud's listener
+	Replicas  []*Replica
+	Postgres  *Process
+	Mosquitto *Process
+	LogFile   string // what all programs say
+
+	dir       string
+	callbacks *Link
+	processes []*Process // in the order in which they were started
+	log       *os.File
+	agentPort string
+}
+
+// Replica is one process of the cloud and the lines it hangs on.
+type Replica struct {
+	*Process
+	API       string // http://…/api
+	Metrics   string // http://…
+	Database  *Link
+	Broker    *Link
+	Providers *Link
+}
+
+// Start brings up a world. Whatever goes wrong, nothing of it is left.
+func Start(ctx context.Context, options Options) (_ *World, err error) {
+	dir, err := newDir()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Branches: Branches(options.Branches), dir: dir, LogFile: filepath.Join(dir, "log")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	if w.log, err = os.Create(w.LogFile); err != nil {
+		return nil, err
+	}
+	bin := options.Bin
+	if bin == "" {
+		bin = dir
+		if err := stack.Build(ctx, options.Root, dir); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.start(ctx, bin, options)
+}
+
+func (w *World) start(ctx context.Context, bin string, options Options) error {
+	ports, err := freeAddresses(ctx, 10)
+	if err != nil {
+		return err
+	}
+	w.Broker, w.agentPort = ports[8], ports[9]
+	w.Sandbox, w.Simulator = "http://"+ports[1], "http://"+ports[3]
+	if err := w.startPostgres(ctx, ports[0]); err != nil {
+		return err
+	}
+	env := append(os.Environ(),
+		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off", "YEOLDA_LOG_LEVEL=warn",
+		"YEOLDA_SANDBOX_ADDR="+ports[1], "YEOLDA_SANDBOX_SMTP_ADDR="+ports[2], "YEOLDA_SIM_ADDR="+ports[3],
+		"YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String(),
+		"YEOLDA_DATA_DIR="+filepath.Join(w.dir, "data"))
+	env = append(env, options.Env...)
+	acl, err := w.prepare(ctx, bin, env)
+	if err != nil {
+		return err
+	}
+	if err := w.startMosquitto(ctx, options.Root, acl); err != nil {
+		return err
+	}
+	for i := range 2 {
+		if err := w.addReplica(i, bin, env, ports[4+2*i], ports[5+2*i], ports[0], ports[1]); err != nil {
+			return err
+		}
+	}
+	// Callbacks of the providers come to whichever replica is there, as through a load balancer.
+	if w.callbacks, err = NewLink(w.dialReplica); err != nil {
+		return err
+	}
+	outside := append(env, "YEOLDA_HTTP_ADDR="+w.callbacks.Addr())
+	if err := w.run(ctx, w.process(stack.Sandbox, answers(w.Sandbox+"/"), bin, outside, stack.Sandbox)); err != nil {
+		return err
+	}
+	for _, r := range w.Replicas {
+		if err := w.run(ctx, r.Process); err != nil {
+			return err
+		}
+	}
+	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.agentPort)
+	err = w.run(ctx, w.process(stack.Simulator, answers(w.Simulator+"/"), bin, agents, stack.Simulator, "run", "--file", filepath.Join(w.dir, "sim.yaml")))
+	if err != nil {
+		return err
+	}
+	return w.AwaitAgents(ctx, time.Minute)
+}
+
+// process is a program of ours that is not started yet.
+func (w *World) process(name string, ready func() bool, bin string, env []string, program string, args ...string) *Process {
+	return &Process{Name: name, ready: ready, log: &prefixed{name: name, out: w.log}, command: func() *exec.Cmd {
+		command := exec.Command(filepath.Join(bin, program), args...) //nolint:noctx // Close ends it, in its order
+		command.Env, command.Dir = env, w.dir
+		return command
+	}}
+}
+
+// run starts a process that ends with the world.
+func (w *World) run(ctx context.Context, p *Process) error {
+	w.processes = append(w.processes, p)
+	return p.Start(ctx)
+}
+
+// prepare makes the branches and returns the broker's access rules.
+func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
+	branches := filepath.Join(w.dir, "branches.yaml")
+	for file, text := range map[string]string{branches: branchFile(w.Branches), filepath.Join(w.dir, "sim.yaml"): siteFile(w.Branches)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	for _, args := range [][]string{{"branch", "apply", "-f", branches}, {"agent", "acl"}} {
+		command := exec.CommandContext(ctx, filepath.Join(bin, stack.Service), args...)
+		command.Env, command.Dir = env, w.dir
+		var complaint strings.Builder
+		command.Stderr = &complaint
+		out, err := command.Output()
+		if err != nil {
+			return "", fmt.Errorf("yeolda %s: %w\n%s", strings.Join(args, " "), err, complaint.String())
+		}
+		acl = string(out)
+	}
+	return acl, nil
+}
+
+// zones are those of the replicas' hosts: neither is the branches'.
+var zones = []string{"UTC", "America/New_York"}
+
+func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
+	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
+	for link, address := range map[**Link]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
+		l, err := NewLink(func() (net.Conn, error) {
+			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the line outlives the start
+		})
+		if err != nil {
+			return err
+		}
+		*link = l
+	}
+	w.Replicas = append(w.Replicas, r)
+	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)],
+		"YEOLDA_DATABASE_URL="+strings.Replace(w.Database, database, r.Database.Addr(), 1),
+		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr(),
+		fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerSecret, r.Broker.Addr()))
+	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, stack.Service, "serve", "--log-format", "text")
+	return nil
+}
+
+// dialReplica connects to a replica that takes connections.
+func (w *World) dialReplica() (net.Conn, error) {
+	var failures []error
+	for _, r := range w.Replicas {
+		address := strings.TrimSuffix(strings.TrimPrefix(r.API, "http://"), "/api")
+		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // the line outlives the start
+		if err == nil {
+			return conn, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
+
+func (w *World) startPostgres(ctx context.Context, address string) error {
+	programs, err := postgresPrograms()
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(w.dir, "postgres")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	as, err := postgresAccount(data)
+	if err != nil {
+		return err
+	}
+	command := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(programs, name), args...) //nolint:noctx // Close ends the server, in its order
+		cmd.Dir, cmd.SysProcAttr = data, &syscall.SysProcAttr{Credential: as}
+		return cmd
+	}
+	if out, err := command("initdb", "-D", data, "-A", "trust", "-U", "yeolda", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	w.Database = "postgres://yeolda@" + address + "/postgres?sslmode=disable"
+	psql := filepath.Join(programs, "psql")
+	w.Postgres = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: w.log},
+		command: func() *exec.Cmd {
+			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
+		},
+		ready: func() bool {
+			return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
+		},
+	}
+	return w.run(ctx, w.Postgres)
+}
+
+// startMosquitto runs Mosquitto with deploy/mosquitto/mosquitto.conf, with other ports and files, and without TLS.
+func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
+	program, err := find("mosquitto", "/usr/sbin/mosquitto")
+	if err != nil {
+		return err
+	}
+	passwd, err := find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
+	if err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(filepath.Join(root, "deploy/mosquitto/mosquitto.conf"))
+	if err != nil {
+		return err
+	}
+	listener := func(address string) string {
+		host, port, _ := net.SplitHostPort(address) // of freeAddresses
+		return "listener " + port + " " + host
+	}
+	file := func(name string) string { return filepath.Join(w.dir, name) }
+	config := strings.NewReplacer(
+		"listener 1883", listener(w.Broker), "listener 8883", listener(w.agentPort),
+		"/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
+		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
+	if os.Geteuid() == 0 {
+		config += "\nuser root\n" // the files are root's
+	}
+	users := brokerUser + ":" + brokerSecret + "\n"
+	for _, b := range w.Branches {
+		users += protocol.AgentID(b.Code) + ":" + fleetconfig.DemoPassword(b.Code) + "\n"
+	}
+	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users} {
+		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	if out, err := exec.CommandContext(ctx, passwd, "-U", file("passwd")).CombinedOutput(); err != nil {
+		return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
+	}
+	w.Mosquitto = &Process{Name: "mosquitto", log: &prefixed{name: "mosquitto", out: w.log}, ready: listens(w.Broker),
+		command: func() *exec.Cmd {
+			return exec.Command(program, "-c", file("mosquitto.conf")) //nolint:noctx // Close ends it, in its order
+		}}
+	return w.run(ctx, w.Mosquitto)
+}
+
+// BrokerCredential is that of the service at the broker, which an intruder may have stolen.
+func (w *World) BrokerCredential() (username, password string) { return brokerUser, brokerSecret }
+
+// Restore starts whatever does not run and mends every line.
+func (w *World) Restore(ctx context.Context) error {
+	for _, r := range w.Replicas {
+		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
+			l.Restore()
+		}
+	}
+	for _, p := range w.processes {
+		if p.Alive() {
+			continue
+		}
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+	}
+	for _, r := range w.Replicas {
+		if err := until(ctx, time.Minute, r.Name+" is ready", r.ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitAgents waits until the broker has heard of every branch that it is online.
+func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
+	return until(ctx, within, "all branches are online", func() bool {
+		var list struct {
+			Branches []struct {
+				Online bool `json:"online"`
+			} `json:"branches"`
+		}
+		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) != len(w.Branches) {
+			return false
+		}
+		for _, b := range list.Branches {
+			if !b.Online {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func until(ctx context.Context, within time.Duration, what string, done func() bool) error {
+	limit := time.After(within)
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return fmt.Errorf("not after %s: %s", within, what)
+		case <-time.After(50 * time.Millisecond): // other programs: there is no event to wait for
+		}
+	}
+	return nil
+}
+
+// Close ends everything and removes it from the disk.
+func (w *World) Close() error {
+	var failures []error
+	for i := len(w.processes) - 1; i >= 0; i-- {
+		failures = append(failures, w.processes[i].Stop())
+	}
+	if w.callbacks != nil {
+		w.callbacks.Close()
+	}
+	for _, r := range w.Replicas {
+		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
+			if l != nil {
+				l.Close()
+			}
+		}
+	}
+	if w.log != nil {
+		failures = append(failures, w.log.Close())
+	}
+	return errors.Join(append(failures, os.RemoveAll(w.dir))...)
+}
+
+// prefixed says whose line it is.
+type prefixed struct {
+	name string
+	out  io.Writer
+	mu   sync.Mutex
+}
+
+// Write implements io.Writer.
+func (p *prefixed) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Fprintf(p.out, "[%s] %s", p.name, line); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+// freeAddresses returns addresses on loopback that nobody listens on.
+func freeAddresses(ctx context.Context, n int) ([]string, error) {
+	addresses := make([]string, 0, n)
+	for range n {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at once, so that they differ
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
+
+var control = &http.Client{Timeout: 30 * time.Second}
