@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -161,9 +162,9 @@ func (p *program) withAccounts(d config.Database, login string, do func(*account
 // inWords says what was wrong to somebody at a shell.
 func inWords(err error, login string) error {
 	switch {
-	case errors.Is(err, postgres.ErrNoAdministrator):
+	case errors.Is(err, booking.ErrNoAdministrator):
 		return fmt.Errorf("there is no administrator %q; see yeolda admin list", login)
-	case errors.Is(err, postgres.ErrAdministratorExists):
+	case errors.Is(err, booking.ErrAdministratorExists):
 		return fmt.Errorf("there is an administrator %q already; yeolda admin passwd changes the password", login)
 	case errors.Is(err, postgres.ErrNoBranch):
 		return errors.New("there is no such branch; see yeolda branch list")

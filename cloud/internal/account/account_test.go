@@ -90,13 +90,13 @@ func (d *desk) send(c account.Customer) {
 }
 
 // sent returns the messages that were enqueued, oldest first, with their variables.
-func (d *desk) sent() (messages []postgres.Message, variables []map[string]string) {
+func (d *desk) sent() (messages []booking.Message, variables []map[string]string) {
 	d.Helper()
 	rows, err := d.DB.Pool.Query(d.Context(), `select to_mobile, to_email, template, language, variables from message where $1 order by id`, true)
 	if err != nil {
 		d.Fatal(err)
 	}
-	messages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m postgres.Message, err error) {
+	messages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m booking.Message, err error) {
 		err = row.Scan(&m.Mobile, &m.Email, &m.Template, &m.Language, &m.Variables)
 		return m, err
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -63,7 +64,7 @@ func (s *Service) countFailure(ctx context.Context, rule limit.Rule, subject str
 func (s *Service) verifyAdministrator(ctx context.Context, loginID, password string) (Principal, error) {
 	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
 	hash := a.PasswordHash
-	if errors.Is(err, postgres.ErrNoAdministrator) {
+	if errors.Is(err, booking.ErrNoAdministrator) {
 		hash = strangerHash
 	} else if err != nil {
 		return Principal{}, err
@@ -84,19 +85,19 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 }
 
 // Administrator returns who an administrator is and what he may reach at this moment. It returns
-// [postgres.ErrNoAdministrator] for one that is gone or disabled.
+// [booking.ErrNoAdministrator] for one that is gone or disabled.
 func (s *Service) Administrator(ctx context.Context, loginID string) (Principal, error) {
 	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
 	if err != nil {
 		return Principal{}, err
 	}
 	if !a.DisabledAt.IsZero() {
-		return Principal{}, postgres.ErrNoAdministrator
+		return Principal{}, booking.ErrNoAdministrator
 	}
 	return principal(a), nil
 }
 
-func principal(a postgres.Administrator) Principal {
+func principal(a booking.Administrator) Principal {
 	return Principal{LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches}
 }
 
@@ -131,7 +132,7 @@ func (n NewAdministrator) Check() error {
 }
 
 // AddAdministrator adds an administrator. by is who does it, for the audit log. Besides what Check finds it
-// returns ErrWeakPassword, [postgres.ErrAdministratorExists] or [postgres.ErrNoBranch].
+// returns ErrWeakPassword, [booking.ErrAdministratorExists] or [postgres.ErrNoBranch].
 func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by string) error {
 	if err := n.Check(); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by s
 	n.Branches = slices.Compact(n.Branches)
 	hash := HashPassword(n.Password)
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		err := postgres.InsertAdministrator(ctx, tx, postgres.Administrator{
+		err := postgres.InsertAdministrator(ctx, tx, booking.Administrator{
 			LoginID: n.LoginID, PasswordHash: hash, Role: string(n.Role), Branches: n.Branches,
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -94,7 +95,7 @@ func TestRightsFollowTheDatabase(t *testing.T) {
 		if err := end(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Administrator(t.Context(), "manager"); !errors.Is(err, postgres.ErrNoAdministrator) {
+		if _, err := d.Administrator(t.Context(), "manager"); !errors.Is(err, booking.ErrNoAdministrator) {
 			t.Errorf("an administrator who is kept out: %v", err)
 		}
 	}
@@ -222,7 +223,7 @@ func TestAddAdministratorRefuses(t *testing.T) {
 		n    account.NewAdministrator
 		want error
 	}{
-		{account.NewAdministrator{LoginID: "hq", Password: password, Role: account.HQ}, postgres.ErrAdministratorExists},
+		{account.NewAdministrator{LoginID: "hq", Password: password, Role: account.HQ}, booking.ErrAdministratorExists},
 		{account.NewAdministrator{LoginID: "a", Password: "short", Role: account.HQ}, account.ErrWeakPassword},
 		{account.NewAdministrator{LoginID: "a", Password: strings.Repeat("x", 257), Role: account.HQ}, account.ErrWeakPassword},
 		{account.NewAdministrator{LoginID: "A b", Password: password, Role: account.HQ}, account.ErrLoginID},
@@ -272,7 +273,7 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 	if _, err := d.LoginAdministrator(ctx, "hq", "another "+password, "c"); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	if err := d.SetPassword(ctx, "nobody", password, "cli:test"); !errors.Is(err, postgres.ErrNoAdministrator) {
+	if err := d.SetPassword(ctx, "nobody", password, "cli:test"); !errors.Is(err, booking.ErrNoAdministrator) {
 		t.Errorf("nobody's password: %v", err)
 	}
 	var actions []string

@@ -52,7 +52,7 @@ type planner struct {
 
 	branches       map[string]postgres.BranchState
 	agents         map[string]postgres.AgentState
-	administrators map[string]postgres.Administrator
+	administrators map[string]booking.Administrator
 	upcoming       map[booking.RoomID]int
 
 	changes  []Change
@@ -100,7 +100,7 @@ func (p *planner) read(ctx context.Context, q postgres.Querier, now time.Time) (
 	if err != nil {
 		return err
 	}
-	p.administrators = map[string]postgres.Administrator{}
+	p.administrators = map[string]booking.Administrator{}
 	for _, a := range all {
 		p.administrators[a.LoginID] = a
 	}
@@ -259,7 +259,7 @@ func (p *planner) agent(b Branch, a Agent) {
 // administrator plans a demo administrator. One that has got a password of its own, or was disabled, is left alone.
 func (p *planner) administrator(a Administrator) error {
 	put := func(batch *postgres.BranchBatch) error {
-		batch.PutDemoAdministrator(postgres.Administrator{
+		batch.PutDemoAdministrator(booking.Administrator{
 			LoginID: a.LoginID, PasswordHash: account.HashPassword(a.Password), Role: string(a.Role), Branches: notNil(a.Branches),
 		})
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -48,7 +49,7 @@ type wireMessage struct {
 }
 
 // toWireMessage masks whom a message goes to: who needs to know opens the reservation.
-func toWireMessage(m postgres.Message) wireMessage {
+func toWireMessage(m booking.Message) wireMessage {
 	to := maskedMobile(m.Mobile)
 	if to == "" {
 		to = maskedEmail(m.Email)
@@ -97,10 +98,10 @@ func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
 
 // messageInScope returns the message of the path, if its branch is in reach. Messages of no branch are the head
 // quarters'.
-func (a *API) messageInScope(r *http.Request) (postgres.Message, string, error) {
+func (a *API) messageInScope(r *http.Request) (booking.Message, string, error) {
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {
-		return postgres.Message{}, "", postgres.ErrNoMessage
+		return booking.Message{}, "", booking.ErrNoMessage
 	}
 	m, err := postgres.MessageByID(r.Context(), a.DB.Pool, id)
 	if err != nil {

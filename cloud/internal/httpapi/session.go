@@ -144,7 +144,7 @@ func (a *API) identify(r *http.Request) (account.Principal, error) {
 		return account.Principal{LoginType: loginType, LoginID: a.Sessions.GetString(ctx, attrLoginID)}, nil
 	}
 	p, err := a.Account.Administrator(ctx, a.Sessions.GetString(ctx, attrAdminLoginID))
-	if errors.Is(err, postgres.ErrNoAdministrator) {
+	if errors.Is(err, booking.ErrNoAdministrator) {
 		return account.Principal{}, nil
 	}
 	return p, err

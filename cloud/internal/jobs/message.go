@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -18,7 +19,7 @@ var sendLease = failpoint.Shorten(time.Minute)
 // a second message at most: see postgres.ClaimMessage.
 func (s *Service) send(ctx context.Context, id int64) error {
 	m, err := postgres.ClaimMessage(ctx, s.DB.Pool, id, s.DB.Now(), sendLease)
-	if errors.Is(err, postgres.ErrNoMessage) {
+	if errors.Is(err, booking.ErrNoMessage) {
 		return nil // sent, or being sent by someone else
 	}
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Service) send(ctx context.Context, id int64) error {
 
 // resolve asks what became of earlier attempts of which nobody knows whether they reached the person. It is done when one
 // did, or when that cannot be told now. Where it can never be told the message is sent a second time, and not a third.
-func (s *Service) resolve(ctx context.Context, m postgres.Message, message notify.Message) (done bool, err error) {
+func (s *Service) resolve(ctx context.Context, m booking.Message, message notify.Message) (done bool, err error) {
 	finder, ok := s.Sender.(notify.Finder)
 	if !ok {
 		return false, nil
@@ -72,7 +73,7 @@ func (s *Service) resolve(ctx context.Context, m postgres.Message, message notif
 var doubtPause = failpoint.Shorten(20 * time.Second)
 
 // retryAt is when the next attempt is made; zero for never.
-func (s *Service) retryAt(m postgres.Message, class notify.Class) time.Time {
+func (s *Service) retryAt(m booking.Message, class notify.Class) time.Time {
 	if class == notify.Permanent || m.Attempt >= postgres.MaxMessageAttempts {
 		return time.Time{}
 	}

@@ -7,25 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-// Errors of administrators.
-var (
-	ErrNoAdministrator     = errors.New("postgres: no such administrator")
-	ErrAdministratorExists = errors.New("postgres: administrator exists already")
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
-
-// Administrator is a row of the administrators, with the branches it may use now. Those of role hq are
-// all there are.
-type Administrator struct {
-	LoginID      string
-	PasswordHash string
-	Role         string
-	Demo         bool
-	DisabledAt   time.Time // zero: not disabled
-	CreatedAt    time.Time
-	Branches     []string // codes, in the order the branches were made
-}
 
 const selectAdministrator = `
 	select a.login_id, a.password_hash, a.role, a.demo, a.disabled_at, a.created_at,
@@ -35,28 +19,28 @@ const selectAdministrator = `
 	             order by b.id)
 	from administrator a `
 
-func scanAdministrator(row pgx.CollectableRow) (a Administrator, err error) {
+func scanAdministrator(row pgx.CollectableRow) (a booking.Administrator, err error) {
 	var disabled *time.Time
 	err = row.Scan(&a.LoginID, &a.PasswordHash, &a.Role, &a.Demo, &disabled, &a.CreatedAt, &a.Branches)
 	a.DisabledAt = value(disabled)
 	return a, err
 }
 
-// AdministratorByLogin returns an administrator, disabled or not, or ErrNoAdministrator.
-func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (Administrator, error) {
+// AdministratorByLogin returns an administrator, disabled or not, or booking.ErrNoAdministrator.
+func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (booking.Administrator, error) {
 	rows, err := q.Query(ctx, selectAdministrator+`where a.login_id = $1`, loginID)
 	if err != nil {
-		return Administrator{}, err
+		return booking.Administrator{}, err
 	}
 	a, err := pgx.CollectExactlyOneRow(rows, scanAdministrator)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Administrator{}, ErrNoAdministrator
+		return booking.Administrator{}, booking.ErrNoAdministrator
 	}
 	return a, err
 }
 
 // Administrators returns all of them by login id.
-func Administrators(ctx context.Context, q Querier) ([]Administrator, error) {
+func Administrators(ctx context.Context, q Querier) ([]booking.Administrator, error) {
 	rows, err := q.Query(ctx, selectAdministrator+`where $1 order by a.login_id`, true)
 	if err != nil {
 		return nil, err
@@ -64,13 +48,13 @@ func Administrators(ctx context.Context, q Querier) ([]Administrator, error) {
 	return pgx.CollectRows(rows, scanAdministrator)
 }
 
-// InsertAdministrator adds an administrator with its branches. It returns ErrAdministratorExists or
+// InsertAdministrator adds an administrator with its branches. It returns booking.ErrAdministratorExists or
 // ErrNoBranch.
-func InsertAdministrator(ctx context.Context, tx pgx.Tx, a Administrator) error {
+func InsertAdministrator(ctx context.Context, tx pgx.Tx, a booking.Administrator) error {
 	_, err := tx.Exec(ctx, `insert into administrator (login_id, password_hash, role, demo) values ($1, $2, $3, $4)`,
 		a.LoginID, a.PasswordHash, a.Role, a.Demo)
 	if IsUniqueViolation(err, "administrator_login_id_key") {
-		return ErrAdministratorExists
+		return booking.ErrAdministratorExists
 	}
 	if err != nil {
 		return err
@@ -127,7 +111,7 @@ func DeleteAdministrator(ctx context.Context, q Querier, loginID string) error {
 
 func changeAdministrator(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.RowsAffected() == 0 {
-		return ErrNoAdministrator
+		return booking.ErrNoAdministrator
 	}
 	return err
 }

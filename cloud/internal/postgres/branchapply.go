@@ -159,7 +159,7 @@ func (b *BranchBatch) PutDemoAgent(branch, username string, secretHash []byte) {
 }
 
 // PutDemoAdministrator sets a demo administrator with exactly these branches.
-func (b *BranchBatch) PutDemoAdministrator(a Administrator) {
+func (b *BranchBatch) PutDemoAdministrator(a booking.Administrator) {
 	b.batch.Queue(`
 		insert into administrator (login_id, password_hash, role, demo) values ($1, $2, $3, true)
 		on conflict (login_id) do update set

@@ -10,34 +10,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// Message is one message to a person, from the transaction that made it necessary to its delivery.
-type Message struct {
-	ID          int64
-	CreatedAt   time.Time
-	Reservation booking.ReservationID // 0: none
-	Branch      booking.BranchID      // 0: none
-	Template    string
-	Language    string
-	Mobile      string
-	Email       string
-	Variables   []byte // sealed JSON, purpose "message"
-	State       string // QUEUED, SENDING, SENT, FAILED
-	Channel     string // alimtalk, sms, mail; empty before it was sent
-	ProviderID  string
-	Attempt     int
-	Doubtful    int // attempts that may have reached the person, the one under way included
-	SentAt      time.Time
-	Error       string
-}
-
 const selectMessage = `
 	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
 	       state, channel, provider_id, attempt, doubtful, sent_at, error
 	from message `
 
-func scanMessage(row pgx.CollectableRow) (Message, error) {
+func scanMessage(row pgx.CollectableRow) (booking.Message, error) {
 	var (
-		m                     Message
+		m                     booking.Message
 		reservation           *booking.ReservationID
 		branch                *booking.BranchID
 		channel, provider, ex *string
@@ -50,11 +30,8 @@ func scanMessage(row pgx.CollectableRow) (Message, error) {
 	return m, err
 }
 
-// ErrNoMessage says that there is no such message, or none in the state asked for.
-var ErrNoMessage = errors.New("postgres: no such message")
-
 // InsertMessage writes a message down in the transaction that makes it necessary.
-func InsertMessage(ctx context.Context, q Querier, m Message) (int64, error) {
+func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, error) {
 	var id int64
 	err := q.QueryRow(ctx, `
 		insert into message (reservation_id, branch_id, template, language, to_mobile, to_email, variables)
@@ -69,21 +46,21 @@ const MaxMessageAttempts = 8
 // maxDoubtful is how many attempts may leave nobody knowing whether the person was told: at least once, at most twice.
 const maxDoubtful = 2
 
-// ClaimMessage takes a message that is due for one attempt, or returns ErrNoMessage. A sender that died in the
+// ClaimMessage takes a message that is due for one attempt, or returns booking.ErrNoMessage. A sender that died in the
 // middle leaves SENDING behind; after lease the message is taken again. Until its outcome is known the attempt counts
 // as one that may have reached the person.
-func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Message, error) {
+func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
 	rows, err := q.Query(ctx, `
 		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
 		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 and doubtful < $4
 		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
 		          state, channel, provider_id, attempt, doubtful, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
 	if err != nil {
-		return Message{}, err
+		return booking.Message{}, err
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, scanMessage)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return m, ErrNoMessage
+		return m, booking.ErrNoMessage
 	}
 	return m, err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
 // SecondStep is what is stored of an administrator's authenticator. Secrets are sealed, purpose "totp".
@@ -14,11 +16,11 @@ type SecondStep struct {
 	Step    int64  // the last time step whose code was used
 }
 
-// SecondStepOf returns an administrator's, or ErrNoAdministrator.
+// SecondStepOf returns an administrator's, or booking.ErrNoAdministrator.
 func SecondStepOf(ctx context.Context, q Querier, loginID string) (s SecondStep, err error) {
 	err = q.QueryRow(ctx, `select totp_secret, totp_pending, totp_step from administrator where login_id = $1`, loginID).Scan(&s.Secret, &s.Pending, &s.Step)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s, ErrNoAdministrator
+		return s, booking.ErrNoAdministrator
 	}
 	return s, err
 }

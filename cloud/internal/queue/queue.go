@@ -89,7 +89,7 @@ func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
 	if language == "" {
 		language = "ko"
 	}
-	id, err := postgres.InsertMessage(ctx, tx, postgres.Message{
+	id, err := postgres.InsertMessage(ctx, tx, booking.Message{
 		Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: language,
 		Mobile: m.Mobile, Email: m.Email, Variables: q.keys.Seal(messagePurpose, variables),
 	})
@@ -100,7 +100,7 @@ func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
 }
 
 // Variables opens the variables of a stored message.
-func (q *Queue) Variables(m postgres.Message) (map[string]string, error) {
+func (q *Queue) Variables(m booking.Message) (map[string]string, error) {
 	plain, err := q.keys.Open(messagePurpose, m.Variables)
 	if err != nil {
 		return nil, err
