@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: proof conformance model help build run test race hwtest screenshots typecheck chaos lint bench torture fuzz mutation validate sbom vulncheck deb verify tidy clean
+.PHONY: proof conformance model help build run test race hwtest screenshots typecheck browserlint chaos lint bench torture fuzz mutation validate sbom vulncheck deb verify tidy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ screenshots: ## write a picture of every screen, phone and desktop, to screensho
 typecheck: ## check the types of the browser code (needs npm)
 	@npm ci --silent --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web typecheck
+
+browserlint: ## check the format and style of the browser code with Biome (needs npm; `npm run format` there fixes it)
+	@npm ci --silent --prefix cloud/internal/web
+	@npm run --silent --prefix cloud/internal/web lint
 
 chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_SEED repeats the faults)
 	@deploy/demo/install.sh

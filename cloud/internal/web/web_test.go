@@ -96,7 +96,7 @@ func TestEveryKoreanTextHasAnEnglishOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := map[string][]string{}
-		for _, m := range regexp.MustCompile(`(?m)^  (\w+): "(.*)",$`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^  (\w+):\s+"(.*)",$`).FindAllStringSubmatch(string(source), -1) {
 			found[m[1]] = regexp.MustCompile(`\{\w+\}`).FindAllString(m[2], -1)
 		}
 		return found

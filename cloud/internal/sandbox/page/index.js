@@ -1,4 +1,3 @@
-"use strict";
 // The page polls what tests see over the same addresses; there is nothing here that they cannot do.
 
 const $ = (id) => document.getElementById(id);
@@ -43,9 +42,14 @@ const button = (text, run, quiet) =>
   el("button", { type: "button", className: "small" + (quiet ? " quiet" : ""), onclick: run }, text);
 
 const statuses = {
-  READY: ["위젯 열림", "wait"], IN_PROGRESS: ["인증됨, 승인 대기", "wait"], WAITING_FOR_DEPOSIT: ["입금 대기", "wait"],
-  DONE: ["결제 완료", "good"], CANCELED: ["취소됨", ""], PARTIAL_CANCELED: ["부분 취소", ""],
-  ABORTED: ["거절됨", "bad"], EXPIRED: ["만료됨", ""],
+  READY: ["위젯 열림", "wait"],
+  IN_PROGRESS: ["인증됨, 승인 대기", "wait"],
+  WAITING_FOR_DEPOSIT: ["입금 대기", "wait"],
+  DONE: ["결제 완료", "good"],
+  CANCELED: ["취소됨", ""],
+  PARTIAL_CANCELED: ["부분 취소", ""],
+  ABORTED: ["거절됨", "bad"],
+  EXPIRED: ["만료됨", ""],
 };
 
 function payment(p) {
@@ -62,43 +66,114 @@ function payment(p) {
   if (p.status === "WAITING_FOR_DEPOSIT")
     actions.append(button("입금", () => act("POST", "/sandbox/deposits", { orderId: p.orderId })));
   if (p.status === "DONE" && account)
-    actions.append(button("은행 입금 취소(반전)", () => act("POST", "/sandbox/reversals", { orderId: p.orderId }), true));
-  const details = [p.method, p.orderName !== p.orderId && p.orderName, account && `은행 ${account.bankCode} ${account.accountNumber} · 기한 ${minute(account.dueDate)}`,
+    actions.append(
+      button("은행 입금 취소(반전)", () => act("POST", "/sandbox/reversals", { orderId: p.orderId }), true),
+    );
+  const details = [
+    p.method,
+    p.orderName !== p.orderId && p.orderName,
+    account && `은행 ${account.bankCode} ${account.accountNumber} · 기한 ${minute(account.dueDate)}`,
     account && account.refundStatus !== "NONE" && "환불 " + account.refundStatus,
-    p.cancels && `취소 ${p.cancels.length}건, 잔액 ${won(p.balanceAmount)}`, p.failure && p.failure.message];
-  return el("article", { className: "item" },
-    el("header", {}, el("b", {}, won(p.totalAmount)), el("span", { className: "badge " + tone }, text), el("code", {}, p.orderId)),
+    p.cancels && `취소 ${p.cancels.length}건, 잔액 ${won(p.balanceAmount)}`,
+    p.failure?.message,
+  ];
+  return el(
+    "article",
+    { className: "item" },
+    el(
+      "header",
+      {},
+      el("b", {}, won(p.totalAmount)),
+      el("span", { className: "badge " + tone }, text),
+      el("code", {}, p.orderId),
+    ),
     el("small", {}, details.filter(Boolean).join(" · ")),
-    actions.childElementCount ? actions : null);
+    actions.childElementCount ? actions : null,
+  );
 }
 
 const channels = { alimtalk: "알림톡", sms: "문자", mail: "메일" };
 
 function message(m) {
-  return el("article", { className: "item" },
-    el("header", {}, el("span", { className: "badge" }, channels[m.channel] || m.channel), el("b", {}, m.to),
-      el("small", {}, clock(m.at) + (m.template ? " · " + m.template : ""))),
+  return el(
+    "article",
+    { className: "item" },
+    el(
+      "header",
+      {},
+      el("span", { className: "badge" }, channels[m.channel] || m.channel),
+      el("b", {}, m.to),
+      el("small", {}, clock(m.at) + (m.template ? " · " + m.template : "")),
+    ),
     m.subject ? el("b", {}, m.subject) : null,
     el("p", { className: "text" }, m.text),
-    el("div", { className: "actions" }, ...["code", "doorlockKey"].filter((k) => m.variables[k])
-      .map((k) => el("span", { className: "chip" }, k + " " + m.variables[k]))));
+    el(
+      "div",
+      { className: "actions" },
+      ...["code", "doorlockKey"]
+        .filter((k) => m.variables[k])
+        .map((k) => el("span", { className: "chip" }, k + " " + m.variables[k])),
+    ),
+  );
 }
 
 function booking(b) {
-  return el("article", { className: "item" },
-    el("header", {}, el("b", {}, `${b.branch} ${b.room}번`), el("span", { className: "badge" + (b.status === "ACCEPTED" ? " good" : "") }, b.canceled ? "취소됨" : b.status),
-      el("small", {}, span(b.start, b.end) + " · " + b.name)),
-    b.canceled ? null : el("div", { className: "actions" }, button("채널에서 취소", () => act("DELETE", "/sandbox/channel/bookings/" + encodeURIComponent(b.id)), true)));
+  return el(
+    "article",
+    { className: "item" },
+    el(
+      "header",
+      {},
+      el("b", {}, `${b.branch} ${b.room}번`),
+      el("span", { className: "badge" + (b.status === "ACCEPTED" ? " good" : "") }, b.canceled ? "취소됨" : b.status),
+      el("small", {}, span(b.start, b.end) + " · " + b.name),
+    ),
+    b.canceled
+      ? null
+      : el(
+          "div",
+          { className: "actions" },
+          button("채널에서 취소", () => act("DELETE", "/sandbox/channel/bookings/" + encodeURIComponent(b.id)), true),
+        ),
+  );
 }
 
-const block = (b) => el("article", { className: "item" }, el("header", {}, el("b", {}, `${b.branch} ${b.room}번`), el("small", {}, span(b.start, b.end))));
+const block = (b) =>
+  el(
+    "article",
+    { className: "item" },
+    el("header", {}, el("b", {}, `${b.branch} ${b.room}번`), el("small", {}, span(b.start, b.end))),
+  );
 
-const fault = (f) => el("article", { className: "item" },
-  el("header", {}, el("b", {}, f.target), el("span", { className: "badge bad" }, f.kind),
-    el("small", {}, (f.times < 0 ? "계속" : f.times + "번 남음") + (f.code ? " · " + f.code : "") + (f.delayMs ? ` · ${f.delayMs}ms` : ""))));
+const fault = (f) =>
+  el(
+    "article",
+    { className: "item" },
+    el(
+      "header",
+      {},
+      el("b", {}, f.target),
+      el("span", { className: "badge bad" }, f.kind),
+      el(
+        "small",
+        {},
+        (f.times < 0 ? "계속" : f.times + "번 남음") +
+          (f.code ? " · " + f.code : "") +
+          (f.delayMs ? ` · ${f.delayMs}ms` : ""),
+      ),
+    ),
+  );
 
-const row = (c) => el("tr", {}, el("td", {}, clock(c.at)), el("td", {}, c.method + " " + c.path), el("td", {}, c.orderId),
-  el("td", {}, c.idempotencyKey), el("td", {}, c.status === 0 ? "끊음" : String(c.status)));
+const row = (c) =>
+  el(
+    "tr",
+    {},
+    el("td", {}, clock(c.at)),
+    el("td", {}, c.method + " " + c.path),
+    el("td", {}, c.orderId),
+    el("td", {}, c.idempotencyKey),
+    el("td", {}, c.status === 0 ? "끊음" : String(c.status)),
+  );
 
 const shown = {};
 
@@ -107,16 +182,21 @@ function draw(id, list, make, empty) {
   const text = JSON.stringify(list);
   if (shown[id] === text) return;
   shown[id] = text;
-  $(id).replaceChildren(...(list.length ? list.map(make) : [el(id === "calls" ? "tr" : "p", { className: "empty" }, empty)]));
+  $(id).replaceChildren(
+    ...(list.length ? list.map(make) : [el(id === "calls" ? "tr" : "p", { className: "empty" }, empty)]),
+  );
 }
 
 async function refresh() {
   try {
     const to = $("to").value.trim();
     const [ledger, payments, messages, bookings, blocks, faults] = await Promise.all([
-      call("GET", "/sandbox/ledger?limit=100"), call("GET", "/sandbox/payments?limit=50"),
+      call("GET", "/sandbox/ledger?limit=100"),
+      call("GET", "/sandbox/payments?limit=50"),
       call("GET", "/sandbox/messages?limit=50&to=" + encodeURIComponent(to)),
-      call("GET", "/sandbox/channel/bookings"), call("GET", "/sandbox/channel/blocks"), call("GET", "/sandbox/faults"),
+      call("GET", "/sandbox/channel/bookings"),
+      call("GET", "/sandbox/channel/blocks"),
+      call("GET", "/sandbox/faults"),
     ]);
     $("charged").textContent = won(ledger.charged);
     $("refunded").textContent = won(ledger.refunded);
@@ -143,11 +223,17 @@ function onSubmit(id, path, read) {
 
 const compact = (local) => local.replace(/[^0-9]/g, "");
 onSubmit("new-payment", "/sandbox/payments", (f) => ({ ...f, amount: Number(f.amount) }));
-onSubmit("new-booking", "/sandbox/channel/bookings", ({ start, end, ...f }) =>
-  ({ ...f, room: Number(f.room), startDateTime: compact(start), endDateTime: compact(end) }));
+onSubmit("new-booking", "/sandbox/channel/bookings", ({ start, end, ...f }) => ({
+  ...f,
+  room: Number(f.room),
+  startDateTime: compact(start),
+  endDateTime: compact(end),
+}));
 onSubmit("new-fault", "/sandbox/faults", (f) => ({ ...f, times: Number(f.times), delayMs: Number(f.delayMs) }));
 $("clear-faults").addEventListener("click", () => act("DELETE", "/sandbox/faults"));
 $("to").addEventListener("input", refresh);
 
 refresh();
-setInterval(() => { if (!document.hidden) refresh(); }, 1500);
+setInterval(() => {
+  if (!document.hidden) refresh();
+}, 1500);

@@ -1,3 +1,4 @@
+// biome-ignore lint/suspicious/noRedundantUseStrict: shops load this file as a classic script
 "use strict";
 // Stand-in for the payment provider's browser SDK v2, as far as a shop with the standard widget needs it: the
 // same calls in the same forced order, the same error codes. Instead of a payment window it opens the sandbox's
@@ -31,8 +32,14 @@
         throw new TossPaymentsError("INVALID_URL", "successUrl과 failUrl은 오리진을 포함한 전체 주소여야 합니다.");
     const page = new URL("/sandbox/widget", origin);
     const fields = {
-      orderId, orderName, successUrl, failUrl, amount, method,
-      customerName: request.customerName, customerMobilePhone: request.customerMobilePhone,
+      orderId,
+      orderName,
+      successUrl,
+      failUrl,
+      amount,
+      method,
+      customerName: request.customerName,
+      customerMobilePhone: request.customerMobilePhone,
     };
     for (const [name, value] of Object.entries(fields)) if (value) page.searchParams.set(name, value);
     location.assign(page);
@@ -40,19 +47,28 @@
   }
 
   function choices(container, group, labels, type, checked) {
-    container.replaceChildren(...labels.map((text, i) => {
-      const label = document.createElement("label");
-      const input = Object.assign(document.createElement("input"), { type, name: group, value: text, checked: checked && i === 0 });
-      Object.assign(label.style, { display: "flex", alignItems: "center", gap: "8px", minHeight: "44px" });
-      label.append(input, text);
-      return label;
-    }));
+    container.replaceChildren(
+      ...labels.map((text, i) => {
+        const label = document.createElement("label");
+        const input = Object.assign(document.createElement("input"), {
+          type,
+          name: group,
+          value: text,
+          checked: checked && i === 0,
+        });
+        Object.assign(label.style, { display: "flex", alignItems: "center", gap: "8px", minHeight: "44px" });
+        label.append(input, text);
+        return label;
+      }),
+    );
     return [...container.querySelectorAll("input")];
   }
 
   /** What render calls return: events of a widget that is ready at once. */
   const rendered = (extra) => ({
-    on(event, listener) { if (event === "ready") queueMicrotask(listener); },
+    on(event, listener) {
+      if (event === "ready") queueMicrotask(listener);
+    },
     async destroy() {},
     ...extra,
   });
@@ -76,7 +92,13 @@
       },
       async renderAgreement({ selector }) {
         ready();
-        terms = choices(element(selector), "toss-sandbox-terms", ["[필수] 결제 서비스 이용 약관, 개인정보 처리 동의"], "checkbox", true);
+        terms = choices(
+          element(selector),
+          "toss-sandbox-terms",
+          ["[필수] 결제 서비스 이용 약관, 개인정보 처리 동의"],
+          "checkbox",
+          true,
+        );
         return rendered();
       },
       async requestPayment(request) {

@@ -1,8 +1,5 @@
 // The administrators' console: its addresses and what is shown at them.
 
-import { h, type Child } from "./core/dom";
-import { language } from "./core/language";
-import { go, route, type Params, type Route } from "./core/router";
 import { accountScreen } from "./console/account";
 import { auditScreen } from "./console/audit";
 import { climateScreen } from "./console/climate";
@@ -16,18 +13,26 @@ import { moneyScreen } from "./console/money";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
 import { roomsScreen } from "./console/rooms";
-import { branchByCode, homeBranch, identify, isHQ, me, noticeEnd, type Branch } from "./console/session";
+import { type Branch, branchByCode, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
 import { settingsScreen } from "./console/settings";
 import { speakIn, t } from "./console/text";
+import { type Child, h } from "./core/dom";
+import { language } from "./core/language";
+import { go, type Params, type Route, route } from "./core/router";
 
 /** A screen of a branch. */
-const ofBranch = (screen: string, view: (branch: Branch, params: Params) => Child): Route["view"] => (params) =>
-  admitted(() => {
-    const branch = branchByCode(params.branch!);
-    return frame(branch?.branch, screen, () => (branch ? view(branch, params) : missing()));
-  });
+const ofBranch =
+  (screen: string, view: (branch: Branch, params: Params) => Child): Route["view"] =>
+  (params) =>
+    admitted(() => {
+      const branch = branchByCode(params.branch!);
+      return frame(branch?.branch, screen, () => (branch ? view(branch, params) : missing()));
+    });
 
-const general = (screen: string, view: () => Child): Route["view"] => () => admitted(() => frame(undefined, screen, view));
+const general =
+  (screen: string, view: () => Child): Route["view"] =>
+  () =>
+    admitted(() => frame(undefined, screen, view));
 
 /** Nobody sees anything before it is known who he is. */
 function admitted(view: () => Child): Child {
@@ -40,7 +45,9 @@ function home(): Child {
   return admitted(() => {
     const branch = homeBranch();
     if (branch) queueMicrotask(() => go(`/console/${branch}/day`, { replace: true }));
-    return branch ? null : frame(undefined, "", () => [heading(t("console")), h("p", { class: "nothing" }, t("noBranches"))]);
+    return branch
+      ? null
+      : frame(undefined, "", () => [heading(t("console")), h("p", { class: "nothing" }, t("noBranches"))]);
   });
 }
 
@@ -69,11 +76,28 @@ async function start(): Promise<void> {
   try {
     await Promise.all([speakIn(language.peek()), identify()]);
   } catch (error) {
-    app.replaceChildren(h("main", { class: "login" }, h("div", { class: "card", role: "alert" }, h("h1", null, t("console")), h("p", null, explain(error)), button(t("retry"), () => location.reload()))));
+    app.replaceChildren(
+      h(
+        "main",
+        { class: "login" },
+        h(
+          "div",
+          { class: "card", role: "alert" },
+          h("h1", null, t("console")),
+          h("p", null, explain(error)),
+          button(t("retry"), () => location.reload()),
+        ),
+      ),
+    );
     return;
   }
   noticeEnd();
-  route(app, table, () => admitted(() => frame(undefined, "", missing)), (screen) => screen());
+  route(
+    app,
+    table,
+    () => admitted(() => frame(undefined, "", missing)),
+    (screen) => screen(),
+  );
 }
 
 void start();

@@ -1,8 +1,8 @@
 // The customers' site: every screen and its address. The server knows the addresses too (shell.go).
 
-import { route, type Route } from "./core/router";
-import { effect, onCleanup, untracked } from "./core/signal";
 import { language } from "./core/language";
+import { type Route, route } from "./core/router";
+import { effect, onCleanup, untracked } from "./core/signal";
 import { cancelPage } from "./customer/cancel";
 import { confirmPage } from "./customer/confirm";
 import { contactPage } from "./customer/contact";
@@ -53,6 +53,9 @@ async function keepForLater(): Promise<void> {
   if (!navigator.serviceWorker) return;
   await navigator.serviceWorker.register("/sw.js");
   const worker = (await navigator.serviceWorker.ready).active;
-  const files = performance.getEntriesByType("resource").map((e) => new URL(e.name).pathname).filter((p) => p.startsWith("/assets/"));
+  const files = performance
+    .getEntriesByType("resource")
+    .map((e) => new URL(e.name).pathname)
+    .filter((p) => p.startsWith("/assets/"));
   worker?.postMessage({ keep: "/", files });
 }

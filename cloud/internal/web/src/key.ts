@@ -19,7 +19,9 @@ const now = (): number => Date.now() / 1000 + skew;
 
 function show(outcome: Outcome | null, pin = ""): void {
   const digits = main.querySelector(".pin")!;
-  digits.replaceChildren(...[...pin].map((d) => Object.assign(document.createElement("i"), { textContent: d, ariaHidden: "true" })));
+  digits.replaceChildren(
+    ...[...pin].map((d) => Object.assign(document.createElement("i"), { textContent: d, ariaHidden: "true" })),
+  );
   digits.setAttribute("aria-label", [...pin].join(" "));
   for (const part of main.querySelectorAll<HTMLElement>("[data-result]")) part.hidden = part.dataset.result !== outcome;
 }
@@ -29,7 +31,8 @@ function tick(): void {
   const state: State = at < moment("from") ? "before" : at < moment("to") ? "open" : "after";
   main.dataset.state = state;
   for (const button of buttons) button.disabled = busy || state !== "open";
-  for (const left of main.querySelectorAll<HTMLElement>("[data-until]")) left.textContent = span(moment(left.dataset.until!) - at, left.dataset.until === "from");
+  for (const left of main.querySelectorAll<HTMLElement>("[data-until]"))
+    left.textContent = span(moment(left.dataset.until!) - at, left.dataset.until === "from");
   const used = (at - moment("start")) / (moment("end") - moment("start"));
   main.style.setProperty("--used", `${Math.round(100 * Math.min(1, Math.max(0, used)))}%`);
 }
@@ -125,7 +128,10 @@ document.addEventListener("visibilitychange", () => document.visibilityState ===
 addEventListener("online", () => void refresh());
 addEventListener("offline", () => (main.dataset.net = "off"));
 addEventListener("load", () => {
-  void navigator.serviceWorker?.register("/sw.js").then(() => navigator.serviceWorker.ready).then((worker) => worker.active?.postMessage({ keep: location.pathname }));
+  void navigator.serviceWorker
+    ?.register("/sw.js")
+    .then(() => navigator.serviceWorker.ready)
+    .then((worker) => worker.active?.postMessage({ keep: location.pathname }));
 });
 
 export {};

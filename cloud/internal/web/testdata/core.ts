@@ -1,15 +1,15 @@
 // What the core promises, held in a real browser.
 
+import { type Pricing, price, priceLines } from "../src/booking/price";
+import { Availability, type Lookup } from "../src/booking/slots";
+import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { fit } from "../src/core/router";
 import { batch, computed, effect, onCleanup, scope, signal, untracked } from "../src/core/signal";
-import { Availability, type Lookup } from "../src/booking/slots";
-import { price, priceLines, type Pricing } from "../src/booking/price";
-import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
-import { clockOnDay, span, timesText, won } from "../src/customer/text";
+import { looksLikeEmail, looksLikeMobile, tidyMobile } from "../src/customer/field";
 import { dueOf } from "../src/customer/receipt";
 import type { Branch } from "../src/customer/service";
-import { looksLikeEmail, looksLikeMobile, tidyMobile } from "../src/customer/field";
+import { clockOnDay, span, timesText, won } from "../src/customer/text";
 import { equal, report, test } from "./check";
 
 test("an effect runs again when what it read has changed", () => {
@@ -35,9 +35,15 @@ test("a diamond is seen once, and whole", () => {
 test("a computed that stays the same wakes nobody", () => {
   const a = signal(1);
   let derived = 0;
-  const odd = computed(() => (derived++, a() % 2 === 1));
+  const odd = computed(() => {
+    derived++;
+    return a() % 2 === 1;
+  });
   let runs = 0;
-  effect(() => (odd(), runs++));
+  effect(() => {
+    odd();
+    runs++;
+  });
   a.set(3);
   equal([runs, derived], [1, 2]);
 });
@@ -45,7 +51,10 @@ test("a computed that stays the same wakes nobody", () => {
 test("a computed that nobody reads is not made", () => {
   const a = signal(1);
   let derived = 0;
-  const c = computed(() => (derived++, a()));
+  const c = computed(() => {
+    derived++;
+    return a();
+  });
   a.set(2);
   equal(derived, 0);
   equal([c(), c.peek(), derived], [2, 2, 1]);
@@ -65,7 +74,10 @@ test("a batch is one change", () => {
 test("what is no longer read no longer counts", () => {
   const [first, a, b] = [signal(true), signal("a"), signal("b")];
   let runs = 0;
-  effect(() => (runs++, first() ? a() : b()));
+  effect(() => {
+    runs++;
+    first() ? a() : b();
+  });
   first.set(false);
   a.set("A");
   equal(runs, 2);
@@ -136,7 +148,10 @@ test("a failure in one effect is reported and leaves the others working", () => 
 test("untracked reads are not followed", () => {
   const a = signal(1);
   let runs = 0;
-  effect(() => (runs++, untracked(a)));
+  effect(() => {
+    runs++;
+    untracked(a);
+  });
   a.set(2);
   equal(runs, 1);
 });
@@ -146,7 +161,11 @@ const place = (): HTMLElement => document.body.appendChild(document.createElemen
 test("attributes and texts follow signals", () => {
   const [name, on] = [signal("a"), signal(true)];
   const root = place();
-  const unmount = mount(root, () => h("p", { class: () => name(), title: () => (on() ? "yes" : null), "aria-hidden": () => !on() }, "I am ", () => name()));
+  const unmount = mount(root, () =>
+    h("p", { class: () => name(), title: () => (on() ? "yes" : null), "aria-hidden": () => !on() }, "I am ", () =>
+      name(),
+    ),
+  );
   name.set("b");
   on.set(false);
   equal(root.innerHTML, '<p class="b" aria-hidden="true">I am b</p>');
@@ -165,12 +184,25 @@ test("text is text, never markup", () => {
 test("a row keeps its element, its input and the focus when it moves", () => {
   const items = signal(["a", "b", "c"]);
   const root = place();
-  mount(root, () => h("ul", null, each(items, (i) => i, (i) => h("li", null, h("input", { id: `row-${i.peek()}` })))));
+  mount(root, () =>
+    h(
+      "ul",
+      null,
+      each(
+        items,
+        (i) => i,
+        (i) => h("li", null, h("input", { id: `row-${i.peek()}` })),
+      ),
+    ),
+  );
   const input = root.querySelector<HTMLInputElement>("#row-c")!;
   input.value = "typed";
   input.focus();
   items.set(["c", "d", "a"]);
-  equal([...root.querySelectorAll("input")].map((e) => e.id), ["row-c", "row-d", "row-a"]);
+  equal(
+    [...root.querySelectorAll("input")].map((e) => e.id),
+    ["row-c", "row-d", "row-a"],
+  );
   equal(root.querySelector("#row-c") === input, true, "the same element:");
   equal([input.value, document.activeElement === input], ["typed", true]);
   root.remove();
@@ -179,7 +211,17 @@ test("a row keeps its element, its input and the focus when it moves", () => {
 test("a row whose item changed gets the new one", () => {
   const items = signal([{ id: "1", n: 1 }]);
   const root = place();
-  mount(root, () => h("ul", null, each(items, (i) => i.id, (i) => h("li", null, () => i().n))));
+  mount(root, () =>
+    h(
+      "ul",
+      null,
+      each(
+        items,
+        (i) => i.id,
+        (i) => h("li", null, () => i().n),
+      ),
+    ),
+  );
   const row = root.querySelector("li");
   items.set([{ id: "1", n: 2 }]);
   equal([root.textContent, root.querySelector("li") === row], ["2", true]);
@@ -189,7 +231,14 @@ test("a row whose item changed gets the new one", () => {
 test("a thousand new views leave one subscription", () => {
   const [a, runs] = [signal(0), { count: 0 }];
   const root = place();
-  mount(root, () => h("div", null, () => h("p", null, String(a()), () => (runs.count++, a()))));
+  mount(root, () =>
+    h("div", null, () =>
+      h("p", null, String(a()), () => {
+        runs.count++;
+        return a();
+      }),
+    ),
+  );
   for (let i = 1; i <= 1000; i++) a.set(i);
   runs.count = 0;
   a.set(-1);
@@ -201,7 +250,23 @@ test("when and match make a view again only when they must", () => {
   const n = signal(1);
   let [made, matched] = [0, 0];
   const root = place();
-  mount(root, () => [when(() => n() > 0, () => (made++, "positive"), () => "none"), match(() => n() % 2, (odd) => (matched++, odd ? " odd" : " even"))]);
+  mount(root, () => [
+    when(
+      () => n() > 0,
+      () => {
+        made++;
+        return "positive";
+      },
+      () => "none",
+    ),
+    match(
+      () => n() % 2,
+      (odd) => {
+        matched++;
+        return odd ? " odd" : " even";
+      },
+    ),
+  ]);
   n.set(3);
   n.set(5);
   equal([made, matched, root.textContent], [1, 1, "positive odd"]);
@@ -213,7 +278,18 @@ test("when and match make a view again only when they must", () => {
 test("lists and conditions live side by side", () => {
   const items = signal(["a"]);
   const root = place();
-  append(root, [when(() => items().length > 1, () => h("b", null, "many")), each(items, (i) => i, (i) => h("i", null, i.peek())), "end"]);
+  append(root, [
+    when(
+      () => items().length > 1,
+      () => h("b", null, "many"),
+    ),
+    each(
+      items,
+      (i) => i,
+      (i) => h("i", null, i.peek()),
+    ),
+    "end",
+  ]);
   items.set(["b", "a"]);
   equal(root.innerHTML.replace(/<!---->/g, ""), "<b>many</b><i>b</i><i>a</i>end");
   root.remove();
@@ -227,31 +303,67 @@ test("addresses fit patterns", () => {
 
 test("times are read, written and put right", () => {
   const m = parseMinute("202611221550");
-  equal([wire(m), dateOf(m), clockOf(m), wire(parseStoredEnd("202611222350"))], ["202611221550", "2026-11-22", "15:50", "202611230000"]);
+  equal(
+    [wire(m), dateOf(m), clockOf(m), wire(parseStoredEnd("202611222350"))],
+    ["202611221550", "2026-11-22", "15:50", "202611230000"],
+  );
   equal(slotOf(parseMinute("202611221559")), parseMinute("202611221550"));
   equal([parseDate("2026-02-30"), parseDate("2026-13-40"), parseDate("x")].map(Number.isNaN), [true, true, true]);
-  equal([clockOnDay(parseMinute("202611230000"), m), clockOnDay(parseMinute("202611230130"), m)], ["24:00", "다음 날 01:30"]);
+  equal(
+    [clockOnDay(parseMinute("202611230000"), m), clockOnDay(parseMinute("202611230130"), m)],
+    ["24:00", "다음 날 01:30"],
+  );
   equal(timesText(m, m + 80), "15:50–17:10");
   equal([span(10), span(60), span(80), won(1234567)], ["10분", "1시간", "1시간 20분", "1,234,567원"]);
 });
 
 test("contacts are tidied and checked", () => {
-  equal(["01012345678", "010 1234-5678", "0111234567", "+82 10"].map(tidyMobile), ["010-1234-5678", "010-1234-5678", "011-123-4567", "+82 10"]);
+  equal(["01012345678", "010 1234-5678", "0111234567", "+82 10"].map(tidyMobile), [
+    "010-1234-5678",
+    "010-1234-5678",
+    "011-123-4567",
+    "+82 10",
+  ]);
   equal(["010-1234-5678", "+82 10-1234-5678", "0101", "phone"].map(looksLikeMobile), [true, true, false, false]);
   equal(["a@b.kr", "a b@c.kr", "a@b", "a@@b.kr"].map(looksLikeEmail), [true, false, false, false]);
 });
 
-const none: Lookup["unavailableSlots"] = { paid: [], booking: [], paidMargin: [], bookingMargin: [], breakTime: [], closedTime: [] };
+const none: Lookup["unavailableSlots"] = {
+  paid: [],
+  booking: [],
+  paidMargin: [],
+  bookingMargin: [],
+  breakTime: [],
+  closedTime: [],
+};
 
 test("free time ends at what is in the way", () => {
   const at = (clock: string) => parseMinute(`20261122${clock}`);
-  const room = { roomNo: "2", machine: "", grade: null, enabled: true, pricing: { min10: null, min30: 7000, min60: 13000 } };
-  const blocked = { ...none, paid: ["2-202611221200"], paidMargin: ["2-202611221150", "2-202611221210"], breakTime: ["2-202611221500"] };
+  const room = {
+    roomNo: "2",
+    machine: "",
+    grade: null,
+    enabled: true,
+    pricing: { min10: null, min30: 7000, min60: 13000 },
+  };
+  const blocked = {
+    ...none,
+    paid: ["2-202611221200"],
+    paidMargin: ["2-202611221150", "2-202611221210"],
+    breakTime: ["2-202611221500"],
+  };
   const slots = new Availability([{ rooms: [room], unavailableSlots: blocked }], at("0000"), at("0000") + 29 * 60);
   const now = at("1014");
-  equal([slots.state("2", at("1000"), now), slots.state("2", at("1010"), now), slots.state("2", at("1150"), now)], ["past", "free", "paidMargin"]);
+  equal(
+    [slots.state("2", at("1000"), now), slots.state("2", at("1010"), now), slots.state("2", at("1150"), now)],
+    ["past", "free", "paidMargin"],
+  );
   equal([slots.freeFrom("2", at("1010"), now), slots.obstacle("2", at("1010"), now)], [100, "paidMargin"]);
-  equal(slots.lengths(room, at("1010"), now), [{ minutes: 30, won: 7000 }, { minutes: 60, won: 13000 }, { minutes: 90, won: 20000 }]);
+  equal(slots.lengths(room, at("1010"), now), [
+    { minutes: 30, won: 7000 },
+    { minutes: 60, won: 13000 },
+    { minutes: 90, won: 20000 },
+  ]);
   equal(slots.firstFree(room, at("1130"), at("2400"), now), { start: at("1220"), free: 160 });
   equal(slots.freeFrom("2", at("1600"), now), 300, "the longest:");
 });
@@ -266,7 +378,11 @@ test("prices are the service's", async () => {
   for (const { pricing, minutes, won } of prices) {
     equal(price(pricing, minutes), won, JSON.stringify({ pricing, minutes }));
     const lines = priceLines(pricing, minutes);
-    if (lines) equal(lines.reduce((sum, l) => sum + l.minutes, 0), minutes);
+    if (lines)
+      equal(
+        lines.reduce((sum, l) => sum + l.minutes, 0),
+        minutes,
+      );
   }
 });
 
@@ -274,7 +390,11 @@ test("walls and instants agree with the service", async () => {
   const { times } = (await (await fetch("/oracle")).json()) as Oracle;
   for (const { zone, instant, wall, local } of times) {
     equal(wire(inZone(zone, instant)), wall, zone);
-    equal(dueOf({ receipt: { virtualaccountDueDate: local }, branch: { timeZone: zone } as Branch }), instant, `${zone} ${local}`);
+    equal(
+      dueOf({ receipt: { virtualaccountDueDate: local }, branch: { timeZone: zone } as Branch }),
+      instant,
+      `${zone} ${local}`,
+    );
   }
 });
 

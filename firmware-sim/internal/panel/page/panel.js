@@ -1,10 +1,10 @@
 // The live page: one WebSocket with a snapshot and then every change, drawn as
 // a floor plan, a logic analyser, infrared waveforms, sensors and a log.
 
-import { h, door as drawDoor, waveform, sparkline, Scope } from "./draw.js";
-import { word, deviceName, applyWords, toggleLanguage } from "./words.js";
+import { door as drawDoor, h, Scope, sparkline, waveform } from "./draw.js";
+import { applyWords, deviceName, toggleLanguage, word } from "./words.js";
 
-const $ = id => document.getElementById(id);
+const $ = (id) => document.getElementById(id);
 const scope = new Scope($("scope"), 60_000);
 const branches = new Map(); // name → {state, actuations, log, history}
 const views = { doors: new Map(), units: new Map(), sensors: new Map() };
@@ -12,15 +12,17 @@ let current = new URLSearchParams(location.search).get("branch");
 let clock = 0; // simulator's clock minus ours, ms
 
 // The faults of a whole branch, and the number that some of them need.
-const WHOLE = new Map(Object.entries({
-  "network-cut": null,
-  "network-lag": { field: "delayMs", unit: "ms", value: 300, min: 1, max: 60_000, times: 1 },
-  "loss": { field: "percent", unit: "%", value: 20, min: 1, max: 100, times: 1 },
-  "reorder": { field: "delayMs", unit: "ms", value: 500, min: 1, max: 60_000, times: 1 },
-  "duplicate": null,
-  "clock": { field: "offsetMs", unit: "h", value: -1, min: -876_000, max: 876_000, times: 3_600_000 },
-  "power-off": null,
-}));
+const WHOLE = new Map(
+  Object.entries({
+    "network-cut": null,
+    "network-lag": { field: "delayMs", unit: "ms", value: 300, min: 1, max: 60_000, times: 1 },
+    loss: { field: "percent", unit: "%", value: 20, min: 1, max: 100, times: 1 },
+    reorder: { field: "delayMs", unit: "ms", value: 500, min: 1, max: 60_000, times: 1 },
+    duplicate: null,
+    clock: { field: "offsetMs", unit: "h", value: -1, min: -876_000, max: 876_000, times: 3_600_000 },
+    "power-off": null,
+  }),
+);
 const DOOR = ["stuck", "relay-dead", "slow"];
 
 // ---------------------------------------------------------------- requests
@@ -43,14 +45,14 @@ async function ask(method, path, body) {
 
 const doorPath = (device, what) => `/doors/${encodeURIComponent(device)}/${what}`;
 const fault = (kind, device, numbers = {}) => ask("PUT", "/faults", { kind, device: device || undefined, ...numbers });
-const clearFault = f => ask("DELETE", `/faults?${new URLSearchParams({ kind: f.kind, device: f.device ?? "" })}`);
+const clearFault = (f) => ask("DELETE", `/faults?${new URLSearchParams({ kind: f.kind, device: f.device ?? "" })}`);
 
 // ---------------------------------------------------------------- the feed
 
 function connect(delay = 250) {
   const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/sim/ws`);
   let last = null;
-  socket.onmessage = event => {
+  socket.onmessage = (event) => {
     const m = JSON.parse(event.data);
     if (m.type === "snapshot") {
       clock = Date.parse(m.at) - Date.now();
@@ -79,8 +81,14 @@ function setLive(live) {
 function start(list) {
   for (const { actuations, ...state } of list) {
     const old = branches.get(state.branch);
-    const history = new Map(state.sensors.map(s => [s.location, old?.history.get(s.location) ?? [s.thermometer]]));
-    branches.set(state.branch, { state, actuations: actuations.map(span), log: old?.log ?? [], history, playedFrom: performance.now() });
+    const history = new Map(state.sensors.map((s) => [s.location, old?.history.get(s.location) ?? [s.thermometer]]));
+    branches.set(state.branch, {
+      state,
+      actuations: actuations.map(span),
+      log: old?.log ?? [],
+      history,
+      playedFrom: performance.now(),
+    });
     if (!old) for (const a of actuations) if (!a.energized) noteReleased(state.branch, a, a.at);
   }
   if (!branches.has(current)) current = branches.keys().next().value;
@@ -90,13 +98,20 @@ function start(list) {
 /** An actuation as the scope wants it. */
 function span(a) {
   const begin = Date.parse(a.at);
-  return { key: `${a.device} ${a.at}`, device: a.device, requestId: a.requestId, start: begin, end: a.energized ? undefined : begin + a.energizedMs };
+  return {
+    key: `${a.device} ${a.at}`,
+    device: a.device,
+    requestId: a.requestId,
+    start: begin,
+    end: a.energized ? undefined : begin + a.energizedMs,
+  };
 }
 
 const put = (rows, key, row) => {
-  const i = rows.findIndex(r => r[key] === row[key]);
+  const i = rows.findIndex((r) => r[key] === row[key]);
   const before = rows[i];
-  if (i >= 0) rows[i] = row; else rows.push(row);
+  if (i >= 0) rows[i] = row;
+  else rows.push(row);
   return before;
 };
 
@@ -108,7 +123,8 @@ function take(m) {
   switch (m.type) {
     case "door": {
       const before = put(b.state.doors, "device", m.door);
-      if (before && before.open !== m.door.open) tell("door", `${deviceName(m.door.device)} · ${word(m.door.open ? "leafOpened" : "leafClosed")}`);
+      if (before && before.open !== m.door.open)
+        tell("door", `${deviceName(m.door.device)} · ${word(m.door.open ? "leafOpened" : "leafClosed")}`);
       if (before && !before.exit && m.door.exit) tell("door", `${deviceName(m.door.device)} · ${word("exitPressed")}`);
       if (shown) showDoor(m.door);
       break;
@@ -125,7 +141,8 @@ function take(m) {
     case "airConditioner": {
       put(b.state.airConditioners, "name", m.airConditioner);
       const s = m.airConditioner.signal;
-      if (s) tell(s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${word(s.protocol || "noise")}`);
+      if (s)
+        tell(s.protocol ? "ir" : "bad", `${m.airConditioner.name} · ${word("heard")} · ${word(s.protocol || "noise")}`);
       if (shown) showUnit(m.airConditioner);
       break;
     }
@@ -138,7 +155,10 @@ function take(m) {
       break;
     }
     case "keypad":
-      tell("door", `${deviceName(m.keypad.device)} · ${word("keypad")} · ${word(m.keypad.right ? "entryRight" : "entryWrong")}`);
+      tell(
+        "door",
+        `${deviceName(m.keypad.device)} · ${word("keypad")} · ${word(m.keypad.right ? "entryRight" : "entryWrong")}`,
+      );
       break;
     case "tape":
       Object.assign(b.state, m.tape);
@@ -147,9 +167,10 @@ function take(m) {
       break;
     case "presence": {
       const was = b.state;
-      if (was.online !== m.presence.online) tell(m.presence.online ? "good" : "bad", word(m.presence.online ? "online" : "offline"));
+      if (was.online !== m.presence.online)
+        tell(m.presence.online ? "good" : "bad", word(m.presence.online ? "online" : "offline"));
       if (JSON.stringify(was.faults) !== JSON.stringify(m.presence.faults)) {
-        const list = m.presence.faults.map(f => word(f.kind) + (f.device ? ` ${deviceName(f.device)}` : ""));
+        const list = m.presence.faults.map((f) => word(f.kind) + (f.device ? ` ${deviceName(f.device)}` : ""));
         tell("fault", list.length ? `${word("faultsNow")}: ${list.join(", ")}` : word("noFaults"));
       }
       Object.assign(was, m.presence);
@@ -159,7 +180,9 @@ function take(m) {
     }
     case "message": {
       const x = m.message;
-      const rest = [x.devices?.map(deviceName).join(", "), x.outcome, x.requestId?.slice(0, 8)].filter(Boolean).join(" · ");
+      const rest = [x.devices?.map(deviceName).join(", "), x.outcome, x.requestId?.slice(0, 8)]
+        .filter(Boolean)
+        .join(" · ");
       tell(x.fromAgent ? "up" : "down", `${x.kind}${rest ? ` · ${rest}` : ""}`);
     }
   }
@@ -188,36 +211,63 @@ function build() {
 
 function showTabs() {
   // A fleet has more branches than a row has room for; the address names any.
-  $("tabs").replaceChildren(...[...branches.values()].slice(0, 12).map(({ state: s }) =>
-    h("button.tab", {
-      type: "button", role: "tab", "aria-selected": String(s.branch === current),
-      click: () => { current = s.branch; history.replaceState(null, "", `?branch=${s.branch}`); build(); },
-    }, h(`i.dot.${s.online ? "on" : "off"}`), s.branch,
-      h("small", {}, word(!s.powered ? "poweredOff" : s.online ? "online" : "offline")))));
+  $("tabs").replaceChildren(
+    ...[...branches.values()].slice(0, 12).map(({ state: s }) =>
+      h(
+        "button.tab",
+        {
+          type: "button",
+          role: "tab",
+          "aria-selected": String(s.branch === current),
+          click: () => {
+            current = s.branch;
+            history.replaceState(null, "", `?branch=${s.branch}`);
+            build();
+          },
+        },
+        h(`i.dot.${s.online ? "on" : "off"}`),
+        s.branch,
+        h("small", {}, word(!s.powered ? "poweredOff" : s.online ? "online" : "offline")),
+      ),
+    ),
+  );
 }
 
 function buildPlan(b) {
   views.doors.clear();
-  const tile = d => {
-    const state = h("span.state"), count = h("span.count"), climate = h("span.climate");
-    const leaf = h("button.small", { type: "button", click: () => ask("POST", doorPath(d.device, "contact"), { open: !row(d.device).open }) });
-    const view = h(`div.tile.${d.kind}`, {},
+  const tile = (d) => {
+    const state = h("span.state"),
+      count = h("span.count"),
+      climate = h("span.climate");
+    const leaf = h("button.small", {
+      type: "button",
+      click: () => ask("POST", doorPath(d.device, "contact"), { open: !row(d.device).open }),
+    });
+    const view = h(
+      `div.tile.${d.kind}`,
+      {},
       h("div.name", {}, deviceName(d.device), h("small", {}, `GPIO${d.pin}`)),
       drawDoor(deviceName(d.device)),
       h("div.facts", {}, state, count, climate),
-      h("div.actions", {}, leaf,
+      h(
+        "div.actions",
+        {},
+        leaf,
         h("button.small", { type: "button", click: () => ask("POST", doorPath(d.device, "exit")) }, word("exit")),
-        h("button.small", { type: "button", click: () => openKeypad(d.device) }, word("keypad"))));
+        h("button.small", { type: "button", click: () => openKeypad(d.device) }, word("keypad")),
+      ),
+    );
     views.doors.set(d.device, { view, state, count, climate, leaf });
     return view;
   };
   $("plan").replaceChildren(
-    h("div.row", {}, ...b.doors.filter(d => d.kind === "room").map(tile)),
+    h("div.row", {}, ...b.doors.filter((d) => d.kind === "room").map(tile)),
     h("div.corridor", { "aria-hidden": "true" }),
-    h("div.row", {}, ...b.doors.filter(d => d.kind === "front").map(tile)));
+    h("div.row", {}, ...b.doors.filter((d) => d.kind === "front").map(tile)),
+  );
 }
 
-const row = device => branches.get(current).state.doors.find(d => d.device === device);
+const row = (device) => branches.get(current).state.doors.find((d) => d.device === device);
 
 function showDoor(d) {
   const v = views.doors.get(d.device);
@@ -225,20 +275,37 @@ function showDoor(d) {
   v.view.classList.toggle("released", d.released);
   v.view.classList.toggle("open", d.open);
   v.view.classList.toggle("exit", d.exit);
-  v.state.textContent = [word(d.locked ? "locked" : "unlocked"), d.released && word("released"), d.open && word("stuckOpen")].filter(Boolean).join(" · ");
+  v.state.textContent = [
+    word(d.locked ? "locked" : "unlocked"),
+    d.released && word("released"),
+    d.open && word("stuckOpen"),
+  ]
+    .filter(Boolean)
+    .join(" · ");
   v.count.textContent = `${d.actuations}${word("times")}`;
   v.leaf.textContent = word(d.open ? "closeLeaf" : "openLeaf");
 }
 
 function buildUnits(b) {
   views.units.clear();
-  $("units").replaceChildren(...b.airConditioners.map(u => {
-    const v = { display: h("div.display"), power: h("span.power"), wave: h("div.wave"), code: h("div.code") };
-    views.units.set(u.name, v);
-    return h("div.unit", {},
-      h("div.body", {}, h("div.unit-name", {}, u.name, v.power), v.display, h("div.louvre", { "aria-hidden": "true" })),
-      h("div.signal", {}, v.code, v.wave));
-  }));
+  $("units").replaceChildren(
+    ...b.airConditioners.map((u) => {
+      const v = { display: h("div.display"), power: h("span.power"), wave: h("div.wave"), code: h("div.code") };
+      views.units.set(u.name, v);
+      return h(
+        "div.unit",
+        {},
+        h(
+          "div.body",
+          {},
+          h("div.unit-name", {}, u.name, v.power),
+          v.display,
+          h("div.louvre", { "aria-hidden": "true" }),
+        ),
+        h("div.signal", {}, v.code, v.wave),
+      );
+    }),
+  );
 }
 
 function showUnit(u) {
@@ -248,7 +315,14 @@ function showUnit(u) {
   v.power.textContent = word(u.power ? "powerOn" : "powerOffUnit");
   v.display.replaceChildren(
     h("b", {}, u.power && u.temperature ? `${u.temperature}°` : "--"),
-    h("span", {}, [u.mode && word(u.mode), u.fan && `${word("wind")} ${word(u.fan)}`, u.direction && word(u.direction)].filter(Boolean).join(" · ")));
+    h(
+      "span",
+      {},
+      [u.mode && word(u.mode), u.fan && `${word("wind")} ${word(u.fan)}`, u.direction && word(u.direction)]
+        .filter(Boolean)
+        .join(" · "),
+    ),
+  );
   const s = u.signal;
   v.code.textContent = s
     ? `${word(s.protocol || "noise")} · ${(s.carrierHz / 1000).toFixed(1)} kHz · ${s.durations.length} ${word("edges")} · ${word("frames")} ${u.frames}`
@@ -258,18 +332,48 @@ function showUnit(u) {
 
 function buildSensors(b) {
   views.sensors.clear();
-  $("sensors").replaceChildren(...b.sensors.map(s => {
-    const set = body => ask("POST", `/sensors/${encodeURIComponent(s.location)}`, body);
-    const t = h("input", { type: "range", min: 10, max: 40, step: 0.1, "aria-label": word("temperature"), change: e => set({ thermometer: e.target.valueAsNumber }) });
-    const rh = h("input", { type: "range", min: 10, max: 95, step: 0.5, "aria-label": word("humidity"), change: e => set({ hygrometer: e.target.valueAsNumber }) });
-    const v = { t, rh, tText: h("b"), rhText: h("b"), spark: h("div"), held: h("button.small", { type: "button", click: () => set({ held: !find(s.location).held }) }) };
-    views.sensors.set(s.location, v);
-    return h("div.sensor", {}, h("div.name", {}, s.location, h("small", {}, s.kind.toUpperCase())), v.spark,
-      h("label", {}, word("temperature"), t, v.tText), h("label", {}, word("humidity"), rh, v.rhText), v.held);
-  }));
+  $("sensors").replaceChildren(
+    ...b.sensors.map((s) => {
+      const set = (body) => ask("POST", `/sensors/${encodeURIComponent(s.location)}`, body);
+      const t = h("input", {
+        type: "range",
+        min: 10,
+        max: 40,
+        step: 0.1,
+        "aria-label": word("temperature"),
+        change: (e) => set({ thermometer: e.target.valueAsNumber }),
+      });
+      const rh = h("input", {
+        type: "range",
+        min: 10,
+        max: 95,
+        step: 0.5,
+        "aria-label": word("humidity"),
+        change: (e) => set({ hygrometer: e.target.valueAsNumber }),
+      });
+      const v = {
+        t,
+        rh,
+        tText: h("b"),
+        rhText: h("b"),
+        spark: h("div"),
+        held: h("button.small", { type: "button", click: () => set({ held: !find(s.location).held }) }),
+      };
+      views.sensors.set(s.location, v);
+      return h(
+        "div.sensor",
+        {},
+        h("div.name", {}, s.location, h("small", {}, s.kind.toUpperCase())),
+        v.spark,
+        h("label", {}, word("temperature"), t, v.tText),
+        h("label", {}, word("humidity"), rh, v.rhText),
+        v.held,
+      );
+    }),
+  );
 }
 
-const find = location => branches.get(current).state.sensors.find(s => s.location === location);
+const find = (location) => branches.get(current).state.sensors.find((s) => s.location === location);
 
 function showSensor(s) {
   const v = views.sensors.get(s.location);
@@ -289,52 +393,92 @@ function showSensor(s) {
 
 function buildFaults(b) {
   const option = (value, text) => h("option", { value }, text);
-  $("fault-kind").replaceChildren(...["stuck", "relay-dead", "slow", "sensor-dead", "ir-dead"].map(k => option(k, word(k))));
+  $("fault-kind").replaceChildren(
+    ...["stuck", "relay-dead", "slow", "sensor-dead", "ir-dead"].map((k) => option(k, word(k))),
+  );
   $("fault-kind").setAttribute("aria-label", word("faults"));
   $("fault-device").setAttribute("aria-label", word("everyDevice"));
   const devices = () => {
     const kind = $("fault-kind").value;
-    const list = DOOR.includes(kind) ? [["front", word("frontDoors")], ...b.doors.map(d => [d.device, deviceName(d.device)])]
-      : kind === "ir-dead" ? b.airConditioners.map(u => [u.name, u.name]) : b.sensors.map(s => [s.location, s.location]);
+    const list = DOOR.includes(kind)
+      ? [["front", word("frontDoors")], ...b.doors.map((d) => [d.device, deviceName(d.device)])]
+      : kind === "ir-dead"
+        ? b.airConditioners.map((u) => [u.name, u.name])
+        : b.sensors.map((s) => [s.location, s.location]);
     $("fault-device").replaceChildren(option("", word("everyDevice")), ...list.map(([v, t]) => option(v, t)));
     $("fault-delay").closest("label").hidden = kind !== "slow";
   };
   $("fault-kind").onchange = devices;
   devices();
-  $("switches").replaceChildren(...[...WHOLE].map(([kind, n]) => {
-    const input = n && h("input", { type: "number", min: n.min, max: n.max, value: n.value, "aria-label": `${word(kind)}, ${n.unit}` });
-    const toggle = h("button.switch", {
-      type: "button", role: "switch", "data-kind": kind,
-      click: () => isOn(kind) ? clearFault({ kind }) : fault(kind, "", n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
-    }, h("i"), word(kind));
-    return h("div", {}, toggle, n && h("label.delay", {}, input, ` ${n.unit}`));
-  }));
+  $("switches").replaceChildren(
+    ...[...WHOLE].map(([kind, n]) => {
+      const input =
+        n &&
+        h("input", {
+          type: "number",
+          min: n.min,
+          max: n.max,
+          value: n.value,
+          "aria-label": `${word(kind)}, ${n.unit}`,
+        });
+      const toggle = h(
+        "button.switch",
+        {
+          type: "button",
+          role: "switch",
+          "data-kind": kind,
+          click: () =>
+            isOn(kind)
+              ? clearFault({ kind })
+              : fault(kind, "", n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
+        },
+        h("i"),
+        word(kind),
+      );
+      return h("div", {}, toggle, n && h("label.delay", {}, input, ` ${n.unit}`));
+    }),
+  );
 }
 
 const faults = () => branches.get(current).state.faults;
-const isOn = kind => faults().some(f => f.kind === kind);
+const isOn = (kind) => faults().some((f) => f.kind === kind);
 
 function showFaults() {
-  for (const el of $("switches").querySelectorAll(".switch")) el.setAttribute("aria-checked", String(isOn(el.dataset.kind)));
-  $("chips").replaceChildren(...faults().filter(f => !WHOLE.has(f.kind)).map(f =>
-    h("li", {}, h("button.chip", { type: "button", title: word("clearAll"), click: () => clearFault(f) },
-      `${word(f.kind)}${f.delayMs ? ` ${f.delayMs} ms` : ""} · ${f.device ? deviceName(f.device) : word("everyDevice")} ✕`))));
+  for (const el of $("switches").querySelectorAll(".switch"))
+    el.setAttribute("aria-checked", String(isOn(el.dataset.kind)));
+  $("chips").replaceChildren(
+    ...faults()
+      .filter((f) => !WHOLE.has(f.kind))
+      .map((f) =>
+        h(
+          "li",
+          {},
+          h(
+            "button.chip",
+            { type: "button", title: word("clearAll"), click: () => clearFault(f) },
+            `${word(f.kind)}${f.delayMs ? ` ${f.delayMs} ms` : ""} · ${f.device ? deviceName(f.device) : word("everyDevice")} ✕`,
+          ),
+        ),
+      ),
+  );
   $("branch").classList.toggle("dark", isOn("power-off"));
 }
 
 // ------------------------------------------------------- tapes, scenarios
 
 async function buildTape() {
-  const { scenarios } = await ask("GET", "/scenarios") ?? { scenarios: {} };
-  $("scenario").replaceChildren(...Object.entries(scenarios).map(([name, tape]) => h("option", { value: name }, titleOf(tape))));
+  const { scenarios } = (await ask("GET", "/scenarios")) ?? { scenarios: {} };
+  $("scenario").replaceChildren(
+    ...Object.entries(scenarios).map(([name, tape]) => h("option", { value: name }, titleOf(tape))),
+  );
   $("scenario").setAttribute("aria-label", word("scenarios"));
   $("speed").setAttribute("aria-label", word("speed"));
   $("play").disabled = !$("scenario").options.length;
   showTape();
 }
 
-const titleOf = tape => tape.title?.[document.documentElement.lang] ?? word("recordingTitle");
-const replay = body => ask("PUT", "/replay", { ...body, speed: Number($("speed").value) });
+const titleOf = (tape) => tape.title?.[document.documentElement.lang] ?? word("recordingTitle");
+const replay = (body) => ask("PUT", "/replay", { ...body, speed: Number($("speed").value) });
 
 function showTape() {
   const { recording, replay: playing } = branches.get(current).state;
@@ -348,7 +492,8 @@ function showTape() {
 
 /** Lets the bar of a replay move on between the simulator's words about it. */
 function moveTape() {
-  const b = branches.get(current), playing = b?.state.replay;
+  const b = branches.get(current),
+    playing = b?.state.replay;
   if (!playing) return;
   $("played").max = playing.lengthMs;
   $("played").value = Math.min(playing.lengthMs, playing.atMs + (performance.now() - b.playedFrom) * playing.speed);
@@ -356,9 +501,13 @@ function moveTape() {
 
 $("record").addEventListener("click", async () => {
   if (!branches.get(current).state.recording) return ask("PUT", "/recording");
-  const name = current, tape = await ask("DELETE", "/recording");
+  const name = current,
+    tape = await ask("DELETE", "/recording");
   if (!tape) return;
-  const link = h("a", { href: URL.createObjectURL(new Blob([JSON.stringify(tape)], { type: "application/json" })), download: `${name}.json` });
+  const link = h("a", {
+    href: URL.createObjectURL(new Blob([JSON.stringify(tape)], { type: "application/json" })),
+    download: `${name}.json`,
+  });
   link.click();
   URL.revokeObjectURL(link.href);
 });
@@ -381,7 +530,11 @@ function note(name, kind, text, at) {
   const b = branches.get(name);
   if (!b) return;
   const time = at ? new Date(at) : new Date(Date.now() + clock);
-  const line = { kind, text, time: time.toTimeString().slice(0, 8) + "." + String(time.getMilliseconds()).padStart(3, "0") };
+  const line = {
+    kind,
+    text,
+    time: time.toTimeString().slice(0, 8) + "." + String(time.getMilliseconds()).padStart(3, "0"),
+  };
   b.log.unshift(line);
   b.log.length = Math.min(b.log.length, 500);
   if (name === current && fits(line)) {
@@ -391,11 +544,16 @@ function note(name, kind, text, at) {
 }
 
 const noteReleased = (name, a, at) =>
-  note(name, "relay", `${deviceName(a.device)} · ${word("energizedFor")} · ${a.energizedMs} ms · ${a.requestId.slice(0, 8) || word("noRequest")}`, at);
+  note(
+    name,
+    "relay",
+    `${deviceName(a.device)} · ${word("energizedFor")} · ${a.energizedMs} ms · ${a.requestId.slice(0, 8) || word("noRequest")}`,
+    at,
+  );
 
 const arrows = { up: "↑", down: "↓", relay: "⚡", ir: "◉", door: "▯", good: "●", bad: "!", fault: "⚠" };
-const fits = line => line.text.toLowerCase().includes($("filter").value.toLowerCase());
-const logLine = l => h(`li.${l.kind}`, {}, h("time", {}, l.time), h("i", {}, arrows[l.kind]), h("span", {}, l.text));
+const fits = (line) => line.text.toLowerCase().includes($("filter").value.toLowerCase());
+const logLine = (l) => h(`li.${l.kind}`, {}, h("time", {}, l.time), h("i", {}, arrows[l.kind]), h("span", {}, l.text));
 const showLog = () => {
   $("filter").placeholder = word("filterLog");
   $("filter").setAttribute("aria-label", word("filterLog"));
@@ -405,10 +563,11 @@ const showLog = () => {
 // ------------------------------------------------------------------ keypad
 
 function openKeypad(device) {
-  const digits = $("keypad-digits"), answer = $("keypad-answer");
+  const digits = $("keypad-digits"),
+    answer = $("keypad-answer");
   $("keypad-title").textContent = `${deviceName(device)} · ${word("keypad")}`;
   digits.textContent = answer.textContent = "";
-  const press = async key => {
+  const press = async (key) => {
     answer.textContent = "";
     if (key === "C") digits.textContent = "";
     else if (key !== "*") digits.textContent = (digits.textContent + key).slice(0, 12);
@@ -418,7 +577,9 @@ function openKeypad(device) {
       if (result) answer.textContent = word(result.opened ? "keypadRight" : "keypadWrong");
     }
   };
-  $("keypad-keys").replaceChildren(..."123456789C0*".split("").map(k => h("button", { type: "button", click: () => press(k) }, k)));
+  $("keypad-keys").replaceChildren(
+    ..."123456789C0*".split("").map((k) => h("button", { type: "button", click: () => press(k) }, k)),
+  );
   $("keypad").showModal();
 }
 
@@ -426,13 +587,19 @@ function openKeypad(device) {
 
 $("clear").addEventListener("click", () => ask("DELETE", "/faults"));
 $("filter").addEventListener("input", showLog);
-$("language").addEventListener("click", () => { toggleLanguage(); setLanguageButton(); if (branches.size) build(); });
-$("device-fault").addEventListener("submit", e => {
+$("language").addEventListener("click", () => {
+  toggleLanguage();
+  setLanguageButton();
+  if (branches.size) build();
+});
+$("device-fault").addEventListener("submit", (e) => {
   e.preventDefault();
   const kind = $("fault-kind").value;
   fault(kind, $("fault-device").value, kind === "slow" ? { delayMs: $("fault-delay").valueAsNumber } : {});
 });
-const setLanguageButton = () => { $("language").textContent = word("language"); };
+const setLanguageButton = () => {
+  $("language").textContent = word("language");
+};
 
 function frame() {
   const b = branches.get(current);

@@ -30,7 +30,7 @@ export function priceLines(pricing: Pricing, length: number): PriceLine[] | null
 
 export function price(pricing: Pricing, length: number): number | null {
   const lines = priceLines(pricing, length);
-  return lines && lines.reduce((sum, line) => sum + line.won, 0);
+  return lines?.reduce((sum, line) => sum + line.won, 0) ?? null;
 }
 
 /** The smallest tier, for "from" prices. */

@@ -1,7 +1,7 @@
 // Which slots of a room are free, and what may be made of them.
 
-import { price, type Pricing } from "./price";
-import { parseMinute, slot, type Minute } from "./time";
+import { type Pricing, price } from "./price";
+import { type Minute, parseMinute, slot } from "./time";
 
 export interface Room {
   roomNo: string;

@@ -1,7 +1,7 @@
 // One's own password, second step and sessions.
 
 import { api } from "../core/api";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./devices";
@@ -29,7 +29,16 @@ export function accountScreen(): Child {
     heading(t("navAccount")),
     h("p", { class: "lead" }, me()?.adminLoginId ?? "", " · ", t(`role_${me()?.role ?? "viewer"}`)),
     section(t("changePassword"), passwordForm()),
-    fetched(source, (data) => [section(t("totp"), match(() => data().totp, (on) => (on ? totpOff(source.refresh) : totpOn(source.refresh)))), section(t("sessions"), () => sessions(data().sessions, source.refresh))]),
+    fetched(source, (data) => [
+      section(
+        t("totp"),
+        match(
+          () => data().totp,
+          (on) => (on ? totpOff(source.refresh) : totpOn(source.refresh)),
+        ),
+      ),
+      section(t("sessions"), () => sessions(data().sessions, source.refresh)),
+    ]),
   ];
 }
 
@@ -45,10 +54,20 @@ function passwordForm(): HTMLElement {
     });
   return h(
     "form",
-    { class: "form", onsubmit: (e: Event) => (e.preventDefault(), void save()) },
+    {
+      class: "form",
+      onsubmit: (e: Event) => {
+        e.preventDefault();
+        void save();
+      },
+    },
     h("input", { type: "text", autocomplete: "username", value: me()?.adminLoginId ?? "", hidden: true }),
     field(t("passwordNow"), input(old, { type: "password", autocomplete: "current-password", required: true })),
-    field(t("newPassword"), input(next, { type: "password", autocomplete: "new-password", minlength: 12, maxlength: 256, required: true }), t("passwordHint")),
+    field(
+      t("newPassword"),
+      input(next, { type: "password", autocomplete: "new-password", minlength: 12, maxlength: 256, required: true }),
+      t("passwordHint"),
+    ),
     view(),
     h("div", { class: "row" }, h("button", { type: "submit", class: "button primary" }, t("changePassword"))),
   );
@@ -58,7 +77,8 @@ function totpOn(refresh: () => Promise<void>): Child {
   const begun = signal<{ secret: string; url: string; qr: string } | null>(null);
   const [code, password] = [signal(""), signal("")];
   const { run, view } = attempt();
-  const begin = () => run(async () => begun.set(await api.post("/v2/admin/account/totp", { password: password.peek() })));
+  const begin = () =>
+    run(async () => begun.set(await api.post("/v2/admin/account/totp", { password: password.peek() })));
   const confirm = () =>
     run(async () => {
       await api.put("/v2/admin/account/totp", { code: code.peek().replace(/\s/g, "") });
@@ -72,9 +92,43 @@ function totpOn(refresh: () => Promise<void>): Child {
         ? [
             picture(b.qr, t("totp")),
             h("p", null, t("totpSecret"), " ", h("code", null, b.secret)),
-            h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void confirm()) }, field(t("secondCode"), input(code, { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 7, required: true, autofocus: true })), button(t("totpConfirm"), () => {}, { kind: "primary", type: "submit" })),
+            h(
+              "form",
+              {
+                class: "inline",
+                onsubmit: (e: Event) => {
+                  e.preventDefault();
+                  void confirm();
+                },
+              },
+              field(
+                t("secondCode"),
+                input(code, {
+                  inputmode: "numeric",
+                  autocomplete: "one-time-code",
+                  maxlength: 7,
+                  required: true,
+                  autofocus: true,
+                }),
+              ),
+              button(t("totpConfirm"), () => {}, { kind: "primary", type: "submit" }),
+            ),
           ]
-        : h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void begin()) }, field(t("passwordNow"), input(password, { type: "password", autocomplete: "current-password", required: true })), button(t("totpBegin"), () => {}, { type: "submit" })),
+        : h(
+            "form",
+            {
+              class: "inline",
+              onsubmit: (e: Event) => {
+                e.preventDefault();
+                void begin();
+              },
+            },
+            field(
+              t("passwordNow"),
+              input(password, { type: "password", autocomplete: "current-password", required: true }),
+            ),
+            button(t("totpBegin"), () => {}, { type: "submit" }),
+          ),
     ),
     view(),
   ];
@@ -91,7 +145,18 @@ function totpOff(refresh: () => Promise<void>): Child {
     });
   return [
     h("p", null, chip(t("on"), "good"), " ", t("totpIsOn")),
-    h("form", { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void off()) }, field(t("secondCode"), input(code, { inputmode: "numeric", maxlength: 7, required: true })), button(t("totpTurnOff"), () => {}, { kind: "danger", type: "submit" })),
+    h(
+      "form",
+      {
+        class: "inline",
+        onsubmit: (e: Event) => {
+          e.preventDefault();
+          void off();
+        },
+      },
+      field(t("secondCode"), input(code, { inputmode: "numeric", maxlength: 7, required: true })),
+      button(t("totpTurnOff"), () => {}, { kind: "danger", type: "submit" }),
+    ),
     view(),
   ];
 }
@@ -99,8 +164,21 @@ function totpOff(refresh: () => Promise<void>): Child {
 /** Chrome · Windows, as far as a browser tells; what is none is shown as it calls itself. */
 function browser(agent: string): string {
   const first = (list: readonly (readonly [RegExp, string])[]) => list.find(([pattern]) => pattern.test(agent))?.[1];
-  const name = first([[/Edg\//, "Edge"], [/Whale\//, "Whale"], [/SamsungBrowser\//, "Samsung Internet"], [/Firefox\//, "Firefox"], [/Chrome\//, "Chrome"], [/Safari\//, "Safari"]]);
-  const system = first([[/iPhone|iPad/, "iOS"], [/Android/, "Android"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/Linux/, "Linux"]]);
+  const name = first([
+    [/Edg\//, "Edge"],
+    [/Whale\//, "Whale"],
+    [/SamsungBrowser\//, "Samsung Internet"],
+    [/Firefox\//, "Firefox"],
+    [/Chrome\//, "Chrome"],
+    [/Safari\//, "Safari"],
+  ]);
+  const system = first([
+    [/iPhone|iPad/, "iOS"],
+    [/Android/, "Android"],
+    [/Windows/, "Windows"],
+    [/Mac OS X/, "macOS"],
+    [/Linux/, "Linux"],
+  ]);
   return name ? [name, system].filter(Boolean).join(" · ") : agent || "–";
 }
 
@@ -108,11 +186,32 @@ function sessions(list: Session[], refresh: () => Promise<void>): Child {
   return table<Session>(
     t("sessions"),
     [
-      { title: t("startedAt"), kind: "brief", cell: (s) => [s.startedAt ? localText(s.startedAt) : "–", s.current ? [" ", chip(t("thisSession"), "good")] : null] },
+      {
+        title: t("startedAt"),
+        kind: "brief",
+        cell: (s) => [
+          s.startedAt ? localText(s.startedAt) : "–",
+          s.current ? [" ", chip(t("thisSession"), "good")] : null,
+        ],
+      },
       { title: t("address"), cell: (s) => h("code", null, s.address ?? "–") },
       { title: t("browser"), kind: "wide", cell: (s) => h("span", { title: s.agent }, browser(s.agent ?? "")) },
       { title: t("expiresAt"), kind: "brief", cell: (s) => localText(s.expiresAt) },
-      { title: "", kind: "action", cell: (s) => (s.current ? null : button(t("endSession"), async () => (await api.delete(`/v2/admin/account/sessions/${s.id}`), await refresh()), { kind: "danger", label: `${t("endSession")} ${s.address ?? ""}` })) },
+      {
+        title: "",
+        kind: "action",
+        cell: (s) =>
+          s.current
+            ? null
+            : button(
+                t("endSession"),
+                async () => {
+                  await api.delete(`/v2/admin/account/sessions/${s.id}`);
+                  await refresh();
+                },
+                { kind: "danger", label: `${t("endSession")} ${s.address ?? ""}` },
+              ),
+      },
     ],
     list,
   );

@@ -35,7 +35,9 @@ function ticks(low: number, high: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough)!;
   const first = Math.ceil(low / step) * step;
-  return Array.from({ length: Math.floor((high - first) / step + 1e-9) + 1 }, (_, i) => Number((first + i * step).toFixed(6)));
+  return Array.from({ length: Math.floor((high - first) / step + 1e-9) + 1 }, (_, i) =>
+    Number((first + i * step).toFixed(6)),
+  );
 }
 
 /** A chart is drawn as wide as it is shown, and again when that changes, so that its letters stay as large. */
@@ -55,7 +57,11 @@ export function chart(points: readonly Point[], options: ChartOptions): Element 
 
 const perLabel = 110; // px
 
-function drawing(points: readonly Point[], width: number, { label, unit, from, to, band, time }: ChartOptions): Element {
+function drawing(
+  points: readonly Point[],
+  width: number,
+  { label, unit, from, to, band, time }: ChartOptions,
+): Element {
   const values = points.map((p) => p.value);
   let [low, high] = [Math.min(...values, ...(band ?? [])), Math.max(...values, ...(band ?? []))];
   const room = Math.max((high - low) * 0.1, 0.5);
@@ -63,15 +69,34 @@ function drawing(points: readonly Point[], width: number, { label, unit, from, t
   const x = (at: number) => margin.left + ((at - from) / (to - from)) * (width - margin.left - margin.right);
   const y = (value: number) => margin.top + ((high - value) / (high - low)) * (height - margin.top - margin.bottom);
   const svg = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  if (band) svg.append(draw("rect", { class: "band", x: margin.left, width: width - margin.left - margin.right, y: y(band[1]), height: y(band[0]) - y(band[1]) }));
+  if (band)
+    svg.append(
+      draw("rect", {
+        class: "band",
+        x: margin.left,
+        width: width - margin.left - margin.right,
+        y: y(band[1]),
+        height: y(band[0]) - y(band[1]),
+      }),
+    );
   for (const value of ticks(low, high)) {
-    svg.append(draw("line", { class: "gridline", x1: margin.left, x2: width - margin.right, y1: y(value), y2: y(value) }));
-    svg.append(draw("text", { class: "tick", x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, `${value}${unit}`));
+    svg.append(
+      draw("line", { class: "gridline", x1: margin.left, x2: width - margin.right, y1: y(value), y2: y(value) }),
+    );
+    svg.append(
+      draw("text", { class: "tick", x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, `${value}${unit}`),
+    );
   }
   const parts = width > 5 * perLabel ? 4 : 2;
   for (let i = 0; i <= parts; i++) {
     const at = from + ((to - from) * i) / parts;
-    svg.append(draw("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": i === 0 ? "start" : i === parts ? "end" : "middle" }, time(at)));
+    svg.append(
+      draw(
+        "text",
+        { class: "tick", x: x(at), y: height - 6, "text-anchor": i === 0 ? "start" : i === parts ? "end" : "middle" },
+        time(at),
+      ),
+    );
   }
   svg.append(draw("path", { class: "line", d: line(points, x, y, (to - from) / 40) }));
   return svg;

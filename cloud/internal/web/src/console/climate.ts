@@ -1,19 +1,31 @@
 // The air of a branch: what the sensors say, and the remote control of the air conditioners. Infrared goes one way: what
 // was sent last is known, what the unit does is not.
 
+import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { signal, type Readable, type Signal } from "../core/signal";
-import { clockOf, dateOf, inZone } from "../booking/time";
+import { type Readable, type Signal, signal } from "../core/signal";
 import { chart } from "./chart";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { gather, watch } from "./live";
-import { button, chip, dialog, downloadCSV, explain, fetched, heading, section, segmented, table, toast } from "./parts";
-import { mayChange, type Branch } from "./session";
-import { ago, t, type TextKey } from "./text";
+import {
+  button,
+  chip,
+  dialog,
+  downloadCSV,
+  explain,
+  fetched,
+  heading,
+  section,
+  segmented,
+  table,
+  toast,
+} from "./parts";
+import { type Branch, mayChange } from "./session";
+import { ago, type TextKey, t } from "./text";
 
 interface Reading {
   at: string;
@@ -79,7 +91,12 @@ function tiles(branch: Branch, { sensors }: Climate): Child {
         { type: "button", class: "tile", onclick: () => openHistory(branch, location) },
         h("span", { class: "where" }, location),
         latest
-          ? [h("span", { class: "value" }, latest.celsius.toFixed(1), h("small", null, "°C")), h("span", { class: "value second" }, latest.humidity.toFixed(0), h("small", null, "%")), chip(text, kind), h("span", { class: "age" }, ago(now() - Date.parse(latest.at)))]
+          ? [
+              h("span", { class: "value" }, latest.celsius.toFixed(1), h("small", null, "°C")),
+              h("span", { class: "value second" }, latest.humidity.toFixed(0), h("small", null, "%")),
+              chip(text, kind),
+              h("span", { class: "age" }, ago(now() - Date.parse(latest.at))),
+            ]
           : h("span", { class: "age" }, t("noReading")),
       );
     }),
@@ -98,7 +115,15 @@ function openHistory(branch: Branch, location: string): void {
         { value: "720", text: t("days30") },
       ]),
       match(hours, (shown) => {
-        const source = resource(async () => (await api.get<{ readings: Reading[] }>(`/v2/admin/branches/${branch.branch}/sensors`, { location, hours: shown })).readings);
+        const source = resource(
+          async () =>
+            (
+              await api.get<{ readings: Reading[] }>(`/v2/admin/branches/${branch.branch}/sensors`, {
+                location,
+                hours: shown,
+              })
+            ).readings,
+        );
         return fetched(source, (data) => charts(branch, location, data(), spans[shown as keyof typeof spans]));
       }),
     ];
@@ -117,10 +142,26 @@ function charts(branch: Branch, location: string, readings: Reading[], hours: nu
   const rows = readings.filter((_, i) => i % Math.ceil(readings.length / 48) === 0).reverse();
   return [
     h("h3", null, t("temperature")),
-    chart(points((r) => r.celsius), { ...options, label: t("chartTemperature", { location }), unit: "°", band: [20, 26] }),
+    chart(
+      points((r) => r.celsius),
+      { ...options, label: t("chartTemperature", { location }), unit: "°", band: [20, 26] },
+    ),
     h("h3", null, t("humidity")),
-    chart(points((r) => r.humidity), { ...options, label: t("chartHumidity", { location }), unit: "%", band: [40, 60] }),
-    h("div", { class: "row" }, button(t("downloadCsv"), () => downloadCSV(`${branch.branch}-${location}.csv`, ["at", "celsius", "humidity"], readings.map((r) => [r.at, r.celsius, r.humidity])))),
+    chart(
+      points((r) => r.humidity),
+      { ...options, label: t("chartHumidity", { location }), unit: "%", band: [40, 60] },
+    ),
+    h(
+      "div",
+      { class: "row" },
+      button(t("downloadCsv"), () =>
+        downloadCSV(
+          `${branch.branch}-${location}.csv`,
+          ["at", "celsius", "humidity"],
+          readings.map((r) => [r.at, r.celsius, r.humidity]),
+        ),
+      ),
+    ),
     h(
       "details",
       null,
@@ -165,16 +206,26 @@ const outcomeText = (outcome: string): string => t(`outcome_${outcome}` as TextK
 function last(branch: Branch, { commands }: Climate): Child {
   const [latest] = commands;
   if (!latest) return h("p", { class: "hint" }, t("commandNone"));
-  return h("p", { class: "lastcommand" }, t("commandLast"), " ", h("b", null, latest.path.join(" · ")), ` ${wall(branch, latest.at)} (${who(latest.by)})`, latest.outcome === "sent" ? null : [" ", chip(outcomeText(latest.outcome), "bad")]);
+  return h(
+    "p",
+    { class: "lastcommand" },
+    t("commandLast"),
+    " ",
+    h("b", null, latest.path.join(" · ")),
+    ` ${wall(branch, latest.at)} (${who(latest.by)})`,
+    latest.outcome === "sent" ? null : [" ", chip(outcomeText(latest.outcome), "bad")],
+  );
 }
 
-const depth = (options: Option[] | null): number => (options?.length ? 1 + Math.max(...options.map((o) => depth(o.children))) : 0);
+const depth = (options: Option[] | null): number =>
+  options?.length ? 1 + Math.max(...options.map((o) => depth(o.children))) : 0;
 
 /** What is chosen at each level, from the last one back: a branch with several units has one more on top. */
 const levelTexts = ["unit", "mode", "temperatureLevel", "fan", "direction"] as const;
 
 /** A leaf among options that go on, such as switching off: it is sent at once. */
-const alone = (o: Option, among: Option[]): boolean => Boolean(o.airconditioner_id) && among.some((other) => other.children);
+const alone = (o: Option, among: Option[]): boolean =>
+  Boolean(o.airconditioner_id) && among.some((other) => other.children);
 
 function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Promise<void>): Child {
   const chosen = path();
@@ -197,7 +248,17 @@ function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Pro
           { class: "segmented", role: "group", "aria-label": name },
           here
             .filter((o) => !alone(o, here))
-            .map((o) => h("button", { type: "button", "aria-pressed": String(o === picked), onclick: () => path.set([...chosen.slice(0, level), o.name, ...chosen.slice(level + 1)]) }, o.name)),
+            .map((o) =>
+              h(
+                "button",
+                {
+                  type: "button",
+                  "aria-pressed": String(o === picked),
+                  onclick: () => path.set([...chosen.slice(0, level), o.name, ...chosen.slice(level + 1)]),
+                },
+                o.name,
+              ),
+            ),
         ),
         here.filter((o) => alone(o, here)).map((o) => button(o.name, () => send(o), { kind: "danger" })),
       ),
@@ -206,7 +267,12 @@ function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Pro
     options = picked?.children ?? null;
   }
   const complete = leaf;
-  return h("div", { class: "remote" }, rows, button(t("send"), () => complete && send(complete), { kind: "primary", disabled: () => !complete }));
+  return h(
+    "div",
+    { class: "remote" },
+    rows,
+    button(t("send"), () => complete && send(complete), { kind: "primary", disabled: () => !complete }),
+  );
 }
 
 function commands(branch: Branch, list: Climate["commands"]): Child {
@@ -223,4 +289,3 @@ function commands(branch: Branch, list: Climate["commands"]): Child {
     t("commandNone"),
   );
 }
-

@@ -1,15 +1,15 @@
 // The agent of a branch and what hangs on it; credentials, enrolment, revocation.
 
+import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { dateOf, inZone } from "../booking/time";
 import { doorName, wall } from "./doors";
 import { gather, overhear, watch } from "./live";
 import { attempt, button, chip, copy, dialog, facts, fetched, heading, section, table, toast } from "./parts";
-import { mayChange, type Branch } from "./session";
+import { type Branch, mayChange } from "./session";
 import { ago, t } from "./text";
 
 interface Devices {
@@ -39,7 +39,11 @@ export function devicesScreen(branch: Branch): Child {
   });
   return [
     heading(t("navDevices"), mayChange() ? button(t("enroll"), () => openEnroll(branch), { kind: "primary" }) : null),
-    fetched(source, (data) => () => [agent(branch, data()), hardware(data()), section(t("credentials"), credentials(branch, data(), refresh))]),
+    fetched(source, (data) => () => [
+      agent(branch, data()),
+      hardware(data()),
+      section(t("credentials"), credentials(branch, data(), refresh)),
+    ]),
   ];
 }
 
@@ -47,14 +51,44 @@ function agent(branch: Branch, d: Devices): Child {
   const offset = d.clockOffsetMs;
   return section(
     t("agent"),
-    h("p", { class: "agent" }, d.online ? chip(t("online"), "good") : chip(t("offline"), "bad"), " ", d.seenAt ? t("lastSeen", { when: d.online ? t("justNow") : ago(now() - Date.parse(d.seenAt)) }) : t("agentNever")),
+    h(
+      "p",
+      { class: "agent" },
+      d.online ? chip(t("online"), "good") : chip(t("offline"), "bad"),
+      " ",
+      d.seenAt ? t("lastSeen", { when: d.online ? t("justNow") : ago(now() - Date.parse(d.seenAt)) }) : t("agentNever"),
+    ),
     facts([
       [t("version"), d.version && h("code", null, d.version)],
       [t("startedAt"), d.startedAt && wall(branch, d.startedAt)],
-      [t("clock"), offset === null ? null : [`${offset > 0 ? "+" : ""}${(offset / 1000).toFixed(1)} s `, Math.abs(offset) > 2000 ? chip(t("clockWrong"), "bad") : chip(t("clockFine"), "good")]],
+      [
+        t("clock"),
+        offset === null
+          ? null
+          : [
+              `${offset > 0 ? "+" : ""}${(offset / 1000).toFixed(1)} s `,
+              Math.abs(offset) > 2000 ? chip(t("clockWrong"), "bad") : chip(t("clockFine"), "good"),
+            ],
+      ],
     ]),
     d.selfTest.length
-      ? [h("h3", null, t("selfTest")), h("ul", { class: "selftest" }, d.selfTest.map((s) => h("li", null, chip(t(s.ok ? "passed" : "failed"), s.ok ? "good" : "bad"), " ", s.name, s.detail ? h("small", null, ` ${s.detail}`) : null)))]
+      ? [
+          h("h3", null, t("selfTest")),
+          h(
+            "ul",
+            { class: "selftest" },
+            d.selfTest.map((s) =>
+              h(
+                "li",
+                null,
+                chip(t(s.ok ? "passed" : "failed"), s.ok ? "good" : "bad"),
+                " ",
+                s.name,
+                s.detail ? h("small", null, ` ${s.detail}`) : null,
+              ),
+            ),
+          ),
+        ]
       : null,
   );
 }
@@ -88,8 +122,22 @@ function credentials(branch: Branch, d: Devices, refresh: () => void): Child {
     [
       { title: t("username"), cell: (c) => h("code", null, c.username) },
       { title: t("createdAt"), cell: (c) => wall(branch, c.createdAt) },
-      { title: t("colState"), cell: (c) => (c.revokedAt ? chip(t("revoked"), "over") : c.demo ? chip(t("demoSecret"), "hold") : chip(t("valid"), "good")) },
-      { title: "", kind: "action", cell: (c) => (!c.revokedAt && mayChange() ? button(t("revoke"), () => openRevoke(c.username, refresh), { kind: "danger", label: `${t("revoke")} ${c.username}` }) : null) },
+      {
+        title: t("colState"),
+        cell: (c) =>
+          c.revokedAt ? chip(t("revoked"), "over") : c.demo ? chip(t("demoSecret"), "hold") : chip(t("valid"), "good"),
+      },
+      {
+        title: "",
+        kind: "action",
+        cell: (c) =>
+          !c.revokedAt && mayChange()
+            ? button(t("revoke"), () => openRevoke(c.username, refresh), {
+                kind: "danger",
+                label: `${t("revoke")} ${c.username}`,
+              })
+            : null,
+      },
     ],
     d.credentials,
   );
@@ -105,7 +153,16 @@ function openRevoke(username: string, refresh: () => void): void {
         refresh();
         close();
       });
-    return [h("p", null, t("revokeText", { username })), view(), h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("revoke"), revoke, { kind: "danger" }))];
+    return [
+      h("p", null, t("revokeText", { username })),
+      view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("revoke"), revoke, { kind: "danger" }),
+      ),
+    ];
   });
 }
 
@@ -114,14 +171,29 @@ function openEnroll(branch: Branch): void {
     const offer = signal<Offer | null>(null);
     const { run, view } = attempt();
     const make = () => run(async () => offer.set(await api.post<Offer>(`/v2/admin/branches/${branch.branch}/agents`)));
-    return match(offer, (made) => (made ? offered(branch, made, close) : [h("p", null, t("enrollText")), view(), h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("enrollDo"), make, { kind: "primary" }))]));
+    return match(offer, (made) =>
+      made
+        ? offered(branch, made, close)
+        : [
+            h("p", null, t("enrollText")),
+            view(),
+            h(
+              "div",
+              { class: "footer" },
+              button(t("back"), close, { kind: "plain" }),
+              button(t("enrollDo"), make, { kind: "primary" }),
+            ),
+          ],
+    );
   });
 }
 
 /** The command, once. The picture is the same text, for whoever is at the machine with a phone. */
 function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () => void): HTMLElement {
   const arrived = signal("");
-  const known = api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`).then((d) => new Set(d.credentials.map((c) => c.username)));
+  const known = api
+    .get<Devices>(`/v2/admin/branches/${branch.branch}/devices`)
+    .then((d) => new Set(d.credentials.map((c) => c.username)));
   const look = gather(async () => {
     const [before, there] = await Promise.all([known, api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`)]);
     const next = there.credentials.find((c) => !before.has(c.username));
@@ -136,9 +208,17 @@ function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () =>
     h("p", { class: "notice" }, t("enrollOnce", { time: wall(branch, expiresAt) })),
     h("p", null, t("enrollStep")),
     h("pre", { tabindex: 0 }, command),
-    h("div", { class: "row" }, button(t("copyCommand"), () => copy(command), { kind: "primary" })),
+    h(
+      "div",
+      { class: "row" },
+      button(t("copyCommand"), () => copy(command), { kind: "primary" }),
+    ),
     picture(qr, t("enroll")),
-    h("p", { role: "status" }, () => (arrived() ? chip(t("enrollArrived", { username: arrived() }), "good") : h("span", { class: "hint" }, t("enrollWaiting")))),
+    h("p", { role: "status" }, () =>
+      arrived()
+        ? chip(t("enrollArrived", { username: arrived() }), "good")
+        : h("span", { class: "hint" }, t("enrollWaiting")),
+    ),
     h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" })),
   );
 }
@@ -146,7 +226,14 @@ function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () =>
 /** qr is rows of 0 and 1. */
 export function picture(qr: string, name: string): Element {
   const rows = qr.split("\n");
-  const d = rows.flatMap((row, y) => [...row].map((bit, x) => (bit === "1" ? `M${x + 4} ${y + 4}h1v1h-1z` : ""))).join("");
+  const d = rows
+    .flatMap((row, y) => [...row].map((bit, x) => (bit === "1" ? `M${x + 4} ${y + 4}h1v1h-1z` : "")))
+    .join("");
   const size = rows.length + 8;
-  return h("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": t("qrOf", { name }) }, h("rect", { width: size, height: size, fill: "#fff" }), h("path", { d, fill: "#000" }));
+  return h(
+    "svg",
+    { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": t("qrOf", { name }) },
+    h("rect", { width: size, height: size, fill: "#fff" }),
+    h("path", { d, fill: "#000" }),
+  );
 }

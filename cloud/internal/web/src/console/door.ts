@@ -17,7 +17,9 @@ const patience = 9_000; // ms; the service answers within seven seconds
 
 /** Asks for a door and waits for what becomes of it. An answer that does not come is a time-out. */
 export async function unlock(branch: string, kind: "front" | "room", roomNo?: string): Promise<Outcome> {
-  const { requestId } = await api.post<{ requestId: string }>(`/admin/door/v2/unlock/${branch}/${kind}${kind === "room" ? `/${roomNo}` : ""}`);
+  const { requestId } = await api.post<{ requestId: string }>(
+    `/admin/door/v2/unlock/${branch}/${kind}${kind === "room" ? `/${roomNo}` : ""}`,
+  );
   return new Promise((resolve) => {
     const stream = new EventSource(`/api/admin/door/v2/unlock/subscribe?requestId=${encodeURIComponent(requestId)}`);
     const end = (outcome: Outcome) => {
@@ -46,23 +48,41 @@ export function openDoor(branch: Branch, kind: "front" | "room", roomNo?: string
       try {
         next = { is: "ended", outcome: await unlock(branch.branch, kind, roomNo) };
       } catch (error) {
-        next = { is: "failed", why: error instanceof ApiError && error.status === 400 ? t("doorRefused") : explain(error) };
+        next = {
+          is: "failed",
+          why: error instanceof ApiError && error.status === 400 ? t("doorRefused") : explain(error),
+        };
       }
       if (!gone) state.set(next);
     };
     return h(
       "div",
       { class: "opendoor" },
-      h("div", { role: "status", "aria-live": "assertive" }, match(state, (s) => (s ? told(s) : h("p", null, t("openDoorText", { name }))))),
+      h(
+        "div",
+        { role: "status", "aria-live": "assertive" },
+        match(state, (s) => (s ? told(s) : h("p", null, t("openDoorText", { name })))),
+      ),
       match(state, (s) =>
-        h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), s?.is === "ended" && s.outcome.status === "SUCCESS" ? null : button(t(s && s.is !== "asked" ? "openAgain" : "openDo"), press, { kind: "primary", disabled: () => s?.is === "asked" })),
+        h(
+          "div",
+          { class: "footer" },
+          button(t("close"), close, { kind: "plain" }),
+          s?.is === "ended" && s.outcome.status === "SUCCESS"
+            ? null
+            : button(t(s && s.is !== "asked" ? "openAgain" : "openDo"), press, {
+                kind: "primary",
+                disabled: () => s?.is === "asked",
+              }),
+        ),
       ),
     );
   });
 }
 
 function told(s: State): HTMLElement {
-  if (s.is === "asked") return h("div", { class: "result wait" }, h("span", { class: "spinner" }), h("p", null, t("doorAsked")));
+  if (s.is === "asked")
+    return h("div", { class: "result wait" }, h("span", { class: "spinner" }), h("p", null, t("doorAsked")));
   if (s.is === "failed") return h("div", { class: "result bad" }, h("p", null, s.why));
   const { status, failoverKey } = s.outcome;
   if (status === "SUCCESS") return h("div", { class: "result good" }, h("b", null, t("doorOpened")));
@@ -70,6 +90,8 @@ function told(s: State): HTMLElement {
     "div",
     { class: "result bad" },
     h("b", null, t(status === "FAILED" ? "doorFailed" : "doorTimeout")),
-    failoverKey ? [h("p", null, t("doorPin")), h("p", { class: "pin" }, failoverKey.split("").join(" "))] : h("p", null, t("doorCall")),
+    failoverKey
+      ? [h("p", null, t("doorPin")), h("p", { class: "pin" }, failoverKey.split("").join(" "))]
+      : h("p", null, t("doorCall")),
   );
 }

@@ -1,16 +1,16 @@
 // The doors of a branch: open them, and see what they did.
 
-import { api } from "../core/api";
-import { h, when, type Child } from "../core/dom";
-import { resource } from "../core/resource";
 import { clockOf, dateOf, inZone } from "../booking/time";
+import { api } from "../core/api";
+import { now } from "../core/clock";
+import { type Child, h, when } from "../core/dom";
+import { resource } from "../core/resource";
 import { who } from "./day/history";
 import { openDoor } from "./door";
 import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
-import { mayChange, type Branch } from "./session";
-import { ago, dateText, t, type TextKey } from "./text";
-import { now } from "../core/clock";
+import { type Branch, mayChange } from "./session";
+import { ago, dateText, type TextKey, t } from "./text";
 
 interface Door {
   device: string;
@@ -46,7 +46,17 @@ export function doorsScreen(branch: Branch): Child {
   return [
     heading(t("navDoors")),
     fetched(source, (data) => [
-      when(() => !data().online, () => h("p", { class: "notice" }, data.peek().seenAt ? t("agentOfflineSince", { when: ago(now() - Date.parse(data.peek().seenAt!)) }) : t("agentNever"))),
+      when(
+        () => !data().online,
+        () =>
+          h(
+            "p",
+            { class: "notice" },
+            data.peek().seenAt
+              ? t("agentOfflineSince", { when: ago(now() - Date.parse(data.peek().seenAt!)) })
+              : t("agentNever"),
+          ),
+      ),
       () => tiles(branch, data()),
       section(t("doorEvents"), () => events(branch, data().events)),
     ]),
@@ -64,7 +74,12 @@ function tiles(branch: Branch, { doors }: Doors): HTMLElement {
       { class: "door front" },
       h("h2", null, t("frontDoor")),
       h("p", null, front.length > 1 ? t("frontDoors", { n: front.length }) : "", leaf(front.map((d) => d.leaf))),
-      mayChange() ? button(t("openDo"), () => openDoor(branch, "front"), { kind: "primary", label: `${t("frontDoor")} ${t("openDo")}` }) : null,
+      mayChange()
+        ? button(t("openDo"), () => openDoor(branch, "front"), {
+            kind: "primary",
+            label: `${t("frontDoor")} ${t("openDo")}`,
+          })
+        : null,
     ),
     rooms.map((d) =>
       h(
@@ -72,7 +87,11 @@ function tiles(branch: Branch, { doors }: Doors): HTMLElement {
         { class: "door" },
         h("h2", null, t("roomNo", { n: d.roomNo! })),
         h("p", null, leaf([d.leaf])),
-        mayChange() ? button(t("openDo"), () => openDoor(branch, "room", d.roomNo!), { label: `${t("roomNo", { n: d.roomNo! })} ${t("openDo")}` }) : null,
+        mayChange()
+          ? button(t("openDo"), () => openDoor(branch, "room", d.roomNo!), {
+              label: `${t("roomNo", { n: d.roomNo! })} ${t("openDo")}`,
+            })
+          : null,
       ),
     ),
   );
@@ -92,9 +111,32 @@ function events(branch: Branch, list: DoorEvent[]): Child {
     [
       { title: t("colWhen"), kind: "brief", cell: (e) => wall(branch, e.at) },
       { title: t("colDoor"), cell: (e) => doorName(e.device) },
-      { title: t("colWhat"), cell: (e) => chip(t(`doorEvent_${e.kind}` as TextKey) ?? e.kind, bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : "") },
-      { title: t("colWho"), cell: (e) => (e.reservationId ? h("a", { href: `/console/${branch.branch}/day?r=${e.reservationId}` }, t("guestOf", { id: e.reservationId })) : e.by ? who(e.by) : "–") },
-      { title: t("colLatency"), kind: "number", cell: (e) => (e.latencyMs === null ? "" : `${(e.latencyMs / 1000).toFixed(2)} s`) },
+      {
+        title: t("colWhat"),
+        cell: (e) =>
+          chip(
+            t(`doorEvent_${e.kind}` as TextKey) ?? e.kind,
+            bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : "",
+          ),
+      },
+      {
+        title: t("colWho"),
+        cell: (e) =>
+          e.reservationId
+            ? h(
+                "a",
+                { href: `/console/${branch.branch}/day?r=${e.reservationId}` },
+                t("guestOf", { id: e.reservationId }),
+              )
+            : e.by
+              ? who(e.by)
+              : "–",
+      },
+      {
+        title: t("colLatency"),
+        kind: "number",
+        cell: (e) => (e.latencyMs === null ? "" : `${(e.latencyMs / 1000).toFixed(2)} s`),
+      },
       { title: t("colDetail"), cell: (e) => e.detail ?? "" },
     ],
     list,

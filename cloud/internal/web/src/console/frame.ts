@@ -1,14 +1,14 @@
 // What stands around every screen: where one is, where one can go, and whether what is seen is live.
 
-import { append, h, when, type Child } from "../core/dom";
+import { append, type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
 import { again, go } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
-import { icon, type Icon } from "./icons";
+import { type Icon, icon } from "./icons";
 import { connection } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
 import { branchByCode, branches, branchName, isHQ, logout, me, rememberBranch } from "./session";
-import { speakIn, t, type TextKey } from "./text";
+import { speakIn, type TextKey, t } from "./text";
 
 interface Place {
   screen: string;
@@ -42,8 +42,25 @@ export function frame(branch: string | undefined, current: string, screen: () =>
   arriveAt(main);
   const home = branch ?? branches.peek()[0]?.branch ?? "";
   return [
-    h("a", { class: "skip", href: "#main", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, t("skip")),
-    h("div", { class: "console" }, side(home, branch, current), h("div", { class: "stage" }, top(branch, current), liveBar(branch), main), bar(home, current)),
+    h(
+      "a",
+      {
+        class: "skip",
+        href: "#main",
+        onclick: (e: Event) => {
+          e.preventDefault();
+          main.focus();
+        },
+      },
+      t("skip"),
+    ),
+    h(
+      "div",
+      { class: "console" },
+      side(home, branch, current),
+      h("div", { class: "stage" }, top(branch, current), liveBar(branch), main),
+      bar(home, current),
+    ),
   ];
 }
 
@@ -65,59 +82,142 @@ function arriveAt(main: HTMLElement): void {
 const address = (branch: string, screen: string) => `/console/${branch}/${screen}`;
 
 function entry(branch: string, place: Place, current: string): HTMLElement {
-  return h("a", { href: address(branch, place.screen), "aria-current": place.screen === current ? "page" : null }, icon(place.icon), h("span", null, t(place.text)));
+  return h(
+    "a",
+    { href: address(branch, place.screen), "aria-current": place.screen === current ? "page" : null },
+    icon(place.icon),
+    h("span", null, t(place.text)),
+  );
 }
 
 const general = (current: string): Child => [
-  isHQ() ? h("a", { href: "/console/people", "aria-current": current === "people" ? "page" : null }, icon("people"), h("span", null, t("navPeople"))) : null,
-  h("a", { href: "/console/account", "aria-current": current === "account" ? "page" : null }, icon("account"), h("span", null, t("navAccount"))),
+  isHQ()
+    ? h(
+        "a",
+        { href: "/console/people", "aria-current": current === "people" ? "page" : null },
+        icon("people"),
+        h("span", null, t("navPeople")),
+      )
+    : null,
+  h(
+    "a",
+    { href: "/console/account", "aria-current": current === "account" ? "page" : null },
+    icon("account"),
+    h("span", null, t("navAccount")),
+  ),
 ];
 
 function side(home: string, branch: string | undefined, current: string): Child {
   return h(
     "div",
     { class: "side" },
-    h("a", { class: "brand", href: "/console" }, h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }), h("b", null, t("brand")), h("span", null, t("console"))),
+    h(
+      "a",
+      { class: "brand", href: "/console" },
+      h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }),
+      h("b", null, t("brand")),
+      h("span", null, t("console")),
+    ),
     switcher(branch, current),
-    h("nav", { "aria-label": t("screens") }, places.map((p) => entry(home, p, current)), h("hr"), general(current)),
-    h("div", { class: "foot" }, h("p", null, me()?.adminLoginId ?? "", h("small", null, t(`role_${me()?.role ?? "viewer"}`))), languageButton(), button(t("logout"), logout, { kind: "plain" })),
+    h(
+      "nav",
+      { "aria-label": t("screens") },
+      places.map((p) => entry(home, p, current)),
+      h("hr"),
+      general(current),
+    ),
+    h(
+      "div",
+      { class: "foot" },
+      h("p", null, me()?.adminLoginId ?? "", h("small", null, t(`role_${me()?.role ?? "viewer"}`))),
+      languageButton(),
+      button(t("logout"), logout, { kind: "plain" }),
+    ),
   );
 }
 
 /** The switcher stays on the screen and changes the branch. */
 function switcher(branch: string | undefined, current: string): Child {
   const chosen = signal(branch ?? "");
-  const element = select(chosen, () => [...(branch ? [] : [{ value: "", text: t("chooseBranch") }]), ...branches().map((b) => ({ value: b.branch, text: branchName(b) }))], {
-    class: "switcher",
-    "aria-label": t("branch"),
-  });
+  const element = select(
+    chosen,
+    () => [
+      ...(branch ? [] : [{ value: "", text: t("chooseBranch") }]),
+      ...branches().map((b) => ({ value: b.branch, text: branchName(b) })),
+    ],
+    {
+      class: "switcher",
+      "aria-label": t("branch"),
+    },
+  );
   element.addEventListener("change", () => go(address(element.value, branch ? current : "day")));
   return element;
 }
 
 function languageButton(): Child {
   const other = language.peek() === "ko" ? "en" : "ko";
-  return h("button", { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) }, t("otherLanguage"));
+  return h(
+    "button",
+    { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) },
+    t("otherLanguage"),
+  );
 }
 
 /** The head of a narrow page. */
 function top(branch: string | undefined, current: string): Child {
-  return h("header", { class: "top" }, h("a", { class: "brand", href: "/console", "aria-label": t("console") }, h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 })), switcher(branch, current));
+  return h(
+    "header",
+    { class: "top" },
+    h(
+      "a",
+      { class: "brand", href: "/console", "aria-label": t("console") },
+      h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }),
+    ),
+    switcher(branch, current),
+  );
 }
 
 function liveBar(branch: string | undefined): Child {
   if (!branch || !branchByCode(branch)) return null;
-  return h("div", { class: "livebar", role: "status" }, when(() => connection() === "polling", () => h("p", null, t("liveLost"))));
+  return h(
+    "div",
+    { class: "livebar", role: "status" },
+    when(
+      () => connection() === "polling",
+      () => h("p", null, t("liveLost")),
+    ),
+  );
 }
 
 /** The bar at the foot of a narrow page. */
 function bar(home: string, current: string): Child {
   const more = () =>
-    dialog(t("more"), (close) => h("nav", { class: "sheet", onclick: close, "aria-label": t("screens") }, places.slice(inBar).map((p) => entry(home, p, current)), general(current), h("hr"), h("div", { class: "row" }, languageButton(), button(t("logout"), logout, { kind: "plain" }))), { kind: "drawer" });
+    dialog(
+      t("more"),
+      (close) =>
+        h(
+          "nav",
+          { class: "sheet", onclick: close, "aria-label": t("screens") },
+          places.slice(inBar).map((p) => entry(home, p, current)),
+          general(current),
+          h("hr"),
+          h("div", { class: "row" }, languageButton(), button(t("logout"), logout, { kind: "plain" })),
+        ),
+      { kind: "drawer" },
+    );
   return h(
     "nav",
     { class: "bar", "aria-label": t("screens") },
     places.slice(0, inBar).map((p) => entry(home, p, current)),
-    h("button", { type: "button", "aria-current": places.findIndex((p) => p.screen === current) >= inBar ? "page" : null, onclick: more }, icon("more"), h("span", null, t("more"))),
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-current": places.findIndex((p) => p.screen === current) >= inBar ? "page" : null,
+        onclick: more,
+      },
+      icon("more"),
+      h("span", null, t("more")),
+    ),
   );
 }

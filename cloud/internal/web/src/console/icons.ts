@@ -11,8 +11,16 @@ const paths = {
   messages: ["M4 5h16v11H9l-5 4z", "M8 9h8M8 12h5"],
   money: ["M3 6h18v12H3z", "M12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6z", "M6 9h.01M18 15h.01"],
   audit: ["M6 3h9l4 4v14H6z", "M9 12h6M9 16h6M9 8h3"],
-  settings: ["M4 7h10M18 7h2M4 17h2M10 17h10", "M16 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4z", "M8 19a2 2 0 1 0 0-4 2 2 0 0 0 0 4z"],
-  people: ["M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7z", "M2.5 20c.6-4 3-6 6.500-6s5.900 2 6.500 6", "M16 4.500a3.500 3.500 0 0 1 0 6.500M18 14.500c2 .8 3.200 2.700 3.500 5.500"],
+  settings: [
+    "M4 7h10M18 7h2M4 17h2M10 17h10",
+    "M16 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4z",
+    "M8 19a2 2 0 1 0 0-4 2 2 0 0 0 0 4z",
+  ],
+  people: [
+    "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7z",
+    "M2.5 20c.6-4 3-6 6.500-6s5.900 2 6.500 6",
+    "M16 4.500a3.500 3.500 0 0 1 0 6.500M18 14.500c2 .8 3.200 2.700 3.500 5.500",
+  ],
   account: ["M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8z", "M4.500 20.500c.8-4 3.500-6 7.500-6s6.700 2 7.500 6"],
   more: ["M5 12h.01M12 12h.01M19 12h.01"],
   left: ["M15 5l-7 7 7 7"],
@@ -24,4 +32,8 @@ const paths = {
 export type Icon = keyof typeof paths;
 
 export const icon = (name: Icon): Element =>
-  h("svg", { class: "icon", viewBox: "0 0 24 24", width: 20, height: 20, "aria-hidden": "true" }, ...paths[name].map((d) => h("path", { d })));
+  h(
+    "svg",
+    { class: "icon", viewBox: "0 0 24 24", width: 20, height: 20, "aria-hidden": "true" },
+    ...paths[name].map((d) => h("path", { d })),
+  );

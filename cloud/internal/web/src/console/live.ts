@@ -1,8 +1,8 @@
 // What changes at a branch while one looks: one WebSocket for all of it. Without it the screens ask every 15 seconds,
 // and say so.
 
-import { onCleanup, signal, type Readable } from "../core/signal";
 import { whileSeen } from "../core/clock";
+import { onCleanup, type Readable, signal } from "../core/signal";
 
 export type Kind = "slot" | "door" | "sensor" | "agent" | "payment";
 

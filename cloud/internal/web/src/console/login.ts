@@ -1,7 +1,7 @@
 // The way in: id and password, and a code where a second step is set up.
 
 import { ApiError, api } from "../core/api";
-import { h, when, type Child } from "../core/dom";
+import { type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
 import { again, go, query } from "../core/router";
 import { signal } from "../core/signal";
@@ -28,7 +28,11 @@ export function loginScreen(): Child {
     busy.set(true);
     const ok = await run(async () => {
       try {
-        await api.post("/admin/login", { id: id.peek().trim(), password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });
+        await api.post("/admin/login", {
+          id: id.peek().trim(),
+          password: password.peek(),
+          ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}),
+        });
       } catch (error) {
         if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
         needsCode.set(true);
@@ -51,12 +55,35 @@ export function loginScreen(): Child {
       h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
       h("h1", null, t("loginTitle")),
       query().has("ended") ? h("p", { class: "notice", role: "status" }, t("sessionOver")) : null,
-      field(t("loginId"), input(id, { id: "id", autocomplete: "username", required: true, autocapitalize: "none", spellcheck: "false", autofocus: true })),
-      field(t("password"), input(password, { id: "password", type: "password", autocomplete: "current-password", required: true })),
-      when(needsCode, () => field(t("secondCode"), input(code, { id: "code", inputmode: "numeric", autocomplete: "one-time-code", maxlength: 11 }), t("secondCodeHint"))),
+      field(
+        t("loginId"),
+        input(id, {
+          id: "id",
+          autocomplete: "username",
+          required: true,
+          autocapitalize: "none",
+          spellcheck: "false",
+          autofocus: true,
+        }),
+      ),
+      field(
+        t("password"),
+        input(password, { id: "password", type: "password", autocomplete: "current-password", required: true }),
+      ),
+      when(needsCode, () =>
+        field(
+          t("secondCode"),
+          input(code, { id: "code", inputmode: "numeric", autocomplete: "one-time-code", maxlength: 11 }),
+          t("secondCodeHint"),
+        ),
+      ),
       view(),
       h("button", { type: "submit", class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("login")),
-      h("button", { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) }, t("otherLanguage")),
+      h(
+        "button",
+        { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) },
+        t("otherLanguage"),
+      ),
     ),
   );
 }

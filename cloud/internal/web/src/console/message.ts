@@ -5,8 +5,8 @@ import { h } from "../core/dom";
 import { resource } from "../core/resource";
 import { wall } from "./doors";
 import { button, chip, dialog, explain, facts, fetched, toast } from "./parts";
-import { mayChange, type Branch } from "./session";
-import { t, type TextKey } from "./text";
+import { type Branch, mayChange } from "./session";
+import { type TextKey, t } from "./text";
 
 export interface Message {
   id: string;
@@ -26,11 +26,14 @@ export const messageText = (template: string): string => t(`template_${template}
 
 export const channelText = (channel: string): string => t(`channel_${channel}` as TextKey) ?? channel;
 
-export const messageState = (m: { state: string }): HTMLElement => chip(t(`message_${m.state}` as TextKey), m.state === "FAILED" ? "bad" : m.state === "SENT" ? "good" : "hold");
+export const messageState = (m: { state: string }): HTMLElement =>
+  chip(t(`message_${m.state}` as TextKey), m.state === "FAILED" ? "bad" : m.state === "SENT" ? "good" : "hold");
 
 export function openMessage(branch: Branch, id: string, changed: (() => void) | null): void {
   dialog(t("messageTitle"), (close) => {
-    const source = resource(() => api.get<Message & { subject: string | null; text: string }>(`/v2/admin/messages/${id}`));
+    const source = resource(() =>
+      api.get<Message & { subject: string | null; text: string }>(`/v2/admin/messages/${id}`),
+    );
     const again = async () => {
       try {
         await api.post(`/v2/admin/messages/${id}/resend`);
@@ -53,8 +56,18 @@ export function openMessage(branch: Branch, id: string, changed: (() => void) | 
           [t("attempts"), m.attempt],
           [t("problem"), m.error],
         ]),
-        h("article", { class: "preview", "aria-label": t("preview") }, m.subject ? h("b", null, m.subject) : null, h("p", null, m.text)),
-        h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), mayChange() ? button(t("resend"), again, { kind: "primary" }) : null),
+        h(
+          "article",
+          { class: "preview", "aria-label": t("preview") },
+          m.subject ? h("b", null, m.subject) : null,
+          h("p", null, m.text),
+        ),
+        h(
+          "div",
+          { class: "footer" },
+          button(t("close"), close, { kind: "plain" }),
+          mayChange() ? button(t("resend"), again, { kind: "primary" }) : null,
+        ),
       ];
     });
   });

@@ -1,10 +1,10 @@
 // Every message to the guests of a branch.
 
 import { api } from "../core/api";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { signal } from "../core/signal";
 import { wall } from "./doors";
-import { channelText, messageState, messageText, openMessage, type Message } from "./message";
+import { channelText, type Message, messageState, messageText, openMessage } from "./message";
 import { pages } from "./pages";
 import { button, heading, segmented, table } from "./parts";
 import type { Branch } from "./session";
@@ -24,7 +24,17 @@ export function messagesScreen(branch: Branch): Child {
     ),
     h("p", { class: "lead" }, t("messagesLead")),
     match(state, (wanted) => {
-      const list = pages(async (before) => (await api.get<{ messages: Message[] }>(`/v2/admin/branches/${branch.branch}/messages`, { ...(before ? { before } : {}), ...(wanted ? { state: wanted } : {}), limit: size })).messages, size);
+      const list = pages(
+        async (before) =>
+          (
+            await api.get<{ messages: Message[] }>(`/v2/admin/branches/${branch.branch}/messages`, {
+              ...(before ? { before } : {}),
+              ...(wanted ? { state: wanted } : {}),
+              limit: size,
+            })
+          ).messages,
+        size,
+      );
       return list.view((rows) =>
         table<Message>(
           t("navMessages"),
@@ -33,8 +43,22 @@ export function messagesScreen(branch: Branch): Child {
             { title: t("messageKind"), cell: (m) => messageText(m.template) },
             { title: t("messageTo"), cell: (m) => m.to },
             { title: t("colState"), cell: (m) => [messageState(m), m.channel ? ` ${channelText(m.channel)}` : ""] },
-            { title: t("reservation"), cell: (m) => (m.reservationId ? h("a", { href: `/console/${branch.branch}/day?r=${m.reservationId}` }, m.reservationId) : "–") },
-            { title: "", kind: "action", cell: (m) => button(t("preview"), () => openMessage(branch, m.id, () => void list.reload()), { kind: "plain", label: `${t("preview")} ${m.id}` }) },
+            {
+              title: t("reservation"),
+              cell: (m) =>
+                m.reservationId
+                  ? h("a", { href: `/console/${branch.branch}/day?r=${m.reservationId}` }, m.reservationId)
+                  : "–",
+            },
+            {
+              title: "",
+              kind: "action",
+              cell: (m) =>
+                button(t("preview"), () => openMessage(branch, m.id, () => void list.reload()), {
+                  kind: "plain",
+                  label: `${t("preview")} ${m.id}`,
+                }),
+            },
           ],
           rows,
           t("messagesNone"),

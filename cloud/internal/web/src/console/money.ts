@@ -1,17 +1,31 @@
 // The money of a branch: what came in, what goes back, and where the provider's books differ from ours.
 
+import { dateOf, inZone, parseMinute } from "../booking/time";
 import { api } from "../core/api";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { dateOf, inZone, parseMinute } from "../booking/time";
 import { getBanks } from "./banks";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { gather, watch } from "./live";
-import { attempt, button, chip, dialog, downloadCSV, fetched, field, heading, input, section, select, table, toast } from "./parts";
-import { isHQ, mayChange, type Branch } from "./session";
-import { dateText, t, timesText, won, type TextKey } from "./text";
+import {
+  attempt,
+  button,
+  chip,
+  dialog,
+  downloadCSV,
+  fetched,
+  field,
+  heading,
+  input,
+  section,
+  select,
+  table,
+  toast,
+} from "./parts";
+import { type Branch, isHQ, mayChange } from "./session";
+import { dateText, type TextKey, t, timesText, won } from "./text";
 
 interface Payment {
   id: string;
@@ -59,7 +73,16 @@ export function moneyScreen(branch: Branch): Child {
   const today = dateOf(inZone(branch.timeZone));
   const month = signal(today.slice(0, 7));
   return [
-    heading(t("navMoney"), h("input", { type: "month", "aria-label": t("month"), value: month, max: "2200-12", onchange: (e: Event) => month.set((e.target as HTMLInputElement).value || today.slice(0, 7)) })),
+    heading(
+      t("navMoney"),
+      h("input", {
+        type: "month",
+        "aria-label": t("month"),
+        value: month,
+        max: "2200-12",
+        onchange: (e: Event) => month.set((e.target as HTMLInputElement).value || today.slice(0, 7)),
+      }),
+    ),
     match(month, (shown) => {
       const source = resource(() => api.get<Money>(`/v2/admin/branches/${branch.branch}/money`, { yearMonth: shown }));
       const refresh = gather(source.refresh);
@@ -70,7 +93,17 @@ export function moneyScreen(branch: Branch): Child {
         sums(data()),
         section(t("refundsOpen"), refunds(branch, data().refunds, refresh)),
         section(t("differences"), differences(branch, data().differences, refresh)),
-        section(t("payments"), payments(branch, data().payments), data().payments.length ? h("div", { class: "row" }, button(t("downloadCsv"), () => save(branch, shown, data.peek().payments))) : null),
+        section(
+          t("payments"),
+          payments(branch, data().payments),
+          data().payments.length
+            ? h(
+                "div",
+                { class: "row" },
+                button(t("downloadCsv"), () => save(branch, shown, data.peek().payments)),
+              )
+            : null,
+        ),
       ]);
     }),
   ];
@@ -79,14 +112,19 @@ export function moneyScreen(branch: Branch): Child {
 function sums({ payments, refunds, differences }: Money): HTMLElement {
   const done = payments.filter((p) => p.state === "DONE");
   const back = payments.filter((p) => p.state === "CANCELED" || p.state === "CANCELING");
-  const figure = (label: string, value: string, more: string) => h("div", { class: "figure" }, h("dt", null, label), h("dd", null, h("b", null, value), h("small", null, more)));
+  const figure = (label: string, value: string, more: string) =>
+    h("div", { class: "figure" }, h("dt", null, label), h("dd", null, h("b", null, value), h("small", null, more)));
   const total = (list: Payment[]) => list.reduce((sum, p) => sum + p.amount, 0);
   return h(
     "dl",
     { class: "figures" },
     figure(t("sumDone"), won(total(done)), t("countPayments", { n: done.length })),
     figure(t("sumBack"), won(total(back)), t("countPayments", { n: back.length })),
-    figure(t("refundsOpen"), String(refunds.length), t("countFailed", { n: refunds.filter((r) => r.state === "FAILED").length })),
+    figure(
+      t("refundsOpen"),
+      String(refunds.length),
+      t("countFailed", { n: refunds.filter((r) => r.state === "FAILED").length }),
+    ),
     figure(t("differences"), String(differences.filter((d) => !d.resolvedAt).length), t("unresolved")),
   );
 }
@@ -96,11 +134,26 @@ function payments(branch: Branch, list: Payment[]): Child {
     t("payments"),
     [
       { title: t("paidAt"), kind: "brief", cell: (p) => (p.paidAt ? wall(branch, p.paidAt) : "–") },
-      { title: t("reservation"), cell: (p) => h("a", { href: `/console/${branch.branch}/day?r=${p.id}` }, `${dateText(parseMinute(p.start))} ${timesText(parseMinute(p.start), parseMinute(p.end))} · ${t("roomNo", { n: p.roomNo })}`) },
+      {
+        title: t("reservation"),
+        cell: (p) =>
+          h(
+            "a",
+            { href: `/console/${branch.branch}/day?r=${p.id}` },
+            `${dateText(parseMinute(p.start))} ${timesText(parseMinute(p.start), parseMinute(p.end))} · ${t("roomNo", { n: p.roomNo })}`,
+          ),
+      },
       { title: t("colName"), cell: (p) => p.name ?? "–" },
       { title: t("method"), cell: (p) => p.method },
       { title: t("amount"), kind: "number", cell: (p) => won(p.amount) },
-      { title: t("colState"), cell: (p) => chip(t(`payment_${p.state}` as TextKey) ?? p.state, p.state === "DONE" ? "good" : p.state === "WAITING_FOR_DEPOSIT" ? "waiting" : "over") },
+      {
+        title: t("colState"),
+        cell: (p) =>
+          chip(
+            t(`payment_${p.state}` as TextKey) ?? p.state,
+            p.state === "DONE" ? "good" : p.state === "WAITING_FOR_DEPOSIT" ? "waiting" : "over",
+          ),
+      },
     ],
     list,
     t("paymentsNone"),
@@ -109,7 +162,11 @@ function payments(branch: Branch, list: Payment[]): Child {
 
 async function save(branch: Branch, month: string, list: Payment[]): Promise<void> {
   await api.post(`/v2/admin/branches/${branch.branch}/exports`, { what: "payments", yearMonth: month });
-  downloadCSV(`${branch.branch}-${month}.csv`, ["id", "paidAt", "orderId", "name", "room", "start", "end", "method", "amount", "state"], list.map((p) => [p.id, p.paidAt, p.orderId, p.name, p.roomNo, p.start, p.end, p.method, p.amount, p.state]));
+  downloadCSV(
+    `${branch.branch}-${month}.csv`,
+    ["id", "paidAt", "orderId", "name", "room", "start", "end", "method", "amount", "state"],
+    list.map((p) => [p.id, p.paidAt, p.orderId, p.name, p.roomNo, p.start, p.end, p.method, p.amount, p.state]),
+  );
 }
 
 function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
@@ -117,12 +174,25 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
     t("refundsOpen"),
     [
       { title: t("createdAt"), kind: "brief", cell: (r) => wall(branch, r.createdAt) },
-      { title: t("reservation"), cell: (r) => h("a", { href: `/console/${branch.branch}/day?r=${r.reservationId}` }, r.reservationId) },
+      {
+        title: t("reservation"),
+        cell: (r) => h("a", { href: `/console/${branch.branch}/day?r=${r.reservationId}` }, r.reservationId),
+      },
       { title: t("amount"), kind: "number", cell: (r) => won(r.amount) },
-      { title: t("colState"), cell: (r) => chip(t(`refund_${r.state}` as TextKey) ?? r.state, r.state === "FAILED" ? "bad" : "hold") },
+      {
+        title: t("colState"),
+        cell: (r) => chip(t(`refund_${r.state}` as TextKey) ?? r.state, r.state === "FAILED" ? "bad" : "hold"),
+      },
       { title: t("problem"), cell: (r) => [r.errorCode, r.errorMessage].filter(Boolean).join(" ") },
       { title: t("colWho"), cell: (r) => who(r.requestedBy) },
-      { title: "", kind: "action", cell: (r) => (r.state === "FAILED" && mayChange() ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" }) : null) },
+      {
+        title: "",
+        kind: "action",
+        cell: (r) =>
+          r.state === "FAILED" && mayChange()
+            ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" })
+            : null,
+      },
     ],
     list,
     t("refundsNone"),
@@ -137,7 +207,13 @@ function openRetry(refund: Refund, refresh: () => void): void {
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        const account = bank.peek() ? { refundReceiveAccountBank: bank.peek(), refundReceiveAccountNumber: number.peek().replace(/\D/g, ""), refundReceiveAccountHolderName: holder.peek().trim() } : {};
+        const account = bank.peek()
+          ? {
+              refundReceiveAccountBank: bank.peek(),
+              refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),
+              refundReceiveAccountHolderName: holder.peek().trim(),
+            }
+          : {};
         await api.post(`/v2/admin/reservations/${refund.reservationId}/refund`, account);
         toast(t("refundStarted"));
         refresh();
@@ -145,9 +221,23 @@ function openRetry(refund: Refund, refresh: () => void): void {
       });
     return [
       h("p", null, t("refundRetryText", { amount: won(refund.amount) })),
-      h("div", { class: "form" }, field(t("refundBank"), select(bank, () => [{ value: "", text: t("sameAccount") }, ...banks()])), field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })), field(t("refundHolder"), input(holder, { maxlength: 60 }))),
+      h(
+        "div",
+        { class: "form" },
+        field(
+          t("refundBank"),
+          select(bank, () => [{ value: "", text: t("sameAccount") }, ...banks()]),
+        ),
+        field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })),
+        field(t("refundHolder"), input(holder, { maxlength: 60 })),
+      ),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("refundRetry"), submit, { kind: "primary" })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("refundRetry"), submit, { kind: "primary" }),
+      ),
     ];
   });
 }
@@ -160,8 +250,22 @@ function differences(branch: Branch, list: Difference[], refresh: () => void): C
       { title: t("orderId"), cell: (d) => h("code", null, d.orderId) },
       { title: t("colWhat"), kind: "brief", cell: (d) => t(`difference_${d.kind}` as TextKey) ?? d.kind },
       { title: t("colDetail"), kind: "wide", cell: (d) => d.detail },
-      { title: t("colState"), cell: (d) => (d.resolvedAt ? chip(t("resolved"), "good") : chip(t("unresolved"), "bad")) },
-      { title: "", kind: "action", cell: (d) => (d.resolvedAt ? (d.resolution === "settled" ? t("settledAlone") : (d.resolution ?? "")) : isHQ() ? button(t("resolve"), () => openResolve(d, refresh)) : null) },
+      {
+        title: t("colState"),
+        cell: (d) => (d.resolvedAt ? chip(t("resolved"), "good") : chip(t("unresolved"), "bad")),
+      },
+      {
+        title: "",
+        kind: "action",
+        cell: (d) =>
+          d.resolvedAt
+            ? d.resolution === "settled"
+              ? t("settledAlone")
+              : (d.resolution ?? "")
+            : isHQ()
+              ? button(t("resolve"), () => openResolve(d, refresh))
+              : null,
+      },
     ],
     list,
     t("differencesNone"),
@@ -180,11 +284,22 @@ function openResolve(difference: Difference, refresh: () => void): void {
         close();
       });
     return [
-      h("p", null, t(`difference_${difference.kind}` as TextKey) ?? difference.kind, " · ", h("code", null, difference.orderId)),
+      h(
+        "p",
+        null,
+        t(`difference_${difference.kind}` as TextKey) ?? difference.kind,
+        " · ",
+        h("code", null, difference.orderId),
+      ),
       h("p", { class: "hint" }, difference.detail),
       field(t("resolution"), input(resolution, { maxlength: 500, autofocus: true }), t("resolutionHint")),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("resolve"), submit, { kind: "primary", disabled: () => !resolution().trim() })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("resolve"), submit, { kind: "primary", disabled: () => !resolution().trim() }),
+      ),
     ];
   });
 }

@@ -1,7 +1,7 @@
 // Lists that go on: the newest first, more of it on demand.
 
-import { h, when, type Child } from "../core/dom";
-import { signal, type Readable } from "../core/signal";
+import { type Child, h, when } from "../core/dom";
+import { type Readable, signal } from "../core/signal";
 import { button, explain, loading } from "./parts";
 import { t } from "./text";
 
@@ -44,9 +44,24 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
       h(
         "div",
         { class: "pages" },
-        when(() => state() === "loading", loading, () => () => table(rows())),
-        when(() => state() === "failed", () => h("p", { class: "problem", role: "alert" }, () => problem())),
-        when(() => state() === "more", () => h("div", { class: "row" }, button(t("more"), () => load(rows.peek().at(-1)!.id)))),
+        when(
+          () => state() === "loading",
+          loading,
+          () => () => table(rows()),
+        ),
+        when(
+          () => state() === "failed",
+          () => h("p", { class: "problem", role: "alert" }, () => problem()),
+        ),
+        when(
+          () => state() === "more",
+          () =>
+            h(
+              "div",
+              { class: "row" },
+              button(t("more"), () => load(rows.peek().at(-1)!.id)),
+            ),
+        ),
       ),
   };
 }

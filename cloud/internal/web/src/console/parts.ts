@@ -1,9 +1,9 @@
 // What the console's screens are made of.
 
 import { ApiError, NetworkError } from "../core/api";
-import { append, h, match, type Child } from "../core/dom";
-import { effect, scope, signal, untracked, type Readable, type Signal } from "../core/signal";
+import { append, type Child, h, match } from "../core/dom";
 import type { Resource } from "../core/resource";
+import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
 import { english, t } from "./text";
 
 export type Kind = "primary" | "soft" | "plain" | "danger";
@@ -17,7 +17,11 @@ export interface ButtonOptions {
 }
 
 /** A button. While the promise of its action is open it is busy and takes no second press. */
-export function button(text: Child, action: () => unknown, { kind = "soft", disabled, label, type = "button" }: ButtonOptions = {}): HTMLButtonElement {
+export function button(
+  text: Child,
+  action: () => unknown,
+  { kind = "soft", disabled, label, type = "button" }: ButtonOptions = {},
+): HTMLButtonElement {
   const busy = signal(false);
   return h(
     "button",
@@ -45,7 +49,12 @@ export function button(text: Child, action: () => unknown, { kind = "soft", disa
 /** Names the page and begins the screen. */
 export function heading(text: string, ...tools: Child[]): HTMLElement {
   document.title = `${text} | ${t("console")}`;
-  return h("div", { class: "heading" }, h("h1", { tabindex: -1 }, text), tools.length ? h("div", { class: "tools" }, tools) : null);
+  return h(
+    "div",
+    { class: "heading" },
+    h("h1", { tabindex: -1 }, text),
+    tools.length ? h("div", { class: "tools" }, tools) : null,
+  );
 }
 
 export const section = (title: string, ...children: Child[]): HTMLElement => {
@@ -60,12 +69,24 @@ export function field(label: string, control: HTMLElement, hint?: Child): HTMLEl
   const id = control.id || `f${++serial}`;
   control.id = id;
   if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null);
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    control,
+    hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null,
+  );
 }
 
 /** A text input bound to a signal. */
 export function input(value: Signal<string>, props: Record<string, unknown> = {}): HTMLInputElement {
-  return h("input", { type: "text", autocomplete: "off", ...props, value: () => value(), oninput: (e: Event) => value.set((e.target as HTMLInputElement).value) });
+  return h("input", {
+    type: "text",
+    autocomplete: "off",
+    ...props,
+    value: () => value(),
+    oninput: (e: Event) => value.set((e.target as HTMLInputElement).value),
+  });
 }
 
 export interface Choice {
@@ -75,9 +96,15 @@ export interface Choice {
 }
 
 /** A drop-down bound to a signal. */
-export function select(value: Signal<string>, choices: () => Choice[], props: Record<string, unknown> = {}): HTMLSelectElement {
-  const element = h("select", { ...props, onchange: (e: Event) => value.set((e.target as HTMLSelectElement).value) }, () =>
-    choices().map((c) => h("option", { value: c.value, disabled: Boolean(c.disabled) }, c.text)),
+export function select(
+  value: Signal<string>,
+  choices: () => Choice[],
+  props: Record<string, unknown> = {},
+): HTMLSelectElement {
+  const element = h(
+    "select",
+    { ...props, onchange: (e: Event) => value.set((e.target as HTMLSelectElement).value) },
+    () => choices().map((c) => h("option", { value: c.value, disabled: Boolean(c.disabled) }, c.text)),
   );
   effect(() => {
     choices();
@@ -91,14 +118,38 @@ export function segmented(label: string, value: Signal<string>, choices: Choice[
   return h(
     "div",
     { class: "segmented", role: "group", "aria-label": label },
-    choices.map((c) => h("button", { type: "button", "aria-pressed": () => String(value() === c.value), disabled: Boolean(c.disabled), onclick: () => value.set(c.value) }, c.text)),
+    choices.map((c) =>
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": () => String(value() === c.value),
+          disabled: Boolean(c.disabled),
+          onclick: () => value.set(c.value),
+        },
+        c.text,
+      ),
+    ),
   );
 }
 
-export function toggle(label: string, on: () => boolean, change: (on: boolean) => unknown, disabled: () => boolean = () => false): HTMLButtonElement {
+export function toggle(
+  label: string,
+  on: () => boolean,
+  change: (on: boolean) => unknown,
+  disabled: () => boolean = () => false,
+): HTMLButtonElement {
   return h(
     "button",
-    { type: "button", class: "toggle", role: "switch", "aria-label": label, "aria-checked": () => String(on()), disabled, onclick: () => void change(!on()) },
+    {
+      type: "button",
+      class: "toggle",
+      role: "switch",
+      "aria-label": label,
+      "aria-checked": () => String(on()),
+      disabled,
+      onclick: () => void change(!on()),
+    },
     h("span", { class: "knob" }),
   );
 }
@@ -108,7 +159,11 @@ export const chip = (text: Child, kind = ""): HTMLElement => h("span", { class: 
 /** Names and values. Rows whose value is empty are left out. */
 export function facts(rows: [label: string, value: Child][]): HTMLElement {
   const full = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
-  return h("dl", { class: "facts" }, full.map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    full.map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))),
+  );
 }
 
 export interface Column<T> {
@@ -119,14 +174,47 @@ export interface Column<T> {
 }
 
 /** A table that becomes a list of cards where it is narrow; the roles keep it a table for those who hear it. */
-export function table<T>(caption: string, columns: Column<T>[], rows: readonly T[], empty: string = t("nothing")): HTMLElement {
+export function table<T>(
+  caption: string,
+  columns: Column<T>[],
+  rows: readonly T[],
+  empty: string = t("nothing"),
+): HTMLElement {
   if (rows.length === 0) return h("p", { class: "nothing" }, empty);
-  const head = h("tr", { role: "row" }, columns.map((c) => h("th", { role: "columnheader", scope: "col", class: c.kind ?? null }, c.title || h("span", { class: "hidden" }, t("actions")))));
-  const body = rows.map((row) => h("tr", { role: "row" }, columns.map((c) => h("td", { role: "cell", class: c.kind ?? null, "data-label": c.title }, c.cell(row)))));
-  return h("table", { role: "table", class: "table" }, h("caption", { class: "hidden" }, caption), h("thead", { role: "rowgroup" }, head), h("tbody", { role: "rowgroup" }, body));
+  const head = h(
+    "tr",
+    { role: "row" },
+    columns.map((c) =>
+      h(
+        "th",
+        { role: "columnheader", scope: "col", class: c.kind ?? null },
+        c.title || h("span", { class: "hidden" }, t("actions")),
+      ),
+    ),
+  );
+  const body = rows.map((row) =>
+    h(
+      "tr",
+      { role: "row" },
+      columns.map((c) => h("td", { role: "cell", class: c.kind ?? null, "data-label": c.title }, c.cell(row))),
+    ),
+  );
+  return h(
+    "table",
+    { role: "table", class: "table" },
+    h("caption", { class: "hidden" }, caption),
+    h("thead", { role: "rowgroup" }, head),
+    h("tbody", { role: "rowgroup" }, body),
+  );
 }
 
-export const loading = (): HTMLElement => h("div", { class: "loading", role: "status" }, h("span", { class: "spinner" }), h("span", { class: "hidden" }, t("loading")));
+export const loading = (): HTMLElement =>
+  h(
+    "div",
+    { class: "loading", role: "status" },
+    h("span", { class: "spinner" }),
+    h("span", { class: "hidden" }, t("loading")),
+  );
 
 /** Shows what is fetched. view is made once; what comes later arrives through its signal. */
 export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
@@ -135,7 +223,13 @@ export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Chi
     (is) => {
       if (is === "loading") return loading();
       const now = source.peek();
-      if (now.is === "failed") return h("div", { class: "card failed", role: "alert" }, h("p", null, explain(now.error)), button(t("retry"), source.retry));
+      if (now.is === "failed")
+        return h(
+          "div",
+          { class: "card failed", role: "alert" },
+          h("p", null, explain(now.error)),
+          button(t("retry"), source.retry),
+        );
       if (now.is !== "ready") return null;
       const data = signal(now.data);
       effect(() => {
@@ -168,7 +262,11 @@ const byType: Record<string, () => string> = {
 };
 
 /** An action whose failure is told in place. Returns whether it succeeded. */
-export function attempt(): { problem: Readable<string>; run: (action: () => Promise<unknown>) => Promise<boolean>; view: () => Child } {
+export function attempt(): {
+  problem: Readable<string>;
+  run: (action: () => Promise<unknown>) => Promise<boolean>;
+  view: () => Child;
+} {
   const problem = signal("");
   return {
     problem,
@@ -205,14 +303,23 @@ export interface Dialog {
 }
 
 /** Opens a dialog over the page, or a drawer at its side. */
-export function dialog(title: string, view: (close: () => void) => Child, { kind = "centre", onclose }: { kind?: "centre" | "drawer"; onclose?: () => void } = {}): Dialog {
+export function dialog(
+  title: string,
+  view: (close: () => void) => Child,
+  { kind = "centre", onclose }: { kind?: "centre" | "drawer"; onclose?: () => void } = {},
+): Dialog {
   const id = `d${++serial}`;
   const element = h("dialog", { class: kind, "aria-labelledby": id });
   const close = () => element.close();
   const [, dispose] = scope(
     () =>
       append(element, [
-        h("header", null, h("h2", { id, tabindex: -1 }, title), h("button", { type: "button", class: "close", "aria-label": t("close"), onclick: close }, "✕")),
+        h(
+          "header",
+          null,
+          h("h2", { id, tabindex: -1 }, title),
+          h("button", { type: "button", class: "close", "aria-label": t("close"), onclick: close }, "✕"),
+        ),
         h("div", { class: "body" }, view(close)),
       ]),
     true,
@@ -228,7 +335,9 @@ export function dialog(title: string, view: (close: () => void) => Child, { kind
   });
   document.body.append(element);
   element.showModal();
-  untracked(() => element.querySelector<HTMLElement>("[autofocus]") ?? element.querySelector<HTMLElement>("h2"))?.focus();
+  untracked(
+    () => element.querySelector<HTMLElement>("[autofocus]") ?? element.querySelector<HTMLElement>("h2"),
+  )?.focus();
   return { close };
 }
 
@@ -255,7 +364,10 @@ export function downloadCSV(name: string, header: string[], rows: (string | numb
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const body = "\uFEFF" + [header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
-  const link = h("a", { href: URL.createObjectURL(new Blob([body], { type: "text/csv;charset=utf-8" })), download: name });
+  const link = h("a", {
+    href: URL.createObjectURL(new Blob([body], { type: "text/csv;charset=utf-8" })),
+    download: name,
+  });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

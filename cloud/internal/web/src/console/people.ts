@@ -1,10 +1,25 @@
 // The administrators: who there is, what he may do where, and a new password for whoever lost his.
 
 import { api } from "../core/api";
-import { h, when, type Child } from "../core/dom";
+import { type Child, h, when } from "../core/dom";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { attempt, button, chip, copy, dialog, fetched, field, heading, input, section, select, table, toast, explain } from "./parts";
+import {
+  attempt,
+  button,
+  chip,
+  copy,
+  dialog,
+  explain,
+  fetched,
+  field,
+  heading,
+  input,
+  section,
+  select,
+  table,
+  toast,
+} from "./parts";
 import { branches, branchName, me } from "./session";
 import { t } from "./text";
 
@@ -19,23 +34,40 @@ interface Person {
 }
 
 export function peopleScreen(): Child {
-  const source = resource(async () => (await api.get<{ administrators: Person[] }>("/v2/admin/administrators")).administrators);
+  const source = resource(
+    async () => (await api.get<{ administrators: Person[] }>("/v2/admin/administrators")).administrators,
+  );
   return [
-    heading(t("navPeople"), button(t("addPerson"), () => openPerson(null, source.refresh), { kind: "primary" })),
-    fetched(source, (data) => () =>
-      table<Person>(
-        t("navPeople"),
-        [
-          { title: t("loginId"), cell: (p) => [h("b", null, p.id), p.demo ? [" ", chip(t("demoSecret"), "hold")] : null] },
-          { title: t("role"), cell: (p) => t(`role_${p.role}`) },
-          { title: t("branches"), kind: "wide", cell: (p) => (p.role === "hq" ? t("all") : p.branches.join(", ")) },
-          { title: t("totp"), cell: (p) => (p.totp ? chip(t("on"), "good") : t("off")) },
-          { title: t("sessions"), kind: "number", cell: (p) => p.sessions },
-          { title: t("colState"), cell: (p) => (p.disabled ? chip(t("disabled"), "over") : chip(t("valid"), "good")) },
-          { title: "", kind: "action", cell: (p) => button(t("edit"), () => openPerson(p, source.refresh), { label: `${t("edit")} ${p.id}` }) },
-        ],
-        data(),
-      ),
+    heading(
+      t("navPeople"),
+      button(t("addPerson"), () => openPerson(null, source.refresh), { kind: "primary" }),
+    ),
+    fetched(
+      source,
+      (data) => () =>
+        table<Person>(
+          t("navPeople"),
+          [
+            {
+              title: t("loginId"),
+              cell: (p) => [h("b", null, p.id), p.demo ? [" ", chip(t("demoSecret"), "hold")] : null],
+            },
+            { title: t("role"), cell: (p) => t(`role_${p.role}`) },
+            { title: t("branches"), kind: "wide", cell: (p) => (p.role === "hq" ? t("all") : p.branches.join(", ")) },
+            { title: t("totp"), cell: (p) => (p.totp ? chip(t("on"), "good") : t("off")) },
+            { title: t("sessions"), kind: "number", cell: (p) => p.sessions },
+            {
+              title: t("colState"),
+              cell: (p) => (p.disabled ? chip(t("disabled"), "over") : chip(t("valid"), "good")),
+            },
+            {
+              title: "",
+              kind: "action",
+              cell: (p) => button(t("edit"), () => openPerson(p, source.refresh), { label: `${t("edit")} ${p.id}` }),
+            },
+          ],
+          data(),
+        ),
     ),
     personalData(),
   ];
@@ -44,7 +76,10 @@ export function peopleScreen(): Child {
 /** A password nobody has to think of. */
 function generate(): string {
   const letters = "abcdefghijkmnpqrstuvwxyz23456789";
-  return Array.from(crypto.getRandomValues(new Uint8Array(20)), (b, i) => (i && i % 5 === 0 ? "-" : "") + letters[b % letters.length]).join("");
+  return Array.from(
+    crypto.getRandomValues(new Uint8Array(20)),
+    (b, i) => (i && i % 5 === 0 ? "-" : "") + letters[b % letters.length],
+  ).join("");
 }
 
 function openPerson(person: Person | null, refresh: () => Promise<void>): void {
@@ -63,7 +98,12 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
       });
     const path = `/v2/admin/administrators/${person?.id ?? ""}`;
     const given = () => ({ role: role.peek(), branches: role.peek() === "hq" ? [] : [...chosen.peek()] });
-    const save = person ? call(() => api.put(path, given()), t("saved")) : call(() => api.post("/v2/admin/administrators", { id: id.peek().trim(), password: password.peek(), ...given() }), t("saved"));
+    const save = person
+      ? call(() => api.put(path, given()), t("saved"))
+      : call(
+          () => api.post("/v2/admin/administrators", { id: id.peek().trim(), password: password.peek(), ...given() }),
+          t("saved"),
+        );
     const pick = (code: string, on: boolean) => {
       const next = new Set(chosen.peek());
       if (on) next.add(code);
@@ -74,34 +114,95 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
       h(
         "div",
         { class: "form" },
-        person ? null : field(t("loginId"), input(id, { maxlength: 40, autocapitalize: "none", autofocus: true }), t("loginIdHint")),
+        person
+          ? null
+          : field(
+              t("loginId"),
+              input(id, { maxlength: 40, autocapitalize: "none", autofocus: true }),
+              t("loginIdHint"),
+            ),
         person ? null : field(t("password"), input(password, { maxlength: 256 }), t("passwordHint")),
-        field(t("role"), select(role, () => (["hq", "manager", "viewer"] as const).map((r) => ({ value: r, text: t(`role_${r}`) })))),
-        when(() => role() !== "hq", () => h("fieldset", null, h("legend", null, t("branches")), branches().map((b) => h("label", { class: "check" }, h("input", { type: "checkbox", checked: chosen.peek().has(b.branch), onchange: (e: Event) => pick(b.branch, (e.target as HTMLInputElement).checked) }), branchName(b))))),
+        field(
+          t("role"),
+          select(role, () => (["hq", "manager", "viewer"] as const).map((r) => ({ value: r, text: t(`role_${r}`) }))),
+        ),
+        when(
+          () => role() !== "hq",
+          () =>
+            h(
+              "fieldset",
+              null,
+              h("legend", null, t("branches")),
+              branches().map((b) =>
+                h(
+                  "label",
+                  { class: "check" },
+                  h("input", {
+                    type: "checkbox",
+                    checked: chosen.peek().has(b.branch),
+                    onchange: (e: Event) => pick(b.branch, (e.target as HTMLInputElement).checked),
+                  }),
+                  branchName(b),
+                ),
+              ),
+            ),
+        ),
       ),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("save"), save, { kind: "primary", disabled: () => role() !== "hq" && chosen().size === 0 })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("save"), save, { kind: "primary", disabled: () => role() !== "hq" && chosen().size === 0 }),
+      ),
       person ? danger(person, path, call) : null,
     ];
   });
 }
 
-function danger(person: Person, path: string, call: (action: () => Promise<unknown>, text: string) => () => Promise<boolean>): Child {
+function danger(
+  person: Person,
+  path: string,
+  call: (action: () => Promise<unknown>, text: string) => () => Promise<boolean>,
+): Child {
   const password = generate();
   const self = person.id === me()?.adminLoginId;
   return h(
     "details",
     null,
     h("summary", null, t("more")),
-    h("div", { class: "form" }, field(t("newPassword"), h("input", { type: "text", value: password, readonly: true }), t("resetHint"))),
+    h(
+      "div",
+      { class: "form" },
+      field(t("newPassword"), h("input", { type: "text", value: password, readonly: true }), t("resetHint")),
+    ),
     h(
       "div",
       { class: "row wrap" },
       button(t("copy"), () => copy(password)),
-      button(t("resetPassword"), call(() => api.post(`${path}/password`, { password }), t("passwordReset"))),
-      person.totp ? button(t("removeTotp"), call(() => api.delete(`${path}/totp`), t("saved"))) : null,
-      person.sessions ? button(t("endSessions"), call(() => api.delete(`${path}/sessions`), t("sessionsEnded"))) : null,
-      self ? null : button(t(person.disabled ? "enable" : "disable"), call(() => api.patch(path, { disabled: !person.disabled }), t("saved")), { kind: "danger" }),
+      button(
+        t("resetPassword"),
+        call(() => api.post(`${path}/password`, { password }), t("passwordReset")),
+      ),
+      person.totp
+        ? button(
+            t("removeTotp"),
+            call(() => api.delete(`${path}/totp`), t("saved")),
+          )
+        : null,
+      person.sessions
+        ? button(
+            t("endSessions"),
+            call(() => api.delete(`${path}/sessions`), t("sessionsEnded")),
+          )
+        : null,
+      self
+        ? null
+        : button(
+            t(person.disabled ? "enable" : "disable"),
+            call(() => api.patch(path, { disabled: !person.disabled }), t("saved")),
+            { kind: "danger" },
+          ),
     ),
   );
 }
@@ -113,7 +214,10 @@ function personalData(): HTMLElement {
   const save = () =>
     run(async () => {
       const data = await api.post<unknown>("/v2/admin/personal-data/export", { contact: contact.peek().trim() });
-      const link = h("a", { href: URL.createObjectURL(new Blob([JSON.stringify(data, null, 2)], { type: "application/json" })), download: "personal-data.json" });
+      const link = h("a", {
+        href: URL.createObjectURL(new Blob([JSON.stringify(data, null, 2)], { type: "application/json" })),
+        download: "personal-data.json",
+      });
       link.click();
     });
   const erase = () =>
@@ -121,7 +225,9 @@ function personalData(): HTMLElement {
       const word = signal("");
       const doIt = async () => {
         try {
-          const { reservations } = await api.post<{ reservations: number }>("/v2/admin/personal-data/erase", { contact: contact.peek().trim() });
+          const { reservations } = await api.post<{ reservations: number }>("/v2/admin/personal-data/erase", {
+            contact: contact.peek().trim(),
+          });
           toast(t("erased", { n: reservations }));
           close();
         } catch (error) {
@@ -131,7 +237,12 @@ function personalData(): HTMLElement {
       return [
         h("p", null, t("eraseText", { contact: contact.peek() })),
         field(t("eraseWord", { word: t("eraseConfirm") }), input(word, { autofocus: true })),
-        h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("erase"), doIt, { kind: "danger", disabled: () => word() !== t("eraseConfirm") })),
+        h(
+          "div",
+          { class: "footer" },
+          button(t("back"), close, { kind: "plain" }),
+          button(t("erase"), doIt, { kind: "danger", disabled: () => word() !== t("eraseConfirm") }),
+        ),
       ];
     });
   const empty = () => contact().trim().length < 5;
@@ -140,6 +251,11 @@ function personalData(): HTMLElement {
     h("p", { class: "hint" }, t("personalDataHint")),
     field(t("contact"), input(contact, { maxlength: 100, placeholder: "010-0000-0000" })),
     view(),
-    h("div", { class: "row" }, button(t("exportPerson"), save, { disabled: empty }), button(t("erase"), erase, { kind: "danger", disabled: empty })),
+    h(
+      "div",
+      { class: "row" },
+      button(t("exportPerson"), save, { disabled: empty }),
+      button(t("erase"), erase, { kind: "danger", disabled: empty }),
+    ),
   );
 }

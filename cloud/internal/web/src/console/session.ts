@@ -1,6 +1,6 @@
 // Who is logged in, and what he may do where.
 
-import { api, ApiError, hearRefusals } from "../core/api";
+import { ApiError, api, hearRefusals } from "../core/api";
 import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { english } from "./text";
@@ -59,7 +59,8 @@ export function noticeEnd(): void {
     asking = true;
     void identify()
       .then(() => {
-        if (me.peek() === null) go(`/console/login?ended=1&next=${encodeURIComponent(location.pathname)}`, { replace: true });
+        if (me.peek() === null)
+          go(`/console/login?ended=1&next=${encodeURIComponent(location.pathname)}`, { replace: true });
       })
       .catch(() => {}) // nobody knows: the next refusal asks again
       .finally(() => (asking = false));

@@ -1,11 +1,11 @@
 // Where rooms are offered besides here, and the calendars that keep both sides in step.
 
 import { api } from "../core/api";
-import { h, type Child } from "../core/dom";
-import { signal, type Readable } from "../core/signal";
+import { type Child, h } from "../core/dom";
+import { type Readable, signal } from "../core/signal";
 import { wall } from "./doors";
 import { attempt, button, chip, copy, dialog, field, input, select, table, toast } from "./parts";
-import { mayChange, type Branch } from "./session";
+import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
 
@@ -30,12 +30,30 @@ export function channelsPart(branch: Branch, data: Readable<Settings>, refresh: 
         [
           { title: t("partner"), cell: (l) => [l.partner, " ", chip(l.channel)] },
           { title: t("room"), cell: (l) => t("roomNo", { n: l.roomNo }) },
-          { title: t("feed"), kind: "wide", cell: (l) => [l.feedUrl || "–", l.fetchError ? h("small", { class: "problem" }, ` ${l.fetchError}`) : l.fetchedAt ? h("small", null, ` ${wall(branch, l.fetchedAt)}`) : null] },
+          {
+            title: t("feed"),
+            kind: "wide",
+            cell: (l) => [
+              l.feedUrl || "–",
+              l.fetchError
+                ? h("small", { class: "problem" }, ` ${l.fetchError}`)
+                : l.fetchedAt
+                  ? h("small", null, ` ${wall(branch, l.fetchedAt)}`)
+                  : null,
+            ],
+          },
           { title: t("colState"), cell: (l) => chip(t(l.enabled ? "on" : "off"), l.enabled ? "good" : "over") },
           {
             title: "",
             kind: "action",
-            cell: (l) => (mayChange() ? [button(t(l.hasExport ? "newExportLink" : "exportLink"), () => openExport(branch, l, refresh)), " ", button(t(l.enabled ? "turnOff" : "turnOn"), () => flip(branch, l, refresh), { kind: "plain" })] : null),
+            cell: (l) =>
+              mayChange()
+                ? [
+                    button(t(l.hasExport ? "newExportLink" : "exportLink"), () => openExport(branch, l, refresh)),
+                    " ",
+                    button(t(l.enabled ? "turnOff" : "turnOn"), () => flip(branch, l, refresh), { kind: "plain" }),
+                  ]
+                : null,
           },
         ],
         data().channels,
@@ -62,9 +80,18 @@ function openExport(branch: Branch, l: Listing, refresh: () => Promise<void>): v
       });
     return [
       h("p", null, t(l.hasExport ? "exportAgainText" : "exportText")),
-      () => (link() ? [h("p", { class: "notice" }, t("exportOnce")), h("pre", { tabindex: 0 }, link()), button(t("copy"), () => copy(link.peek()), { kind: "primary" })] : null),
+      () =>
+        link()
+          ? [
+              h("p", { class: "notice" }, t("exportOnce")),
+              h("pre", { tabindex: 0 }, link()),
+              button(t("copy"), () => copy(link.peek()), { kind: "primary" }),
+            ]
+          : null,
       view(),
-      h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), () => (link() ? null : button(t("exportDo"), make, { kind: "primary" }))),
+      h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" }), () =>
+        link() ? null : button(t("exportDo"), make, { kind: "primary" }),
+      ),
     ];
   });
 }
@@ -75,15 +102,33 @@ function openAdd(branch: Branch, settings: Settings, refresh: () => Promise<void
     const { run, view } = attempt();
     const save = () =>
       run(async () => {
-        await api.post(`/v2/admin/branches/${branch.branch}/channels`, { partner: partner.peek().trim(), roomNo: room.peek(), feedUrl: feed.peek().trim() });
+        await api.post(`/v2/admin/branches/${branch.branch}/channels`, {
+          partner: partner.peek().trim(),
+          roomNo: room.peek(),
+          feedUrl: feed.peek().trim(),
+        });
         toast(t("saved"));
         await refresh();
         close();
       });
     return [
-      h("div", { class: "form" }, field(t("partner"), input(partner, { maxlength: 60, autofocus: true })), field(t("room"), select(room, () => settings.rooms.map((r) => ({ value: r.roomNo, text: t("roomNo", { n: r.roomNo }) })))), field(t("feed"), input(feed, { type: "url", maxlength: 500, placeholder: "https://" }), t("feedHint"))),
+      h(
+        "div",
+        { class: "form" },
+        field(t("partner"), input(partner, { maxlength: 60, autofocus: true })),
+        field(
+          t("room"),
+          select(room, () => settings.rooms.map((r) => ({ value: r.roomNo, text: t("roomNo", { n: r.roomNo }) }))),
+        ),
+        field(t("feed"), input(feed, { type: "url", maxlength: 500, placeholder: "https://" }), t("feedHint")),
+      ),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("save"), save, { kind: "primary", disabled: () => !partner().trim() })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("save"), save, { kind: "primary", disabled: () => !partner().trim() }),
+      ),
     ];
   });
 }

@@ -1,12 +1,12 @@
 // Rooms and their prices.
 
 import { api } from "../core/api";
-import { h, type Child } from "../core/dom";
-import { signal, type Readable } from "../core/signal";
+import { type Child, h } from "../core/dom";
+import { type Readable, signal } from "../core/signal";
 import type { Room } from "./day/model";
 import { attempt, button, dialog, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
-import { mayChange, type Branch } from "./session";
+import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
 
@@ -22,7 +22,16 @@ export function roomsPart(branch: Branch, data: Readable<Settings>, refresh: () 
           { title: t("machine"), kind: "wide", cell: (r) => r.machine },
           { title: t("grade"), cell: (r) => r.grade ?? "–" },
           { title: t("price"), cell: (r) => price(r) },
-          { title: "", kind: "action", cell: (r) => (mayChange() ? button(t("edit"), () => openRoom(branch, r, refresh), { label: `${t("edit")} ${t("roomNo", { n: r.roomNo })}` }) : null) },
+          {
+            title: "",
+            kind: "action",
+            cell: (r) =>
+              mayChange()
+                ? button(t("edit"), () => openRoom(branch, r, refresh), {
+                    label: `${t("edit")} ${t("roomNo", { n: r.roomNo })}`,
+                  })
+                : null,
+          },
         ],
         data().rooms,
       ),
@@ -35,7 +44,11 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
     const number = signal(room?.roomNo ?? "");
     const machine = signal(room?.machine ?? "");
     const grade = signal(room?.grade ?? "");
-    const prices = { min10: signal(text(room?.pricing.min10)), min30: signal(text(room?.pricing.min30)), min60: signal(text(room?.pricing.min60)) };
+    const prices = {
+      min10: signal(text(room?.pricing.min10)),
+      min30: signal(text(room?.pricing.min30)),
+      min60: signal(text(room?.pricing.min60)),
+    };
     const { run, view } = attempt();
     const save = () =>
       run(async () => {
@@ -56,13 +69,21 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
         { class: "form" },
         room ? null : field(t("roomNumber"), input(number, { inputmode: "numeric", maxlength: 4, autofocus: true })),
         field(t("machine"), input(machine, { maxlength: 100 })),
-        field(t("grade"), select(grade, () => grades.map((g) => ({ value: g, text: g || "–" })))),
+        field(
+          t("grade"),
+          select(grade, () => grades.map((g) => ({ value: g, text: g || "–" }))),
+        ),
         field(t("min10"), input(prices.min10, { inputmode: "numeric" }), t("priceHint")),
         field(t("min30"), input(prices.min30, { inputmode: "numeric" })),
         field(t("min60"), input(prices.min60, { inputmode: "numeric" })),
       ),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("save"), save, { kind: "primary", disabled: () => !/^\d{1,4}$/.test(number().trim()) })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("save"), save, { kind: "primary", disabled: () => !/^\d{1,4}$/.test(number().trim()) }),
+      ),
     ];
   });
 }

@@ -1,14 +1,14 @@
 // What a branch is: its name, its hours, its closures, its rooms and prices, its partner channels.
 
-import { api, ApiError } from "../core/api";
-import { each, h, type Child } from "../core/dom";
+import { ApiError, api } from "../core/api";
+import { type Child, each, h } from "../core/dom";
 import { resource } from "../core/resource";
-import { signal, type Readable, type Signal } from "../core/signal";
-import { roomsPart } from "./settings-rooms";
-import { channelsPart, type Listing } from "./settings-channels";
-import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
-import { mayChange, type Branch } from "./session";
+import { type Readable, type Signal, signal } from "../core/signal";
 import type { Room } from "./day/model";
+import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
+import { type Branch, mayChange } from "./session";
+import { channelsPart, type Listing } from "./settings-channels";
+import { roomsPart } from "./settings-rooms";
 import { t } from "./text";
 
 interface ClockSpan {
@@ -73,7 +73,13 @@ let serial = 0;
 const rowOf = <T>(value: T): Row<T> => ({ key: String(++serial), value: signal(value) });
 
 function form(branch: Branch, settings: Settings, refresh: () => Promise<void>): HTMLElement {
-  const [nameKo, nameEn, address, phone, horizon] = [signal(settings.nameKo), signal(settings.nameEn), signal(settings.address), signal(settings.phone), signal(String(settings.bookingHorizonDays))];
+  const [nameKo, nameEn, address, phone, horizon] = [
+    signal(settings.nameKo),
+    signal(settings.nameEn),
+    signal(settings.address),
+    signal(settings.phone),
+    signal(String(settings.bookingHorizonDays)),
+  ];
   const week = settings.week.map((d) => signal(structuredClone(d)));
   const closures = signal(settings.closures.map(rowOf));
   const extra = signal(settings.extraHolidays.map(rowOf));
@@ -112,16 +118,56 @@ function form(branch: Branch, settings: Settings, refresh: () => Promise<void>):
     { class: "plain", disabled: locked },
     section(
       t("settingsBranch"),
-      h("div", { class: "form two" }, field(t("nameKo"), input(nameKo, { maxlength: 100 })), field(t("nameEn"), input(nameEn, { maxlength: 100 })), field(t("branchAddress"), input(address, { maxlength: 200 })), field(t("phone"), input(phone, { maxlength: 30, type: "tel" })), field(t("horizon"), input(horizon, { inputmode: "numeric" }), t("horizonHint"))),
+      h(
+        "div",
+        { class: "form two" },
+        field(t("nameKo"), input(nameKo, { maxlength: 100 })),
+        field(t("nameEn"), input(nameEn, { maxlength: 100 })),
+        field(t("branchAddress"), input(address, { maxlength: 200 })),
+        field(t("phone"), input(phone, { maxlength: 30, type: "tel" })),
+        field(t("horizon"), input(horizon, { inputmode: "numeric" }), t("horizonHint")),
+      ),
     ),
-    section(t("settingsHours"), h("p", { class: "hint" }, t("hoursHint")), h("div", { class: "week" }, [1, 2, 3, 4, 5, 6, 0].map((n) => weekDay(n, week[n]!)))),
-    section(t("settingsClosures"), rows(closures, { from: "", to: "", reason: "" }, t("addClosure"), (row) => [dateInput(row, "from", t("from")), dateInput(row, "to", t("to")), textInput(row, "reason", t("reason"))])),
+    section(
+      t("settingsHours"),
+      h("p", { class: "hint" }, t("hoursHint")),
+      h(
+        "div",
+        { class: "week" },
+        [1, 2, 3, 4, 5, 6, 0].map((n) => weekDay(n, week[n]!)),
+      ),
+    ),
+    section(
+      t("settingsClosures"),
+      rows(closures, { from: "", to: "", reason: "" }, t("addClosure"), (row) => [
+        dateInput(row, "from", t("from")),
+        dateInput(row, "to", t("to")),
+        textInput(row, "reason", t("reason")),
+      ]),
+    ),
     section(
       t("settingsHolidays"),
-      h("label", { class: "check" }, h("input", { type: "checkbox", checked: onHolidays, onchange: (e: Event) => onHolidays.set((e.target as HTMLInputElement).checked) }), t("closedOnHolidays")),
-      h("div", { class: "form two" }, field(t("openHolidays"), input(openHolidays, { placeholder: "2026-12-25" }), t("datesHint")), field(t("removedHolidays"), input(removed, { placeholder: "2027-01-01" }), t("datesHint"))),
+      h(
+        "label",
+        { class: "check" },
+        h("input", {
+          type: "checkbox",
+          checked: onHolidays,
+          onchange: (e: Event) => onHolidays.set((e.target as HTMLInputElement).checked),
+        }),
+        t("closedOnHolidays"),
+      ),
+      h(
+        "div",
+        { class: "form two" },
+        field(t("openHolidays"), input(openHolidays, { placeholder: "2026-12-25" }), t("datesHint")),
+        field(t("removedHolidays"), input(removed, { placeholder: "2027-01-01" }), t("datesHint")),
+      ),
       h("h3", null, t("extraHolidays")),
-      rows(extra, { date: "", name: "" }, t("addHoliday"), (row) => [dateInput(row, "date", t("date")), textInput(row, "name", t("holidayName"))]),
+      rows(extra, { date: "", name: "" }, t("addHoliday"), (row) => [
+        dateInput(row, "date", t("date")),
+        textInput(row, "name", t("holidayName")),
+      ]),
     ),
     view(),
     locked ? null : h("div", { class: "footer sticky" }, button(t("save"), save, { kind: "primary" })),
@@ -157,23 +203,55 @@ function weekDay(n: number, day: Signal<WeekDay>): HTMLElement {
     "div",
     { class: "weekrow" },
     h("b", null, name),
-    h("label", { class: "check" }, h("input", { type: "checkbox", checked: day.peek().closed, onchange: (e: Event) => day.set({ ...day.peek(), closed: (e.target as HTMLInputElement).checked }) }), t("closedDay")),
+    h(
+      "label",
+      { class: "check" },
+      h("input", {
+        type: "checkbox",
+        checked: day.peek().closed,
+        onchange: (e: Event) => day.set({ ...day.peek(), closed: (e.target as HTMLInputElement).checked }),
+      }),
+      t("closedDay"),
+    ),
     text("open", t("openHours"), t("roundTheClock")),
     text("breaks", t("breaks"), t("noBreaks")),
   );
 }
 
-function rows<T extends object>(list: Signal<Row<T>[]>, empty: T, add: string, view: (row: Signal<T>) => Child): HTMLElement {
+function rows<T extends object>(
+  list: Signal<Row<T>[]>,
+  empty: T,
+  add: string,
+  view: (row: Signal<T>) => Child,
+): HTMLElement {
   return h(
     "div",
     { class: "rows" },
-    each(list, (r) => r.key, (row: Readable<Row<T>>) => h("div", { class: "editrow" }, view(row.peek().value), button("✕", () => list.set(list.peek().filter((r) => r !== row.peek())), { kind: "plain", label: t("remove") }))),
+    each(
+      list,
+      (r) => r.key,
+      (row: Readable<Row<T>>) =>
+        h(
+          "div",
+          { class: "editrow" },
+          view(row.peek().value),
+          button("✕", () => list.set(list.peek().filter((r) => r !== row.peek())), {
+            kind: "plain",
+            label: t("remove"),
+          }),
+        ),
+    ),
     button(add, () => list.set([...list.peek(), rowOf({ ...empty })])),
   );
 }
 
-const bound = <T extends object>(row: Signal<T>, name: keyof T) => ({ value: row.peek()[name] as string, onchange: (e: Event) => row.set({ ...row.peek(), [name]: (e.target as HTMLInputElement).value }) });
+const bound = <T extends object>(row: Signal<T>, name: keyof T) => ({
+  value: row.peek()[name] as string,
+  onchange: (e: Event) => row.set({ ...row.peek(), [name]: (e.target as HTMLInputElement).value }),
+});
 
-const dateInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) => h("input", { type: "date", "aria-label": label, ...bound(row, name) });
+const dateInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) =>
+  h("input", { type: "date", "aria-label": label, ...bound(row, name) });
 
-const textInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) => h("input", { type: "text", maxlength: 100, "aria-label": label, placeholder: label, ...bound(row, name) });
+const textInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) =>
+  h("input", { type: "text", maxlength: 100, "aria-label": label, placeholder: label, ...bound(row, name) });

@@ -1,7 +1,7 @@
 // What the console says, in the language of the page.
 
-import { language, speak, translator, type Language } from "../core/language";
-import { clockOf, dateOf, day, weekday, type Minute } from "../booking/time";
+import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/console-ko";
 
 export type TextKey = keyof Texts;
@@ -42,14 +42,21 @@ export function countdown(milliseconds: number): string {
 /** 11월 22일 (일) */
 export function dateText(m: Minute): string {
   const date = new Date(m * 60_000);
-  if (english()) return new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" }).format(date);
+  if (english())
+    return new Intl.DateTimeFormat("en-GB", {
+      weekday: "short",
+      day: "numeric",
+      month: "short",
+      timeZone: "UTC",
+    }).format(date);
   return `${date.getUTCMonth() + 1}월 ${date.getUTCDate()}일 (${t("weekdays")[weekday(m)]})`;
 }
 
 /** 2026년 11월 */
 export function monthText(m: Minute): string {
   const date = new Date(m * 60_000);
-  if (english()) return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
+  if (english())
+    return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
   return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
 }
 
@@ -64,10 +71,17 @@ function endText(start: Minute, end: Minute): string {
 
 /** An instant on the reader's own wall. */
 export const localText = (at: string): string =>
-  new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(Date.parse(at));
+  new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", {
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  }).format(Date.parse(at));
 
 /** 010-1234-5678 */
-export const phoneText = (mobile: string): string => (/^01\d{8,9}$/.test(mobile) ? mobile.replace(/^(\d{3})(\d{3,4})(\d{4})$/, "$1-$2-$3") : mobile);
+export const phoneText = (mobile: string): string =>
+  /^01\d{8,9}$/.test(mobile) ? mobile.replace(/^(\d{3})(\d{3,4})(\d{4})$/, "$1-$2-$3") : mobile;
 
 /** How long ago, in words that stay true for a while. */
 export function ago(milliseconds: number): string {

@@ -42,7 +42,10 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
       method,
       keepalive,
       // Messages to the customer are written in the language of the page.
-      headers: { "Accept-Language": language.peek(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+      headers: {
+        "Accept-Language": language.peek(),
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(patience),
     });

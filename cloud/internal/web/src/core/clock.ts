@@ -1,6 +1,6 @@
 // What time it is. A phone's clock may be minutes off; the service's is the one that counts.
 
-import { onCleanup, signal, type Readable } from "./signal";
+import { onCleanup, type Readable, signal } from "./signal";
 
 let ahead = 0; // ms by which the service's clock is ahead of this one
 

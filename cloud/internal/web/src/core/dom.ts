@@ -1,6 +1,6 @@
 // Elements whose attributes and children follow signals.
 
-import { batch, effect, onCleanup, scope, signal, untracked, type Readable, type Signal } from "./signal";
+import { batch, effect, onCleanup, type Readable, type Signal, scope, signal, untracked } from "./signal";
 
 export type Child = Node | string | number | null | undefined | false | Child[] | (() => Child);
 
@@ -13,10 +13,16 @@ const svgTags = new Set(["svg", "path", "circle", "rect", "g", "line", "use"]);
  * Makes an element. A prop that starts with "on" is an event handler; any other function is read again whenever
  * the signals in it change. null, undefined and false leave an attribute out, true sets it empty.
  */
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props?: Props | null, ...children: Child[]): HTMLElementTagNameMap[K];
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props?: Props | null,
+  ...children: Child[]
+): HTMLElementTagNameMap[K];
 export function h(tag: string, props?: Props | null, ...children: Child[]): Element;
 export function h(tag: string, props?: Props | null, ...children: Child[]): Element {
-  const element = svgTags.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  const element = svgTags.has(tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
   append(element, children);
   for (const [name, value] of Object.entries(props ?? {})) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value as EventListener);
@@ -46,7 +52,8 @@ export function append(parent: Node, child: Child): void {
   if (Array.isArray(child)) for (const c of child) append(parent, c);
   else if (typeof child === "function") appendLive(parent, child);
   else if (child instanceof Node) parent.appendChild(child);
-  else if (child !== null && child !== undefined && child !== false) parent.appendChild(document.createTextNode(String(child)));
+  else if (child !== null && child !== undefined && child !== false)
+    parent.appendChild(document.createTextNode(String(child)));
 }
 
 /** Keeps what child returns between two marks. */
@@ -90,10 +97,16 @@ interface Row<T> {
  * One element per item, found again by its key: a row that moves keeps its element, its input and its focus, and a
  * row whose item changed gets the new one through its signal.
  */
-export function each<T>(items: () => readonly T[], key: (item: T) => string, view: (item: Readable<T>) => Element): Child {
+export function each<T>(
+  items: () => readonly T[],
+  key: (item: T) => string,
+  view: (item: Readable<T>) => Element,
+): Child {
   const end = document.createTextNode("");
   let rows = new Map<string, Row<T>>();
-  onCleanup(() => rows.forEach((row) => row.dispose()));
+  onCleanup(() => {
+    for (const row of rows.values()) row.dispose();
+  });
   const fragment = document.createDocumentFragment();
   fragment.appendChild(end);
   effect(() => {

@@ -1,6 +1,6 @@
 // Something that is fetched: on its way, there, or failed.
 
-import { onCleanup, signal, type Readable } from "./signal";
+import { onCleanup, type Readable, signal } from "./signal";
 
 export type Fetched<T> = { is: "loading" } | { is: "ready"; data: T } | { is: "failed"; error: unknown };
 

@@ -1,6 +1,6 @@
 // Addresses and the screens behind them, on the browser's own history.
 
-import { match, mount, type Child } from "./dom";
+import { type Child, match, mount } from "./dom";
 import { batch, signal } from "./signal";
 
 export type Params = Record<string, string>;
@@ -80,7 +80,12 @@ export function again(): void {
 }
 
 /** Shows screens in target as addresses change, each through frame. */
-export function route(target: Element, table: Route[], missing: () => Child, frame: (screen: () => Child) => Child): () => void {
+export function route(
+  target: Element,
+  table: Route[],
+  missing: () => Child,
+  frame: (screen: () => Child) => Child,
+): () => void {
   routes = table;
   addEventListener("popstate", arrive);
   document.addEventListener("click", follow);
@@ -101,7 +106,16 @@ export function route(target: Element, table: Route[], missing: () => Child, fra
 /** Takes clicks on links of the site. */
 function follow(event: MouseEvent): void {
   const link = (event.target as Element).closest?.("a");
-  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (
+    !link ||
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
+    return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
   if (link.hash && link.pathname === location.pathname) return; // a place on this screen
   if (!find(link.pathname)[0]) return; // the server's own pages, such as keys

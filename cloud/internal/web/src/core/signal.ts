@@ -49,7 +49,7 @@ class Source {
   refresh(): void {}
 }
 
-const enum State {
+enum State {
   Fresh,
   /** Something it depends on may have changed. */
   Doubtful,

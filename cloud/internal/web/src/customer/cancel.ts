@@ -1,15 +1,15 @@
 // Cancelling a reservation: why, and where the money goes.
 
 import { parseMinute, parseStoredEnd } from "../booking/time";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { signal, type Signal } from "../core/signal";
+import { type Signal, signal } from "../core/signal";
 import { checkAll, field, select } from "./field";
 import { check, sign } from "./icons";
 import { missing } from "./missing";
 import { cancelable, loadMine, type Mine } from "./my";
 import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
-import { branchName, cancelPayment, getBanks, type Bank, type RefundAccount } from "./service";
+import { type Bank, branchName, cancelPayment, getBanks, type RefundAccount } from "./service";
 import { dateText, t, timesText, won } from "./text";
 
 const longestReason = 200;
@@ -42,7 +42,11 @@ function done(m: Mine): Child {
 function form(m: Mine, canceled: Signal<boolean>): Child {
   const reasons = [t("reasonPlan"), t("reasonMistake"), t("reasonOther"), t("reasonElse")];
   const chosen = signal("");
-  const detail = field({ id: "detail", label: t("reasonText"), attributes: { maxlength: longestReason - 40, autocomplete: "off" } });
+  const detail = field({
+    id: "detail",
+    label: t("reasonText"),
+    attributes: { maxlength: longestReason - 40, autocomplete: "off" },
+  });
   const account = needsAccount(m) ? refundFields() : null;
   const problem = signal("");
   const busy = signal(false);
@@ -68,8 +72,22 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
     { class: "ask", "aria-labelledby": "ask-title", "aria-describedby": "ask-text" },
     h("h2", { id: "ask-title" }, t("cancelCheck")),
     h("p", { id: "ask-text" }, t("cancelCheckText")),
-    refunded(m) ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(m.record.amount))) : null,
-    h("div", { class: "pair" }, button(t("keep"), () => dialog.close(), { kind: "soft" }), button(t("cancelNow"), () => (dialog.close(), void submit()), { kind: "danger" })),
+    refunded(m)
+      ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(m.record.amount)))
+      : null,
+    h(
+      "div",
+      { class: "pair" },
+      button(t("keep"), () => dialog.close(), { kind: "soft" }),
+      button(
+        t("cancelNow"),
+        () => {
+          dialog.close();
+          void submit();
+        },
+        { kind: "danger" },
+      ),
+    ),
   );
   const start = parseMinute(m.record.startDateTime);
   return [
@@ -80,7 +98,25 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
       [t("refundAmount"), refunded(m) ? h("b", null, won(m.record.amount)) : null],
     ]),
     cancelable(m) ? null : note(t("tooLate"), "warn"),
-    h("fieldset", { class: "options" }, h("legend", null, t("cancelReason")), reasons.map((text, i) => h("label", { class: "option" }, h("input", { type: "radio", name: "reason", value: i, checked: () => chosen() === text, onchange: () => chosen.set(text) }), h("span", null, text)))),
+    h(
+      "fieldset",
+      { class: "options" },
+      h("legend", null, t("cancelReason")),
+      reasons.map((text, i) =>
+        h(
+          "label",
+          { class: "option" },
+          h("input", {
+            type: "radio",
+            name: "reason",
+            value: i,
+            checked: () => chosen() === text,
+            onchange: () => chosen.set(text),
+          }),
+          h("span", null, text),
+        ),
+      ),
+    ),
     detail.view,
     account?.view ?? null,
     alert(() => (problem() ? note(problem(), "warn") : null)),
@@ -94,12 +130,26 @@ function refundFields() {
   const banks = resource(getBanks);
   const list = () => (banks.data() ?? []).map((b: Bank) => ({ value: b.code, text: b.name }));
   const bank = select("bank", t("fieldBank"), t("pickBank"), list, t("needBank"));
-  const number = field({ id: "account", label: t("fieldAccount"), problem: (v) => (/^[\d -]{6,20}$/.test(v) ? "" : t("needAccount")), attributes: { inputmode: "numeric", autocomplete: "off", maxlength: 20 } });
-  const holder = field({ id: "holder", label: t("fieldHolder"), problem: (v) => (v ? "" : t("needHolder")), attributes: { autocomplete: "name", maxlength: 60 } });
+  const number = field({
+    id: "account",
+    label: t("fieldAccount"),
+    problem: (v) => (/^[\d -]{6,20}$/.test(v) ? "" : t("needAccount")),
+    attributes: { inputmode: "numeric", autocomplete: "off", maxlength: 20 },
+  });
+  const holder = field({
+    id: "holder",
+    label: t("fieldHolder"),
+    problem: (v) => (v ? "" : t("needHolder")),
+    attributes: { autocomplete: "name", maxlength: 60 },
+  });
   const read = (): RefundAccount => ({
     refundReceiveAccountBank: bank.value(),
     refundReceiveAccountNumber: number.value().trim(),
     refundReceiveAccountHolderName: holder.value().trim(),
   });
-  return { fields: [bank, number, holder], read, view: h("section", { class: "refund" }, h("h2", null, t("refundTo")), bank.view, number.view, holder.view) };
+  return {
+    fields: [bank, number, holder],
+    read,
+    view: h("section", { class: "refund" }, h("h2", null, t("refundTo")), bank.view, number.view, holder.view),
+  };
 }

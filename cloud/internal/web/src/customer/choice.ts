@@ -1,9 +1,9 @@
 // A room and a time that are being chosen.
 
-import type { Availability, Room } from "../booking/slots";
 import { priceLines } from "../booking/price";
+import type { Availability, Room } from "../booking/slots";
 import { clockOf, dateOf, type Minute } from "../booking/time";
-import { each, h, type Child } from "../core/dom";
+import { type Child, each, h } from "../core/dom";
 import { go } from "../core/router";
 import type { Readable, Signal } from "../core/signal";
 import { button } from "./screen";
@@ -46,7 +46,13 @@ export function stretched(d: Day, choice: Choice, wanted: number): Choice {
 /** Whether a choice can still be had. */
 export function stands(d: Day, choice: Choice): boolean {
   const room = d.slots().room(choice.room);
-  return Boolean(room?.enabled && d.slots().lengths(room, choice.start, d.now()).some((l) => l.minutes === choice.minutes));
+  return Boolean(
+    room?.enabled &&
+      d
+        .slots()
+        .lengths(room, choice.start, d.now())
+        .some((l) => l.minutes === choice.minutes),
+  );
 }
 
 export const end = (c: Choice): Minute => c.start + c.minutes;
@@ -76,18 +82,54 @@ export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
     h(
       "div",
       { class: "stepper", role: "group", "aria-label": t("lengthTitle") },
-      h("button", { type: "button", "aria-label": t("shorter"), disabled: () => at() <= 0, onclick: () => step(-1) }, "−"),
-      h("output", { "aria-live": "polite" }, h("b", null, () => span(chosen().minutes)), h("span", null, () => won(choicePrice(d, chosen())))),
-      h("button", { type: "button", "aria-label": t("longer"), disabled: () => at() === lengths().length - 1, onclick: () => step(1) }, "+"),
+      h(
+        "button",
+        { type: "button", "aria-label": t("shorter"), disabled: () => at() <= 0, onclick: () => step(-1) },
+        "−",
+      ),
+      h(
+        "output",
+        { "aria-live": "polite" },
+        h("b", null, () => span(chosen().minutes)),
+        h("span", null, () => won(choicePrice(d, chosen()))),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-label": t("longer"),
+          disabled: () => at() === lengths().length - 1,
+          onclick: () => step(1),
+        },
+        "+",
+      ),
     ),
     h(
       "ul",
       { class: "chips lengths" },
-      each(quick, (l) => String(l.minutes), (l) => {
-        const { minutes } = l.peek();
-        const choose = () => choice.set({ ...chosen(), minutes });
-        return h("li", null, h("button", { type: "button", class: "chip", "aria-pressed": () => String(choice()?.minutes === minutes), onclick: choose }, h("b", null, span(minutes)), h("span", null, () => won(l().won))));
-      }),
+      each(
+        quick,
+        (l) => String(l.minutes),
+        (l) => {
+          const { minutes } = l.peek();
+          const choose = () => choice.set({ ...chosen(), minutes });
+          return h(
+            "li",
+            null,
+            h(
+              "button",
+              {
+                type: "button",
+                class: "chip",
+                "aria-pressed": () => String(choice()?.minutes === minutes),
+                onclick: choose,
+              },
+              h("b", null, span(minutes)),
+              h("span", null, () => won(l().won)),
+            ),
+          );
+        },
+      ),
     ),
     h("p", { class: "limit" }, () => limit(d, chosen())),
   ];

@@ -2,19 +2,24 @@
 // or after a lost network; the service charges once. Not knowing is never told as a failure.
 
 import { ApiError, NetworkError } from "../core/api";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { go, query } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
 import { refused } from "./fail";
 import { clock, sign } from "./icons";
 import { finish } from "./purchase";
-import { noteRecent } from "./recent";
 import { noteConfirmed } from "./receipt";
+import { noteRecent } from "./recent";
 import { heading, link, notice } from "./screen";
 import { confirmPayment } from "./service";
 import { t } from "./text";
 
-type State = { is: "asking" } | { is: "lost" } | { is: "pending"; long: boolean } | { is: "refused"; code: string | null; message: string } | { is: "gone" };
+type State =
+  | { is: "asking" }
+  | { is: "lost" }
+  | { is: "pending"; long: boolean }
+  | { is: "refused"; code: string | null; message: string }
+  | { is: "gone" };
 
 const pause = 2000; // ms between questions
 const patience = 60_000; // after which the customer need not stay
@@ -49,7 +54,8 @@ export function confirmPage(): Child {
   })();
   return match(state, (now) => {
     if (now.is === "refused") return refused(now.code, now.message);
-    if (now.is === "gone") return notice(sign(clock(), "bad"), t("goneTitle"), t("goneText"), link(t("bookAgain"), "/", "primary"));
+    if (now.is === "gone")
+      return notice(sign(clock(), "bad"), t("goneTitle"), t("goneText"), link(t("bookAgain"), "/", "primary"));
     return waiting(now);
   });
 }
@@ -63,6 +69,17 @@ function after(error: unknown, long: boolean): State {
 }
 
 function waiting(state: State): Child {
-  const text = state.is === "lost" ? t("lostText") : state.is === "pending" ? t(state.long ? "pendingLong" : "pendingText") : t("confirmText");
-  return h("section", { class: "empty" }, h("span", { class: "spinner big" }), heading(t("confirmTitle")), h("p", { role: "status" }, text));
+  const text =
+    state.is === "lost"
+      ? t("lostText")
+      : state.is === "pending"
+        ? t(state.long ? "pendingLong" : "pendingText")
+        : t("confirmText");
+  return h(
+    "section",
+    { class: "empty" },
+    h("span", { class: "spinner big" }),
+    heading(t("confirmTitle")),
+    h("p", { role: "status" }, text),
+  );
 }

@@ -3,15 +3,15 @@
 import { parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
-import { go } from "../core/router";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
+import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, sign } from "./icons";
 import { begin, choosing, giveUp, keep, purchase } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, note, notice } from "./screen";
-import { branchName, getBranches, getHold, getReceipt, register, type Branch, type Hold } from "./service";
+import { type Branch, branchName, getBranches, getHold, getReceipt, type Hold, register } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 export interface Held {
@@ -25,7 +25,11 @@ export interface Held {
 export async function currentHold(): Promise<Held | null> {
   try {
     const [hold, branches] = await Promise.all([getHold(), getBranches()]);
-    return { hold, branch: branches.find((b) => b.branch === hold.branch)!, until: now() + hold.remainingSeconds * 1000 };
+    return {
+      hold,
+      branch: branches.find((b) => b.branch === hold.branch)!,
+      until: now() + hold.remainingSeconds * 1000,
+    };
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) throw error;
   }
@@ -73,11 +77,15 @@ export function gone(): Child {
       t("holdGoneTitle"),
       t("holdGoneText"),
       p?.branch ? button(t("holdAgain"), () => void again(), { busy }) : null,
-      button(t("pickAgain"), () => {
-        const to = choosing(p);
-        giveUp();
-        go(to, { replace: true });
-      }, { kind: "soft" }),
+      button(
+        t("pickAgain"),
+        () => {
+          const to = choosing(p);
+          giveUp();
+          go(to, { replace: true });
+        },
+        { kind: "soft" },
+      ),
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
   ];
@@ -97,13 +105,20 @@ export function holdChip(held: Held, over: () => void): Child {
     { class: "hold-chip" },
     clock(),
     h("span", { "aria-hidden": "true" }, () => t("holdLeft", { time: countdown(left()) })),
-    h("span", { class: "hidden", role: "timer", "aria-live": "polite" }, () => t("holdLeft", { time: t("minutes", { n: Math.max(0, spoken()) }) })),
+    h("span", { class: "hidden", role: "timer", "aria-live": "polite" }, () =>
+      t("holdLeft", { time: t("minutes", { n: Math.max(0, spoken()) }) }),
+    ),
   );
 }
 
 export function whatIsHeld({ hold, branch }: Held): Child {
   const start = parseMinute(hold.startDateTime);
-  return h("p", { class: "what" }, h("b", null, `${branchName(branch)} ${t("room", { no: hold.roomNo })}`), h("span", null, `${dateText(start)} ${timesText(start, parseStoredEnd(hold.endDateTime))}`));
+  return h(
+    "p",
+    { class: "what" },
+    h("b", null, `${branchName(branch)} ${t("room", { no: hold.roomNo })}`),
+    h("span", null, `${dateText(start)} ${timesText(start, parseStoredEnd(hold.endDateTime))}`),
+  );
 }
 
 function screen(held: Held): Child {
@@ -113,7 +128,13 @@ function screen(held: Held): Child {
 }
 
 function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Child {
-  const name = field({ id: "name", label: t("fieldName"), value: p?.name ?? "", problem: (v) => (v ? "" : t("needName")), attributes: { autocomplete: "name", maxlength: 50, required: true } });
+  const name = field({
+    id: "name",
+    label: t("fieldName"),
+    value: p?.name ?? "",
+    problem: (v) => (v ? "" : t("needName")),
+    attributes: { autocomplete: "name", maxlength: 50, required: true },
+  });
   const mobile = field({
     id: "mobile",
     label: t("fieldMobile"),
@@ -145,7 +166,14 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
       const { orderId } = await register(held.hold.amount, contact.name, contact.mobile, contact.email);
-      keep({ ...contact, branch: held.hold.branch, room: held.hold.roomNo, start: parseMinute(held.hold.startDateTime), end: parseStoredEnd(held.hold.endDateTime), orderId });
+      keep({
+        ...contact,
+        branch: held.hold.branch,
+        room: held.hold.roomNo,
+        start: parseMinute(held.hold.startDateTime),
+        end: parseStoredEnd(held.hold.endDateTime),
+        orderId,
+      });
       go("/book/pay");
     } catch (error) {
       busy.set(false);
@@ -170,12 +198,22 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     email.view,
     consentBoxes(consents),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    button(t("leave"), () => {
-      const to = choosing(purchase());
-      giveUp();
-      go(to, { replace: true });
-    }, { kind: "plain" }),
-    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("toPayment", { price: won(held.hold.amount) }))),
+    button(
+      t("leave"),
+      () => {
+        const to = choosing(purchase());
+        giveUp();
+        go(to, { replace: true });
+      },
+      { kind: "plain" },
+    ),
+    actions(
+      h(
+        "button",
+        { class: "button primary", "aria-busy": () => (busy() ? "true" : null) },
+        t("toPayment", { price: won(held.hold.amount) }),
+      ),
+    ),
   );
 }
 
@@ -190,15 +228,22 @@ function consentBoxes({ terms, privacy, age }: Consents): Child {
     checked: () => list.every((c) => c()),
     onchange: () => {
       const every = all.checked;
-      batch(() => list.forEach((c) => c.set(every)));
+      batch(() => {
+        for (const c of list) c.set(every);
+      });
     },
   });
-  const view = (href: string, what: string) => h("a", { href, target: "_blank", "aria-label": `${what} ${t("view")}` }, t("view"));
+  const view = (href: string, what: string) =>
+    h("a", { href, target: "_blank", "aria-label": `${what} ${t("view")}` }, t("view"));
   return h(
     "fieldset",
     { class: "consents" },
     h("legend", { class: "hidden" }, t("consentAll")),
-    h("div", { class: "tick all" }, h("label", { for: "consent-all" }, all, h("span", null, h("b", null, t("consentAll"))))),
+    h(
+      "div",
+      { class: "tick all" },
+      h("label", { for: "consent-all" }, all, h("span", null, h("b", null, t("consentAll")))),
+    ),
     tick("consent-terms", t("consentTerms"), terms, view("/terms", t("terms"))),
     tick("consent-privacy", t("consentPrivacy"), privacy, view("/privacy", t("privacy"))),
     h("p", { class: "fine" }, t("consentText")),

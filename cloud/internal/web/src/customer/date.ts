@@ -1,13 +1,13 @@
 // Which day: the next ones as chips, all others on a month's page.
 
-import { h, match, type Child } from "../core/dom";
-import { query, go } from "../core/router";
+import { dateOf, day, inZone, type Minute, parseDate, weekday } from "../booking/time";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { dateOf, day, inZone, parseDate, weekday, type Minute } from "../booking/time";
+import { go, query } from "../core/router";
 import { missing } from "./missing";
 import { giveUp } from "./purchase";
-import { fetched, heading, loading, failure } from "./screen";
-import { branchName, getBranch, getCalendar, type Branch, type CalendarDay } from "./service";
+import { failure, fetched, heading, loading } from "./screen";
+import { type Branch, branchName, type CalendarDay, getBranch, getCalendar } from "./service";
 import { dateText, monthText, t, weekdayText } from "./text";
 
 const week = 7;
@@ -57,10 +57,23 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
     { class: "day-chips" },
     days.map((m, i) =>
       // Only a day that turns out to be closed is drawn again: a finger may be on the others.
-      h("li", null, match(() => offText(months.data()?.get(dateOf(m))), (off) => {
-        const inside: Child = [h("span", null, label(m, i)), h("b", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, dateText(m), off && ` ${off}`)];
-        return off ? h("span", { class: "day-chip off" }, inside) : h("a", { class: "day-chip", href: href(b, m) }, inside);
-      })),
+      h(
+        "li",
+        null,
+        match(
+          () => offText(months.data()?.get(dateOf(m))),
+          (off) => {
+            const inside: Child = [
+              h("span", null, label(m, i)),
+              h("b", { "aria-hidden": "true" }, dayOfMonth(m)),
+              h("span", { class: "hidden" }, dateText(m), off && ` ${off}`),
+            ];
+            return off
+              ? h("span", { class: "day-chip off" }, inside)
+              : h("a", { class: "day-chip", href: href(b, m) }, inside);
+          },
+        ),
+      ),
     ),
   );
 }
@@ -74,14 +87,26 @@ function calendar(b: Branch, month: string, today: Minute, last: Minute): Child 
   const step = (to: string, text: string, sign: string) =>
     h(
       "button",
-      { type: "button", class: "icon-button text", "aria-label": text, disabled: to < monthOf(today) || to > monthOf(last), onclick: () => go(`/b/${b.branch}?month=${to}`, { replace: true }) },
+      {
+        type: "button",
+        class: "icon-button text",
+        "aria-label": text,
+        disabled: to < monthOf(today) || to > monthOf(last),
+        onclick: () => go(`/b/${b.branch}?month=${to}`, { replace: true }),
+      },
       sign,
     );
   const days = resource(() => daysOf(b, [month]));
   return h(
     "section",
     { class: "calendar" },
-    h("div", { class: "month" }, step(monthOf(first - 1), t("previousMonth"), "‹"), h("h2", { "aria-live": "polite" }, monthText(first)), step(monthOf(first + 31 * day), t("nextMonth"), "›")),
+    h(
+      "div",
+      { class: "month" },
+      step(monthOf(first - 1), t("previousMonth"), "‹"),
+      h("h2", { "aria-live": "polite" }, monthText(first)),
+      step(monthOf(first + 31 * day), t("nextMonth"), "›"),
+    ),
     () => {
       const now = days();
       if (now.is === "loading") return loading();
@@ -102,15 +127,44 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
     const off = m < today ? t("dayPast") : m > last ? t("dayFar") : offText(d);
     const current = m === today ? "date" : null;
     // What is seen is the number; what is heard is the whole date and what is special about it.
-    const inside: Child = [h("span", { "aria-hidden": "true" }, dayOfMonth(m)), h("span", { class: "hidden" }, [m === today ? t("today") : "", dateText(m), off || (d?.reason ?? "")].filter(Boolean).join(" "))];
+    const inside: Child = [
+      h("span", { "aria-hidden": "true" }, dayOfMonth(m)),
+      h(
+        "span",
+        { class: "hidden" },
+        [m === today ? t("today") : "", dateText(m), off || (d?.reason ?? "")].filter(Boolean).join(" "),
+      ),
+    ];
     if (off) return h("td", { class: m < today ? "past" : "off" }, h("span", { "aria-current": current }, inside));
-    return h("td", { class: d?.reason ? "festive" : null }, h("a", { href: href(b, m), "aria-current": current }, inside));
+    return h(
+      "td",
+      { class: d?.reason ? "festive" : null },
+      h("a", { href: href(b, m), "aria-current": current }, inside),
+    );
   };
   return h(
     "table",
     null,
-    h("thead", null, h("tr", null, Array.from({ length: week }, (_, i) => h("th", { scope: "col" }, weekdayText(i))))),
-    h("tbody", null, weeks.map((w) => h("tr", null, Array.from({ length: week }, (_, i) => cell(w + i * day))))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        Array.from({ length: week }, (_, i) => h("th", { scope: "col" }, weekdayText(i))),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      weeks.map((w) =>
+        h(
+          "tr",
+          null,
+          Array.from({ length: week }, (_, i) => cell(w + i * day)),
+        ),
+      ),
+    ),
   );
 }
 
@@ -126,10 +180,26 @@ function reasons(days: CalendarDay[], today: Minute): Child {
     return [...byReason].map(([text, numbers]) => [text, t("days", { list: numbers.join(", ") })]);
   };
   const section = (title: string, rows: [string, string][]): Child =>
-    rows.length === 0 ? null : h("div", { class: "reasons" }, h("h3", null, title), h("ul", null, rows.map(([reason, numbers]) => h("li", null, h("b", null, numbers), " ", reason))));
+    rows.length === 0
+      ? null
+      : h(
+          "div",
+          { class: "reasons" },
+          h("h3", null, title),
+          h(
+            "ul",
+            null,
+            rows.map(([reason, numbers]) => h("li", null, h("b", null, numbers), " ", reason)),
+          ),
+        );
   return [
-    section(t("closedDays"), list((d) => d.status !== "available")),
-    section(t("openHolidays"), list((d) => d.status === "available" && d.reason !== null)),
+    section(
+      t("closedDays"),
+      list((d) => d.status !== "available"),
+    ),
+    section(
+      t("openHolidays"),
+      list((d) => d.status === "available" && d.reason !== null),
+    ),
   ];
 }
-

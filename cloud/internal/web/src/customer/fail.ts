@@ -1,10 +1,10 @@
 // The payment was not made: why, and another try. The room is still kept.
 
 import { ApiError } from "../core/api";
-import { h, type Child } from "../core/dom";
+import { type Child, h } from "../core/dom";
+import { language } from "../core/language";
 import { go, query } from "../core/router";
 import { signal } from "../core/signal";
-import { language } from "../core/language";
 import { currentHold } from "./contact";
 import { sign, warning } from "./icons";
 import { choosing, giveUp, keep, purchase } from "./purchase";
@@ -43,11 +43,15 @@ export function refused(code: string | null, message: string): Child {
       t("failTitle"),
       [reason(code, message), code ? h("span", { class: "code" }, t("failCode", { code })) : null],
       button(t("payAgain"), () => void again(), { busy }),
-      button(t("leave"), () => {
-        const to = choosing(p);
-        giveUp();
-        go(to, { replace: true });
-      }, { kind: "soft" }),
+      button(
+        t("leave"),
+        () => {
+          const to = choosing(p);
+          giveUp();
+          go(to, { replace: true });
+        },
+        { kind: "soft" },
+      ),
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
   ];

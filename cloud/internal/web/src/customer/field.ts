@@ -1,7 +1,7 @@
 // Form fields: a label, an input, and what is wrong with it.
 
-import { h, when, type Child } from "../core/dom";
-import { signal, type Signal } from "../core/signal";
+import { type Child, h, when } from "../core/dom";
+import { type Signal, signal } from "../core/signal";
 
 export interface Field {
   view: Child;
@@ -23,7 +23,14 @@ export interface FieldOptions {
   attributes?: Record<string, string | number | boolean>;
 }
 
-export function field({ id, label, value: initial = "", problem = () => "", tidy, attributes = {} }: FieldOptions): Field {
+export function field({
+  id,
+  label,
+  value: initial = "",
+  problem = () => "",
+  tidy,
+  attributes = {},
+}: FieldOptions): Field {
   const value = signal(initial);
   const wrong = signal("");
   const input = h("input", {
@@ -48,7 +55,13 @@ export function field({ id, label, value: initial = "", problem = () => "", tidy
   return { view, value, check, focus: () => input.focus() };
 }
 
-export function select(id: string, label: string, blank: string, options: () => { value: string; text: string }[], problem: string): Field {
+export function select(
+  id: string,
+  label: string,
+  blank: string,
+  options: () => { value: string; text: string }[],
+  problem: string,
+): Field {
   const value = signal("");
   const wrong = signal("");
   const input = h(
@@ -70,10 +83,19 @@ export function select(id: string, label: string, blank: string, options: () => 
     wrong.set(value.peek() ? "" : problem);
     return wrong.peek() === "";
   };
-  return { view: h("div", { class: "field" }, h("label", { for: id }, label), input, problemText(id, wrong)), value, check, focus: () => input.focus() };
+  return {
+    view: h("div", { class: "field" }, h("label", { for: id }, label), input, problemText(id, wrong)),
+    value,
+    check,
+    focus: () => input.focus(),
+  };
 }
 
-const problemText = (id: string, wrong: Signal<string>): Child => when(() => wrong(), () => h("p", { class: "problem", id: `${id}-problem` }, () => wrong()));
+const problemText = (id: string, wrong: Signal<string>): Child =>
+  when(
+    () => wrong(),
+    () => h("p", { class: "problem", id: `${id}-problem` }, () => wrong()),
+  );
 
 /** Checks all fields and leads to the first that is wrong. */
 export function checkAll(fields: Field[]): boolean {
@@ -82,9 +104,13 @@ export function checkAll(fields: Field[]): boolean {
   return wrong.length === 0;
 }
 
-
 export function tick(id: string, label: Child, checked: Signal<boolean>, more: Child = null): Child {
-  const input = h("input", { type: "checkbox", id, checked: () => checked(), onchange: () => checked.set(input.checked) });
+  const input = h("input", {
+    type: "checkbox",
+    id,
+    checked: () => checked(),
+    onchange: () => checked.set(input.checked),
+  });
   return h("div", { class: "tick" }, h("label", { for: id }, input, h("span", null, label)), more);
 }
 
@@ -95,6 +121,8 @@ export function tidyMobile(text: string): string {
   return parts ? parts.slice(1).join("-") : text.trim();
 }
 
-export const looksLikeMobile = (text: string): boolean => /^[\d+\-(). ]{8,20}$/.test(text) && text.replace(/\D/g, "").length >= 8;
+export const looksLikeMobile = (text: string): boolean =>
+  /^[\d+\-(). ]{8,20}$/.test(text) && text.replace(/\D/g, "").length >= 8;
 
-export const looksLikeEmail = (text: string): boolean => text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);
+export const looksLikeEmail = (text: string): boolean =>
+  text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);

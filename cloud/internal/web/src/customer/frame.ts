@@ -1,6 +1,6 @@
 // What stands around every screen: the way back, the language, the network, the company.
 
-import { append, h, when, type Child } from "../core/dom";
+import { append, type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { onCleanup, signal } from "../core/signal";
@@ -47,8 +47,22 @@ function header(): Child {
     { class: "top" },
     nowhere
       ? null
-      : h("button", { type: "button", class: "icon-button", "aria-label": t("back"), onclick: () => (history.length > 1 ? history.back() : location.assign("/")) }, backArrow()),
-    h("a", { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}` }, mark(), h("span", { "aria-hidden": "true" }, t("brand"))),
+      : h(
+          "button",
+          {
+            type: "button",
+            class: "icon-button",
+            "aria-label": t("back"),
+            onclick: () => (history.length > 1 ? history.back() : location.assign("/")),
+          },
+          backArrow(),
+        ),
+    h(
+      "a",
+      { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}` },
+      mark(),
+      h("span", { "aria-hidden": "true" }, t("brand")),
+    ),
     h(
       "nav",
       null,
@@ -59,19 +73,42 @@ function header(): Child {
 }
 
 function offlineBanner(): Child {
-  return h("div", { class: "offline", role: "status" }, when(() => !online(), () => h("p", null, t("offlineBanner"))));
+  return h(
+    "div",
+    { class: "offline", role: "status" },
+    when(
+      () => !online(),
+      () => h("p", null, t("offlineBanner")),
+    ),
+  );
 }
 
 function footer(): Child {
   const site = resource(getSite);
-  return h("footer", null, when(() => site.data(), () => company(site.data()!)), h("p", { class: "policies" }, h("a", { href: "/terms" }, t("terms")), h("a", { href: "/privacy" }, h("b", null, t("privacy")))));
+  return h(
+    "footer",
+    null,
+    when(
+      () => site.data(),
+      () => company(site.data()!),
+    ),
+    h(
+      "p",
+      { class: "policies" },
+      h("a", { href: "/terms" }, t("terms")),
+      h("a", { href: "/privacy" }, h("b", null, t("privacy"))),
+    ),
+  );
 }
 
 /** Who runs the shop, as the law asks, and how to reach them. */
 function company({ company: c }: Site): Child {
-  const line = (label: string, value: string | null) => (value ? h("li", null, label ? `${label} ${value}` : value) : null);
+  const line = (label: string, value: string | null) =>
+    value ? h("li", null, label ? `${label} ${value}` : value) : null;
   return [
-    c.phone ? h("p", { class: "help" }, t("footHelp"), " ", h("a", { href: `tel:${c.phone}` }, `${t("call")} ${c.phone}`)) : null,
+    c.phone
+      ? h("p", { class: "help" }, t("footHelp"), " ", h("a", { href: `tel:${c.phone}` }, `${t("call")} ${c.phone}`))
+      : null,
     h(
       "ul",
       { class: "company" },
@@ -79,7 +116,18 @@ function company({ company: c }: Site): Child {
       line(t("footRepresentative"), c.representative),
       line(t("footBusiness"), c.businessNumber),
       c.businessNumber
-        ? h("li", null, h("a", { href: `https://www.ftc.go.kr/bizCommPop.do?wrkr_no=${c.businessNumber.replace(/\D/g, "")}`, rel: "noreferrer" }, t("footCheck")))
+        ? h(
+            "li",
+            null,
+            h(
+              "a",
+              {
+                href: `https://www.ftc.go.kr/bizCommPop.do?wrkr_no=${c.businessNumber.replace(/\D/g, "")}`,
+                rel: "noreferrer",
+              },
+              t("footCheck"),
+            ),
+          )
         : null,
       line(t("footMailOrder"), c.mailOrderNumber),
       line("", c.address),

@@ -1,25 +1,36 @@
 // The branches, with what can be had right now.
 
-import { h, when, type Child } from "../core/dom";
+import { clockOf, dateOf, day, inZone } from "../booking/time";
+import { type Child, h, when } from "../core/dom";
 import { resource } from "../core/resource";
-import { inZone, clockOf, dateOf, day } from "../booking/time";
 import { calendar, chevron, key, payment } from "./icons";
-import { fetched, heading } from "./screen";
-import { branchName, getBranches, getCalendar, getToday, type Branch } from "./service";
-import { t } from "./text";
-import { recent } from "./recent";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
+import { recent } from "./recent";
+import { fetched, heading } from "./screen";
+import { type Branch, branchName, getBranches, getCalendar, getToday } from "./service";
+import { t } from "./text";
 
 export function home(): Child {
   giveUp();
   const branches = resource(getBranches);
   return [
     heading(t("homeTitle"), t("homeText")),
-    recent() ? h("a", { class: "card row", href: "/book/receipt" }, h("span", null, h("b", null, t("recentTitle")), h("span", { class: "dim" }, t("recentLink"))), chevron()) : null,
+    recent()
+      ? h(
+          "a",
+          { class: "card row", href: "/book/receipt" },
+          h("span", null, h("b", null, t("recentTitle")), h("span", { class: "dim" }, t("recentLink"))),
+          chevron(),
+        )
+      : null,
     fetched(branches, (list) => () => {
       if (list().length === 0) return h("p", { class: "dim" }, t("noBranches"));
-      return h("ul", { class: "cards" }, lastFirst(list()).map((b) => h("li", null, card(b))));
+      return h(
+        "ul",
+        { class: "cards" },
+        lastFirst(list()).map((b) => h("li", null, card(b))),
+      );
     }),
     steps(),
   ];
@@ -27,7 +38,15 @@ export function home(): Child {
 
 /** What is going to happen, for who comes for the first time. */
 const steps = (): Child =>
-  h("ol", { class: "steps", "aria-label": t("stepsTitle") }, [[calendar(), t("stepChoose")], [payment(), t("stepPay")], [key(), t("stepOpen")]].map(([icon, text]) => h("li", null, icon, h("span", null, text))));
+  h(
+    "ol",
+    { class: "steps", "aria-label": t("stepsTitle") },
+    [
+      [calendar(), t("stepChoose")],
+      [payment(), t("stepPay")],
+      [key(), t("stepOpen")],
+    ].map(([icon, text]) => h("li", null, icon, h("span", null, text))),
+  );
 
 const lastFirst = (list: Branch[]): Branch[] => {
   const last = lastBranch();
@@ -44,7 +63,14 @@ function card(b: Branch): Child {
       null,
       h("b", { class: "big" }, branchName(b)),
       b.address ? h("span", { class: "dim" }, b.address) : null,
-      h("span", { class: "state" }, when(() => today.data(), () => today.data()!.text)),
+      h(
+        "span",
+        { class: "state" },
+        when(
+          () => today.data(),
+          () => today.data()!.text,
+        ),
+      ),
     ),
     chevron(),
   );
@@ -55,7 +81,8 @@ async function todayAt(b: Branch): Promise<{ text: Child }> {
   const now = inZone(b.timeZone);
   const date = dateOf(now);
   const status = (await getCalendar(b.branch, date.slice(0, 7))).find((d) => d.date === date);
-  if (status && status.status !== "available") return { text: [t("closedToday"), status.reason ? ` (${status.reason})` : ""] };
+  if (status && status.status !== "available")
+    return { text: [t("closedToday"), status.reason ? ` (${status.reason})` : ""] };
   const today = await getToday(b.branch, now);
   const rooms = today.rooms.filter((r) => r.enabled);
   const here = Math.floor(now / 10) * 10;

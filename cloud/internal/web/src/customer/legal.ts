@@ -1,6 +1,6 @@
 // Terms and privacy policy.
 
-import { h, type Child } from "../core/dom";
+import { type Child, h } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { fetched, heading } from "./screen";
@@ -14,15 +14,30 @@ export interface Legal {
   privacy: Article[];
 }
 
-const load = async (): Promise<Legal> => (language.peek() === "en" ? await import("../locales/legal-en") : await import("../locales/legal-ko")).legal;
+const load = async (): Promise<Legal> =>
+  (language.peek() === "en" ? await import("../locales/legal-en") : await import("../locales/legal-ko")).legal;
 
 export const legalPage = (part: keyof Legal) => (): Child => {
   const both = resource(async () => ({ legal: await load(), site: await getSite() }));
   return [
     heading(t(part)),
-    fetched(both, (data) => h("div", { class: "prose" }, data.peek().legal[part].map(([title, text]) => h("section", null, h("h2", null, title), h("p", null, filled(text, data.peek().site)))))),
+    fetched(both, (data) =>
+      h(
+        "div",
+        { class: "prose" },
+        data
+          .peek()
+          .legal[part].map(([title, text]) =>
+            h("section", null, h("h2", null, title), h("p", null, filled(text, data.peek().site))),
+          ),
+      ),
+    ),
   ];
 };
 
 const filled = (text: string, { company }: Site): string =>
-  text.replace("{company}", company.name ?? t("brand")).replace("{phone}", company.phone ?? "").replace("{email}", company.email ?? "").replace(/[,·\s]+$/, "");
+  text
+    .replace("{company}", company.name ?? t("brand"))
+    .replace("{phone}", company.phone ?? "")
+    .replace("{email}", company.email ?? "")
+    .replace(/[,·\s]+$/, "");

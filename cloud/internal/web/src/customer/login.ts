@@ -2,12 +2,12 @@
 
 import { ApiError } from "../core/api";
 import { now, ticking } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { go, query } from "../core/router";
-import { computed, signal, type Signal } from "../core/signal";
+import { computed, type Signal, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tidyMobile } from "./field";
 import { actions, alert, button, explain, heading, note } from "./screen";
-import { login, sendCode, type LoginType } from "./service";
+import { type LoginType, login, sendCode } from "./service";
 import { countdown, t } from "./text";
 
 const codeLife = 180_000; // ms
@@ -27,10 +27,26 @@ export function loginPage(): Child {
 function idForm(sent: Signal<Sent | null>): Child {
   const type = signal<LoginType>("mobile");
   const tab = (value: LoginType, text: string) =>
-    h("label", { class: "tab" }, h("input", { type: "radio", name: "type", value, checked: () => type() === value, onchange: () => type.set(value) }), h("span", null, text));
+    h(
+      "label",
+      { class: "tab" },
+      h("input", {
+        type: "radio",
+        name: "type",
+        value,
+        checked: () => type() === value,
+        onchange: () => type.set(value),
+      }),
+      h("span", null, text),
+    );
   return [
     heading(t("loginTitle"), t("loginText")),
-    h("div", { class: "tabs", role: "radiogroup", "aria-label": t("loginTitle") }, tab("mobile", t("byMobile")), tab("email", t("byEmail"))),
+    h(
+      "div",
+      { class: "tabs", role: "radiogroup", "aria-label": t("loginTitle") },
+      tab("mobile", t("byMobile")),
+      tab("email", t("byEmail")),
+    ),
     match(type, (chosen) => idField(chosen, sent)),
   ];
 }
@@ -38,8 +54,19 @@ function idForm(sent: Signal<Sent | null>): Child {
 function idField(type: LoginType, sent: Signal<Sent | null>): Child {
   const id =
     type === "mobile"
-      ? field({ id: "mobile", label: t("fieldMobile"), tidy: tidyMobile, problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")), attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20 } })
-      : field({ id: "email", label: t("fieldEmailOnly"), problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")), attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 } });
+      ? field({
+          id: "mobile",
+          label: t("fieldMobile"),
+          tidy: tidyMobile,
+          problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
+          attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20 },
+        })
+      : field({
+          id: "email",
+          label: t("fieldEmailOnly"),
+          problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")),
+          attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
+        });
   const problem = signal("");
   const busy = signal(false);
   const send = async () => {
@@ -55,7 +82,13 @@ function idField(type: LoginType, sent: Signal<Sent | null>): Child {
     }
     busy.set(false);
   };
-  return form(send, busy, id.view, alert(() => (problem() ? note(problem(), "warn") : null)), actions(submitButton(t("sendCode"), busy)));
+  return form(
+    send,
+    busy,
+    id.view,
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(submitButton(t("sendCode"), busy)),
+  );
 }
 
 function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
@@ -98,9 +131,20 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
     busy,
     heading(t("codeTitle"), t("codeText", { to: s.id })),
     code.view,
-    h("p", { class: "dim", role: "timer" }, () => (left() > 0 ? t("codeLeft", { time: countdown(left()) }) : t("codeGone"))),
+    h("p", { class: "dim", role: "timer" }, () =>
+      left() > 0 ? t("codeLeft", { time: countdown(left()) }) : t("codeGone"),
+    ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    h("div", { class: "pair" }, button(() => (waits() > 0 ? t("resendIn", { n: waits() }) : t("resend")), () => void resend(), { kind: "soft", disabled: () => waits() > 0 }), button(t("otherId"), () => sent.set(null), { kind: "soft" })),
+    h(
+      "div",
+      { class: "pair" },
+      button(
+        () => (waits() > 0 ? t("resendIn", { n: waits() }) : t("resend")),
+        () => void resend(),
+        { kind: "soft", disabled: () => waits() > 0 },
+      ),
+      button(t("otherId"), () => sent.set(null), { kind: "soft" }),
+    ),
     actions(submitButton(t("login"), busy)),
   );
 }
@@ -119,7 +163,8 @@ function form(submit: () => Promise<void>, busy: () => boolean, ...children: Chi
   );
 }
 
-const submitButton = (text: string, busy: () => boolean): Element => h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
+const submitButton = (text: string, busy: () => boolean): Element =>
+  h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
 
 /** Where the login was asked for; only addresses of this site. */
 function nextAddress(): string {

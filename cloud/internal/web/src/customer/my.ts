@@ -3,13 +3,13 @@
 import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { ticking, whileSeen } from "../core/clock";
-import { each, h, when, type Child } from "../core/dom";
-import { go } from "../core/router";
+import { type Child, each, h, when } from "../core/dom";
 import { resource } from "../core/resource";
+import { go } from "../core/router";
 import type { Readable } from "../core/signal";
 import { dueOf } from "./receipt";
 import { button, facts, fetched, heading, link } from "./screen";
-import { branchName, getBranches, getKeys, getMine, logout, type Branch, type PaymentRecord } from "./service";
+import { type Branch, branchName, getBranches, getKeys, getMine, logout, type PaymentRecord } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 export interface Mine {
@@ -25,7 +25,11 @@ export async function loadMine(): Promise<Mine[] | null> {
     const [records, keys, branches] = await Promise.all([getMine(), getKeys(), getBranches()]);
     return records.map((record) => {
       const key = keys.find((k) => k.id === record.id);
-      return { record, branch: branches.find((b) => b.branch === record.branch)!, key: key ? `/k/${key.doorlockKey}` : null };
+      return {
+        record,
+        branch: branches.find((b) => b.branch === record.branch)!,
+        key: key ? `/k/${key.doorlockKey}` : null,
+      };
     });
   } catch (error) {
     if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
@@ -46,11 +50,18 @@ export function myPage(): Child {
 
 const startOf = (m: Mine): number => parseMinute(m.record.startDateTime);
 
-const isOver = (m: Mine): boolean => m.record.status === "CANCELED" || parseStoredEnd(m.record.endDateTime) <= inZone(m.branch.timeZone);
+const isOver = (m: Mine): boolean =>
+  m.record.status === "CANCELED" || parseStoredEnd(m.record.endDateTime) <= inZone(m.branch.timeZone);
 
 function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
-  const upcoming = () => mine().filter((m) => !isOver(m)).sort((a, b) => startOf(a) - startOf(b));
-  const past = () => mine().filter(isOver).sort((a, b) => startOf(b) - startOf(a));
+  const upcoming = () =>
+    mine()
+      .filter((m) => !isOver(m))
+      .sort((a, b) => startOf(a) - startOf(b));
+  const past = () =>
+    mine()
+      .filter(isOver)
+      .sort((a, b) => startOf(b) - startOf(a));
   const leave = async () => {
     await logout().catch(() => undefined);
     go("/", { replace: true });
@@ -58,15 +69,34 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
   return [
     heading(t("myTitle")),
     () => (mine().length === 0 ? h("p", { class: "dim" }, t("myEmpty")) : null),
-    when(() => upcoming().length > 0, () => [h("h2", null, t("myUpcoming")), cards(upcoming)]),
-    when(() => past().length > 0, () => h("details", { class: "past" }, h("summary", null, t("myPast")), cards(past))),
-    h("div", { class: "pair" }, button(t("refresh"), refresh, { kind: "soft" }), button(t("logout"), () => void leave(), { kind: "soft" })),
+    when(
+      () => upcoming().length > 0,
+      () => [h("h2", null, t("myUpcoming")), cards(upcoming)],
+    ),
+    when(
+      () => past().length > 0,
+      () => h("details", { class: "past" }, h("summary", null, t("myPast")), cards(past)),
+    ),
+    h(
+      "div",
+      { class: "pair" },
+      button(t("refresh"), refresh, { kind: "soft" }),
+      button(t("logout"), () => void leave(), { kind: "soft" }),
+    ),
   ];
 }
 
 /** A reservation keeps its card until its status changes. */
 const cards = (list: () => Mine[]): Child =>
-  h("ul", { class: "cards" }, each(list, (m) => `${m.record.id} ${m.record.status} ${m.key}`, (m) => h("li", null, card(m.peek()))));
+  h(
+    "ul",
+    { class: "cards" },
+    each(
+      list,
+      (m) => `${m.record.id} ${m.record.status} ${m.key}`,
+      (m) => h("li", null, card(m.peek())),
+    ),
+  );
 
 const statusText = { DONE: "statusDone", WAITING_FOR_DEPOSIT: "statusWaiting", CANCELED: "statusCanceled" } as const;
 
@@ -78,7 +108,12 @@ function card(m: Mine): Child {
   return h(
     "article",
     { class: "card mine" },
-    h("p", { class: "row" }, h("b", { class: "big" }, `${branchName(branch)} ${t("room", { no: r.roomNo })}`), h("span", { class: `badge ${looks[r.status]}` }, t(statusText[r.status]))),
+    h(
+      "p",
+      { class: "row" },
+      h("b", { class: "big" }, `${branchName(branch)} ${t("room", { no: r.roomNo })}`),
+      h("span", { class: `badge ${looks[r.status]}` }, t(statusText[r.status])),
+    ),
     h("p", null, `${dateText(start)} ${timesText(start, parseStoredEnd(r.endDateTime))}`),
     h("p", { class: "dim" }, won(r.amount)),
     r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
@@ -104,4 +139,5 @@ const refundLead = 30; // minutes before the start
 
 export const cancelable = (m: Mine): boolean => startOf(m) - refundLead >= inZone(m.branch.timeZone);
 
-const cancelLink = (m: Mine): Child => (cancelable(m) ? link(t("cancel"), `/my/${m.record.id}/cancel`) : h("p", { class: "dim" }, t("notCancelable")));
+const cancelLink = (m: Mine): Child =>
+  cancelable(m) ? link(t("cancel"), `/my/${m.record.id}/cancel`) : h("p", { class: "dim" }, t("notCancelable"));

@@ -1,11 +1,11 @@
 // The payment provider's widget. This document alone may run a script that is not ours, and it comes with a full page
 // load of its own (see policy.go).
 
-import { h, match, type Child } from "../core/dom";
-import { go } from "../core/router";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
+import { go } from "../core/router";
 import { signal } from "../core/signal";
-import { afterHold, currentHold, gone, holdChip, whatIsHeld, type Held } from "./contact";
+import { afterHold, currentHold, gone, type Held, holdChip, whatIsHeld } from "./contact";
 import { purchase } from "./purchase";
 import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
 import { branchName, getSite } from "./service";
@@ -76,7 +76,12 @@ function screen(held: Held, over: () => void): Child {
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    actions(button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), { busy, disabled: () => widgets().is !== "ready" })),
+    actions(
+      button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), {
+        busy,
+        disabled: () => widgets().is !== "ready",
+      }),
+    ),
   ];
 }
 
@@ -97,7 +102,11 @@ async function open(amount: number): Promise<Widgets> {
 function script(src: string): Promise<void> {
   if (window.TossPayments) return Promise.resolve();
   return new Promise((loaded, failed) => {
-    const element = h("script", { src, onload: () => loaded(), onerror: () => failed(new Error("the payment script did not load")) });
+    const element = h("script", {
+      src,
+      onload: () => loaded(),
+      onerror: () => failed(new Error("the payment script did not load")),
+    });
     document.head.append(element);
   });
 }

@@ -2,11 +2,11 @@
 // back button closes it.
 
 import type { Room } from "../booking/slots";
-import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
-import { each, h, match, when, type Child } from "../core/dom";
+import { clockOf, day, type Minute, slot, slotOf } from "../booking/time";
+import { type Child, each, h, match, when } from "../core/dom";
 import { go } from "../core/router";
-import { computed, effect, onCleanup, signal, type Readable, type Signal } from "../core/signal";
-import { beginAt, chooseButton, end, lengthStepper, opensAt, type Choice, type Day } from "./choice";
+import { computed, effect, onCleanup, type Readable, type Signal, signal } from "../core/signal";
+import { beginAt, type Choice, chooseButton, type Day, end, lengthStepper, opensAt } from "./choice";
 import { cross } from "./icons";
 import { t, timesText } from "./text";
 
@@ -29,15 +29,41 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
     h(
       "div",
       { class: "sheet-body" },
-      h("div", { class: "row" }, h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim" }, room.machine)), h("button", { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => dialog.close() }, cross())),
+      h(
+        "div",
+        { class: "row" },
+        h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim" }, room.machine)),
+        h(
+          "button",
+          { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => dialog.close() },
+          cross(),
+        ),
+      ),
       h("h3", null, t("startTitle")),
-      h("div", { class: "hours", role: "group", "aria-label": t("startTitle") }, each(hours, String, (m) => hourChip(m.peek(), shown))),
-      h("ul", { class: "chips starts" }, () => slotsOf(shown()).map((m) => h("li", null, startChip(d, room, m, starts, choice)))),
+      h(
+        "div",
+        { class: "hours", role: "group", "aria-label": t("startTitle") },
+        each(hours, String, (m) => hourChip(m.peek(), shown)),
+      ),
+      h("ul", { class: "chips starts" }, () =>
+        slotsOf(shown()).map((m) => h("li", null, startChip(d, room, m, starts, choice))),
+      ),
       when(
         () => choice(),
         () => [h("h3", null, t("lengthTitle")), lengthStepper(d, choice)],
       ),
-      h("div", { class: "actions" }, match(() => choice() !== null, (chosen) => (chosen ? h("p", { class: "chosen" }, () => (choice() ? timesText(choice()!.start, end(choice()!)) : "")) : null)), chooseButton(d, choice)),
+      h(
+        "div",
+        { class: "actions" },
+        match(
+          () => choice() !== null,
+          (chosen) =>
+            chosen
+              ? h("p", { class: "chosen" }, () => (choice() ? timesText(choice()!.start, end(choice()!)) : ""))
+              : null,
+        ),
+        chooseButton(d, choice),
+      ),
     ),
   );
   queueMicrotask(() => {
@@ -67,11 +93,21 @@ function startsOf(d: Day, room: Room): Minute[] {
 const slotsOf = (from: Minute): Minute[] => Array.from({ length: hour / slot }, (_, i) => from + i * slot);
 
 const hourChip = (m: Minute, shown: Signal<Minute>): Element =>
-  h("button", { type: "button", class: "chip", "aria-pressed": () => String(shown() === m), onclick: () => shown.set(m) }, t("hourOf", { h: Number(clockOf(m).slice(0, 2)) }));
+  h(
+    "button",
+    { type: "button", class: "chip", "aria-pressed": () => String(shown() === m), onclick: () => shown.set(m) },
+    t("hourOf", { h: Number(clockOf(m).slice(0, 2)) }),
+  );
 
 const startChip = (d: Day, room: Room, m: Minute, starts: Readable<Minute[]>, choice: Signal<Choice | null>): Element =>
   h(
     "button",
-    { type: "button", class: "chip", disabled: () => !starts().includes(m), "aria-pressed": () => String(choice()?.start === m), onclick: () => choice.set(beginAt(d, room, m)) },
+    {
+      type: "button",
+      class: "chip",
+      disabled: () => !starts().includes(m),
+      "aria-pressed": () => String(choice()?.start === m),
+      onclick: () => choice.set(beginAt(d, room, m)),
+    },
     clockOf(m),
   );

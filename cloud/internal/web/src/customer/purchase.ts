@@ -1,8 +1,8 @@
 // The purchase under way in this tab, from the hold to the receipt. It lives in the tab's session storage, so that it
 // survives reloads and the way to the payment provider and back, and ends with the tab.
 
-import * as service from "./service";
 import type { Minute } from "../booking/time";
+import * as service from "./service";
 
 export interface Purchase {
   branch: string;

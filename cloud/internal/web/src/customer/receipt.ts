@@ -1,15 +1,15 @@
 // What was bought. A virtual account waits here for its deposit and becomes the receipt when it has come.
 
-import { clockOf, inZone, parseMinute, parseStoredEnd, type Minute } from "../booking/time";
+import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
-import { h, match, type Child } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { computed, signal, type Readable } from "../core/signal";
+import { computed, type Readable, signal } from "../core/signal";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
 import { actions, facts, fetched, heading, link, note, notice } from "./screen";
-import { branchName, getBranch, getBranches, getReceipt, type Branch, type Confirmed, type Receipt } from "./service";
+import { type Branch, branchName, type Confirmed, getBranch, getBranches, getReceipt, type Receipt } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 const ask = 3000; // ms between questions for a deposit
@@ -21,11 +21,19 @@ export function receiptPage(): Child {
     if (found?.follows && found.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
   });
   return fetched(source, (data) => {
-    if (!data.peek()) return notice(sign(question(), "wait"), t("noReceiptTitle"), t("noReceiptText"), link(t("my"), "/my", "primary"), link(t("home"), "/"));
+    if (!data.peek())
+      return notice(
+        sign(question(), "wait"),
+        t("noReceiptTitle"),
+        t("noReceiptText"),
+        link(t("my"), "/my", "primary"),
+        link(t("home"), "/"),
+      );
     const shown = data as Readable<Found>;
     return match(
       () => shown().receipt.status,
-      (status) => (status === "DONE" ? done(shown.peek()) : status === "WAITING_FOR_DEPOSIT" ? waiting(shown) : canceled()),
+      (status) =>
+        status === "DONE" ? done(shown.peek()) : status === "WAITING_FOR_DEPOSIT" ? waiting(shown) : canceled(),
     );
   });
 }
@@ -62,22 +70,54 @@ async function elsewhere(): Promise<Found | null> {
   const answer = JSON.parse(noted) as Confirmed;
   const branch = await getBranch(answer.branch);
   const status = answer.virtualaccountAccountNumber ? "WAITING_FOR_DEPOSIT" : "DONE";
-  return branch ? { branch, follows: false, receipt: { ...answer, status, amount: answer.virtualaccountAmount, doorlockKey: null, keyLink: null, receiptUrl: null } } : null;
+  return branch
+    ? {
+        branch,
+        follows: false,
+        receipt: {
+          ...answer,
+          status,
+          amount: answer.virtualaccountAmount,
+          doorlockKey: null,
+          keyLink: null,
+          receiptUrl: null,
+        },
+      }
+    : null;
 }
 
 function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
   const start = parseMinute(r.startDateTime);
   return [
-    [t("labelBranch"), [branchName(b), b.address ? h("a", { href: mapLink(b), rel: "noreferrer", target: "_blank" }, b.address, " ", h("b", null, t("map"))) : null]],
+    [
+      t("labelBranch"),
+      [
+        branchName(b),
+        b.address
+          ? h("a", { href: mapLink(b), rel: "noreferrer", target: "_blank" }, b.address, " ", h("b", null, t("map")))
+          : null,
+      ],
+    ],
     [t("labelRoom"), t("room", { no: r.roomNo })],
     [t("labelDate"), dateText(start)],
     [t("labelTime"), timesText(start, parseStoredEnd(r.endDateTime))],
-    [t("labelPrice"), r.amount === null ? methodText(r.paymentMethod) : `${won(r.amount)} · ${methodText(r.paymentMethod)}`],
+    [
+      t("labelPrice"),
+      r.amount === null ? methodText(r.paymentMethod) : `${won(r.amount)} · ${methodText(r.paymentMethod)}`,
+    ],
   ];
 }
 
 /** Methods are Korean values of the interface. */
-const methodText = (method: string): string => (({ 카드: t("methodCard"), 간편결제: t("methodEasy"), 가상계좌: t("methodAccount"), 휴대폰: t("methodMobile") }) as Record<string, string>)[method] ?? method;
+const methodText = (method: string): string =>
+  (
+    ({
+      카드: t("methodCard"),
+      간편결제: t("methodEasy"),
+      가상계좌: t("methodAccount"),
+      휴대폰: t("methodMobile"),
+    }) as Record<string, string>
+  )[method] ?? method;
 
 const mapLink = (b: Branch): string => `https://map.naver.com/p/search/${encodeURIComponent(b.address)}`;
 
@@ -92,10 +132,21 @@ function done(found: Found): Child {
     sign(check(), "good"),
     heading(t("doneTitle"), t("doneText", { to: masked(r.mobileNum) })),
     facts(whatWasBought(found)),
-    deadline >= inZone(found.branch.timeZone) ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good") : note(t("refundOver")),
+    deadline >= inZone(found.branch.timeZone)
+      ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good")
+      : note(t("refundOver")),
     h("p", { class: "dim" }, t("unlockNote")),
-    key ? h("div", { class: "pair" }, h("a", { class: "button soft", href: `${key}/reservation.ics`, download: "yeolda.ics" }, t("calendar")), copyButton(t("copyKey"), r.keyLink!)) : null,
-    r.receiptUrl ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt"))) : null,
+    key
+      ? h(
+          "div",
+          { class: "pair" },
+          h("a", { class: "button soft", href: `${key}/reservation.ics`, download: "yeolda.ics" }, t("calendar")),
+          copyButton(t("copyKey"), r.keyLink!),
+        )
+      : null,
+    r.receiptUrl
+      ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt")))
+      : null,
     key ? actions(link(t("openKey"), key, "primary")) : null,
   ];
 }
@@ -125,8 +176,19 @@ function waiting(found: Readable<Found>): Child {
   return [
     sign(clock(), "wait"),
     heading(t("waitTitle"), found.peek().follows ? t("waitText") : t("waitElsewhere")),
-    h("p", { class: "hold-chip" }, clock(), h("span", { role: "timer" }, () => t("dueLeft", { time: countdown(left()) }))),
-    h("div", { class: "account" }, h("p", { class: "dim" }, r.virtualaccountBankName ?? ""), h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""), copyButton(t("copy"), r.virtualaccountAccountNumber ?? "")),
+    h(
+      "p",
+      { class: "hold-chip" },
+      clock(),
+      h("span", { role: "timer" }, () => t("dueLeft", { time: countdown(left()) })),
+    ),
+    h(
+      "div",
+      { class: "account" },
+      h("p", { class: "dim" }, r.virtualaccountBankName ?? ""),
+      h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""),
+      copyButton(t("copy"), r.virtualaccountAccountNumber ?? ""),
+    ),
     facts([
       [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount ?? 0))],
       [t("labelHolder"), r.virtualaccountCustomerName ?? ""],
@@ -142,12 +204,29 @@ const dueMinute = (local: string): Minute => parseMinute(local.replace(/\D/g, ""
 const dueText = (local: string): string => `${dateText(dueMinute(local))} ${clockOf(dueMinute(local))}`;
 
 /** The instant a deposit is due. The interface gives the branch's local time without an offset. */
-export function dueOf({ receipt: r, branch: b }: { receipt: { virtualaccountDueDate: string | null }; branch: Branch }): number {
+export function dueOf({
+  receipt: r,
+  branch: b,
+}: {
+  receipt: { virtualaccountDueDate: string | null };
+  branch: Branch;
+}): number {
   const local = r.virtualaccountDueDate;
   if (!local) return now();
   const asIfUtc = Date.parse(`${local}Z`);
-  const shown = new Date(new Intl.DateTimeFormat("sv-SE", { timeZone: b.timeZone, dateStyle: "short", timeStyle: "medium" }).format(asIfUtc).replace(" ", "T") + "Z").getTime();
+  const shown = new Date(
+    new Intl.DateTimeFormat("sv-SE", { timeZone: b.timeZone, dateStyle: "short", timeStyle: "medium" })
+      .format(asIfUtc)
+      .replace(" ", "T") + "Z",
+  ).getTime();
   return asIfUtc - (shown - asIfUtc);
 }
 
-const canceled = (): Child => notice(sign(cross(), "bad"), t("canceledTitle"), t("canceledText"), link(t("bookAgain"), "/", "primary"), link(t("my"), "/my"));
+const canceled = (): Child =>
+  notice(
+    sign(cross(), "bad"),
+    t("canceledTitle"),
+    t("canceledText"),
+    link(t("bookAgain"), "/", "primary"),
+    link(t("my"), "/my"),
+  );

@@ -2,19 +2,19 @@
 
 import { smallest } from "../booking/price";
 import type { Availability, Room } from "../booking/slots";
-import { clockOf, dateOf, day, inZone, parseDate, slot, slotOf, type Minute } from "../booking/time";
+import { clockOf, dateOf, day, inZone, type Minute, parseDate, slot, slotOf } from "../booking/time";
 import { ticking, whileSeen } from "../core/clock";
-import { each, h, match, type Child } from "../core/dom";
-import { query } from "../core/router";
+import { type Child, each, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { computed, effect, onCleanup, signal, untracked, type Readable, type Signal } from "../core/signal";
-import { stands, type Choice, type Day } from "./choice";
+import { query } from "../core/router";
+import { computed, effect, onCleanup, type Readable, type Signal, signal, untracked } from "../core/signal";
+import { type Choice, type Day, stands } from "./choice";
 import { rememberBranch } from "./last-branch";
 import { missing } from "./missing";
 import { picker } from "./picker";
 import { giveUp } from "./purchase";
 import { alert, fetched, heading, link } from "./screen";
-import { branchName, getBranch, getCalendar, getDay, type Branch, type CalendarDay } from "./service";
+import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, getDay } from "./service";
 import { dateText, span, t, won } from "./text";
 import { timetable } from "./timetable";
 
@@ -41,7 +41,12 @@ export function roomsPage({ branch = "", date = "" }: Record<string, string>): C
     const now = data.peek();
     if (!now) return missing();
     rememberBranch(branch);
-    return screen(now.branch, at, now.day, computed(() => data()!.slots));
+    return screen(
+      now.branch,
+      at,
+      now.day,
+      computed(() => data()!.slots),
+    );
   });
 }
 
@@ -69,7 +74,13 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
     dateNav(b, date, now.peek()),
     alert(() => (lost() ? h("p", { class: "note warn" }, lost()) : null)),
     status && status.status !== "available"
-      ? h("section", { class: "empty" }, h("h2", null, t("closedDate")), h("p", null, status.reason ?? ""), link(t("pickOther"), `/b/${b.branch}`, "primary"))
+      ? h(
+          "section",
+          { class: "empty" },
+          h("h2", null, t("closedDate")),
+          h("p", null, status.reason ?? ""),
+          link(t("pickOther"), `/b/${b.branch}`, "primary"),
+        )
       : match(wide(), (isWide) => (isWide ? timetable(d, choice) : cards(d, choice))),
   ];
 }
@@ -102,7 +113,15 @@ function dateNav(b: Branch, date: Minute, now: Minute): Child {
 function cards(d: Day, choice: Signal<Choice | null>): Child {
   const open = () => query().get("room");
   return [
-    h("ul", { class: "cards" }, each(() => d.slots().rooms, (r) => r.roomNo, (r) => h("li", null, card(d, r)))),
+    h(
+      "ul",
+      { class: "cards" },
+      each(
+        () => d.slots().rooms,
+        (r) => r.roomNo,
+        (r) => h("li", null, card(d, r)),
+      ),
+    ),
     match(open, (no) => {
       const room = no === null ? undefined : d.slots.peek().room(no);
       return room?.enabled ? picker(d, room, choice) : null;
@@ -111,28 +130,41 @@ function cards(d: Day, choice: Signal<Choice | null>): Child {
 }
 
 /** The first start of the day that a room can be had from. */
-const firstFree = (d: Day, room: Room) => d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
+const firstFree = (d: Day, room: Room) =>
+  d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
 function card(d: Day, room: Readable<Room>): Child {
   const { roomNo, grade, machine, pricing } = room.peek();
   const from = smallest(pricing);
   const first = () => (room().enabled ? firstFree(d, room()) : null);
   const inside = (): Child => [
-    h("span", { class: "row" }, h("b", { class: "big" }, t("room", { no: roomNo })), grade ? h("span", { class: "badge" }, grade) : null),
+    h(
+      "span",
+      { class: "row" },
+      h("b", { class: "big" }, t("room", { no: roomNo })),
+      grade ? h("span", { class: "badge" }, grade) : null,
+    ),
     h("span", { class: "dim" }, machine),
     () => strip(d, room()),
     h(
       "span",
       { class: "row" },
       h("span", { class: () => (first() ? "good" : "dim") }, () => availability(d, room(), first())),
-      () => (from && room().enabled ? h("span", { class: "price" }, t("priceFrom", { length: span(from.minutes), price: won(from.won) })) : null),
+      () =>
+        from && room().enabled
+          ? h("span", { class: "price" }, t("priceFrom", { length: span(from.minutes), price: won(from.won) }))
+          : null,
     ),
   ];
   return match(
     () => (!room().enabled ? "disabled" : first() ? "open" : "full"),
     (is) =>
       is === "open"
-        ? h("a", { class: "card room", href: `${location.pathname}?room=${roomNo}`, "aria-haspopup": "dialog" }, inside())
+        ? h(
+            "a",
+            { class: "card room", href: `${location.pathname}?room=${roomNo}`, "aria-haspopup": "dialog" },
+            inside(),
+          )
         : h("div", { class: `card room off ${is}` }, inside()),
   );
 }
@@ -150,10 +182,18 @@ function strip(d: Day, room: Room): Child {
   const runs = [];
   for (let at = d.date; at < d.date + day; ) {
     let to = at;
-    while (to < d.date + day && (d.slots().state(room.roomNo, to, d.now()) === "free") === (d.slots().state(room.roomNo, at, d.now()) === "free")) to += slot;
-    if (room.enabled && d.slots().state(room.roomNo, at, d.now()) === "free") runs.push(h("rect", { x: at - d.date, y: 0, width: to - at, height: 1 }));
+    while (
+      to < d.date + day &&
+      (d.slots().state(room.roomNo, to, d.now()) === "free") === (d.slots().state(room.roomNo, at, d.now()) === "free")
+    )
+      to += slot;
+    if (room.enabled && d.slots().state(room.roomNo, at, d.now()) === "free")
+      runs.push(h("rect", { x: at - d.date, y: 0, width: to - at, height: 1 }));
     at = to;
   }
-  return h("svg", { class: "strip", viewBox: `0 0 ${day} 1`, preserveAspectRatio: "none", "aria-hidden": "true" }, runs);
+  return h(
+    "svg",
+    { class: "strip", viewBox: `0 0 ${day} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    runs,
+  );
 }
-

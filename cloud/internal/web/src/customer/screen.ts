@@ -1,10 +1,10 @@
 // What screens are made of.
 
 import { ApiError, NetworkError } from "../core/api";
-import { match, h, type Child } from "../core/dom";
-import { signal, effect, type Readable } from "../core/signal";
-import type { Resource } from "../core/resource";
+import { type Child, h, match } from "../core/dom";
 import { language } from "../core/language";
+import type { Resource } from "../core/resource";
+import { effect, type Readable, signal } from "../core/signal";
 import { t } from "./text";
 
 /** The heading of a screen, which also names the page. */
@@ -19,7 +19,11 @@ export interface ButtonOptions {
   busy?: () => boolean;
 }
 
-export function button(text: Child, onclick: () => void, { kind = "primary", disabled, busy }: ButtonOptions = {}): HTMLButtonElement {
+export function button(
+  text: Child,
+  onclick: () => void,
+  { kind = "primary", disabled, busy }: ButtonOptions = {},
+): HTMLButtonElement {
   return h(
     "button",
     {
@@ -46,11 +50,14 @@ export function facts(rows: [label: string, value: Child][]): HTMLElement {
   return h(
     "dl",
     { class: "facts" },
-    rows.filter(([, value]) => value !== "" && value !== null && value !== false).map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))),
+    rows
+      .filter(([, value]) => value !== "" && value !== null && value !== false)
+      .map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, value))),
   );
 }
 
-export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTMLElement => h("p", { class: `note ${kind}` }, text);
+export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTMLElement =>
+  h("p", { class: `note ${kind}` }, text);
 
 /** Something that is said aloud when it appears. */
 export const alert = (text: () => Child): HTMLElement => h("div", { class: "alert", role: "alert" }, () => text());
@@ -74,7 +81,13 @@ export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Chi
   );
 }
 
-export const loading = (): HTMLElement => h("div", { class: "loading", role: "status" }, h("span", { class: "spinner" }), h("span", { class: "hidden" }, t("loading")));
+export const loading = (): HTMLElement =>
+  h(
+    "div",
+    { class: "loading", role: "status" },
+    h("span", { class: "spinner" }),
+    h("span", { class: "hidden" }, t("loading")),
+  );
 
 /** What went wrong, in words for the customer. */
 export function explain(error: unknown): string {
@@ -86,11 +99,24 @@ export function explain(error: unknown): string {
 }
 
 export function failure(error: unknown, retry: () => void): Child {
-  return h("section", { class: "empty", role: "alert" }, h("h1", { tabindex: -1 }, t("failedTitle")), h("p", null, explain(error)), button(t("retry"), retry));
+  return h(
+    "section",
+    { class: "empty", role: "alert" },
+    h("h1", { tabindex: -1 }, t("failedTitle")),
+    h("p", null, explain(error)),
+    button(t("retry"), retry),
+  );
 }
 
 /** A screen that says one thing and leads on. */
 export function notice(icon: Child, title: string, text: Child, ...next: Child[]): Child {
   document.title = `${title} | ${t("brand")}`;
-  return h("section", { class: "empty" }, icon, h("h1", { tabindex: -1 }, title), h("p", null, text), h("div", { class: "stack" }, next));
+  return h(
+    "section",
+    { class: "empty" },
+    icon,
+    h("h1", { tabindex: -1 }, title),
+    h("p", null, text),
+    h("div", { class: "stack" }, next),
+  );
 }

@@ -1,8 +1,8 @@
 // The endpoints the customers' screens use, typed.
 
-import { api } from "../core/api";
 import { Availability, type Lookup } from "../booking/slots";
-import { dateOf, day, parseDate, wire, type Minute } from "../booking/time";
+import { dateOf, day, type Minute, parseDate, wire } from "../booking/time";
+import { api } from "../core/api";
 import { language } from "../core/language";
 
 export interface Branch {
@@ -16,7 +16,10 @@ export interface Branch {
 }
 
 export interface Site {
-  company: Record<"name" | "representative" | "address" | "phone" | "email" | "businessNumber" | "mailOrderNumber", string | null>;
+  company: Record<
+    "name" | "representative" | "address" | "phone" | "email" | "businessNumber" | "mailOrderNumber",
+    string | null
+  >;
   payment: { clientKey: string; scriptUrl: string };
 }
 
@@ -111,7 +114,8 @@ export const getBranches = once(async () => (await api.get<{ branches: Branch[] 
 export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
 
 /** The branch with that code; undefined if there is none. */
-export const getBranch = async (code: string): Promise<Branch | undefined> => (await getBranches()).find((b) => b.branch === code);
+export const getBranch = async (code: string): Promise<Branch | undefined> =>
+  (await getBranches()).find((b) => b.branch === code);
 
 export const branchName = (b: Branch): string => (language.peek() === "en" && b.nameEn) || b.nameKo;
 
@@ -160,7 +164,8 @@ export const confirmPayment = (paymentKey: string, orderId: string, amount: numb
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
 
 export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });
-export const login = (type: LoginType, id: string, code: string) => api.post<PaymentRecord[]>("/account/login", { type, id, code });
+export const login = (type: LoginType, id: string, code: string) =>
+  api.post<PaymentRecord[]>("/account/login", { type, id, code });
 export const logout = () => api.post<null>("/account/logout");
 export const getMine = () => api.get<PaymentRecord[]>("/my-reservations");
 export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] }>("/v2/my-keys")).keys;

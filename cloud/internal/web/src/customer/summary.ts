@@ -1,17 +1,17 @@
 // Looking the choice over. The next step takes the room.
 
-import { priceLines, type Pricing } from "../booking/price";
-import { clockOf, day, inZone, parseDate, type Minute } from "../booking/time";
+import { type Pricing, priceLines } from "../booking/price";
+import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
 import { ApiError } from "../core/api";
-import { h, type Child } from "../core/dom";
-import { go } from "../core/router";
+import { type Child, h } from "../core/dom";
 import { resource } from "../core/resource";
+import { go } from "../core/router";
 import { signal } from "../core/signal";
+import { question, sign } from "./icons";
 import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
 import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
-import { question, sign } from "./icons";
-import { branchName, getBranch, getDay, type Branch } from "./service";
+import { type Branch, branchName, getBranch, getDay } from "./service";
 import { clockOnDay, dateText, span, t, timesText, won } from "./text";
 
 interface Offer {
@@ -40,7 +40,8 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
     const o = data.peek();
     if (!o) return missing();
     const lines = priceLines(o.pricing, o.end - o.start);
-    if (!o.free || !lines) return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
+    if (!o.free || !lines)
+      return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
     return screen(o, lines, rooms);
   });
 }
@@ -78,17 +79,30 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
   return [
     heading(t("summaryTitle")),
     facts([
-      [t("labelBranch"), [branchName(o.branch), o.branch.address ? h("span", { class: "dim" }, o.branch.address) : null]],
+      [
+        t("labelBranch"),
+        [branchName(o.branch), o.branch.address ? h("span", { class: "dim" }, o.branch.address) : null],
+      ],
       [t("labelRoom"), [t("room", { no: o.room }), h("span", { class: "dim" }, o.machine)]],
       [t("labelDate"), dateText(o.start)],
       [t("labelTime"), [timesText(o.start, o.end), h("span", { class: "dim" }, span(o.end - o.start))]],
     ]),
-    h("div", { class: "bill" }, h("p", { class: "dim" }, lines.map((l) => `${span(l.minutes)} ${won(l.won)}`).join(" + ")), h("p", { class: "total" }, h("span", null, t("labelPrice")), h("b", null, won(price)))),
-    refundable ? note(t("refundUntil", { time: refundTime(deadline, o.start) }), "good") : note(t("refundGone"), "warn"),
+    h(
+      "div",
+      { class: "bill" },
+      h("p", { class: "dim" }, lines.map((l) => `${span(l.minutes)} ${won(l.won)}`).join(" + ")),
+      h("p", { class: "total" }, h("span", null, t("labelPrice")), h("b", null, won(price))),
+    ),
+    refundable
+      ? note(t("refundUntil", { time: refundTime(deadline, o.start) }), "good")
+      : note(t("refundGone"), "warn"),
     h("p", { class: "dim" }, t("unlockNote")),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(button(t("holdAndPay"), () => void reserve(), { busy })),
   ];
 }
 
-const refundTime = (deadline: Minute, start: Minute): string => (dateText(deadline) === dateText(start) ? clockOf(deadline) : `${dateText(deadline)} ${clockOnDay(deadline, deadline)}`);
+const refundTime = (deadline: Minute, start: Minute): string =>
+  dateText(deadline) === dateText(start)
+    ? clockOf(deadline)
+    : `${dateText(deadline)} ${clockOnDay(deadline, deadline)}`;

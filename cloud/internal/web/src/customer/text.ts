@@ -1,7 +1,7 @@
 // What the customers' screens say, in the language of the page.
 
-import { language, speak, translator, type Language } from "../core/language";
-import { clockOf, dateOf, day, weekday, type Minute } from "../booking/time";
+import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/ko";
 
 const tables: Partial<Record<Language, Texts>> = { ko };
@@ -43,18 +43,26 @@ export function countdown(milliseconds: number): string {
 /** 11월 22일 (일) */
 export function dateText(m: Minute): string {
   const date = new Date(m * 60_000);
-  if (english()) return new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" }).format(date);
+  if (english())
+    return new Intl.DateTimeFormat("en-GB", {
+      weekday: "short",
+      day: "numeric",
+      month: "short",
+      timeZone: "UTC",
+    }).format(date);
   return `${date.getUTCMonth() + 1}월 ${date.getUTCDate()}일 (${t("weekdays")[weekday(m)]})`;
 }
 
 export function monthText(m: Minute): string {
   const date = new Date(m * 60_000);
-  if (english()) return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
+  if (english())
+    return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
   return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
 }
 
 /** Sun to Sat, as short as they are understood. */
-export const weekdayText = (n: number): string => (english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!);
+export const weekdayText = (n: number): string =>
+  english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!;
 
 /** 15:00–16:20; an end on the next day says so. */
 export function timesText(start: Minute, end: Minute): string {

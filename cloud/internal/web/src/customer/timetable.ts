@@ -1,12 +1,22 @@
 // The timetable of wide screens: a row per room, a column per ten minutes. A click takes a start, a second one in the
 // same row the end; with keys, arrows move, Shift and arrows stretch, Enter takes.
 
-import type { Room, SlotState } from "../booking/slots";
-import { clockOf, day, slot, slotOf, type Minute } from "../booking/time";
-import { each, h, match, type Child } from "../core/dom";
-import { computed, effect, signal, type Readable, type Signal } from "../core/signal";
-import { beginAt, chooseButton, choiceText, end, lengthStepper, opensAt, stretched, type Choice, type Day } from "./choice";
 import { smallest } from "../booking/price";
+import type { Room, SlotState } from "../booking/slots";
+import { clockOf, day, type Minute, slot, slotOf } from "../booking/time";
+import { type Child, each, h, match } from "../core/dom";
+import { computed, effect, type Readable, type Signal, signal } from "../core/signal";
+import {
+  beginAt,
+  type Choice,
+  choiceText,
+  chooseButton,
+  type Day,
+  end,
+  lengthStepper,
+  opensAt,
+  stretched,
+} from "./choice";
 import { span, t, won } from "./text";
 
 const hour = 60;
@@ -23,30 +33,72 @@ const names: Record<SlotState, Parameters<typeof t>[0]> = {
   closedTime: "stateClosed",
 };
 
-const looks: Record<SlotState, string> = { free: "free", past: "past", paid: "paid", booking: "booking", paidMargin: "margin", bookingMargin: "margin", breakTime: "break", closedTime: "closed" };
+const looks: Record<SlotState, string> = {
+  free: "free",
+  past: "past",
+  paid: "paid",
+  booking: "booking",
+  paidMargin: "margin",
+  bookingMargin: "margin",
+  breakTime: "break",
+  closedTime: "closed",
+};
 
 export function timetable(d: Day, choice: Signal<Choice | null>): Child {
   const columns = columnsOf(d);
   const focus = signal<{ room: string; at: Minute } | null>(null);
   const table = h(
     "table",
-    { class: "timetable", role: "grid", "aria-label": t("gridLabel"), "aria-describedby": "grid-help", onclick: (e: MouseEvent) => clicked(d, choice, focus, e), onkeydown: (e: KeyboardEvent) => pressed(d, choice, focus, columns, e) },
-    h("thead", null, h("tr", null, h("td", null), hoursOf(columns).map(([from, count]) => h("th", { scope: "col", colspan: count }, clockOf(from))))),
-    h("tbody", null, each(() => d.slots().rooms, (r) => r.roomNo, (r) => row(d, r, columns, choice))),
+    {
+      class: "timetable",
+      role: "grid",
+      "aria-label": t("gridLabel"),
+      "aria-describedby": "grid-help",
+      onclick: (e: MouseEvent) => clicked(d, choice, focus, e),
+      onkeydown: (e: KeyboardEvent) => pressed(d, choice, focus, columns, e),
+    },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("td", null),
+        hoursOf(columns).map(([from, count]) => h("th", { scope: "col", colspan: count }, clockOf(from))),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      each(
+        () => d.slots().rooms,
+        (r) => r.roomNo,
+        (r) => row(d, r, columns, choice),
+      ),
+    ),
   );
   // One cell takes part in the tab order: the one that was used last, else the first free one of where the day opens.
   effect(() => {
     d.slots();
     const f = focus();
     const free = [...table.querySelectorAll<HTMLElement>("td.free")];
-    const cell = (f && cellOf(table, f.room, f.at)) || free.find((c) => Number(c.dataset.at) >= opensAt(d)) || free[0] || table.querySelector<HTMLElement>("td[data-at]");
-    table.querySelectorAll<HTMLElement>("td[tabindex='0']").forEach((c) => (c.tabIndex = -1));
+    const cell =
+      (f && cellOf(table, f.room, f.at)) ||
+      free.find((c) => Number(c.dataset.at) >= opensAt(d)) ||
+      free[0] ||
+      table.querySelector<HTMLElement>("td[data-at]");
+    for (const c of table.querySelectorAll<HTMLElement>("td[tabindex='0']")) c.tabIndex = -1;
     if (cell) cell.tabIndex = 0;
   });
-  const scroller = h("div", { class: "timetable-scroll", tabindex: 0, role: "region", "aria-label": t("gridLabel") }, table);
+  const scroller = h(
+    "div",
+    { class: "timetable-scroll", tabindex: 0, role: "region", "aria-label": t("gridLabel") },
+    table,
+  );
   queueMicrotask(() => {
     const first = table.querySelector<HTMLElement>(`td[data-at="${opensAt(d)}"]`);
-    if (first) scroller.scrollLeft = first.offsetLeft - (table.querySelector<HTMLElement>("tbody th")?.offsetWidth ?? 0);
+    if (first)
+      scroller.scrollLeft = first.offsetLeft - (table.querySelector<HTMLElement>("tbody th")?.offsetWidth ?? 0);
   });
   return [
     h("p", { class: "dim", id: "grid-help" }, t("gridHelp")),
@@ -56,7 +108,13 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
       () => choice() !== null,
       (chosen) =>
         chosen
-          ? h("div", { class: "actions choice" }, h("p", { class: "chosen", "aria-live": "polite" }, () => (choice() ? choiceText(choice()!) : "")), h("div", { class: "choice-length" }, lengthStepper(d, choice)), chooseButton(d, choice))
+          ? h(
+              "div",
+              { class: "actions choice" },
+              h("p", { class: "chosen", "aria-live": "polite" }, () => (choice() ? choiceText(choice()!) : "")),
+              h("div", { class: "choice-length" }, lengthStepper(d, choice)),
+              chooseButton(d, choice),
+            )
           : null,
     ),
   ];
@@ -125,7 +183,8 @@ function cell(d: Day, room: Readable<Room>, m: Minute, choice: Signal<Choice | n
   );
 }
 
-const cellOf = (table: Element, room: string, at: Minute): HTMLElement | null => table.querySelector(`td[data-room="${CSS.escape(room)}"][data-at="${at}"]`);
+const cellOf = (table: Element, room: string, at: Minute): HTMLElement | null =>
+  table.querySelector(`td[data-room="${CSS.escape(room)}"][data-at="${at}"]`);
 
 interface Place {
   room: string;
@@ -140,7 +199,12 @@ function placeOf(event: Event): Place | null {
 /** Takes a start, or the end of the choice that begins earlier in the same row. */
 function take(d: Day, choice: Signal<Choice | null>, place: Place): void {
   const c = choice.peek();
-  if (c && c.room === place.room && place.at >= c.start && place.at < c.start + d.slots().freeFrom(c.room, c.start, d.now())) {
+  if (
+    c &&
+    c.room === place.room &&
+    place.at >= c.start &&
+    place.at < c.start + d.slots().freeFrom(c.room, c.start, d.now())
+  ) {
     choice.set(stretched(d, c, place.at + slot - c.start));
     return;
   }
@@ -155,7 +219,13 @@ function clicked(d: Day, choice: Signal<Choice | null>, focus: Signal<Place | nu
   take(d, choice, place);
 }
 
-function pressed(d: Day, choice: Signal<Choice | null>, focus: Signal<Place | null>, columns: Minute[], event: KeyboardEvent): void {
+function pressed(
+  d: Day,
+  choice: Signal<Choice | null>,
+  focus: Signal<Place | null>,
+  columns: Minute[],
+  event: KeyboardEvent,
+): void {
   const place = placeOf(event);
   if (!place) return;
   if (event.key === "Enter" || event.key === " ") {
@@ -165,20 +235,29 @@ function pressed(d: Day, choice: Signal<Choice | null>, focus: Signal<Place | nu
   }
   const rooms = d.slots().rooms.map((r) => r.roomNo);
   const [x, y] = [columns.indexOf(place.at), rooms.indexOf(place.room)];
-  const to = { ArrowRight: [x + 1, y], ArrowLeft: [x - 1, y], ArrowDown: [x, y + 1], ArrowUp: [x, y - 1], Home: [0, y], End: [columns.length - 1, y] }[event.key];
+  const to = {
+    ArrowRight: [x + 1, y],
+    ArrowLeft: [x - 1, y],
+    ArrowDown: [x, y + 1],
+    ArrowUp: [x, y - 1],
+    Home: [0, y],
+    End: [columns.length - 1, y],
+  }[event.key];
   if (!to) return;
   event.preventDefault();
   const next = { at: columns[to[0]!], room: rooms[to[1]!] };
   if (next.at === undefined || next.room === undefined) return;
   const c = choice.peek();
-  if (event.shiftKey && c && c.room === place.room && next.room === c.room) choice.set(stretched(d, c, Math.max(slot, next.at + slot - c.start)));
+  if (event.shiftKey && c && c.room === place.room && next.room === c.room)
+    choice.set(stretched(d, c, Math.max(slot, next.at + slot - c.start)));
   focus.set({ at: next.at, room: next.room });
   const target = cellOf(event.currentTarget as Element, next.room, next.at);
   target?.focus();
 }
 
 function legend(): Child {
-  const item = (look: string, text: string) => h("li", null, h("span", { class: `swatch ${look}`, "aria-hidden": "true" }), text);
+  const item = (look: string, text: string) =>
+    h("li", null, h("span", { class: `swatch ${look}`, "aria-hidden": "true" }), text);
   return h(
     "ul",
     { class: "legend" },

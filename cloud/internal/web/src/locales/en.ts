@@ -126,7 +126,8 @@ export const en: Texts = {
   consentTerms: "[Required] Terms, cancellation and refunds",
   consentPrivacy: "[Required] Use of my personal data",
   consentAge: "[Required] I am 14 or older",
-  consentText: "Data: name, mobile number, e-mail (optional) · Purpose: booking, payment, sending the key, support · Kept for 5 years after use (E-Commerce Act) · You may refuse, but then we cannot take the booking.",
+  consentText:
+    "Data: name, mobile number, e-mail (optional) · Purpose: booking, payment, sending the key, support · Kept for 5 years after use (E-Commerce Act) · You may refuse, but then we cannot take the booking.",
   view: "View",
   holdLeft: "We keep the room for {time}",
   holdGoneTitle: "The time to pay is over",
@@ -183,7 +184,8 @@ export const en: Texts = {
   methodAccount: "Virtual account",
   methodMobile: "Mobile phone",
   canceledTitle: "The booking was cancelled",
-  canceledText: "The money did not arrive in time, or you cancelled. If you did transfer it, you get it back automatically.",
+  canceledText:
+    "The money did not arrive in time, or you cancelled. If you did transfer it, you get it back automatically.",
   bookAgain: "Book again",
   noReceiptTitle: "We cannot find a booking",
   noReceiptText: "Log in with your mobile number to see your bookings.",

@@ -74,7 +74,8 @@ export const ko = {
   notForSale: "예약을 받지 않는 룸이에요",
   disabled: "점검 중",
   gridLabel: "룸별 예약 시간표",
-  gridHelp: "시작 칸을 고르고, 끝 칸을 한 번 더 고르면 시간이 늘어나요. 방향키로 움직이고 Shift와 함께 누르면 늘어나요.",
+  gridHelp:
+    "시작 칸을 고르고, 끝 칸을 한 번 더 고르면 시간이 늘어나요. 방향키로 움직이고 Shift와 함께 누르면 늘어나요.",
   stateFree: "예약 가능",
   statePast: "지난 시간",
   statePaid: "예약됨",
@@ -124,7 +125,8 @@ export const ko = {
   consentTerms: "[필수] 이용약관과 취소·환불 규정",
   consentPrivacy: "[필수] 개인정보 수집·이용",
   consentAge: "[필수] 만 14세 이상이에요",
-  consentText: "수집 항목: 이름, 휴대폰 번호, 이메일(선택) · 목적: 예약과 결제, 열쇠 전달, 고객 응대 · 보유 기간: 이용 후 5년(전자상거래법) · 동의하지 않을 수 있으나 예약이 되지 않아요.",
+  consentText:
+    "수집 항목: 이름, 휴대폰 번호, 이메일(선택) · 목적: 예약과 결제, 열쇠 전달, 고객 응대 · 보유 기간: 이용 후 5년(전자상거래법) · 동의하지 않을 수 있으나 예약이 되지 않아요.",
   view: "보기",
   holdLeft: "{time} 동안 자리를 맡아 두었어요",
   holdGoneTitle: "맡아 둔 시간이 지났어요",

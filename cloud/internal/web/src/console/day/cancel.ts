@@ -3,9 +3,9 @@
 import { api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { signal } from "../../core/signal";
+import { getBanks } from "../banks";
 import { attempt, button, dialog, field, input, select, toast } from "../parts";
 import { t, won } from "../text";
-import { getBanks } from "../banks";
 import type { Record } from "./record";
 
 export function openCancel(data: Record, refresh: () => void): void {
@@ -13,32 +13,54 @@ export function openCancel(data: Record, refresh: () => void): void {
   dialog(t(refunds ? "refundTitle" : "cancelTitle"), (close) => {
     const [bank, number, holder] = [signal(""), signal(""), signal("")];
     const banks = signal<{ value: string; text: string }[]>([]);
-    if (data.needsRefundAccount) void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    if (data.needsRefundAccount)
+      void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
     const { run, view } = attempt();
-    const ready = () => !data.needsRefundAccount || (bank() !== "" && /^[\d-]{1,20}$/.test(number().trim()) && holder().trim() !== "");
+    const ready = () =>
+      !data.needsRefundAccount || (bank() !== "" && /^[\d-]{1,20}$/.test(number().trim()) && holder().trim() !== "");
     const submit = () =>
       run(async () => {
-        const account = data.needsRefundAccount ? { refundReceiveAccountBank: bank.peek(), refundReceiveAccountNumber: number.peek().replace(/\D/g, ""), refundReceiveAccountHolderName: holder.peek().trim() } : undefined;
+        const account = data.needsRefundAccount
+          ? {
+              refundReceiveAccountBank: bank.peek(),
+              refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),
+              refundReceiveAccountHolderName: holder.peek().trim(),
+            }
+          : undefined;
         await api.delete(`/admin/reservation/${data.id}`, { bookingStatus: data.bookingStatus }, account);
         toast(t(refunds ? "refundStarted" : "canceled"));
         refresh();
         close();
       });
     return [
-      h("p", null, refunds ? t("refundText", { name: data.name ?? "", amount: won(data.amount) }) : t("cancelText", { name: data.name ?? "–" })),
+      h(
+        "p",
+        null,
+        refunds
+          ? t("refundText", { name: data.name ?? "", amount: won(data.amount) })
+          : t("cancelText", { name: data.name ?? "–" }),
+      ),
       when(
         () => data.needsRefundAccount,
         () =>
           h(
             "div",
             { class: "form" },
-            field(t("refundBank"), select(bank, () => [{ value: "", text: t("choose") }, ...banks()])),
+            field(
+              t("refundBank"),
+              select(bank, () => [{ value: "", text: t("choose") }, ...banks()]),
+            ),
             field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })),
             field(t("refundHolder"), input(holder, { maxlength: 60 })),
           ),
       ),
       view(),
-      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t(refunds ? "refundDo" : "cancelDo"), submit, { kind: "danger", disabled: () => !ready() })),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t(refunds ? "refundDo" : "cancelDo"), submit, { kind: "danger", disabled: () => !ready() }),
+      ),
     ];
   });
 }

@@ -8,10 +8,10 @@
 // While something is dragged the page is asked nothing: where it lies is measured when the press begins and followed by
 // its scrolling, moves of the pointer are taken together once a frame, and what is under the pointer is calculated.
 
+import { day as dayLength, type Minute, slot } from "../../booking/time";
 import { onCleanup, type Readable, type Signal } from "../../core/signal";
-import { day as dayLength, slot, type Minute } from "../../booking/time";
 import type { Plane } from "./grid";
-import { longest, type Block, type Day } from "./model";
+import { type Block, type Day, longest } from "./model";
 
 /** What is being chosen or moved. */
 export interface Ghost {
@@ -43,7 +43,14 @@ interface Press {
 /** Only what is paid or registered can be moved (interface.md, PUT /admin/reservation). */
 export const movable = (b: Block): boolean => b.kind === "paid" || b.kind === "staff" || b.kind === "partner";
 
-export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, day: Readable<Day>, ghost: Signal<Ghost | null>, commit: (g: Ghost) => void): void {
+export function draggable(
+  box: HTMLElement,
+  lanes: HTMLElement,
+  plane: Plane,
+  day: Readable<Day>,
+  ghost: Signal<Ghost | null>,
+  commit: (g: Ghost) => void,
+): void {
   let press: Press | undefined;
   let frame = 0;
   let last = { x: 0, y: 0 };
@@ -63,7 +70,10 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
   const spot = (x: number, y: number): { minute: Minute; row: number } => {
     const row = Math.floor((y - origin.y) / plane.rowHeight);
     const minute = plane.midnight + Math.floor((x - origin.x) / plane.slotWidth()) * slot;
-    return { minute: Math.max(plane.midnight, Math.min(minute, plane.midnight + dayLength - slot)), row: Math.max(0, Math.min(row, plane.rooms().length - 1)) };
+    return {
+      minute: Math.max(plane.midnight, Math.min(minute, plane.midnight + dayLength - slot)),
+      row: Math.max(0, Math.min(row, plane.rooms().length - 1)),
+    };
   };
 
   const down = (e: PointerEvent) => {
@@ -73,7 +83,18 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     measure();
     const { minute, row } = spot(e.clientX, e.clientY);
     const touch = e.pointerType !== "mouse";
-    press = { pointer: e.pointerId, x: e.clientX, y: e.clientY, touch, start: minute, row, block, resize: Boolean((e.target as Element).closest(".edge")), dragging: false, timer: 0 };
+    press = {
+      pointer: e.pointerId,
+      x: e.clientX,
+      y: e.clientY,
+      touch,
+      start: minute,
+      row,
+      block,
+      resize: Boolean((e.target as Element).closest(".edge")),
+      dragging: false,
+      timer: 0,
+    };
     if (touch) press.timer = setTimeout(begin, rest);
   };
   const begin = () => {
@@ -111,7 +132,13 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
       return { room: rooms[p.row]!.roomNo, start: Math.max(from, to - longest), end: Math.min(to, from + longest) };
     }
     const { block } = p;
-    if (p.resize) return { room: block.room, start: block.start, end: Math.max(block.start + slot, Math.min(at.minute + slot, block.start + longest)), block };
+    if (p.resize)
+      return {
+        room: block.room,
+        start: block.start,
+        end: Math.max(block.start + slot, Math.min(at.minute + slot, block.start + longest)),
+        block,
+      };
     const start = block.start + at.minute - p.start;
     return { room: rooms[at.row]!.roomNo, start, end: start + block.end - block.start, block };
   };
@@ -135,13 +162,17 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
   };
   /** The click that follows a drag does not open anything. */
   const swallowClick = () => {
-    const swallow = (e: Event) => (e.stopPropagation(), e.preventDefault());
+    const swallow = (e: Event) => {
+      e.stopPropagation();
+      e.preventDefault();
+    };
     lanes.addEventListener("click", swallow, { capture: true, once: true });
     setTimeout(() => lanes.removeEventListener("click", swallow, { capture: true }), 0);
   };
   const tick = () => {
     if (!press?.dragging) return;
-    const pull = (at: number, low: number, high: number) => (at < low + edgeZone ? at - low - edgeZone : at > high - edgeZone ? at - high + edgeZone : 0) / 3;
+    const pull = (at: number, low: number, high: number) =>
+      (at < low + edgeZone ? at - low - edgeZone : at > high - edgeZone ? at - high + edgeZone : 0) / 3;
     const [dx, dy] = [pull(last.x, area.left + 120, area.right), pull(last.y, area.top + 28, area.bottom)];
     if (dx || dy) {
       box.scrollBy(dx, dy);
@@ -162,7 +193,10 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     }
     const block = blockOf(e.target);
     if (!block || !movable(block)) return;
-    const held = ghost.peek()?.block?.id === block.id ? ghost.peek()! : { room: block.room, start: block.start, end: block.end, block };
+    const held =
+      ghost.peek()?.block?.id === block.id
+        ? ghost.peek()!
+        : { room: block.room, start: block.start, end: block.end, block };
     if (e.key === "Enter" && ghost.peek()?.block?.id === block.id) {
       e.preventDefault();
       commit(held);
@@ -171,7 +205,10 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     if (!e.altKey) return;
     const rooms = plane.rooms();
     const row = rooms.findIndex((r) => r.roomNo === held.room);
-    const shift = (by: number): Ghost => (e.shiftKey ? { ...held, end: Math.max(held.start + slot, Math.min(held.end + by, held.start + longest)) } : { ...held, start: held.start + by, end: held.end + by });
+    const shift = (by: number): Ghost =>
+      e.shiftKey
+        ? { ...held, end: Math.max(held.start + slot, Math.min(held.end + by, held.start + longest)) }
+        : { ...held, start: held.start + by, end: held.end + by };
     const next: Record<string, () => Ghost> = {
       ArrowLeft: () => shift(-slot),
       ArrowRight: () => shift(slot),
@@ -184,7 +221,13 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     ghost.set(step());
   };
   const left = (e: FocusEvent) => {
-    if (!press && ghost.peek()?.block && (e.target as Element).matches?.(".block") && !document.querySelector("dialog[open]")) ghost.set(null);
+    if (
+      !press &&
+      ghost.peek()?.block &&
+      (e.target as Element).matches?.(".block") &&
+      !document.querySelector("dialog[open]")
+    )
+      ghost.set(null);
   };
   /** A browser that has begun to scroll takes the pointer away; while something is dragged it must not begin. */
   const hold = (e: TouchEvent) => {
@@ -196,7 +239,15 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
   lanes.addEventListener("pointerup", up);
   lanes.addEventListener("pointercancel", () => end());
   lanes.addEventListener("touchmove", hold, { passive: false });
-  box.addEventListener("scroll", () => press?.dragging && (measure(), (moved = true)), { passive: true });
+  box.addEventListener(
+    "scroll",
+    () => {
+      if (!press?.dragging) return;
+      measure();
+      moved = true;
+    },
+    { passive: true },
+  );
   lanes.addEventListener("contextmenu", (e) => press?.touch && e.preventDefault());
   lanes.addEventListener("focusout", left);
   document.addEventListener("keydown", key);
@@ -205,4 +256,3 @@ export function draggable(box: HTMLElement, lanes: HTMLElement, plane: Plane, da
     document.removeEventListener("keydown", key);
   });
 }
-

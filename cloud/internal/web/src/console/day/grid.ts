@@ -1,15 +1,15 @@
 // The timeline: a row for every room, a column for every ten minutes.
 
+import { clockOf, day as dayLength, type Minute, parseDate, slot, slotOf } from "../../booking/time";
 import { now as clock } from "../../core/clock";
-import { each, h, type Child } from "../../core/dom";
-import { computed, effect, onCleanup, signal, untracked, type Readable } from "../../core/signal";
-import { clockOf, day as dayLength, parseDate, slot, slotOf, type Minute } from "../../booking/time";
+import { type Child, each, h } from "../../core/dom";
+import { computed, effect, onCleanup, type Readable, signal, untracked } from "../../core/signal";
 import { button, toast } from "../parts";
 import type { Branch } from "../session";
 import { countdown, t, timesText, won } from "../text";
 import { draggable, type Ghost } from "./drag";
 import { fits } from "./list";
-import { kindText, obstacle, priceOf, type Block, type Day, type Room, type Span } from "./model";
+import { type Block, type Day, kindText, obstacle, priceOf, type Room, type Span } from "./model";
 import { openMove } from "./move";
 
 interface Options {
@@ -59,12 +59,35 @@ export function grid(o: Options): Child {
     } else if (g.room === g.block.room && g.start === g.block.start && g.end === g.block.end) {
       ghost.set(null);
     } else {
-      openMove(o.branch, g.block, { room: g.room, start: g.start, end: g.end }, o.day.peek(), () => ghost.set(null), o.refresh);
+      openMove(
+        o.branch,
+        g.block,
+        { room: g.room, start: g.start, end: g.end },
+        o.day.peek(),
+        () => ghost.set(null),
+        o.refresh,
+      );
     }
   };
   // All labels stand in one column: forty sticky ones would be forty layers for the browser to put together.
-  const labels = h("div", { class: "labels", "aria-hidden": "true" }, each(() => o.day().rooms, (r) => r.roomNo, label));
-  const rows = h("div", { class: "lanerows" }, each(() => o.day().rooms, (r) => r.roomNo, (room) => lane(room, o, midnight)));
+  const labels = h(
+    "div",
+    { class: "labels", "aria-hidden": "true" },
+    each(
+      () => o.day().rooms,
+      (r) => r.roomNo,
+      label,
+    ),
+  );
+  const rows = h(
+    "div",
+    { class: "lanerows" },
+    each(
+      () => o.day().rooms,
+      (r) => r.roomNo,
+      (room) => lane(room, o, midnight),
+    ),
+  );
   const lanes = h("div", { class: "lanes" }, labels, rows, ghostView(ghost, problem, midnight, slotWidth, o.day));
   const box = h(
     "div",
@@ -87,8 +110,16 @@ export function grid(o: Options): Child {
       h(
         "div",
         { class: "zoom", role: "group", "aria-label": t("zoom") },
-        button("−", () => zoom.update((z) => z - 1), { kind: "plain", label: t("zoomOut"), disabled: () => zoom() === 0 }),
-        button("+", () => zoom.update((z) => z + 1), { kind: "plain", label: t("zoomIn"), disabled: () => zoom() === zooms.length - 1 }),
+        button("−", () => zoom.update((z) => z - 1), {
+          kind: "plain",
+          label: t("zoomOut"),
+          disabled: () => zoom() === 0,
+        }),
+        button("+", () => zoom.update((z) => z + 1), {
+          kind: "plain",
+          label: t("zoomIn"),
+          disabled: () => zoom() === zooms.length - 1,
+        }),
       ),
     ),
     box,
@@ -121,10 +152,23 @@ function sentence(g: Ghost | null, problem: ReturnType<typeof obstacle> | null, 
 }
 
 const legend = (): Child =>
-  h("ul", { class: "legend" }, (["paid", "hold", "waiting", "staff", "partner"] as const).map((kind) => h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind))), h("li", null, h("i", { class: "swatch margin" }), t("margin")));
+  h(
+    "ul",
+    { class: "legend" },
+    (["paid", "hold", "waiting", "staff", "partner"] as const).map((kind) =>
+      h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind)),
+    ),
+    h("li", null, h("i", { class: "swatch margin" }), t("margin")),
+  );
 
 function hours(midnight: Minute, now: Readable<Minute>): HTMLElement {
-  return h("div", { class: "hours", "aria-hidden": "true" }, h("span", { class: "corner" }), Array.from({ length: 24 }, (_, i) => h("span", null, clockOf(midnight + i * 60))), () => (isOn(now(), midnight) ? h("b", { "--from": from(now(), midnight) }, clockOf(now())) : null));
+  return h(
+    "div",
+    { class: "hours", "aria-hidden": "true" },
+    h("span", { class: "corner" }),
+    Array.from({ length: 24 }, (_, i) => h("span", null, clockOf(midnight + i * 60))),
+    () => (isOn(now(), midnight) ? h("b", { "--from": from(now(), midnight) }, clockOf(now())) : null),
+  );
 }
 
 /** Where something lies on the day, in slots. */
@@ -138,11 +182,22 @@ function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
     {
       class: () => `lane${room().enabled ? "" : " off"}`,
       role: "group",
-      "aria-label": () => [t("roomNo", { n: room().roomNo }), room().machine, room().enabled ? "" : t("roomOff")].filter(Boolean).join(", "),
+      "aria-label": () =>
+        [t("roomNo", { n: room().roomNo }), room().machine, room().enabled ? "" : t("roomOff")]
+          .filter(Boolean)
+          .join(", "),
     },
-    () => o.day().closed.map((s) => h("i", { class: "span closed", "--from": from(s.start, midnight), "--len": length(s) })),
-    () => o.day().breaks.map((s) => h("i", { class: "span break", "--from": from(s.start, midnight), "--len": length(s) })),
-    each(own, (b) => b.id, (block) => blockView(block, o, midnight)),
+    () =>
+      o
+        .day()
+        .closed.map((s) => h("i", { class: "span closed", "--from": from(s.start, midnight), "--len": length(s) })),
+    () =>
+      o.day().breaks.map((s) => h("i", { class: "span break", "--from": from(s.start, midnight), "--len": length(s) })),
+    each(
+      own,
+      (b) => b.id,
+      (block) => blockView(block, o, midnight),
+    ),
   );
 }
 
@@ -194,7 +249,13 @@ function nowLine(midnight: Minute, now: Readable<Minute>): Child {
 }
 
 /** What is chosen or moved, margins and all. It is a layer of its own: moving it lays out and paints nothing else. */
-function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<typeof obstacle> | null>, midnight: Minute, slotWidth: Readable<number>, day: Readable<Day>): Child {
+function ghostView(
+  ghost: Readable<Ghost | null>,
+  problem: Readable<ReturnType<typeof obstacle> | null>,
+  midnight: Minute,
+  slotWidth: Readable<number>,
+  day: Readable<Day>,
+): Child {
   const text = document.createTextNode("");
   const element = h("div", { class: "ghost", hidden: true }, h("span", null, text));
   const width = computed(() => {
@@ -218,10 +279,17 @@ function ghostView(ghost: Readable<Ghost | null>, problem: Readable<ReturnType<t
 }
 
 /** The way to reserve with keys: a cursor on the plane. Shift makes what is chosen longer, Enter reserves. */
-function cursor(plane: Plane, o: Options, ghost: { set(g: Ghost | null): void }, commit: (g: Ghost) => void): HTMLElement {
+function cursor(
+  plane: Plane,
+  o: Options,
+  ghost: { set(g: Ghost | null): void },
+  commit: (g: Ghost) => void,
+): HTMLElement {
   let row = 0;
   const now = o.now.peek();
-  let start = isOn(now, plane.midnight) ? Math.min(slotOf(now), plane.midnight + dayLength - 60) : opening(o.day.peek(), plane.midnight);
+  let start = isOn(now, plane.midnight)
+    ? Math.min(slotOf(now), plane.midnight + dayLength - 60)
+    : opening(o.day.peek(), plane.midnight);
   let length = 60;
   const chosen = (): Ghost => ({ room: plane.rooms()[row]!.roomNo, start, end: start + length });
   const element = h("button", { type: "button", class: "cursor", "aria-label": t("cursorLabel") });
@@ -269,4 +337,3 @@ function stayInPlace(box: HTMLElement, slotWidth: Readable<number>, midnight: Mi
     width = next;
   });
 }
-

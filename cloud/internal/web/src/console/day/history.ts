@@ -1,11 +1,11 @@
 // Everything that happened to a reservation, latest first.
 
-import { h, type Child } from "../../core/dom";
 import { clockOf, inZone } from "../../booking/time";
+import { type Child, h } from "../../core/dom";
 import { channelText, messageText, openMessage } from "../message";
 import { button } from "../parts";
 import type { Branch } from "../session";
-import { dateText, t, won, type TextKey } from "../text";
+import { dateText, type TextKey, t, won } from "../text";
 
 export interface Entry {
   at: string;
@@ -33,7 +33,9 @@ export function history(branch: Branch, entries: Entry[], refresh: (() => void) 
           { class: e.kind },
           h("time", { datetime: e.at }, at - now < -24 * 60 ? `${dateText(at)} ` : "", `${clockOf(at)}:${seconds}`),
           h("p", null, h("b", null, title(e)), rest(branch, e), e.by ? h("small", null, ` ${who(e.by)}`) : null),
-          e.kind === "message" && e.detail.id ? button(t("preview"), () => openMessage(branch, String(e.detail.id), refresh), { kind: "plain" }) : null,
+          e.kind === "message" && e.detail.id
+            ? button(t("preview"), () => openMessage(branch, String(e.detail.id), refresh), { kind: "plain" })
+            : null,
         );
       }),
   );
@@ -69,20 +71,39 @@ function known(key: string, otherwise: string): string {
 
 function rest(branch: Branch, { kind, detail: d }: Entry): Child {
   const clock = (text: unknown) => clockOf(inZone(branch.timeZone, Date.parse(String(text))));
-  const part = (...texts: (string | null | false)[]) => texts.filter(Boolean).map((text) => ` · ${text}`).join("");
+  const part = (...texts: (string | null | false)[]) =>
+    texts
+      .filter(Boolean)
+      .map((text) => ` · ${text}`)
+      .join("");
   switch (kind) {
     case "paid":
     case "money":
     case "refund":
-      return part(d.amount !== null && d.amount !== undefined && won(Number(d.amount)), d.method as string | null, d.code as string | null, d.message as string | null);
+      return part(
+        d.amount !== null && d.amount !== undefined && won(Number(d.amount)),
+        d.method as string | null,
+        d.code as string | null,
+        d.message as string | null,
+      );
     case "message":
-      return part(known(`message_${String(d.state)}`, String(d.state)), d.channel ? channelText(String(d.channel)) : null, d.error as string | null);
+      return part(
+        known(`message_${String(d.state)}`, String(d.state)),
+        d.channel ? channelText(String(d.channel)) : null,
+        d.error as string | null,
+      );
     case "door":
-      return part(known(`door_${String(d.state)}`, String(d.state)), d.latencyMs !== null && `${(Number(d.latencyMs) / 1000).toFixed(2)} s`, d.detail as string | null);
+      return part(
+        known(`door_${String(d.state)}`, String(d.state)),
+        d.latencyMs !== null && `${(Number(d.latencyMs) / 1000).toFixed(2)} s`,
+        d.detail as string | null,
+      );
     case "move":
-      return part(`${t("roomNo", { n: d.fromRoom! })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: d.toRoom! })} ${clock(d.toStart)}–${clock(d.toEnd)}`, d.reason as string | null);
+      return part(
+        `${t("roomNo", { n: d.fromRoom! })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: d.toRoom! })} ${clock(d.toStart)}–${clock(d.toEnd)}`,
+        d.reason as string | null,
+      );
     default:
       return null;
   }
 }
-

@@ -1,10 +1,10 @@
 // The day as a list: for narrow screens, for those who hear it, for looking things up.
 
-import { each, h, when, type Child } from "../../core/dom";
+import { type Child, each, h, when } from "../../core/dom";
 import { computed, type Readable } from "../../core/signal";
 import { chip } from "../parts";
 import { countdown, t, timesText, won } from "../text";
-import { kindText, type Block, type Day } from "./model";
+import { type Block, type Day, kindText } from "./model";
 
 interface Options {
   day: Readable<Day>;
@@ -17,7 +17,12 @@ interface Options {
 export function fits(block: Block, filter: string): boolean {
   const wanted = filter.trim().toLowerCase();
   const digits = wanted.replace(/\D/g, "");
-  return !wanted || block.name.toLowerCase().includes(wanted) || (digits.length >= 3 && block.mobile.replace(/\D/g, "").includes(digits)) || block.id === wanted;
+  return (
+    !wanted ||
+    block.name.toLowerCase().includes(wanted) ||
+    (digits.length >= 3 && block.mobile.replace(/\D/g, "").includes(digits)) ||
+    block.id === wanted
+  );
 }
 
 export function list({ day, second, filter, show }: Options): Child {
@@ -29,24 +34,39 @@ export function list({ day, second, filter, show }: Options): Child {
   return h(
     "div",
     { class: "daylist" },
-    when(() => rows().length === 0, () => h("p", { class: "nothing" }, t("dayEmpty"))),
+    when(
+      () => rows().length === 0,
+      () => h("p", { class: "nothing" }, t("dayEmpty")),
+    ),
     h(
       "ul",
       null,
-      each(rows, (b) => b.id, (block) =>
-        h(
-          "li",
-          null,
+      each(
+        rows,
+        (b) => b.id,
+        (block) =>
           h(
-            "button",
-            { type: "button", class: () => `entry ${block().kind}`, onclick: () => show(block.peek()) },
-            h("span", { class: "time" }, () => timesText(block().start, block().end)),
-            h("span", { class: "room" }, () => t("roomNo", { n: block().room })),
-            h("span", { class: "name" }, () => block().name || kindText(block().kind)),
-            h("span", { class: "rest" }, () => [block().mobile, block().amount ? won(block().amount) : ""].filter(Boolean).join(" · ")),
-            () => chip([kindText(block().kind), () => (block().expiresAt ? ` ${countdown(block().expiresAt - second())}` : "")], block().kind),
+            "li",
+            null,
+            h(
+              "button",
+              { type: "button", class: () => `entry ${block().kind}`, onclick: () => show(block.peek()) },
+              h("span", { class: "time" }, () => timesText(block().start, block().end)),
+              h("span", { class: "room" }, () => t("roomNo", { n: block().room })),
+              h("span", { class: "name" }, () => block().name || kindText(block().kind)),
+              h("span", { class: "rest" }, () =>
+                [block().mobile, block().amount ? won(block().amount) : ""].filter(Boolean).join(" · "),
+              ),
+              () =>
+                chip(
+                  [
+                    kindText(block().kind),
+                    () => (block().expiresAt ? ` ${countdown(block().expiresAt - second())}` : ""),
+                  ],
+                  block().kind,
+                ),
+            ),
           ),
-        ),
       ),
     ),
   );

@@ -1,8 +1,8 @@
 // A day at a branch: who is in which room when, and what is free.
 
+import { type Minute, parseMinute, slot } from "../../booking/time";
 import { api } from "../../core/api";
-import { parseMinute, slot, type Minute } from "../../booking/time";
-import { t, type TextKey } from "../text";
+import { type TextKey, t } from "../text";
 
 export interface Room {
   roomNo: string;
@@ -93,17 +93,30 @@ export const toBlock = (w: Wire): Block => ({
 
 const toSpan = (w: { start: string; end: string }): Span => ({ start: parseMinute(w.start), end: parseMinute(w.end) });
 
-type WireDay = Omit<Day, "blocks" | "closed" | "breaks"> & { reservations: Wire[]; closed: { start: string; end: string }[]; breaks: { start: string; end: string }[] };
+type WireDay = Omit<Day, "blocks" | "closed" | "breaks"> & {
+  reservations: Wire[];
+  closed: { start: string; end: string }[];
+  breaks: { start: string; end: string }[];
+};
 
 export async function fetchDay(branch: string, date: string): Promise<Day> {
-  const { reservations, closed, breaks, ...rest } = await api.get<WireDay>(`/v2/admin/branches/${branch}/timeline`, { date });
+  const { reservations, closed, breaks, ...rest } = await api.get<WireDay>(`/v2/admin/branches/${branch}/timeline`, {
+    date,
+  });
   return { ...rest, blocks: reservations.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 
 export const longest = 5 * 60; // minutes, interface.md
 
 /** Why a time cannot be reserved in a room; undefined if it can. except is the reservation that is being moved. */
-export function obstacle(day: Day, roomNo: string, start: Minute, end: Minute, now: Minute, except?: Block): TextKey | undefined {
+export function obstacle(
+  day: Day,
+  roomNo: string,
+  start: Minute,
+  end: Minute,
+  now: Minute,
+  except?: Block,
+): TextKey | undefined {
   const room = day.rooms.find((r) => r.roomNo === roomNo);
   if (!room) return "obstNoRoom";
   if (!room.enabled && room.roomNo !== except?.room) return "obstDisabled";
@@ -120,7 +133,11 @@ export function obstacle(day: Day, roomNo: string, start: Minute, end: Minute, n
 /** What a length costs: as many hours as fit, then half hours, then tens; null if the tiers do not make it up. */
 export function priceOf({ pricing }: Room, minutes: number): number | null {
   let [left, total] = [minutes, 0];
-  for (const [unit, price] of [[60, pricing.min60], [30, pricing.min30], [10, pricing.min10]] as const) {
+  for (const [unit, price] of [
+    [60, pricing.min60],
+    [30, pricing.min30],
+    [10, pricing.min10],
+  ] as const) {
     if (price === null) continue;
     total += Math.floor(left / unit) * price;
     left %= unit;

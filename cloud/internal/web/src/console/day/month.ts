@@ -1,11 +1,11 @@
 // A month to choose a day from, with the days on which the branch is closed.
 
-import { api } from "../../core/api";
-import { h, match, type Child } from "../../core/dom";
-import { go } from "../../core/router";
-import { resource } from "../../core/resource";
-import { signal } from "../../core/signal";
 import { dateOf, inZone, parseDate, weekday } from "../../booking/time";
+import { api } from "../../core/api";
+import { type Child, h, match } from "../../core/dom";
+import { resource } from "../../core/resource";
+import { go } from "../../core/router";
+import { signal } from "../../core/signal";
 import { icon } from "../icons";
 import { button, dialog, fetched } from "../parts";
 import type { Branch } from "../session";
@@ -18,7 +18,10 @@ interface CalendarDay {
 }
 
 export const monthButton = (branch: Branch, date: string): Child =>
-  button(icon("day"), () => dialog(t("chooseDay"), (close) => months(branch, date, close)), { kind: "plain", label: t("chooseDay") });
+  button(icon("day"), () => dialog(t("chooseDay"), (close) => months(branch, date, close)), {
+    kind: "plain",
+    label: t("chooseDay"),
+  });
 
 function months(branch: Branch, date: string, close: () => void): Child {
   const month = signal(date.slice(0, 7));
@@ -29,9 +32,19 @@ function months(branch: Branch, date: string, close: () => void): Child {
   return h(
     "div",
     { class: "month" },
-    h("div", { class: "turn" }, button(icon("left"), () => turn(-1), { kind: "plain", label: t("monthBefore") }), h("b", { "aria-live": "polite" }, () => monthText(parseDate(`${month()}-01`))), button(icon("right"), () => turn(1), { kind: "plain", label: t("monthAfter") })),
+    h(
+      "div",
+      { class: "turn" },
+      button(icon("left"), () => turn(-1), { kind: "plain", label: t("monthBefore") }),
+      h("b", { "aria-live": "polite" }, () => monthText(parseDate(`${month()}-01`))),
+      button(icon("right"), () => turn(1), { kind: "plain", label: t("monthAfter") }),
+    ),
     match(month, (shown) => {
-      const source = resource(async () => (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch.branch}/calendar`, { yearMonth: shown })).dates);
+      const source = resource(
+        async () =>
+          (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch.branch}/calendar`, { yearMonth: shown }))
+            .dates,
+      );
       return fetched(source, (dates) => days(branch, dates(), date, close));
     }),
   );
@@ -61,9 +74,10 @@ function days(branch: Branch, dates: CalendarDay[], date: string, close: () => v
         },
         h("span", { class: "hidden" }, dateText(parseDate(d.date)), " "),
         Number(d.date.slice(8)),
-        d.status === "available" ? null : h("span", { class: "hidden" }, ` ${[t("closedDay"), d.reason].filter(Boolean).join(", ")}`),
+        d.status === "available"
+          ? null
+          : h("span", { class: "hidden" }, ` ${[t("closedDay"), d.reason].filter(Boolean).join(", ")}`),
       ),
     ),
   );
 }
-

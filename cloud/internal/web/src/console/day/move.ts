@@ -1,13 +1,13 @@
 // Changing room and time of a reservation, by form. Dragging ends here too: nothing moves without a last look.
 
-import { api, ApiError } from "../../core/api";
+import { clockOf, dateOf, inZone, type Minute, parseDate, slot, wire } from "../../booking/time";
+import { ApiError, api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { computed, signal } from "../../core/signal";
-import { clockOf, dateOf, inZone, parseDate, slot, wire, type Minute } from "../../booking/time";
 import { attempt, button, dialog, field, input, select, toast } from "../parts";
 import type { Branch } from "../session";
 import { dateText, span, t, timesText } from "../text";
-import { fetchDay, longest, obstacle, toBlock, type Block, type Day } from "./model";
+import { type Block, type Day, fetchDay, longest, obstacle, toBlock } from "./model";
 import { fetchRecord } from "./record";
 
 interface Target {
@@ -18,11 +18,21 @@ interface Target {
 
 /** The times of a day in which something can start. */
 export const startChoices = (date: string) =>
-  Array.from({ length: 144 }, (_, i) => parseDate(date) + i * slot).map((m) => ({ value: String(m), text: clockOf(m) }));
+  Array.from({ length: 144 }, (_, i) => parseDate(date) + i * slot).map((m) => ({
+    value: String(m),
+    text: clockOf(m),
+  }));
 
 export const lengthChoices = Array.from({ length: longest / slot }, (_, i) => (i + 1) * slot);
 
-export function openMove(branch: Branch, block: Block, to: Target, first: Day, onclose: () => void, refresh: () => void): void {
+export function openMove(
+  branch: Branch,
+  block: Block,
+  to: Target,
+  first: Day,
+  onclose: () => void,
+  refresh: () => void,
+): void {
   const sameTime = to.room === block.room && to.start === block.start && to.end === block.end;
   dialog(
     t("moveTitle"),
@@ -34,10 +44,16 @@ export function openMove(branch: Branch, block: Block, to: Target, first: Day, o
       const start = signal(String(to.start));
       const length = signal(String(to.end - to.start));
       const reason = signal("");
-      const chosen = computed<Target>(() => ({ room: room(), start: Number(start()), end: Number(start()) + Number(length()) }));
+      const chosen = computed<Target>(() => ({
+        room: room(),
+        start: Number(start()),
+        end: Number(start()) + Number(length()),
+      }));
       const now = inZone(branch.timeZone);
       const problem = computed(() => obstacle(day(), chosen().room, chosen().start, chosen().end, now, seen()));
-      const unchanged = computed(() => chosen().room === seen().room && chosen().start === seen().start && chosen().end === seen().end);
+      const unchanged = computed(
+        () => chosen().room === seen().room && chosen().start === seen().start && chosen().end === seen().end,
+      );
       const { run, view } = attempt();
       const changed = signal("");
       const onDate = async (value: string) => {
@@ -62,7 +78,12 @@ export function openMove(branch: Branch, block: Block, to: Target, first: Day, o
             // Somebody else was first. What is there now is shown; whoever still wants to, presses again.
             const there = toBlock(await fetchRecord(block.id));
             if (there.version === seen.peek().version) throw error;
-            changed.set(t("moveStale", { room: there.room, when: `${dateText(there.start)} ${timesText(there.start, there.end)}` }));
+            changed.set(
+              t("moveStale", {
+                room: there.room,
+                when: `${dateText(there.start)} ${timesText(there.start, there.end)}`,
+              }),
+            );
             seen.set(there);
             day.set(await fetchDay(branch.branch, date.peek()));
             refresh();
@@ -74,19 +95,67 @@ export function openMove(branch: Branch, block: Block, to: Target, first: Day, o
         });
       return [
         when(changed, () => h("p", { class: "notice", role: "alert" }, () => changed())),
-        h("dl", { class: "fromto" }, h("div", null, h("dt", null, t("moveFrom")), h("dd", null, () => describe(seen()))), h("div", null, h("dt", null, t("moveTo")), h("dd", { "aria-live": "polite" }, () => describe(chosen())))),
+        h(
+          "dl",
+          { class: "fromto" },
+          h(
+            "div",
+            null,
+            h("dt", null, t("moveFrom")),
+            h("dd", null, () => describe(seen())),
+          ),
+          h(
+            "div",
+            null,
+            h("dt", null, t("moveTo")),
+            h("dd", { "aria-live": "polite" }, () => describe(chosen())),
+          ),
+        ),
         h(
           "div",
           { class: "form" },
-          field(t("date"), h("input", { type: "date", value: date, onchange: (e: Event) => void onDate((e.target as HTMLInputElement).value) })),
-          field(t("room"), select(room, () => day().rooms.map((r) => ({ value: r.roomNo, text: `${t("roomNo", { n: r.roomNo })} · ${r.machine}`, disabled: !r.enabled && r.roomNo !== block.room })), sameTime ? { autofocus: true } : {})),
-          field(t("start"), select(start, () => startChoices(date()))),
-          field(t("length"), select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) })))),
+          field(
+            t("date"),
+            h("input", {
+              type: "date",
+              value: date,
+              onchange: (e: Event) => void onDate((e.target as HTMLInputElement).value),
+            }),
+          ),
+          field(
+            t("room"),
+            select(
+              room,
+              () =>
+                day().rooms.map((r) => ({
+                  value: r.roomNo,
+                  text: `${t("roomNo", { n: r.roomNo })} · ${r.machine}`,
+                  disabled: !r.enabled && r.roomNo !== block.room,
+                })),
+              sameTime ? { autofocus: true } : {},
+            ),
+          ),
+          field(
+            t("start"),
+            select(start, () => startChoices(date())),
+          ),
+          field(
+            t("length"),
+            select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) }))),
+          ),
           field(t("reasonOptional"), input(reason, { maxlength: 500 })),
         ),
-        () => (problem() && !unchanged() ? h("p", { class: "problem", role: "alert" }, t(problem()!)) : h("p", { class: "hint" }, t("moveHint"))),
+        () =>
+          problem() && !unchanged()
+            ? h("p", { class: "problem", role: "alert" }, t(problem()!))
+            : h("p", { class: "hint" }, t("moveHint")),
         view(),
-        h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(t("moveDo"), submit, { kind: "primary", disabled: () => Boolean(problem()) || unchanged() })),
+        h(
+          "div",
+          { class: "footer" },
+          button(t("back"), close, { kind: "plain" }),
+          button(t("moveDo"), submit, { kind: "primary", disabled: () => Boolean(problem()) || unchanged() }),
+        ),
       ];
     },
     { onclose },
@@ -94,4 +163,3 @@ export function openMove(branch: Branch, block: Block, to: Target, first: Day, o
 }
 
 const describe = (x: Target) => `${t("roomNo", { n: x.room })} · ${dateText(x.start)} ${timesText(x.start, x.end)}`;
-

@@ -1,20 +1,20 @@
 // The drawer of one reservation: what is known of it, what happened to it, what can be done with it.
 
+import { inZone } from "../../booking/time";
 import { api } from "../../core/api";
 import { ticking } from "../../core/clock";
-import { h, when, type Child } from "../../core/dom";
+import { type Child, h, when } from "../../core/dom";
 import { resource } from "../../core/resource";
 import { computed, type Readable } from "../../core/signal";
-import { inZone } from "../../booking/time";
 import { picture } from "../devices";
 import { openDoor } from "../door";
 import { gather, overhear } from "../live";
-import { button, chip, copy, dialog, facts, fetched, toast, explain, type Dialog } from "../parts";
-import { mayChange, type Branch } from "../session";
+import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast } from "../parts";
+import { type Branch, mayChange } from "../session";
 import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
-import { history, type Entry } from "./history";
-import { fetchDay, kindText, toBlock, type Block, type Wire } from "./model";
+import { type Entry, history } from "./history";
+import { type Block, fetchDay, kindText, toBlock, type Wire } from "./model";
 import { openMove } from "./move";
 
 export interface Record extends Wire {
@@ -65,7 +65,10 @@ function view(branch: Branch, data: Readable<Record>, refresh: () => void): Chil
       "div",
       { class: "lead" },
       () => chip(kindText(block().kind), block().kind),
-      when(() => ends() > 0, () => h("b", { class: "left", role: "timer" }, () => countdown(ends() - second()))),
+      when(
+        () => ends() > 0,
+        () => h("b", { class: "left", role: "timer" }, () => countdown(ends() - second())),
+      ),
       h("p", { class: "when" }, () => `${dateText(block().start)} ${timesText(block().start, block().end)}`),
       h("p", { class: "where" }, () => `${t("roomNo", { n: data().roomNo })} · ${data().machine}`),
     ),
@@ -106,7 +109,10 @@ function known(branch: Branch, data: Record): Child {
     [t("paidAt"), at(data.paidAt)],
     [t("canceledAt"), at(data.canceledAt)],
     [t("refundUntil"), at(data.refundUntil)],
-    [t("receipt"), data.receiptUrl && h("a", { href: data.receiptUrl, target: "_blank", rel: "noreferrer" }, t("receiptOpen"))],
+    [
+      t("receipt"),
+      data.receiptUrl && h("a", { href: data.receiptUrl, target: "_blank", rel: "noreferrer" }, t("receiptOpen")),
+    ],
   ]);
 }
 
@@ -118,13 +124,26 @@ export function wallTime(branch: Branch, at: string): string {
 
 function actions(branch: Branch, data: Record, block: Block, refresh: () => void): Child {
   const list: Child[] = [];
-  if (data.movable) list.push(button(t("move"), async () => openMove(branch, block, block, await fetchDay(branch.branch, dateOfStart(data)), () => {}, refresh)));
+  if (data.movable)
+    list.push(
+      button(t("move"), async () =>
+        openMove(branch, block, block, await fetchDay(branch.branch, dateOfStart(data)), () => {}, refresh),
+      ),
+    );
   if (data.keyLink) {
     const link = data.keyLink;
-    list.push(button(t("resendKey"), () => resend(data.id).then(refresh)), button(t("copyKeyLink"), () => copy(link)));
+    list.push(
+      button(t("resendKey"), () => resend(data.id).then(refresh)),
+      button(t("copyKeyLink"), () => copy(link)),
+    );
     list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
   }
-  if (data.cancelable) list.push(button(t(data.state === "DONE" ? "cancelPaid" : "cancelHold"), () => openCancel(data, refresh), { kind: "danger" }));
+  if (data.cancelable)
+    list.push(
+      button(t(data.state === "DONE" ? "cancelPaid" : "cancelHold"), () => openCancel(data, refresh), {
+        kind: "danger",
+      }),
+    );
   return list.length ? h("div", { class: "actions" }, list) : null;
 }
 

@@ -1,18 +1,18 @@
 // Reserving for somebody: choose a time, hold it for five minutes, then register the guest or issue a virtual account.
 
-import { api, ApiError } from "../../core/api";
+import { dateOf, day as dayLength, inZone, type Minute, slotOf, wire } from "../../booking/time";
+import { ApiError, api } from "../../core/api";
 import { now as clock, ticking } from "../../core/clock";
-import { h, match, when, type Child } from "../../core/dom";
+import { type Child, h, match, when } from "../../core/dom";
 import { go } from "../../core/router";
-import { computed, onCleanup, signal, type Signal } from "../../core/signal";
-import { dateOf, day as dayLength, inZone, slotOf, wire, type Minute } from "../../booking/time";
+import { computed, onCleanup, type Signal, signal } from "../../core/signal";
 import { getBanks } from "../banks";
 import { attempt, button, dialog, field, input, segmented, select, toast } from "../parts";
-import { branchName, type Branch } from "../session";
+import { type Branch, branchName } from "../session";
 import { countdown, dateText, span, t, timesText, won } from "../text";
-import { fetchDay, obstacle, priceOf, type Day } from "./model";
-import { lengthChoices, startChoices } from "./move";
 import type { Wire } from "./model";
+import { type Day, fetchDay, obstacle, priceOf } from "./model";
+import { lengthChoices, startChoices } from "./move";
 
 interface Wanted {
   room?: string;
@@ -58,16 +58,28 @@ async function release(branch: Branch, held: Held | null): Promise<void> {
 function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => void): Child {
   const now = inZone(branch.timeZone);
   const begin = wanted.start ?? (dateOf(now) === day.date ? slotOf(now) : Number(startChoices(day.date)[60]!.value));
-  const room = signal(wanted.room ?? day.rooms.find((r) => r.enabled && !obstacle(day, r.roomNo, begin, begin + 60, now))?.roomNo ?? day.rooms[0]?.roomNo ?? "");
+  const room = signal(
+    wanted.room ??
+      day.rooms.find((r) => r.enabled && !obstacle(day, r.roomNo, begin, begin + 60, now))?.roomNo ??
+      day.rooms[0]?.roomNo ??
+      "",
+  );
   const start = signal(String(begin));
-  const length = signal(String(wanted.start !== undefined && wanted.end !== undefined ? wanted.end - wanted.start : 60));
+  const length = signal(
+    String(wanted.start !== undefined && wanted.end !== undefined ? wanted.end - wanted.start : 60),
+  );
   const chosen = computed(() => ({ room: room(), start: Number(start()), end: Number(start()) + Number(length()) }));
   const problem = computed(() => obstacle(day, chosen().room, chosen().start, chosen().end, now));
   const { run, view } = attempt();
   const hold = () =>
     run(async () => {
       const { room, start, end } = chosen.peek();
-      await api.post("/admin/reservation", { branch: branch.branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
+      await api.post("/admin/reservation", {
+        branch: branch.branch,
+        room: Number(room),
+        startDateTime: wire(start),
+        endDateTime: wire(end),
+      });
       done({ room, start, end, until: clock() + holdLife });
     });
   return [
@@ -75,17 +87,45 @@ function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => 
     h(
       "div",
       { class: "form" },
-      field(t("room"), select(room, () => day.rooms.map((r) => ({ value: r.roomNo, text: `${t("roomNo", { n: r.roomNo })} · ${r.machine}`, disabled: !r.enabled })), { autofocus: true })),
-      field(t("start"), select(start, () => startChoices(day.date).map((c) => ({ ...c, disabled: Number(c.value) + 10 <= now })))),
-      field(t("length"), select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) })))),
+      field(
+        t("room"),
+        select(
+          room,
+          () =>
+            day.rooms.map((r) => ({
+              value: r.roomNo,
+              text: `${t("roomNo", { n: r.roomNo })} · ${r.machine}`,
+              disabled: !r.enabled,
+            })),
+          { autofocus: true },
+        ),
+      ),
+      field(
+        t("start"),
+        select(start, () => startChoices(day.date).map((c) => ({ ...c, disabled: Number(c.value) + 10 <= now }))),
+      ),
+      field(
+        t("length"),
+        select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) }))),
+      ),
     ),
-    () => (problem() ? h("p", { class: "problem", role: "alert" }, t(problem()!)) : h("p", { class: "sum" }, `${t("roomNo", { n: chosen().room })} · ${timesText(chosen().start, chosen().end)}`)),
+    () =>
+      problem()
+        ? h("p", { class: "problem", role: "alert" }, t(problem()!))
+        : h("p", { class: "sum" }, `${t("roomNo", { n: chosen().room })} · ${timesText(chosen().start, chosen().end)}`),
     view(),
     h("div", { class: "footer" }, button(t("holdDo"), hold, { kind: "primary", disabled: () => Boolean(problem()) })),
   ];
 }
 
-function register(branch: Branch, day: Day, held: Held, state: Signal<Held | null>, refresh: () => void, close: () => void): Child {
+function register(
+  branch: Branch,
+  day: Day,
+  held: Held,
+  state: Signal<Held | null>,
+  refresh: () => void,
+  close: () => void,
+): Child {
   const second = ticking();
   const over = computed(() => second() >= held.until);
   const how = signal("walkin");
@@ -105,16 +145,27 @@ function register(branch: Branch, day: Day, held: Held, state: Signal<Held | nul
     refresh();
     close();
   };
-  const contact = () => ({ name: name.peek().trim(), mobileNum: mobile.peek().trim(), ...(email.peek().trim() ? { email: email.peek().trim() } : {}) });
+  const contact = () => ({
+    name: name.peek().trim(),
+    mobileNum: mobile.peek().trim(),
+    ...(email.peek().trim() ? { email: email.peek().trim() } : {}),
+  });
   const submit = () =>
     run(async () => {
       try {
         if (how.peek() === "walkin") {
-          const given = Object.fromEntries(Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v));
+          const given = Object.fromEntries(
+            Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v),
+          );
           await api.post("/admin/payment", { ...given, notify: notify.peek() });
           finish(t("registered"));
         } else {
-          await api.post("/admin/v2/virtual-accounts", { ...contact(), amount: Number(amount.peek()), orderName: order.peek().trim(), bankCode: bank.peek() });
+          await api.post("/admin/v2/virtual-accounts", {
+            ...contact(),
+            amount: Number(amount.peek()),
+            orderName: order.peek().trim(),
+            bankCode: bank.peek(),
+          });
           finish(t("accountIssued"));
           await showAccount(branch, held);
         }
@@ -125,8 +176,19 @@ function register(branch: Branch, day: Day, held: Held, state: Signal<Held | nul
     });
   const again = () => state.set(null);
   return [
-    h("div", { class: "held" }, h("p", null, `${t("roomNo", { n: held.room })} · ${dateText(held.start)} ${timesText(held.start, held.end)}${price === null ? "" : ` · ${won(price)}`}`), h("b", { class: "left", role: "timer", "aria-label": t("holdLeft") }, () => countdown(held.until - second()))),
-    when(over, () => h("div", { class: "notice", role: "alert" }, h("p", null, t("holdOver")), button(t("holdAgain"), again))),
+    h(
+      "div",
+      { class: "held" },
+      h(
+        "p",
+        null,
+        `${t("roomNo", { n: held.room })} · ${dateText(held.start)} ${timesText(held.start, held.end)}${price === null ? "" : ` · ${won(price)}`}`,
+      ),
+      h("b", { class: "left", role: "timer", "aria-label": t("holdLeft") }, () => countdown(held.until - second())),
+    ),
+    when(over, () =>
+      h("div", { class: "notice", role: "alert" }, h("p", null, t("holdOver")), button(t("holdAgain"), again)),
+    ),
     segmented(t("how"), how, [
       { value: "walkin", text: t("walkin") },
       { value: "account", text: t("virtualAccount") },
@@ -139,8 +201,27 @@ function register(branch: Branch, day: Day, held: Held, state: Signal<Held | nul
       field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
       when(
         () => how() === "walkin",
-        () => [field(t("reasonOptional"), input(reason, { maxlength: 500 })), h("label", { class: "check" }, h("input", { type: "checkbox", checked: notify, onchange: (e: Event) => notify.set((e.target as HTMLInputElement).checked) }), t("notify"))],
-        () => [field(t("amount"), input(amount, { inputmode: "numeric" })), field(t("bank"), select(bank, () => [{ value: "", text: t("choose") }, ...banks()])), field(t("orderName"), input(order, { maxlength: 100 }))],
+        () => [
+          field(t("reasonOptional"), input(reason, { maxlength: 500 })),
+          h(
+            "label",
+            { class: "check" },
+            h("input", {
+              type: "checkbox",
+              checked: notify,
+              onchange: (e: Event) => notify.set((e.target as HTMLInputElement).checked),
+            }),
+            t("notify"),
+          ),
+        ],
+        () => [
+          field(t("amount"), input(amount, { inputmode: "numeric" })),
+          field(
+            t("bank"),
+            select(bank, () => [{ value: "", text: t("choose") }, ...banks()]),
+          ),
+          field(t("orderName"), input(order, { maxlength: 100 })),
+        ],
       ),
     ),
     view(),
@@ -150,7 +231,10 @@ function register(branch: Branch, day: Day, held: Held, state: Signal<Held | nul
       button(t("back"), close, { kind: "plain" }),
       button(() => t(how() === "walkin" ? "registerDo" : "issueDo"), submit, {
         kind: "primary",
-        disabled: () => over() || (how() === "account" && !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
+        disabled: () =>
+          over() ||
+          (how() === "account" &&
+            !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
       }),
     ),
   ];

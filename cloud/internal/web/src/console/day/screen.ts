@@ -1,19 +1,19 @@
 // The day at a branch, as a timeline or a list, with the tools to look for somebody and to reserve.
 
-import { h, when, type Child } from "../../core/dom";
-import { ticking } from "../../core/clock";
-import { go, query, type Params } from "../../core/router";
-import { resource } from "../../core/resource";
-import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
 import { dateOf, day, inZone, parseDate } from "../../booking/time";
+import { ticking } from "../../core/clock";
+import { type Child, h, when } from "../../core/dom";
+import { resource } from "../../core/resource";
+import { go, type Params, query } from "../../core/router";
+import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
 import { icon } from "../icons";
 import { gather, watch } from "../live";
 import { button, fetched, heading, input, segmented } from "../parts";
-import { mayChange, type Branch } from "../session";
+import { type Branch, mayChange } from "../session";
 import { dateText, t } from "../text";
 import { grid } from "./grid";
 import { list } from "./list";
-import { fetchDay, type Block } from "./model";
+import { type Block, fetchDay } from "./model";
 import { monthButton } from "./month";
 import { openRecord } from "./record";
 import { openReserve } from "./reserve";
@@ -46,8 +46,22 @@ export function dayScreen(branch: Branch, params: Params): Child {
   return [
     heading(
       dateText(parseDate(date)),
-      h("div", { class: "dates" }, step(branch, date, -1), today === date ? h("span", { class: "today" }, t("today")) : h("a", { class: "button soft", href: `/console/${branch.branch}/day` }, t("today")), step(branch, date, 1), monthButton(branch, date)),
-      h("div", { class: "find" }, input(filter, { type: "search", placeholder: t("filterHint"), "aria-label": t("filter") }), button(icon("search"), () => openSearch(branch, filter.peek()), { kind: "plain", label: t("searchAll") })),
+      h(
+        "div",
+        { class: "dates" },
+        step(branch, date, -1),
+        today === date
+          ? h("span", { class: "today" }, t("today"))
+          : h("a", { class: "button soft", href: `/console/${branch.branch}/day` }, t("today")),
+        step(branch, date, 1),
+        monthButton(branch, date),
+      ),
+      h(
+        "div",
+        { class: "find" },
+        input(filter, { type: "search", placeholder: t("filterHint"), "aria-label": t("filter") }),
+        button(icon("search"), () => openSearch(branch, filter.peek()), { kind: "plain", label: t("searchAll") }),
+      ),
       segmented(t("view"), view, [
         { value: "grid", text: t("viewGrid") },
         { value: "list", text: t("viewList") },
@@ -55,7 +69,15 @@ export function dayScreen(branch: Branch, params: Params): Child {
       mayChange() ? button([icon("plus"), t("reserve")], () => reserve(), { kind: "primary" }) : null,
     ),
     fetched(source, (data) => [
-      when(() => data().status !== "available", () => h("p", { class: "notice" }, t(data.peek().status === "holiday" ? "dayHoliday" : "dayClosed", { reason: data.peek().reason ?? "" }))),
+      when(
+        () => data().status !== "available",
+        () =>
+          h(
+            "p",
+            { class: "notice" },
+            t(data.peek().status === "holiday" ? "dayHoliday" : "dayClosed", { reason: data.peek().reason ?? "" }),
+          ),
+      ),
       when(
         () => view() === "grid",
         () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayChange() }),
@@ -67,7 +89,15 @@ export function dayScreen(branch: Branch, params: Params): Child {
 
 function step(branch: Branch, date: string, by: number): HTMLElement {
   const to = dateOf(parseDate(date) + by * day);
-  return h("a", { class: "button plain", href: `/console/${branch.branch}/day/${to}`, "aria-label": t(by < 0 ? "dayBefore" : "dayAfter") }, icon(by < 0 ? "left" : "right"));
+  return h(
+    "a",
+    {
+      class: "button plain",
+      href: `/console/${branch.branch}/day/${to}`,
+      "aria-label": t(by < 0 ? "dayBefore" : "dayAfter"),
+    },
+    icon(by < 0 ? "left" : "right"),
+  );
 }
 
 /** The record that the address names is open; closing it leaves the address of the day. */

@@ -1,14 +1,14 @@
 // Finding a reservation of any day and branch.
 
+import { dateOf } from "../../booking/time";
 import { api } from "../../core/api";
 import { h, match } from "../../core/dom";
 import { go } from "../../core/router";
 import { signal } from "../../core/signal";
-import { dateOf } from "../../booking/time";
 import { attempt, button, chip, dialog, field, input, table } from "../parts";
-import { branchByCode, branchName, type Branch } from "../session";
+import { type Branch, branchByCode, branchName } from "../session";
 import { dateText, t, timesText } from "../text";
-import { kindText, toBlock, type Block, type Wire } from "./model";
+import { type Block, kindText, toBlock, type Wire } from "./model";
 
 type Found = Block & { branch: string };
 
@@ -19,7 +19,10 @@ export function openSearch(_: Branch, words: string): void {
     const { run, view } = attempt();
     const search = () =>
       run(async () => {
-        const { reservations } = await api.get<{ reservations: (Wire & { branch: string })[] }>("/v2/admin/reservations", { query: text.peek().trim() });
+        const { reservations } = await api.get<{ reservations: (Wire & { branch: string })[] }>(
+          "/v2/admin/reservations",
+          { query: text.peek().trim() },
+        );
         found.set(reservations.map((w) => ({ ...toBlock(w), branch: w.branch })));
       });
     if (words.trim().length >= 2) void search();
@@ -30,25 +33,40 @@ export function openSearch(_: Branch, words: string): void {
     return [
       h(
         "form",
-        { class: "inline", onsubmit: (e: Event) => (e.preventDefault(), void search()) },
-        field(t("searchLabel"), input(text, { type: "search", minlength: 2, maxlength: 100, required: true, autofocus: true }), t("searchHint")),
+        {
+          class: "inline",
+          onsubmit: (e: Event) => {
+            e.preventDefault();
+            void search();
+          },
+        },
+        field(
+          t("searchLabel"),
+          input(text, { type: "search", minlength: 2, maxlength: 100, required: true, autofocus: true }),
+          t("searchHint"),
+        ),
         button(t("search"), () => {}, { kind: "primary", type: "submit" }),
       ),
       view(),
-      match(found, (rows) =>
-        rows &&
-        table<Found>(
-          t("searchAll"),
-          [
-            { title: t("colWhen"), cell: (b) => `${dateText(b.start)} ${timesText(b.start, b.end)}` },
-            { title: t("branch"), cell: (b) => `${branchName(branchByCode(b.branch)!)} ${t("roomNo", { n: b.room })}` },
-            { title: t("colName"), cell: (b) => [b.name, b.mobile].filter(Boolean).join(" · ") || "–" },
-            { title: t("colState"), cell: (b) => chip(kindText(b.kind), b.kind) },
-            { title: "", kind: "action", cell: (b) => button(t("open"), () => open(b)) },
-          ],
-          rows,
-          t("searchNothing"),
-        ),
+      match(
+        found,
+        (rows) =>
+          rows &&
+          table<Found>(
+            t("searchAll"),
+            [
+              { title: t("colWhen"), cell: (b) => `${dateText(b.start)} ${timesText(b.start, b.end)}` },
+              {
+                title: t("branch"),
+                cell: (b) => `${branchName(branchByCode(b.branch)!)} ${t("roomNo", { n: b.room })}`,
+              },
+              { title: t("colName"), cell: (b) => [b.name, b.mobile].filter(Boolean).join(" · ") || "–" },
+              { title: t("colState"), cell: (b) => chip(kindText(b.kind), b.kind) },
+              { title: "", kind: "action", cell: (b) => button(t("open"), () => open(b)) },
+            ],
+            rows,
+            t("searchNothing"),
+          ),
       ),
     ];
   });
