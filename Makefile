@@ -5,7 +5,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: proof conformance model help build run test race hwtest screenshots typecheck browserlint chaos lint bench torture fuzz mutation validate sbom vulncheck deb verify tidy clean
+.PHONY: $(shell awk -F: '/^[a-z-]+:/ {print $$1}' Makefile)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64
 sbom: build ## write what each program is made of (CycloneDX) into bin/
 	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim yeolda-bench yeolda-proof; do \
 		if [ -f $(BIN)/$$p ]; then $(BIN)/yeolda sbom $(BIN)/$$p >$(BIN)/$$p.cdx.json && echo $(BIN)/$$p.cdx.json; fi; done
+
+prose: ## check the English of comments, errors and documents, or of one folder: make prose DIR=cloud/internal/reserve
+	@git ls-files -co --exclude-standard -- $(or $(DIR),.) | grep -E '\.(go|tsx?|sql|sh|md|ya?ml)$$' | grep -v '^\.vale/' | \
+		xargs -r go run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0 --output line
 
 vulncheck: ## look for known weaknesses in what the programs use (needs vuln.go.dev)
 	@for m in $(MODULES); do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...) || exit 1; done
