@@ -1,5 +1,5 @@
-// Package agent is the program that stands in a branch: it takes its orders from the cloud over MQTT and carries them
-// out on the branch's Board. Package protocol says what the orders are.
+// Package agent runs in a branch: it receives commands from the cloud over MQTT and executes them on the branch's Board.
+// Package protocol defines the messages.
 //
 //	cloud ◄──MQTT──► internal/link ──► internal/door ────► relays, sense lines
 //	                      ▲     │
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	eventTTL      = 10 * time.Minute // of door events in the outbox: staff wants to know what happened while the line was down
+	eventTTL      = 10 * time.Minute // lifetime of door events in the outbox: staff need the events of a connection outage
 	aliveInterval = 2 * time.Second
 )
 
-// Run is the agent. Its first act is to make every lock idle; it then serves the cloud until the context is done, makes
-// every lock idle again and says goodbye. The only errors are of a config or board that can not be used; a network or
-// hardware that fails is reported to the cloud and outlived.
+// Run runs the agent. It first de-energises every lock, then serves the cloud until ctx is done, de-energises every lock
+// again and disconnects. It returns an error only if the config or the board is invalid: network and hardware failures are
+// reported to the cloud, and the agent keeps running.
 func Run(ctx context.Context, config Config, board Board) error {
 	url, err := config.validate()
 	if err != nil {
@@ -68,7 +68,7 @@ type agent struct {
 }
 
 func (a *agent) run(ctx context.Context, self link.Self) error {
-	// The line to the cloud stays up until the doors have reported their last.
+	// The connection to the cloud stays up until the doors have reported their final events.
 	online, disconnect := context.WithCancel(context.WithoutCancel(ctx))
 	defer disconnect()
 	g, ctx := errgroup.WithContext(ctx)
@@ -85,7 +85,7 @@ func (a *agent) run(ctx context.Context, self link.Self) error {
 	return err
 }
 
-// receive hands a message of the cloud on. It runs in the link's reader and must not block.
+// receive dispatches a message from the cloud. It runs in the link's reader and must not block.
 func (a *agent) receive(m link.Message) {
 	var err error
 	switch m.Kind {
@@ -117,16 +117,15 @@ func dispatch[M protocol.Message](m link.Message, to func(M)) error {
 	return err
 }
 
-// answer replies to a command. The topic is always the branch's own: a Response Topic that names another is a mistake
-// of the asker, and the broker would refuse it.
+// answer replies to a command, always on the branch's own topic: the broker would reject any other Response Topic.
 func (a *agent) answer(to link.Message, m protocol.Message) {
 	if own := protocol.Topic(a.config.Branch, m.Kind()); to.ResponseTopic != "" && to.ResponseTopic != own {
-		a.log.Warn("answer asked for on another topic", "kind", to.Kind)
+		a.log.Warn("command names a response topic of another branch", "kind", to.Kind)
 	}
 	a.link.Send(m, to.CorrelationData, protocol.CommandLife)
 }
 
-// event tells what happened at a door.
+// event logs a door event and queues it for the cloud.
 func (a *agent) event(e protocol.Event) {
 	a.log.Info("event", "kind", e.Kind, "device", e.Device, "request", e.RequestID, "energized_ms", e.EnergizedMs, "detail", e.Detail)
 	a.config.Observe(e)
@@ -142,7 +141,7 @@ func (a *agent) measure(ctx context.Context) {
 	tick := time.NewTicker(protocol.TelemetryInterval)
 	defer tick.Stop()
 	for {
-		if readings := a.climate.Readings(); len(readings) > 0 { //nolint:contextcheck // the climate has the context of the agent from New
+		if readings := a.climate.Readings(); len(readings) > 0 { //nolint:contextcheck // the climate received the agent's context in New
 			a.link.Send(protocol.Telemetry{At: a.config.Now(), Readings: readings}, nil, protocol.TelemetryInterval)
 		}
 		select {
@@ -153,7 +152,7 @@ func (a *agent) measure(ctx context.Context) {
 	}
 }
 
-// showAlive feeds the watchdog, but not while a line hangs.
+// showAlive feeds the watchdog unless a relay line hangs.
 func (a *agent) showAlive(ctx context.Context) {
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()

@@ -13,41 +13,41 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Board is the hardware of one branch, in periph's own interface types. It is the seam between the agent and the world:
-// the Raspberry Pi and the simulator each make one.
+// Board is the hardware of one branch, in periph's interface types. It separates the agent from the hardware: the Raspberry
+// Pi and the simulator each provide one.
 type Board struct {
 	Locks           []Lock
 	AirConditioners []AirConditioner
 	Sensors         []Sensor
 }
 
-// Lock is the lock of one door. Logical High on Relay means energised means unlocked, whatever the wiring.
+// Lock is the lock of one door. Logical High on Relay means energised and unlocked, regardless of the wiring.
 //
-// Relay.Read must read the driven line back without disturbing it. periph's own gpioioctl pin does not: there Read turns
-// an output into an input and so drops the relay, and the first Out drives the line Low before it drives it High.
+// Relay.Read must read the driven line back without changing it. periph's gpioioctl pin is unsuitable: its Read turns an
+// output into an input, which releases the relay, and its first Out drives the line Low before it drives it High.
 type Lock struct {
 	Device  string            // "front_1", "front_2", "room_3"; see protocol.ParseDevice
 	Kind    protocol.DoorKind // of Device
 	Relay   gpio.PinIO
-	Sense   gpio.PinIn // the lock's own sense line: High = really released; nil when not fitted
-	Contact gpio.PinIn // the door leaf: High = open; nil when not fitted
-	Exit    gpio.PinIn // the exit button, observed only, High = pressed; nil when not fitted
+	Sense   gpio.PinIn // the lock's sense line: High = the bolt is released; nil if not fitted
+	Contact gpio.PinIn // the door leaf: High = open; nil if not fitted
+	Exit    gpio.PinIn // the exit button, only observed: High = pressed; nil if not fitted
 }
 
-// AirConditioner is a unit, the codes it understands and the transmitter it can see. Units may share a transmitter.
+// AirConditioner is a unit, the codes it accepts and the transmitter that reaches it. Units may share a transmitter.
 type AirConditioner struct {
-	Name        string // unique in the branch; shown as the top level of the option tree when a branch has several
+	Name        string // unique in the branch; the top level of the option tree if the branch has several
 	Codes       *ir.CodeSet
 	Transmitter ir.Transmitter
 }
 
-// Sensor is the thermo-hygrometer of one sensor.
+// Sensor is the thermo-hygrometer of one location.
 type Sensor struct {
 	Location string
 	Reader   sensor.Reader
 }
 
-// inventory is what the board looks like from the cloud.
+// inventory describes the board to the cloud.
 func (b Board) inventory() protocol.Inventory {
 	v := protocol.Inventory{
 		Doors:           make([]protocol.Door, 0, len(b.Locks)),
@@ -68,8 +68,7 @@ func (b Board) inventory() protocol.Inventory {
 	return v
 }
 
-// validate reports what a board can be refused for before any of it is touched. Names are checked when the inventory is
-// encoded.
+// validate rejects an incomplete board before any hardware is touched. Names are checked when the inventory is encoded.
 func (b Board) validate() error {
 	var err error
 	for _, l := range b.Locks {

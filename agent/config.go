@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Config is what an agent must know besides its board.
+// Config configures an agent.
 type Config struct {
 	Branch    string // branch code
 	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt
@@ -23,16 +23,16 @@ type Config struct {
 	Username  string // empty: protocol.AgentID(Branch)
 	Password  string
 
-	GrantKeys []ed25519.PublicKey // of the cloud; any of them may sign grants
+	GrantKeys []ed25519.PublicKey // public keys of the cloud; each of them may sign grants
 
-	TLS  *tls.Config                                             // nil: the system's roots
-	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+	TLS  *tls.Config                                             // nil: the system's root certificates
+	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
 	Version string
 	Logger  *slog.Logger         // nil: slog.Default()
-	Now     func() time.Time     // the wall clock, for time stamps only: nothing about a door depends on it; nil: time.Now
-	Observe func(protocol.Event) // is told of door events as they happen, must not block; nil: nobody
-	Alive   func()               // called every two seconds while every lock's line answers, for a watchdog; nil: nobody
+	Now     func() time.Time     // wall clock for timestamps; no door decision depends on it; nil: time.Now
+	Observe func(protocol.Event) // receives door events as they happen; must not block; may be nil
+	Alive   func()               // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
 }
 
 func (c Config) validate() (*url.URL, error) {
@@ -40,7 +40,7 @@ func (c Config) validate() (*url.URL, error) {
 		return nil, fmt.Errorf("%q is not a branch code", c.Branch)
 	}
 	if len(c.GrantKeys) == 0 {
-		return nil, errors.New("no key to verify grants with: no door could be opened")
+		return nil, errors.New("no public key to verify grants: no door could be opened")
 	}
 	for _, key := range c.GrantKeys {
 		if len(key) != ed25519.PublicKeySize {

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	eventDelay        = 250 * time.Millisecond // how long an event waits for others to be told with
-	maxBufferedEvents = 32                     // as many are told at once
+	eventDelay        = 250 * time.Millisecond // how long an event waits for further events to share its message
+	maxBufferedEvents = 32                     // events per message
 )
 
-// diary gathers what happens at the doors for a moment, so that a busy branch does not send a message for each event.
+// eventBuffer collects door events for a moment, so that a busy branch does not send one message per event.
 type eventBuffer struct {
 	send func([]protocol.Event)
 
 	mu     sync.Mutex
 	events []protocol.Event
-	timer  *time.Timer // runs while there are events
+	timer  *time.Timer // runs while events are buffered
 }
 
 func (b *eventBuffer) add(e protocol.Event) {
@@ -33,14 +33,14 @@ func (b *eventBuffer) add(e protocol.Event) {
 	}
 }
 
-// flush tells what there is.
+// flush sends the buffered events.
 func (b *eventBuffer) flush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.flushLocked()
 }
 
-// hand gives the events away, in their order: the lock is held.
+// flushLocked sends the buffered events in order. The caller holds mu.
 func (b *eventBuffer) flushLocked() {
 	if len(b.events) > 0 {
 		b.timer.Stop()

@@ -1,5 +1,4 @@
-// Package boardtest is hardware that fails on demand: what a board's parts do when relays stick, drivers hang and
-// sensors are torn off. It is for tests.
+// Package boardtest provides hardware for tests that fails on demand: stuck relays, hanging drivers, missing inputs.
 package boardtest
 
 import (
@@ -11,10 +10,10 @@ import (
 	"periph.io/x/conn/v3/gpio"
 )
 
-// Pulse is a time during which a relay was energised.
+// Pulse is an interval during which a relay was energised.
 type Pulse struct {
 	At  time.Time
-	For time.Duration // 0: it still is
+	For time.Duration // 0: still energised
 }
 
 // Lock is a lock with its relay and its sense line. The zero value is a healthy lock.
@@ -31,23 +30,23 @@ type Faults struct {
 	DeadLow  bool          // only releasing it fails
 	Stuck    bool          // the relay is driven, the sense line never confirms
 	Slow     time.Duration // the driver takes this long for each drive
-	Hang     chan struct{} // the driver does not come back before this is closed
+	Hang     chan struct{} // the driver blocks until this channel is closed
 	Panic    bool          // the driver panics
-	SenseLag time.Duration // the sense line follows the relay this much later
-	Welded   bool          // the line reads back as driven, always
+	SenseLag time.Duration // delay of the sense line behind the relay
+	Welded   bool          // the line always reads back as driven
 }
 
-// Break sets the faults; Break(Faults{}) mends the lock.
+// Break sets the faults; Break(Faults{}) repairs the lock.
 func (l *Lock) Break(f Faults) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults = f
 }
 
-// Energize drives the relay from outside, as a crashed agent may have left it.
+// Energize drives the relay from outside, as a crashed agent may have left it behind.
 func (l *Lock) Energize() { l.set(gpio.High) }
 
-// Pulses are the times at which the relay was energised.
+// Pulses returns the intervals during which the relay was energised.
 func (l *Lock) Pulses() []Pulse {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,10 +60,10 @@ func (l *Lock) Locked() bool {
 	return l.level == gpio.Low
 }
 
-// Relay is the pin that drives the lock.
+// Relay returns the pin that drives the lock.
 func (l *Lock) Relay() gpio.PinIO { return relay{PinIO: gpio.INVALID, lock: l} }
 
-// Sense is the pin on which the lock says that it is released.
+// Sense returns the pin on which the lock confirms that it is released.
 func (l *Lock) Sense() gpio.PinIn { return sense{PinIn: gpio.INVALID, lock: l} }
 
 func (l *Lock) set(level gpio.Level) {
@@ -93,7 +92,7 @@ func (r relay) Out(level gpio.Level) error {
 	f := r.lock.faults
 	r.lock.mu.Unlock()
 	if f.Panic {
-		panic("gpio: the device went away")
+		panic("gpio: the device disappeared")
 	}
 	if f.Dead || f.DeadLow && level == gpio.Low {
 		return errors.New("input/output error")
@@ -131,7 +130,7 @@ func (s sense) Read() gpio.Level {
 	return time.Since(l.pulses[len(l.pulses)-1].At) >= l.faults.SenseLag
 }
 
-// Contact is an input that a test moves.
+// Contact is an input whose level a test sets.
 type Contact struct {
 	gpio.PinIn
 	mu      sync.Mutex
@@ -139,17 +138,17 @@ type Contact struct {
 	missing error
 }
 
-// NewContact is an input that reads Low.
+// NewContact returns an input that reads Low.
 func NewContact() *Contact { return &Contact{PinIn: gpio.INVALID} }
 
-// Set moves the input.
+// Set changes the level of the input.
 func (c *Contact) Set(level gpio.Level) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.level = level
 }
 
-// Lose makes the input one that cannot be had.
+// Lose makes every set-up of the input fail with err.
 func (c *Contact) Lose(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

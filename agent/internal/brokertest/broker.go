@@ -1,5 +1,5 @@
-// Package brokertest is a real broker on real sockets, set up and guarded like the cloud's, with the cloud's end of the
-// protocol in the hands of the test.
+// Package brokertest runs a real broker on real sockets, configured and access-controlled like the cloud's. The test plays
+// the cloud's part of the protocol.
 package brokertest
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Password of every agent.
+// Password is the password of every agent.
 const Password = "open sesame"
 
-// Key signs grants.
+// Key is the private key that signs grants.
 var Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 
-// PublicKeys verify them.
+// PublicKeys returns the public keys that verify grants.
 func PublicKeys() []ed25519.PublicKey { return []ed25519.PublicKey{Key.Public().(ed25519.PublicKey)} }
 
 // Broker is a running broker.
@@ -48,7 +48,7 @@ type Broker struct {
 	stop     sync.Once
 }
 
-// Received is a message of an agent.
+// Received is a message from an agent.
 type Received struct {
 	Branch          string
 	Kind            protocol.Kind
@@ -93,7 +93,7 @@ func Start(t testing.TB, addr string) *Broker {
 	return b
 }
 
-// Stop ends the broker, as a crash does: without a word to anybody.
+// Stop ends the broker like a crash: without a DISCONNECT.
 func (b *Broker) Stop() { b.stop.Do(b.close) }
 
 func (b *Broker) close() {
@@ -109,7 +109,7 @@ func (b *Broker) close() {
 	select {
 	case <-done:
 	case <-time.After(3 * time.Second):
-		b.t.Error("the broker does not close")
+		b.t.Error("the broker did not close within 3 seconds")
 	}
 }
 
@@ -122,10 +122,10 @@ func (b *Broker) DropAll() {
 	}
 }
 
-// Send publishes a message of the cloud.
+// Send publishes a message from the cloud.
 func (b *Broker) Send(branch string, m protocol.Message) { b.SendWith(branch, m, packets.Properties{}) }
 
-// SendWith publishes it with MQTT properties.
+// SendWith publishes a message from the cloud with MQTT properties.
 func (b *Broker) SendWith(branch string, m protocol.Message, properties packets.Properties) {
 	b.t.Helper()
 	payload, err := protocol.Encode(m)
@@ -133,7 +133,7 @@ func (b *Broker) SendWith(branch string, m protocol.Message, properties packets.
 	b.SendRaw(branch, m.Kind(), payload, properties)
 }
 
-// SendRaw publishes any payload.
+// SendRaw publishes an arbitrary payload.
 func (b *Broker) SendRaw(branch string, kind protocol.Kind, payload []byte, properties packets.Properties) {
 	b.t.Helper()
 	must(b.t, b.server.InjectPacket(b.local, packets.Packet{
@@ -143,7 +143,7 @@ func (b *Broker) SendRaw(branch string, kind protocol.Kind, payload []byte, prop
 	}))
 }
 
-// Next waits for the next message of one of the kinds; others that come before it are skipped.
+// Next waits for the next message of one of the kinds and skips all other kinds.
 func (b *Broker) Next(kinds ...protocol.Kind) Received {
 	b.t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -154,12 +154,12 @@ func (b *Broker) Next(kinds ...protocol.Kind) Received {
 				return r
 			}
 		case <-deadline:
-			b.t.Fatalf("no message of %v in 10 seconds", kinds)
+			b.t.Fatalf("no message of kinds %v within 10 seconds", kinds)
 		}
 	}
 }
 
-// Await waits for the next message of a type and decodes it.
+// Await waits for the next message of type M and decodes it.
 func Await[M protocol.Message](b *Broker) M {
 	b.t.Helper()
 	var m M
@@ -168,7 +168,7 @@ func Await[M protocol.Message](b *Broker) M {
 	return m
 }
 
-// Silent reports whether no message of the kinds comes for a while.
+// Silent reports whether no message of the kinds arrives within d.
 func (b *Broker) Silent(d time.Duration, kinds ...protocol.Kind) bool {
 	after := time.After(d)
 	for {
@@ -183,7 +183,7 @@ func (b *Broker) Silent(d time.Duration, kinds ...protocol.Kind) bool {
 	}
 }
 
-// Retained is the status the broker keeps for a branch; ok is false when there is none.
+// Retained returns the retained status of a branch; ok is false if there is none.
 func (b *Broker) Retained(branch string) (status protocol.Status, ok bool) {
 	b.t.Helper()
 	p, ok := b.server.Topics.Retained.Get(protocol.Topic(branch, protocol.KindStatus))
@@ -217,10 +217,10 @@ func (b *Broker) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = ws.Close() }()
-	_ = b.server.EstablishConnection("ws", link.NewStream(ws)) // tests cut connections: each ends with an error
+	_ = b.server.EstablishConnection("ws", link.NewStream(ws)) // tests cut connections, so each one ends with an error
 }
 
-// guard is the cloud's rule: the credentials name the branch, and the branch the topics.
+// guard enforces the cloud's access rule: the credential determines the branch, and the branch determines the topics.
 type guard struct {
 	mqtt.HookBase
 	mu          sync.Mutex

@@ -7,10 +7,10 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// maxAnswers bounds the requests that are remembered at a time.
+// maxAnswers limits the number of remembered requests.
 const maxAnswers = 256
 
-// answers remembers what was answered to a request for as long as a repetition may come.
+// answers caches the answer to each request for as long as the cloud may repeat it.
 type answers[T any] struct {
 	mu      sync.Mutex
 	entries map[string]*entry[T]
@@ -22,8 +22,8 @@ type entry[T any] struct {
 	forget time.Time
 }
 
-// once does the work of a request the first time it is asked for and answers; later it answers the same again, and
-// while the work goes on it does nothing.
+// once runs work for the first request with an id and sends its answer. A repetition receives the cached answer; while
+// work is running, repetitions are ignored.
 func (a *answers[T]) once(id string, answer func(T), work func() T) {
 	now := time.Now()
 	a.mu.Lock()
@@ -42,7 +42,7 @@ func (a *answers[T]) once(id string, answer func(T), work func() T) {
 	}
 	if len(a.entries) >= maxAnswers {
 		a.mu.Unlock()
-		return // the cloud repeats itself, or gives up
+		return // the cloud repeats the request or gives up
 	}
 	if a.entries == nil {
 		a.entries = make(map[string]*entry[T])

@@ -1,7 +1,7 @@
 // Package climate sends infrared codes and reads the sensors of a branch.
 //
-// The cloud repeats a command until it is answered, so every request id is carried out once: while it is under way a
-// repetition is ignored, afterwards it gets the answer again.
+// The cloud repeats a command until it receives an answer, so each request id is executed once: a repetition is ignored
+// while the command is in progress and receives the cached answer afterwards.
 package climate
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// commandTimeout bounds a command, waiting for the transmitter included. The cloud has given up by then.
+// commandTimeout limits a command, including the wait for the transmitter. After it the cloud no longer waits.
 const commandTimeout = protocol.CommandLife
 
 // Unit is an air conditioner; see agent.AirConditioner.
@@ -32,9 +32,9 @@ type Sensor struct {
 	Reader   sensor.Reader
 }
 
-// Climate is the air conditioners and sensors of a branch.
+// Climate controls the air conditioners and reads the sensors of a branch.
 type Climate struct {
-	ctx     context.Context // ends what is under way
+	ctx     context.Context // cancels commands and readings in progress
 	log     *slog.Logger
 	leaves  map[string]leaf
 	sensors []*probe
@@ -44,19 +44,19 @@ type Climate struct {
 	running  sync.WaitGroup
 }
 
-// leaf is what an airconditioner_id stands for.
+// leaf is the target of an airconditioner_id.
 type leaf struct {
 	code        ir.Code
 	transmitter *transmitter
 }
 
-// transmitter lets one command at a time use an ir.Transmitter: two frames at once are noise.
+// transmitter serialises commands on an ir.Transmitter, because overlapping frames are unreadable.
 type transmitter struct {
 	ir.Transmitter
 	turn chan struct{}
 }
 
-// New indexes the codes of the units. The context ends commands that are under way.
+// New indexes the codes of the units. When ctx is done, commands in progress are cancelled.
 func New(ctx context.Context, branch string, units []Unit, sensors []Sensor, log *slog.Logger) *Climate {
 	c := &Climate{ctx: ctx, log: log, leaves: make(map[string]leaf)}
 	transmitters := make(map[ir.Transmitter]*transmitter)
@@ -76,7 +76,7 @@ func New(ctx context.Context, branch string, units []Unit, sensors []Sensor, log
 	return c
 }
 
-// Command carries a command out in the background and answers once.
+// Command executes a command in the background and answers once.
 func (c *Climate) Command(m protocol.ClimateCommand, answer func(protocol.ClimateResult)) {
 	c.running.Go(func() {
 		c.commands.once(m.RequestID, answer, func() protocol.ClimateResult {
@@ -133,5 +133,5 @@ func (c *Climate) Read(m protocol.SensorsRead, answer func(protocol.SensorsReadi
 	})
 }
 
-// Close waits for what is under way; the context of New ends it.
+// Close waits for the commands and readings in progress; cancelling the context of New ends them.
 func (c *Climate) Close() { c.running.Wait() }

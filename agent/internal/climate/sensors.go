@@ -10,16 +10,16 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// readTimeout bounds the reading of all sensors, which goes on side by side. The slowest of the trade needs a second.
+// readTimeout limits the concurrent reading of all sensors. The slowest common sensor needs one second.
 const readTimeout = 3 * time.Second
 
-// probe reads one sensor, of which the driver may hang for ever: then no second reading is begun.
+// probe reads one sensor. If its driver hangs, no second reading is started.
 type probe struct {
 	sensor Sensor
-	idle   chan struct{} // holds a token while a reading is under way
+	idle   chan struct{} // holds a token while a reading is in progress
 }
 
-// Readings reads all sensors now, in the order of the board. What cannot be read in time or at all is left out.
+// Readings reads all sensors now, in the order of the board. Sensors that fail or exceed readTimeout are omitted.
 func (c *Climate) Readings() []protocol.Reading {
 	ctx, cancel := context.WithTimeout(c.ctx, readTimeout)
 	defer cancel()
@@ -32,7 +32,7 @@ func (c *Climate) Readings() []protocol.Reading {
 				err = r.Validate()
 			}
 			if err != nil {
-				c.log.Warn("sensor left out", "location", s.sensor.Location, "error", err)
+				c.log.Warn("sensor reading omitted", "location", s.sensor.Location, "error", err)
 				return
 			}
 			all[i] = &r
@@ -52,7 +52,7 @@ func (p *probe) read(ctx context.Context) (protocol.Reading, error) {
 	select {
 	case p.idle <- struct{}{}:
 	case <-ctx.Done():
-		return protocol.Reading{}, fmt.Errorf("an earlier reading hangs: %w", ctx.Err())
+		return protocol.Reading{}, fmt.Errorf("the previous reading still hangs: %w", ctx.Err())
 	}
 	type outcome struct {
 		reading sensor.Reading

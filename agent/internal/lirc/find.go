@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Transmitter is an infrared device of the kernel's that can send, by what drives it.
+// Transmitter is an infrared device of the kernel and its driver.
 type Transmitter struct {
 	Driver string // "pwm-ir-tx", "gpio-ir-tx", "rc-loopback"
-	Path   string // "/dev/lirc0"; moves with what else is plugged in
+	Path   string // "/dev/lirc0"; the number depends on the other devices
 }
 
-// drivers are the transmitters of a Pi; receivers are LIRC devices too.
+// drivers are the transmitter drivers of a Pi. Receivers are LIRC devices too.
 var drivers = []string{"pwm-ir-tx", "gpio-ir-tx"}
 
-// Devices lists all infrared devices below sys, the root of sysfs; receivers too.
+// Devices lists all infrared devices, including receivers, below sys, the root of sysfs.
 func Devices(sys fs.FS) ([]Transmitter, error) {
 	remotes, err := fs.Glob(sys, "class/rc/rc*")
 	if err != nil {
@@ -52,7 +52,7 @@ func variable(event, name string) string {
 	return ""
 }
 
-// Choose picks a transmitter by the name of its driver or of its device. An empty name is for a branch with one.
+// Choose selects a transmitter by driver or device path. An empty name selects the only transmitter.
 func Choose(devices []Transmitter, name string) (Transmitter, error) {
 	named := func(t Transmitter) bool {
 		if name == "" {
@@ -65,7 +65,7 @@ func Choose(devices []Transmitter, name string) (Transmitter, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Transmitter{}, fmt.Errorf("both %s and %s can be meant: name the device", found[0].Path, found[1].Path)
+		return Transmitter{}, fmt.Errorf("%s and %s both match: name the device", found[0].Path, found[1].Path)
 	case name == "":
 		return Transmitter{}, errors.New("there is no infrared transmitter; is its overlay in config.txt?")
 	default:

@@ -1,12 +1,12 @@
-// Package lirc sends infrared through the kernel's LIRC devices, which modulate and time the signal where a program
-// could not: 38 kHz is 26 µs a cycle.
+// Package lirc sends infrared through the kernel's LIRC devices. The kernel modulates and times the signal, because a
+// user-space program cannot keep 26 µs cycles (38 kHz).
 //
 //	durations ─► split at the kernel's limits ─► carrier, duty ─► write, blocks for the signal's length ─┐
 //	                         ▲                                                                          │
 //	                         └──────────────────── sleep the gap in between ◄───────────────────────────┘
 //
-// The kernel's wait for the signal's end is one that a signal of the process ends early, and Go's scheduler sends such
-// signals to itself (SIGURG). What remains of the signal is therefore waited for here, or the next part would run into it.
+// A Unix signal interrupts the kernel's wait for the end of a transmission, and Go's scheduler sends itself such signals
+// (SIGURG). The package therefore waits for the remaining time itself; otherwise the next part would overlap.
 package lirc
 
 import (
@@ -33,12 +33,12 @@ const (
 	canSetCarrier  = 0x100
 	canSetDuty     = 0x200
 	modePulse      = 2
-	dutyPercent    = 33          // what remotes use: bright marks that do not burn the LED
-	transmitGrace  = time.Second // what a write may take beyond its signal before the device counts as stuck
+	dutyPercent    = 33          // the usual duty cycle of remotes: bright marks that do not overheat the LED
+	transmitGrace  = time.Second // time a write may take beyond its signal before the device counts as hanging
 )
 
-// Device is one transmitter. It is safe for concurrent use: carrier and duty belong to the kernel's device and not to who
-// has it open, so one signal goes out at a time.
+// Device is one transmitter. It is safe for concurrent use. Carrier and duty cycle are settings of the kernel device and not
+// of the open file, so signals are sent one at a time.
 type Device struct {
 	sys  fs.FS
 	name string
@@ -47,8 +47,8 @@ type Device struct {
 
 var _ ir.Transmitter = (*Device)(nil)
 
-// Open names a transmitter: by the driver behind it, or by its path, or "" for the only one there is; see Choose. It is
-// looked for below sys, the root of sysfs, at each signal: one that is gone then is an error of that signal.
+// Open returns the transmitter with the given driver or path, or the only one if name is empty; see Choose. The device is
+// looked up below sys, the root of sysfs, for each signal, so a missing device is an error of that signal only.
 func Open(sys fs.FS, name string) *Device {
 	return &Device{sys: sys, name: name, turn: make(chan struct{}, 1)}
 }
@@ -65,8 +65,8 @@ func (d *Device) path() (string, error) {
 	return t.Path, err
 }
 
-// Send implements ir.Transmitter. A driver that hangs keeps the device, and every Send after it fails when its context
-// ends.
+// Send implements ir.Transmitter. If the driver hangs, the device stays busy and every later Send fails when its context is
+// done.
 func (d *Device) Send(ctx context.Context, carrierHz int, durations []uint32) error {
 	parts, err := split(durations)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *Device) Send(ctx context.Context, carrierHz int, durations []uint32) er
 		return err
 	case <-ctx.Done():
 	}
-	select { // it may be about to end
+	select { // the transmission may be about to end
 	case err := <-done:
 		return err
 	case <-time.After(transmitGrace):
@@ -125,10 +125,10 @@ func transmit(ctx context.Context, path string, carrierHz int, parts []part) (er
 func prepare(fd int, carrierHz uint32) error {
 	features, err := unix.IoctlGetUint32(fd, getFeatures)
 	if err != nil {
-		return fmt.Errorf("no LIRC device: %w", err)
+		return fmt.Errorf("not a LIRC device: %w", err)
 	}
 	if features&canSendPulse == 0 {
-		return errors.New("cannot send")
+		return errors.New("the device cannot transmit")
 	}
 	if err := unix.IoctlSetPointerInt(fd, setSendMode, modePulse); err != nil {
 		return fmt.Errorf("send mode: %w", err)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// The kernel's limits for one write (ir_lirc_transmit_ir of 6.1 and 6.12; later kernels allow a second): durations, and
-// their sum. A write has an odd number of them: it ends on a mark.
+// The kernel's limits for one write (ir_lirc_transmit_ir of 6.1 and 6.12; later kernels allow one second): the number of
+// durations and their sum. A write has an odd number of durations because it ends with a mark.
 const (
 	maxCount  = 1023
 	maxLength = 500 * time.Millisecond
-	minGap    = 20 * time.Millisecond // a space this long may be kept by a sleep, which is late by a little
+	minGap    = 20 * time.Millisecond // a space this long can be timed by a sleep, which is slightly late
 )
 
-// part is one write and the silence after it.
+// part is one write and the gap after it.
 type part struct {
 	durations []uint32
 	gap       time.Duration
 }
 
-// length is how long the write is on the air.
+// length is the transmission time of the write.
 func (p part) length() time.Duration {
 	var sum time.Duration
 	for _, d := range p.durations {
@@ -32,7 +32,7 @@ func (p part) length() time.Duration {
 // split cuts a signal into writes, as late as the limits allow and only at long spaces.
 func split(durations []uint32) ([]part, error) {
 	if len(durations)%2 == 0 {
-		return nil, errors.New("a signal ends with a mark")
+		return nil, errors.New("the signal does not end with a mark")
 	}
 	var parts []part
 	for {
@@ -48,7 +48,7 @@ func split(durations []uint32) ([]part, error) {
 	}
 }
 
-// cut gives the index of the last space at which the beginning may be cut off, or the length if all of it fits.
+// cut returns the index of the last space at which the first write may end, or the length if the whole signal fits.
 func cut(durations []uint32) (at int, ok bool) {
 	var length time.Duration
 	for i, d := range durations {

@@ -1,4 +1,4 @@
-// Package systemd tells the service manager how the agent is (sd_notify(3)). It does nothing where there is none.
+// Package systemd reports the agent's state to the service manager (sd_notify(3)). Without a service manager it does nothing.
 package systemd
 
 import (
@@ -14,17 +14,17 @@ const (
 	Stopping = "STOPPING=1"
 )
 
-// Notify sends a state to the manager named by NOTIFY_SOCKET.
+// Notify sends a state to the socket in NOTIFY_SOCKET.
 func Notify(state string) error {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return nil
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"}) // "@" starts an abstract name
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"}) // "@" marks an abstract name
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // a datagram is sent when it is written
+	defer func() { _ = conn.Close() }() // the datagram is sent by Write
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
