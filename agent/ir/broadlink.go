@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// defaultCarrier is what household remotes use, and what formats mean that do not say.
+// defaultCarrier is the carrier of household remotes, in Hz. Formats without a carrier field imply it.
 const defaultCarrier = 38_000
 
-// A Broadlink packet holds durations in ticks of 8192/269 µs = 30.45 µs. (32.84 µs, which is often read, is the inverse:
-// 0.03284 ticks to a µs.)
+// A Broadlink packet holds durations in ticks of 8192/269 µs = 30.45 µs. (The often cited 32.84 µs is the inverse: 0.03284
+// ticks per µs.)
 const tickNumerator, tickDenominator = 8192, 269
 
-// Broadlink decodes a packet as Broadlink's remotes learn them:
+// Broadlink decodes a packet as Broadlink remotes record it:
 //
 //	0x26 | repeats | length, 2 bytes little-endian | durations | gap 00 0D 05 | zeros to the end of a block
 //
-// A duration is one byte, or 00 and two bytes big-endian. Published packets break about every rule of this, so what can
-// be understood is: a last duration that runs past the declared length, or that is cut off.
+// A duration is one byte, or 00 and two bytes big-endian. Published packets often violate the format, so the decoder also
+// accepts a last duration that exceeds the declared length or is truncated.
 func Broadlink(packet []byte) (Signal, error) {
 	if len(packet) < 4 {
 		return Signal{}, errors.New("broadlink: packet is too short")
@@ -49,7 +49,7 @@ func Broadlink(packet []byte) (Signal, error) {
 	return s, nil
 }
 
-// broadlinkBase64 reads a packet in base64 as it is published: with line breaks, wrong padding, or a letter too many.
+// broadlinkBase64 decodes base64 as published: with line breaks, wrong padding or a surplus character.
 func broadlinkBase64(text string) (Signal, error) {
 	text = strings.Join(strings.Fields(text), "")
 	text, _, _ = strings.Cut(text, "=")

@@ -1,5 +1,5 @@
-// Package ir turns what people choose on an air conditioner into infrared signals: code sets with their option tree,
-// encoders and decoders of the protocols most Korean rooms use, and readers for the formats in which codes are published.
+// Package ir turns the options of an air conditioner into infrared signals: code sets with their option trees, encoders and
+// decoders of the protocols common in Korea, and readers for published code formats.
 package ir
 
 import (
@@ -16,20 +16,20 @@ type Transmitter interface {
 	Send(ctx context.Context, carrierHz int, durations []uint32) error
 }
 
-// Signal is one frame in the air.
+// Signal is one infrared frame.
 type Signal struct {
 	CarrierHz int
-	Durations []uint32 // µs, mark and space in turn, beginning and ending with a mark
+	Durations []uint32 // µs, alternating marks and spaces, beginning and ending with a mark
 }
 
 // Code is what one leaf of the option tree sends: usually one signal, sometimes several, SignalPause apart.
 type Code []Signal
 
-// SignalPause lies between the signals of a Code: units ignore what comes sooner.
+// SignalPause separates the signals of a Code: units ignore a signal that follows sooner.
 const SignalPause = 500 * time.Millisecond
 
-// CodeSet is what a unit understands, as a tree in the order of interface.md: mode, temperature, fan speed, fan
-// direction. Levels that a unit does not have are left out; a leaf may stand at any level.
+// CodeSet holds the codes of a unit as a tree of mode, temperature, fan speed and fan direction (docs/specification.md).
+// Levels that the unit does not have are omitted, so a leaf may be at any level.
 type CodeSet struct {
 	Roots []Node
 }
@@ -41,7 +41,7 @@ type Node struct {
 	Children []Node
 }
 
-// Options is the tree without the codes, as agents describe it to the cloud.
+// Options returns the tree without the codes, as the agent describes it to the cloud.
 func (s *CodeSet) Options() []protocol.Option { return options(s.Roots) }
 
 func options(nodes []Node) []protocol.Option {
@@ -55,7 +55,7 @@ func options(nodes []Node) []protocol.Option {
 	return list
 }
 
-// Leaves yields every code with the names on the path to it. The path is only valid until the next step.
+// Leaves yields each code with the names on its path. The path is valid only until the next iteration.
 func (s *CodeSet) Leaves() iter.Seq2[[]string, Code] {
 	return func(yield func([]string, Code) bool) { walk(nil, s.Roots, yield) }
 }

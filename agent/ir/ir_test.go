@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// packet writes durations as a Broadlink remote does.
+// packet encodes durations as a Broadlink remote does.
 func packet(durations []uint32) []byte {
 	var body []byte
 	for _, d := range durations {
@@ -38,7 +38,7 @@ func packetBase64(durations []uint32) string {
 	return base64.StdEncoding.EncodeToString(packet(durations))
 }
 
-// near allows for the rounding to ticks.
+// alike compares durations and allows for the rounding to ticks.
 func alike(a, b []uint32) bool {
 	return slices.EqualFunc(a, b, func(x, y uint32) bool { return max(x, y)-min(x, y) <= 16 })
 }
@@ -64,11 +64,11 @@ func TestLGFrames(t *testing.T) {
 				words = append(words, lgWord(t, s))
 			}
 			if !slices.Equal(words, want) {
-				t.Errorf("%s is %X, want %X", path, words, want)
+				t.Errorf("%s: got frames %X, want %X", path, words, want)
 			}
 		}
 		if !found {
-			t.Errorf("no leaf %s", path)
+			t.Errorf("leaf %s is missing", path)
 		}
 	}
 	if d := LG().Roots[0].Code[0].Durations; len(d) != 59 || d[0] != 8500 || d[1] != 4250 {
@@ -91,7 +91,7 @@ func lgWord(t *testing.T, s Signal) uint32 {
 	return word
 }
 
-// TestBuiltInSetsFitTheProtocol: every option can be shown and every leaf has an id of its own.
+// TestBuiltInSetsFitTheProtocol checks that every option fits into a status and that leaf ids are unique.
 func TestBuiltInSetsFitTheProtocol(t *testing.T) {
 	t.Parallel()
 	for _, set := range []*CodeSet{LG(), LG2(), Samsung()} {
@@ -137,12 +137,12 @@ func TestBroadlink(t *testing.T) {
 		"a duration of 0": {0x26, 0, 6, 0, 50, 0, 0, 0, 50, 50}, "an hour": append([]byte{0x26, 0, 0xFF, 0}, []byte(strings.Repeat("\x00\xff\xff", 85))...),
 	} {
 		if s, err := Broadlink(b); err == nil {
-			t.Errorf("%s decoded as %v", name, s)
+			t.Errorf("%s: got %v, want an error", name, s)
 		}
 	}
 }
 
-// TestTick: the header of LG2 is 3200/9900 µs and was captured as 104 to 108 and 323 to 324 ticks.
+// TestTick uses the header of LG2, which is 3200/9900 µs and was captured as 104 to 108 and 323 to 324 ticks.
 func TestTick(t *testing.T) {
 	t.Parallel()
 	s, err := Broadlink([]byte{0x26, 0, 5, 0, 105, 0x00, 0x01, 0x44, 16})
@@ -156,8 +156,8 @@ func TestPublishedBase64(t *testing.T) {
 	text := packetBase64(off)
 	for name, text := range map[string]string{
 		"as it is": text, "line breaks": text[:20] + "\n" + text[20:40] + "\r\n " + text[40:], "no padding": strings.TrimRight(text, "="),
-		"two much padding": strings.TrimRight(text, "=") + "===", "rubbish after the end": strings.TrimRight(text, "=") + "==AAAA",
-		"a letter too many": strings.TrimRight(base64.StdEncoding.EncodeToString(append(packet(off), make([]byte, (3-len(packet(off))%3)%3)...)), "=") + "A",
+		"too much padding": strings.TrimRight(text, "=") + "===", "garbage after the end": strings.TrimRight(text, "=") + "==AAAA",
+		"a surplus character": strings.TrimRight(base64.StdEncoding.EncodeToString(append(packet(off), make([]byte, (3-len(packet(off))%3)%3)...)), "=") + "A",
 	} {
 		if s, err := broadlinkBase64(text); err != nil || !alike(s.Durations, off) {
 			t.Errorf("%s: %v", name, err)
@@ -180,7 +180,7 @@ func TestPronto(t *testing.T) {
 	for _, text := range []string{"", "0000", "0100 006D 0001 0000 0001 0001", "0000 0000 0002 0000 0001 0001 0001 0001", "0000 006D 0003 0000 0156 00AB 0015 0689",
 		"0000 006D FFFF FFFF", "0000 006D 0002 0000 0156 00AB 0015 zzzz", "0 6D 2 0 1 1 1 1"} {
 		if s, err := Pronto(text); err == nil {
-			t.Errorf("%q decoded as %+v", text, s)
+			t.Errorf("%q: got %+v, want an error", text, s)
 		}
 	}
 }
@@ -194,12 +194,12 @@ func TestRaw(t *testing.T) {
 	}
 	for _, text := range []string{"", "[]", "[1,-2", "1 -2", "3198,9806,-480", "-1 2 -3", "1 x 3", "100 0 100", "9999999999 1 1", "4000000 1 1"} {
 		if s, err := Raw(text); err == nil {
-			t.Errorf("%q decoded as %+v", text, s)
+			t.Errorf("%q: got %+v, want an error", text, s)
 		}
 	}
 }
 
-// smartIR is a small file with the dirt of the large ones.
+// smartIR builds a small file with the irregularities of published files.
 func smartIR(t testing.TB, swing bool) []byte {
 	t.Helper()
 	code := packetBase64(off)
@@ -247,7 +247,7 @@ func TestSmartIR(t *testing.T) {
 				leaf += fmt.Sprintf(" x%d", len(code))
 			}
 			if !alike(code[0].Durations, off) {
-				t.Errorf("%s sends %v", leaf, code[0].Durations)
+				t.Errorf("%s: got durations %v, want the off frame", leaf, code[0].Durations)
 			}
 			got = append(got, leaf)
 		}
@@ -260,18 +260,18 @@ func TestSmartIR(t *testing.T) {
 	}
 }
 
-func TestSmartIRRefuses(t *testing.T) {
+func TestInvalidSmartIR(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{"", "null", "{}", "[]", `{"commandsEncoding":"Base64"}`, `{"commandsEncoding":"Base64","commands":{}}`,
 		`{"commandsEncoding":"Xiaomi","commands":{"off":"x"}}`, `{"commandsEncoding":"Base64","commands":{"off":"x"}}`,
 		`{"commandsEncoding":"Raw","commands":"[1,2,3]"}`} {
 		if s, err := ParseSmartIR([]byte(data)); err == nil {
-			t.Errorf("%s read as %+v", data, s)
+			t.Errorf("%s: got %+v, want an error", data, s)
 		}
 	}
 }
 
-// TestLabelsNeverCollide: whatever the keys of a file, siblings have different names.
+// TestLabelsNeverCollide checks that siblings have different names for any keys of a file.
 func TestLabelsNeverCollide(t *testing.T) {
 	t.Parallel()
 	keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"mid", "medium", "med", "중", "MID", "off", "stop", "고정", "고정 2", "18", "18.0", "1.8e1"}), 1, 12, rapid.ID[string])
@@ -284,7 +284,7 @@ func TestLabelsNeverCollide(t *testing.T) {
 		seen := make(map[string]bool)
 		for _, n := range nodes {
 			if seen[n.Name] {
-				t.Fatalf("%q stands twice in %v", n.Name, nodes)
+				t.Fatalf("duplicate %q in %v", n.Name, nodes)
 			}
 			seen[n.Name] = true
 		}
@@ -331,10 +331,10 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// checkSignal holds what a transmitter may rely on.
+// checkSignal checks the properties that transmitters rely on.
 func checkSignal(t *testing.T, s Signal) {
 	t.Helper()
 	if len(s.Durations)%2 == 0 || len(s.Durations) < 3 || slices.Contains(s.Durations, 0) || s.CarrierHz < 20_000 || s.CarrierHz > 60_000 {
-		t.Errorf("signal %+v", s)
+		t.Errorf("invalid signal %+v", s)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Labels are what administrators read. The words on the left are those of published code sets.
+// The labels that administrators see, by the keys of published code sets.
 var (
 	modeLabels = map[string]string{
 		"off": "전원 끄기", "on": "전원 켜기", "auto": "자동", "heat_cool": "자동", "cool": "냉방", "heat": "난방", "dry": "제습",
@@ -20,8 +20,8 @@ var (
 	}
 )
 
-// label gives the nodes, whose names are keys of a code set, the names people read. Modes are labelled by modes, all that
-// is below them by speedLabels. A key without a label, or whose label a sibling has, keeps its name.
+// label replaces the keys of a code set with the labels for administrators: labels for these nodes, speedLabels for all
+// levels below. A key without a label, or whose label a sibling already has, keeps its name.
 func label(nodes []Node, labels map[string]string) {
 	taken := make([]string, 0, len(nodes))
 	for i := range nodes {
@@ -33,7 +33,7 @@ func label(nodes []Node, labels map[string]string) {
 		if name != "" && !slices.Contains(taken, name) {
 			n.Name = name
 		}
-		if slices.Contains(taken, n.Name) { // a key that is spelled like the label of a sibling
+		if slices.Contains(taken, n.Name) { // the key equals the label of a sibling
 			n.Name += " " + strconv.Itoa(i+1)
 		}
 		taken = append(taken, n.Name)

@@ -6,7 +6,7 @@ import "fmt"
 //
 //	signature 0x88 | power 2 | 3 unused | mode 3 | temperature - 15, 4 | fan 4 | checksum 4
 //
-// The checksum is the sum of the four nibbles above it. The louvre has frames of its own.
+// The checksum is the sum of the four nibbles above it. The louvre has separate frames.
 const (
 	lgBits      = 28
 	lgSignature = 0x88 << 20
@@ -22,20 +22,20 @@ var (
 	lgFans  = map[uint32]string{0: "lowest", 1: "low", 9: "low", 2: "mid", 10: "high", 4: "max", 5: "auto"}
 )
 
-// lgTiming is how a model's remote spells frames, in µs.
+// lgTiming holds the timing of a model family in µs.
 type lgTiming struct{ headerMark, headerSpace, mark, one, zero uint32 }
 
-// The two families; the second is the newer.
+// The two model families; lg2 is the newer one.
 var lg1, lg2 = lgTiming{8500, 4250, 550, 1600, 550}, lgTiming{3200, 9900, 480, 1600, 550}
 
-// LG is the remote of LG's older air conditioners.
+// LG returns the code set of LG's older air conditioners.
 func LG() *CodeSet { return lgRemote(lg1).codeSet() }
 
-// LG2 is the remote of LG's newer air conditioners.
+// LG2 returns the code set of LG's newer air conditioners.
 func LG2() *CodeSet { return lgRemote(lg2).codeSet() }
 
-// lgRemote keeps to the four fan speeds that every model knows: later remotes have lowest and max where earlier ones have
-// low and high.
+// lgRemote offers the four fan speeds that every model supports: newer remotes send lowest and max where older ones send low
+// and high.
 func lgRemote(t lgTiming) remote {
 	fans := []speed{{"low", "lowest"}, {"mid", "mid"}, {"high", "max"}, {"auto", "auto"}}
 	return remote{
@@ -44,7 +44,7 @@ func lgRemote(t lgTiming) remote {
 	}
 }
 
-// encode gives the frames for a setting: its own, and that of the louvre where the setting names it.
+// encode returns the frame of a setting, followed by the louvre frame if the setting includes the louvre.
 func (t lgTiming) encode(s Setting) (Code, error) {
 	if !s.Power {
 		return Code{t.signal(lgOff)}, nil

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// prontoClock is the unit of a Pronto code's carrier period in µs.
+// prontoClock is the unit of the carrier period in a Pronto code, in µs.
 const prontoClock = 0.241246
 
-// Pronto decodes a learned code in Pronto hex: words of four digits, 0000, the carrier period, the number of pairs sent
-// once and of those repeated, and the pairs in carrier periods. A remote that is tapped sends the part that is sent
-// once, or the repeated part if that is all there is.
+// Pronto decodes a learned code in Pronto hex: words of four digits, namely 0000, the carrier period, the number of pairs in
+// the once sequence and in the repeat sequence, and the pairs in carrier periods. The signal is the once sequence, or the
+// repeat sequence if the once sequence is empty.
 func Pronto(text string) (Signal, error) {
 	s, err := pronto(text)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Raw decodes durations in µs, separated by commas or spaces and perhaps in brackets, marks and spaces in turn. Spaces
-// may be negative, as ESPHome and LOOKin write them; then the signs must alternate.
+// Raw decodes alternating marks and spaces in µs, separated by commas or spaces and optionally in brackets. Spaces may be
+// negative, as ESPHome and LOOKin write them; the signs must then alternate.
 func Raw(text string) (Signal, error) {
 	s, err := raw(text)
 	if err != nil {
@@ -21,7 +21,7 @@ func raw(text string) (Signal, error) {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		if text, ok = strings.CutSuffix(inner, "]"); !ok {
-			return Signal{}, errors.New("bracket is not closed")
+			return Signal{}, errors.New("closing bracket is missing")
 		}
 	}
 	fields := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })

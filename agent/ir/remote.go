@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// remotes are the remote controls that are known without a file.
+// remotes are the built-in remote controls.
 var remotes = map[string]func() *CodeSet{"lg": LG, "lg2": LG2, "samsung": Samsung}
 
-// Remotes are the names that Remote knows.
+// Remotes returns the names of the built-in remote controls.
 func Remotes() []string { return slices.Sorted(maps.Keys(remotes)) }
 
-// Remote is the code set of a remote control that needs no file.
+// Remote returns the code set of a built-in remote control.
 func Remote(name string) (set *CodeSet, known bool) {
 	build, known := remotes[name]
 	if !known {
@@ -21,13 +21,13 @@ func Remote(name string) (set *CodeSet, known bool) {
 	return build(), true
 }
 
-// The set points that built-in remotes offer; interface.md leaves them to the branch.
+// The range of set points that built-in remotes offer.
 const minCelsius, maxCelsius = 18, 30
 
-// anyCelsius is what frames hold of which the unit takes no notice of the temperature.
+// anyCelsius is the temperature in frames for modes that ignore it.
 const anyCelsius = 24
 
-// remote describes a remote control by what people can choose on it.
+// remote describes a remote control by its options.
 type remote struct {
 	modes  []mode
 	encode func(Setting) (Code, error)
@@ -35,14 +35,14 @@ type remote struct {
 
 type mode struct {
 	name        string
-	temperature bool // the others take no notice of it
+	temperature bool // whether the mode uses the temperature
 	speeds      []speed
 }
 
-// speed is a fan speed: what it is called, and the Setting.Fan it means.
+// speed is a fan speed: its label and its Setting.Fan.
 type speed struct{ label, fan string }
 
-// codeSet is the tree of every setting.
+// codeSet builds the tree of all settings.
 func (r remote) codeSet() *CodeSet {
 	set := &CodeSet{Roots: []Node{{Name: modeLabels["off"], Code: r.must(Setting{})}}}
 	for _, m := range r.modes {
@@ -72,7 +72,7 @@ func (r remote) speeds(m mode, celsius int) []Node {
 	return nodes
 }
 
-// must encodes what the table of a built-in remote says it can; a table that is wrong fails every test.
+// must encodes a setting from the table of a built-in remote and panics if the table is wrong.
 func (r remote) must(s Setting) Code {
 	code, err := r.encode(s)
 	if err != nil {

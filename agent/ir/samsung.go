@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// Samsung's frames: a lead, then sections of seven bytes, the lowest bit of a byte first. Settings have two sections,
-// whatever switches the unit on or off has a third in the middle. A section is
+// Samsung's frames: a lead, then sections of seven bytes, least significant bit first. A setting has two sections; a frame
+// that switches the unit on or off has a third section in the middle. A section is
 //
 //	byte 0 number | 1 low nibble fixed, high checksum | 2 low nibble checksum, high louvre | 3 | 4 high nibble temperature - 16 |
 //	5 bits 1-3 fan, 4-6 mode | 6 bits 4-5 power
 //
-// where the settings stand in the last one. All times are in µs.
+// where the last section holds the setting. All times are in µs.
 const (
 	samsungLeadMark, samsungLeadSpace       = 690, 17_844
 	samsungSectionMark, samsungSectionSpace = 3086, 8864
@@ -28,14 +28,14 @@ const (
 
 var (
 	samsungModes = map[uint32]string{0: "auto", 1: "cool", 2: "dry", 3: "fan", 4: "heat"}
-	// In the mode auto the fan is 6, everywhere else auto is 0.
+	// The automatic fan is 6 in mode auto and 0 in all other modes.
 	samsungFans   = map[uint32]string{0: "auto", 6: "auto", 2: "low", 4: "mid", 5: "high", 7: "max"}
 	samsungSwings = map[uint32]string{2: "on", 7: "off"}
 )
 
 type samsungSection [samsungBytes]byte
 
-// Samsung is the remote of Samsung's air conditioners. Each of its codes switches the unit on as well.
+// Samsung returns the code set of Samsung's air conditioners. Each setting also switches the unit on.
 func Samsung() *CodeSet {
 	fans := []speed{{"low", "low"}, {"mid", "mid"}, {"high", "high"}, {"auto", "auto"}}
 	auto := []speed{{"auto", "auto"}}
@@ -47,7 +47,7 @@ func Samsung() *CodeSet {
 
 func encodeSamsung(s Setting) (Code, error) {
 	first, middle := samsungSection{0x02, 0x02, 0x00, 0, 0, 0, samsungOn}, samsungSection{0x01, 0x02, 0x00, 0, 0, 0, 0}
-	last := samsungSection{0x01, 0x02, 0xF0, 0x71, 8 << 4, 1 << 4, samsungOn}
+	last := samsungSection{0x01, 0x02, 0xF0, 0x71, 8 << 4, 1<<4 | 1, samsungOn}
 	if !s.Power {
 		first[6], last[6] = samsungOff, samsungOff
 		return Code{samsungSignal(first, middle, last)}, nil
@@ -86,7 +86,7 @@ func samsungSignal(sections ...samsungSection) Signal {
 	return Signal{CarrierHz: defaultCarrier, Durations: durations[:len(durations)-1]}
 }
 
-// checksum counts the ones outside of the nibbles it is stored in.
+// checksum counts the one bits outside the nibbles that store the checksum.
 func (s samsungSection) checksum() byte {
 	s[1] &= 0x0F
 	s[2] &= 0xF0
@@ -97,7 +97,7 @@ func (s samsungSection) checksum() byte {
 	return ^byte(ones)
 }
 
-// DecodeSamsung reads one frame, with or without the space behind it.
+// DecodeSamsung decodes one frame, with or without the trailing space.
 func DecodeSamsung(durations []uint32) (Setting, error) {
 	n := (len(durations) + 1 - 2) / samsungSectionLength
 	whole := 2 + n*samsungSectionLength

@@ -2,20 +2,20 @@ package ir
 
 import "errors"
 
-// Setting is what a frame tells a unit. The words are those of published code sets.
+// Setting is the content of a frame. Its values use the vocabulary of published code sets.
 type Setting struct {
 	Power   bool
 	Mode    string // "cool", "heat", "auto", "dry", "fan"
 	Celsius int
 	Fan     string // "lowest", "low", "mid", "high", "max", "auto"
-	Swing   string // the louvre: "on", "off"; empty: the frame does not say
+	Swing   string // the louvre: "on" or "off"; empty if the frame does not include it
 }
 
-// ErrNotUnderstood is of a signal that is no frame of a known protocol, or one with a wrong checksum.
+// ErrNotUnderstood is returned for a signal that is not a frame of a known protocol or has a wrong checksum.
 var ErrNotUnderstood = errors.New("not a frame of a known protocol")
 
-// Decode reads a frame of any protocol this package speaks, as a unit would: with durations up to a quarter off. Repeated
-// and second frames behind a gap are the caller's to split.
+// Decode decodes a frame of any protocol in this package with the tolerance of a real unit: durations may deviate by 25 %.
+// The caller splits repeated frames at their gaps.
 func Decode(durations []uint32) (Setting, error) {
 	if s, err := DecodeLG(durations); err == nil {
 		return s, nil
@@ -23,12 +23,12 @@ func Decode(durations []uint32) (Setting, error) {
 	return DecodeSamsung(durations)
 }
 
-// near reports whether a measured duration passes for the nominal one: ±25 %, what household receivers accept.
+// near reports whether a measured duration is within 25 % of the nominal one, the tolerance of household receivers.
 func near(measured, nominal uint32) bool {
 	return 4*uint64(measured) >= 3*uint64(nominal) && 4*uint64(measured) <= 5*uint64(nominal)
 }
 
-// spaceBits reads n bits that are told apart by the length of the space behind each mark, in order of arrival.
+// spaceBits reads n bits, in order of arrival, that are encoded in the length of the space after each mark.
 func spaceBits(durations []uint32, n int, mark, one, zero uint32) ([]byte, bool) {
 	if len(durations) < 2*n {
 		return nil, false
@@ -48,7 +48,7 @@ func spaceBits(durations []uint32, n int, mark, one, zero uint32) ([]byte, bool)
 	return bits, true
 }
 
-// word is the value of a name in a table of bit patterns, the lowest where several mean the same.
+// word returns the bit pattern of a name, or the lowest of several with the same name.
 func word(table map[uint32]string, name string) (uint32, bool) {
 	best, found := uint32(0), false
 	for bits, n := range table {

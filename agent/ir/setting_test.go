@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPublishedFrames are frames out of public code sets and not of the encoders here.
+// TestPublishedFrames decodes frames from public code sets, which are independent of the encoders here.
 func TestPublishedFrames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -28,6 +28,23 @@ func TestPublishedFrames(t *testing.T) {
 	} {
 		if got, err := Decode(tt.durations); err != nil || got != tt.want {
 			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		}
+	}
+}
+
+// TestSamsungOffMatchesReference compares the off frame with that of IRremoteESP8266, byte by byte.
+func TestSamsungOffMatchesReference(t *testing.T) {
+	t.Parallel()
+	code, err := encodeSamsung(Setting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []samsungSection{
+		{0x02, 0xB2, 0x0F, 0x00, 0x00, 0x00, 0xC0}, {0x01, 0xD2, 0x0F, 0x00, 0x00, 0x00, 0x00}, {0x01, 0x02, 0xFF, 0x71, 0x80, 0x11, 0xC0},
+	}
+	for i, section := range want {
+		if got, ok := readSamsung(code[0].Durations[2+i*samsungSectionLength:]); !ok || got != section {
+			t.Errorf("section %d: got % X, want % X", i+1, got, section)
 		}
 	}
 }
@@ -52,14 +69,14 @@ func TestWrongChecksums(t *testing.T) {
 			continue
 		}
 		if got, err := Decode(durations); err == nil {
-			t.Fatalf("a bit at %d turned over is read as %+v", at, got)
+			t.Fatalf("bit at duration %d flipped: got %+v, want an error", at, got)
 		}
 	}
 }
 
-// TestEveryLeafMeansWhatItSays sends each leaf of each built-in remote through a worn remote control and a cheap
-// receiver, and reads it back.
-func TestEveryLeafMeansWhatItSays(t *testing.T) {
+// TestLeavesDecodeToTheirOptions distorts each leaf of each built-in remote by 20 %, like a worn remote and a cheap receiver,
+// and decodes it.
+func TestLeavesDecodeToTheirOptions(t *testing.T) {
 	t.Parallel()
 	modes := map[string]string{"냉방": "cool", "난방": "heat", "자동": "auto", "제습": "dry", "송풍": "fan"}
 	speeds := map[string][]string{"약": {"low", "lowest"}, "중": {"mid"}, "강": {"high", "max"}, "자동": {"auto"}}
@@ -70,7 +87,7 @@ func TestEveryLeafMeansWhatItSays(t *testing.T) {
 			var got Setting
 			for i, signal := range code {
 				durations := slices.Clone(signal.Durations)
-				for j := range durations { // ±20 %, in turn
+				for j := range durations { // alternately -20 % and +20 %
 					durations[j] = durations[j] * uint32(80+40*((i+j)%2)) / 100
 				}
 				s, err := Decode(durations)
@@ -85,7 +102,7 @@ func TestEveryLeafMeansWhatItSays(t *testing.T) {
 			}
 			if path[0] == "전원 끄기" {
 				if got.Power {
-					t.Errorf("%s %v is %+v", name, path, got)
+					t.Errorf("%s %v: got %+v, want power off", name, path, got)
 				}
 				continue
 			}
@@ -95,7 +112,7 @@ func TestEveryLeafMeansWhatItSays(t *testing.T) {
 				celsius, _ = strconv.Atoi(path[1])
 			}
 			if !got.Power || got.Mode != modes[path[0]] || got.Celsius != celsius || !slices.Contains(speeds[fan], got.Fan) || got.Swing != swings[swing] {
-				t.Errorf("%s %s is %+v", name, strings.Join(path, "/"), got)
+				t.Errorf("%s %s: got %+v", name, strings.Join(path, "/"), got)
 			}
 		}
 	}
@@ -122,12 +139,12 @@ func TestSamsungRoundTrip(t *testing.T) {
 			durations = append(slices.Clone(durations), samsungEndSpace)
 		}
 		if got, err := DecodeSamsung(durations); err != nil || got != want {
-			t.Fatalf("%+v arrived as %+v, %v", want, got, err)
+			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
 	})
 }
 
-func TestEncodersRefuse(t *testing.T) {
+func TestEncodersRejectInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Setting{
 		{Power: true, Mode: "ai", Celsius: 20, Fan: "low", Swing: "off"},
@@ -135,10 +152,10 @@ func TestEncodersRefuse(t *testing.T) {
 		{Power: true, Mode: "cool", Celsius: 20, Fan: "storm", Swing: "off"},
 	} {
 		if code, err := lg2.encode(s); err == nil {
-			t.Errorf("LG encodes %+v as %v", s, code)
+			t.Errorf("LG %+v: got %v, want an error", s, code)
 		}
 		if code, err := encodeSamsung(s); err == nil {
-			t.Errorf("Samsung encodes %+v as %v", s, code)
+			t.Errorf("Samsung %+v: got %v, want an error", s, code)
 		}
 	}
 }
@@ -159,7 +176,7 @@ func FuzzDecode(f *testing.F) {
 			durations = append(durations, uint32(binary.BigEndian.Uint16(b)))
 		}
 		if s, err := Decode(durations); err == nil && s.Mode != "" && (s.Celsius < 16 || s.Celsius > 30 || s.Fan == "") {
-			t.Errorf("read as %+v", s)
+			t.Errorf("got invalid setting %+v", s)
 		}
 	})
 }

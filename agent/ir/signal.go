@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of what counts as a signal. The longest of the published sets has 803 durations and lasts about 2 s.
+// Limits of a signal. The longest signal of the published sets has 803 durations and lasts about 2 s.
 const (
 	maxDurations = 4096
 	maxLength    = 4 * time.Second
@@ -15,8 +15,7 @@ const (
 
 var errNotASignal = errors.New("not an infrared signal")
 
-// newSignal takes the durations of a code as they were captured: a gap at the end, which is no part of a signal, is
-// dropped.
+// newSignal validates captured durations. A trailing gap is not part of the signal and is removed.
 func newSignal(carrierHz int, durations []uint32) (Signal, error) {
 	if len(durations)%2 == 0 && len(durations) > 0 {
 		durations = durations[:len(durations)-1]
@@ -30,7 +29,7 @@ func newSignal(carrierHz int, durations []uint32) (Signal, error) {
 	var length uint64
 	for _, d := range durations {
 		if d == 0 {
-			return Signal{}, fmt.Errorf("%w: a duration of 0", errNotASignal)
+			return Signal{}, fmt.Errorf("%w: duration 0", errNotASignal)
 		}
 		length += uint64(d)
 	}

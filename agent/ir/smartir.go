@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// Bounds of a code file. The largest published has about 1 MB and 2,700 codes, four levels deep.
+// Limits of a code file. The largest published file has about 1 MB and 2,700 codes in four levels.
 const (
 	maxFile   = 8 << 20
 	maxCodes  = 8192
@@ -27,12 +27,12 @@ type SmartIR struct {
 	Manufacturer string
 	Models       []string
 	Codes        *CodeSet
-	Skipped      []string // codes that could not be understood, each with the reason
+	Skipped      []string // codes that could not be decoded, each with the reason
 }
 
-// ParseSmartIR reads a SmartIR climate file and puts its tree into the order of interface.md: SmartIR nests mode, fan
-// speed, fan direction and temperature; here the temperature follows the mode. What the file does not have is not
-// invented. Codes that cannot be understood are skipped; a file without a single good one is an error.
+// ParseSmartIR reads a SmartIR climate file and reorders its tree: SmartIR nests mode, fan speed, fan direction and
+// temperature, whereas CodeSet places the temperature below the mode. Codes that cannot be decoded are skipped; a file
+// without a valid code is an error.
 func ParseSmartIR(data []byte) (SmartIR, error) {
 	s, err := parseSmartIR(data)
 	if err != nil {
@@ -59,12 +59,12 @@ func parseSmartIR(data []byte) (SmartIR, error) {
 	}
 	decode := decoders[strings.ToLower(file.CommandsEncoding)]
 	if decode == nil {
-		return SmartIR{}, fmt.Errorf("encoding %q is not known", file.CommandsEncoding)
+		return SmartIR{}, fmt.Errorf("unknown encoding %q", file.CommandsEncoding)
 	}
 	r := smartIRReader{decode: decode}
 	r.read(nil, file.Commands)
 	if len(r.root.Children) == 0 {
-		return SmartIR{}, fmt.Errorf("no code could be read; skipped %d, first: %s", len(r.skipped), append(r.skipped, "there is none")[0])
+		return SmartIR{}, fmt.Errorf("no code could be decoded; skipped %d, first: %s", len(r.skipped), append(r.skipped, "none")[0])
 	}
 	slices.Sort(r.skipped)
 	arrange(r.root.Children, slices.Concat([]string{"off", "on"}, file.OperationModes), slices.Concat(file.FanModes, file.SwingModes))
@@ -85,8 +85,8 @@ type smartIRReader struct {
 	skipped []string
 }
 
-// read takes whatever stands at a path: more levels, a code, a list of codes, or nothing, which files use for settings
-// that a remote does not have.
+// read reads the value at a path: further levels, a code, a list of codes, or nothing, which files use for settings that
+// the remote does not have.
 func (r *smartIRReader) read(path []string, value json.RawMessage) {
 	var levels map[string]json.RawMessage
 	var texts []string
@@ -95,11 +95,11 @@ func (r *smartIRReader) read(path []string, value json.RawMessage) {
 	case len(path) > maxLevels:
 		r.skip(path, errors.New("nested too deeply"))
 	case json.Unmarshal(value, &levels) == nil:
-		for _, key := range slices.Sorted(maps.Keys(levels)) { // sorted: which of two conflicting codes wins is no matter of luck
+		for _, key := range slices.Sorted(maps.Keys(levels)) { // sorted, so that conflicts between codes have a deterministic winner
 			switch {
 			case strings.HasPrefix(key, "_"): // a comment
 			case key == "" || len(key) > maxKey || strings.ContainsFunc(key, unicode.IsControl):
-				r.skip(path, fmt.Errorf("%q is no name for an option", key))
+				r.skip(path, fmt.Errorf("%q is not a valid option name", key))
 			default:
 				r.read(append(slices.Clone(path), key), levels[key])
 			}
@@ -141,7 +141,7 @@ func (r *smartIRReader) skip(path []string, reason error) {
 	r.skipped = append(r.skipped, strings.Join(path, "/")+": "+reason.Error())
 }
 
-// temperatureSecond moves the temperature, which SmartIR has last, behind the mode.
+// temperatureSecond moves the temperature, which is last in SmartIR, behind the mode.
 func temperatureSecond(path []string) []string {
 	last := len(path) - 1
 	if last < 2 {
@@ -153,13 +153,13 @@ func temperatureSecond(path []string) []string {
 	return slices.Insert(slices.Clone(path[:last]), 1, path[last])
 }
 
-// plant puts a code at a path below the node. A leaf is never an inner node too.
+// plant inserts a code at a path below the node. A leaf never becomes an inner node.
 func (n *Node) plant(path []string, code Code) error {
 	if len(path) == 0 {
-		return errors.New("stands at no option")
+		return errors.New("the code belongs to no option")
 	}
 	if n.Code != nil {
-		return fmt.Errorf("%q is a code already", n.Name)
+		return fmt.Errorf("%q is already a code", n.Name)
 	}
 	i := slices.IndexFunc(n.Children, func(c Node) bool { return c.Name == path[0] })
 	if i < 0 {
@@ -171,14 +171,14 @@ func (n *Node) plant(path []string, code Code) error {
 		return child.plant(path[1:], code)
 	}
 	if child.Code != nil || child.Children != nil {
-		return fmt.Errorf("%q stands twice", child.Name)
+		return fmt.Errorf("%q is a duplicate", child.Name)
 	}
 	child.Code = code
 	return nil
 }
 
-// arrange sorts siblings: codes like "off" before what has choices, temperatures by number, the rest
-// as the file lists its modes or speeds.
+// arrange sorts siblings: leaves such as "off" before inner nodes, temperatures by value, all others in the order in which
+// the file lists its modes or speeds.
 func arrange(nodes []Node, order, below []string) {
 	type key struct {
 		inner, named int
@@ -210,7 +210,7 @@ func arrange(nodes []Node, order, below []string) {
 	}
 }
 
-// number is the value of a temperature.
+// number parses a temperature.
 func number(s string) (float64, bool) {
 	value, err := strconv.ParseFloat(s, 64)
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
