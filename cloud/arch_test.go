@@ -16,7 +16,7 @@ const module = "github.com/yeolda/yeolda/cloud/internal/"
 // floor.
 var layers = [][]string{
 	{"booking", "seal", "failpoint", "tracing"},
-	{"toss", "notify", "channel", "discord", "pgserver"},
+	{"audit", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
 	{"reserve", "access", "climate", "account", "franchise", "live"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -55,7 +56,7 @@ func (c *agentEnrollCmd) Run(p *program) error {
 			if credential, err = enroll.Issue(ctx, tx, c.Branch, public); err != nil {
 				return err
 			}
-			err = postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
+			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
 			if err != nil || c.File == "" {
 				return err
 			}
@@ -102,7 +103,7 @@ func (c *agentRevokeCmd) Run(p *program) error {
 			if err := postgres.RevokeAgent(ctx, tx, c.Username); err != nil {
 				return err
 			}
-			return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: p.by(), Action: "agent.revoke", Target: c.Username})
+			return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.revoke", Target: c.Username})
 		})
 		if errors.Is(err, postgres.ErrNoAgent) {
 			return fmt.Errorf("there is no agent %q; see yeolda agent list", c.Username)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -148,7 +149,7 @@ func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status St
 			return fmt.Errorf("PIN of %s: %w", r.Device, err)
 		}
 		outcome.PIN = string(pin)
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: actor.Name, BranchID: &r.BranchID, Action: "pin.reveal", Target: r.Device,
 			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)}, Address: actor.Address, RequestID: actor.RequestID,
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
@@ -145,7 +146,7 @@ func (s *Service) insert(ctx context.Context, actor Actor, r postgres.DoorReques
 		if err := postgres.InsertDoorRequest(ctx, tx, r); err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: actor.Name, BranchID: &r.BranchID, Action: "door.unlock", Target: r.Device,
 			Detail: map[string]string{"requestId": r.ID.String()}, Address: actor.Address, RequestID: actor.RequestID,
 		})

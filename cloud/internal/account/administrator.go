@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -150,7 +151,7 @@ func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by s
 		if err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: by, Action: "administrator.add", Target: n.LoginID,
 			Detail: map[string]any{"role": n.Role, "branches": n.Branches},
 		})
@@ -199,7 +200,7 @@ func (s *Service) changeAdministrator(ctx context.Context, loginID, action, by s
 		if err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: by, Action: action, Target: loginID, Detail: map[string]any{"sessionsEnded": ended},
 		})
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -103,7 +104,7 @@ func (s *Service) ConfirmSecondStep(ctx context.Context, loginID, code, by strin
 	if err := s.useCode(ctx, loginID, stored.Pending, code, true); err != nil {
 		return err
 	}
-	return postgres.AppendAudit(ctx, s.DB.Pool, postgres.AuditEntry{Actor: by, Action: "administrator.totp-on", Target: loginID})
+	return postgres.AppendAudit(ctx, s.DB.Pool, audit.Entry{Actor: by, Action: "administrator.totp-on", Target: loginID})
 }
 
 // RemoveSecondStep switches the second step of an administrator off.
@@ -112,7 +113,7 @@ func (s *Service) RemoveSecondStep(ctx context.Context, loginID, by string) erro
 		if err := postgres.EndSecondStep(ctx, tx, loginID); err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: by, Action: "administrator.totp-off", Target: loginID})
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Action: "administrator.totp-off", Target: loginID})
 	})
 }
 
@@ -128,7 +129,7 @@ func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, b
 		if err := postgres.SetAdministratorBranches(ctx, tx, loginID, branches); err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: by, Action: "administrator.change", Target: loginID, Detail: map[string]any{"role": role, "branches": branches},
 		})
 	})

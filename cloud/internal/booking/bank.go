@@ -79,3 +79,11 @@ func BankByCode(code string) (Bank, bool) {
 	}
 	return Bank{}, false
 }
+
+// BankName returns the name of a bank, or the code itself if the bank is unknown.
+func BankName(code string) string {
+	if bank, ok := BankByCode(code); ok {
+		return bank.Name
+	}
+	return code
+}

@@ -2,6 +2,12 @@ package booking
 
 import "errors"
 
+// Errors of lookups.
+var (
+	ErrNoBranch      = errors.New("booking: no such branch")
+	ErrNoReservation = errors.New("booking: no such reservation")
+)
+
 // What is wrong with an asked interval.
 var (
 	ErrOffGrid        = errors.New("booking: time is not on a ten-minute mark")

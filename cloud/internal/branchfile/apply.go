@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
@@ -52,7 +53,7 @@ func Apply(ctx context.Context, db *postgres.DB, keys *seal.Keyring, name string
 		if err := batch.Run(ctx, tx); err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: by, Action: "branch.apply", Target: name,
 			Detail: map[string]any{"changes": len(plan.Changes), "lines": lines},
 		})

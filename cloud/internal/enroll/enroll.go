@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -74,7 +75,7 @@ func Exchange(ctx context.Context, db *postgres.DB, token string, grantPublicKey
 		if c, err = Issue(ctx, tx, branch, grantPublicKeys); err != nil {
 			return err
 		}
-		return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
 			Actor: by, Branch: branch, Action: "agent.enroll", Target: c.Username, Address: address,
 		})
 	})

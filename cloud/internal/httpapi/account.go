@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // customerBody names a customer as both login endpoints do.
@@ -15,38 +15,38 @@ type customerBody struct {
 }
 
 func (b customerBody) customer() (account.Customer, error) {
-	loginType, err := text("type", b.Type, 20)
+	loginType, err := wire.Text("type", b.Type, 20)
 	if err != nil {
 		return account.Customer{}, err
 	}
 	switch booking.LoginType(loginType) {
 	case booking.LoginMobile:
-		id, err := mobile("id", b.ID, true)
+		id, err := wire.Mobile("id", b.ID, true)
 		return account.NewCustomer(booking.LoginMobile, id), err
 	case booking.LoginEmail:
-		id, err := email("id", b.ID)
+		id, err := wire.Email("id", b.ID)
 		if err == nil && id == "" {
-			err = missing("id")
+			err = wire.Missing("id")
 		}
 		return account.NewCustomer(booking.LoginEmail, id), err
 	}
-	return account.Customer{}, unknownValue("type")
+	return account.Customer{}, wire.UnknownValue("type")
 }
 
 // sendLoginCode is POST /account/code.
 func (a *API) sendLoginCode(w http.ResponseWriter, r *http.Request) error {
 	var body customerBody
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	customer, err := body.customer()
 	if err != nil {
 		return err
 	}
-	if err := a.Account.SendCode(r.Context(), customer, a.client(r), language(r)); err != nil {
+	if err := a.Account.SendCode(r.Context(), customer, a.client(r), wire.Language(r)); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // loginCustomer is POST /account/login. It answers with the customer's payments.
@@ -55,14 +55,14 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 		customerBody
 		Code *string `json:"code"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	customer, err := body.customer()
 	if err != nil {
 		return err
 	}
-	code, err := text("code", body.Code, 20)
+	code, err := wire.Text("code", body.Code, 20)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	if err := a.startSession(w, r, principal, a.CustomerTTL); err != nil {
 		return err
 	}
-	return writeData(w, payments)
+	return wire.WriteData(w, payments)
 }
 
 // logout is POST /account/logout and POST /admin/logout. Without a session there is nothing to end.
@@ -86,26 +86,17 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := a.endSession(w, r); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // whoAmI is GET /v2/me, an addition: what pages need to know about the session they have.
 func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
-	p := principal(r)
-	return writeData(w, struct {
+	p := wire.Principal(r)
+	return wire.WriteData(w, struct {
 		LoginType    string   `json:"loginType"`
 		LoginID      *string  `json:"loginId"`
 		AdminLoginID *string  `json:"adminLoginId"`
 		Role         *string  `json:"role"`
 		BranchList   []string `json:"branchList"`
-	}{string(p.LoginType), nullable(p.LoginID), nullable(p.AdminLoginID), nullable(string(p.Role)), p.Branches})
-}
-
-// language is the one messages to the sender of a request are written in: Korean unless the first language he
-// prefers is English.
-func language(r *http.Request) string {
-	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.Header.Get("Accept-Language"))), "en") {
-		return "en"
-	}
-	return "ko"
+	}{string(p.LoginType), wire.Nullable(p.LoginID), wire.Nullable(p.AdminLoginID), wire.Nullable(string(p.Role)), p.Branches})
 }

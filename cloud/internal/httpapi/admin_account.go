@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -19,31 +21,31 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 		Password *string `json:"password"`
 		Code     *string `json:"code"` // an addition: of the authenticator, where one is set up
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	id, err := text("id", body.ID, maxLoginID)
+	id, err := wire.Text("id", body.ID, maxLoginID)
 	if err != nil {
 		return err
 	}
 	if body.Password == nil || *body.Password == "" {
-		return missing("password")
+		return wire.Missing("password")
 	}
 	if len([]rune(*body.Password)) > maxPassword {
-		return tooLong("password", maxPassword)
+		return wire.TooLong("password", maxPassword)
 	}
 	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
 	if err != nil {
 		return err
 	}
-	code, err := optionalText("code", body.Code, 10)
+	code, err := wire.OptionalText("code", body.Code, 10)
 	if err != nil {
 		return err
 	}
 	if err := a.Account.SecondFactor(r.Context(), principal.AdminLoginID, code); err != nil {
 		return err
 	}
-	err = postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
+	err = postgres.AppendAudit(r.Context(), a.DB.Pool, audit.Entry{
 		Actor: principal.Actor(), Action: "administrator.login", Target: principal.AdminLoginID,
 	})
 	if err != nil {
@@ -52,7 +54,7 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.startSession(w, r, principal, adminSessionTTL); err != nil {
 		return err
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		AdminLoginID string   `json:"adminLoginId"`
 		BranchList   []string `json:"branchList"`
 	}{principal.AdminLoginID, principal.Branches})

@@ -11,19 +11,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
-
-func wireID(id booking.ReservationID) string { return strconv.FormatInt(int64(id), 10) }
-
-// reservationID reads the id of a path. What is no number names no reservation.
-func reservationID(r *http.Request) (booking.ReservationID, error) {
-	id, err := number(chi.URLParam(r, "id"))
-	if err != nil || id < 1 {
-		return 0, reserve.ErrNotFound
-	}
-	return booking.ReservationID(id), nil
-}
 
 // inScope returns the check whether the administrator of a request may act at a branch. code becomes the branch's.
 func (a *API) inScope(r *http.Request, code *string) func(booking.BranchID) error {
@@ -33,13 +23,13 @@ func (a *API) inScope(r *http.Request, code *string) func(booking.BranchID) erro
 			return err
 		}
 		*code = branch.Code
-		return a.scope(r, branch.Code)
+		return wire.Scope(r, branch.Code)
 	}
 }
 
 // reservationDetail is GET /admin/reservation/{id}.
 func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
@@ -47,16 +37,16 @@ func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, detail.Branch.Code); err != nil {
+	if err := wire.Scope(r, detail.Branch.Code); err != nil {
 		return err
 	}
-	if err := a.viewed(r, "reservation.view", wireID(id), detail.Branch.ID); err != nil {
+	if err := a.viewed(r, "reservation.view", wire.ReservationID(id), detail.Branch.ID); err != nil {
 		return err
 	}
 	if detail.BookingStatus() == booking.StatusPaid {
-		return writeData(w, wirePaidDetail(detail))
+		return wire.WriteData(w, wirePaidDetail(detail))
 	}
-	return writeData(w, wireBookingDetail(detail, a.Now()))
+	return wire.WriteData(w, wireBookingDetail(detail, a.Now()))
 }
 
 // paidDetail is the detail of a confirmed reservation; all of it strings.
@@ -83,10 +73,10 @@ func wirePaidDetail(d reserve.Receipt) paidDetail {
 	}
 	room, _ := d.Branch.Room(d.RoomNo)
 	return paidDetail{
-		DataType: "paid", Name: d.Name, MobileNum: d.Mobile, Email: nullable(d.Email),
-		StartDateTime: wireMinute(d.Start, zone), EndDateTime: wireStoredEnd(d.Interval, zone),
+		DataType: "paid", Name: d.Name, MobileNum: d.Mobile, Email: wire.Nullable(d.Email),
+		StartDateTime: wire.Minute(d.Start, zone), EndDateTime: wire.StoredEnd(d.Interval, zone),
 		BranchEng: d.Branch.Code, BranchKor: d.Branch.NameKo, Room: strconv.Itoa(d.RoomNo), Machine: room.Machine,
-		TotalAmount: strconv.Itoa(d.Amount), Method: string(d.Method), DateTime: wireMinute(confirmed, zone),
+		TotalAmount: strconv.Itoa(d.Amount), Method: string(d.Method), DateTime: wire.Minute(confirmed, zone),
 	}
 }
 
@@ -116,14 +106,14 @@ func wireBookingDetail(d reserve.Receipt, now time.Time) bookingDetail {
 	detail := bookingDetail{
 		DataType: "booking", TTL: max(0, int64(d.ExpiresAt.Sub(now)/time.Second)), Status: string(d.BookingStatus()),
 		BranchEng: d.Branch.Code, BranchKor: d.Branch.NameKo, Room: strconv.Itoa(d.RoomNo), Machine: room.Machine,
-		StartDateTime: wireMinute(d.Start, zone), EndDateTime: wireStoredEnd(d.Interval, zone),
-		Name: nullable(d.Name), MobileNum: nullable(d.Mobile), Email: nullable(d.Email),
+		StartDateTime: wire.Minute(d.Start, zone), EndDateTime: wire.StoredEnd(d.Interval, zone),
+		Name: wire.Nullable(d.Name), MobileNum: wire.Nullable(d.Mobile), Email: wire.Nullable(d.Email),
 	}
 	if d.OrderID != "" {
-		detail.Amount = nullable(strconv.Itoa(d.Amount))
+		detail.Amount = wire.Nullable(strconv.Itoa(d.Amount))
 	}
 	if account := d.Payment.Account; account.Number != "" {
-		detail.BankName, detail.AccountNumber = nullable(bankName(account.Bank)), nullable(account.Number)
+		detail.BankName, detail.AccountNumber = wire.Nullable(booking.BankName(account.Bank)), wire.Nullable(account.Number)
 		detail.DueDate = wireDue(account, zone)
 	}
 	return detail
@@ -132,12 +122,12 @@ func wireBookingDetail(d reserve.Receipt, now time.Time) bookingDetail {
 // adminCancel is DELETE /admin/reservation/{id}. The refund account comes in a body, so that account numbers stay out
 // of access logs (decisions.md 6).
 func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
 	var body refundBody
-	if err := decodeOptional(r, &body); err != nil {
+	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
 	account, err := body.account()
@@ -146,20 +136,20 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	var branch string
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
 	})
 	if errors.Is(err, reserve.ErrPaymentPending) { // under way: it is done, though its outcome is open
-		return cmp.Or(a.audit(r, branch, "reservation.cancel", wireID(id), nil), err)
+		return cmp.Or(a.audit(r, branch, "reservation.cancel", wire.ReservationID(id), nil), err)
 	}
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.cancel", wireID(id), nil)
+	return a.done(w, r, branch, "reservation.cancel", wire.ReservationID(id), nil)
 }
 
 // moveReservation is PUT /admin/reservation/{payId}.
 func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
@@ -170,29 +160,29 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 		Reason        *string `json:"reason"`
 		Version       *int    `json:"version"` // an addition: what the administrator has seen
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	room, err := text("room", body.Room, 10)
+	room, err := wire.Text("room", body.Room, 10)
 	if err != nil {
 		return err
 	}
-	no, err := number(room)
+	no, err := wire.Number(room)
 	if err != nil {
-		return malformed("room")
+		return wire.Malformed("room")
 	}
-	if _, err := interval(body.StartDateTime, body.EndDateTime, time.UTC); err != nil {
+	if _, err := wire.Interval(body.StartDateTime, body.EndDateTime, time.UTC); err != nil {
 		return err
 	}
-	reason, err := optionalText("reason", body.Reason, 500)
+	reason, err := wire.OptionalText("reason", body.Reason, 500)
 	if err != nil {
 		return err
 	}
 	var branch string
 	request := reserve.MoveRequest{
-		ID: id, Room: no, Reason: reason, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Room: no, Reason: reason, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
 		Times: func(zone *time.Location) (booking.Interval, error) {
-			return interval(body.StartDateTime, body.EndDateTime, zone)
+			return wire.Interval(body.StartDateTime, body.EndDateTime, zone)
 		},
 	}
 	if body.Version != nil {
@@ -201,7 +191,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.Move(r.Context(), request); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.move", wireID(id), map[string]any{
+	return a.done(w, r, branch, "reservation.move", wire.ReservationID(id), map[string]any{
 		"room": no, "start": *body.StartDateTime, "end": *body.EndDateTime, "reason": reason,
 	})
 }
@@ -215,14 +205,14 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		Reason    *string `json:"reason"`
 		Notify    *bool   `json:"notify"` // an addition (decisions.md 11)
 	}
-	if err := decodeOptional(r, &body); err != nil {
+	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
 	contact, err := readContact(r, body.Name, 50, false, body.MobileNum, false, body.Email)
 	if err != nil {
 		return err
 	}
-	reason, err := optionalText("reason", body.Reason, 500)
+	reason, err := wire.OptionalText("reason", body.Reason, 500)
 	if err != nil {
 		return err
 	}
@@ -238,7 +228,7 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, branch, "reservation.register", wireID(id), map[string]any{"reason": reason})
+	return a.done(w, r, branch, "reservation.register", wire.ReservationID(id), map[string]any{"reason": reason})
 }
 
 // ownHold checks that the hold of a cookie is where its administrator may act, and returns the branch.
@@ -261,14 +251,14 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		Email     *string `json:"email"`
 		BankCode  *string `json:"bankCode"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	amount, err := whole("amount", body.Amount, 1, math.MaxInt32)
+	amount, err := wire.Whole("amount", body.Amount, 1, math.MaxInt32)
 	if err != nil {
 		return err
 	}
-	orderName, err := text("orderName", body.OrderName, 100)
+	orderName, err := wire.Text("orderName", body.OrderName, 100)
 	if err != nil {
 		return err
 	}
@@ -276,12 +266,12 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	bank, err := text("bankCode", body.BankCode, 10)
+	bank, err := wire.Text("bankCode", body.BankCode, 10)
 	if err != nil {
 		return err
 	}
 	if known, ok := booking.BankByCode(bank); !ok || !known.Issues {
-		return unknownValue("bankCode")
+		return wire.UnknownValue("bankCode")
 	}
 	token := holdToken(r, adminHoldCookie)
 	branch, err := a.ownHold(r, token)
@@ -295,7 +285,7 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, branch, "virtual-account.issue", wireID(id), map[string]any{"amount": amount}, struct {
+	return a.done(w, r, branch, "virtual-account.issue", wire.ReservationID(id), map[string]any{"amount": amount}, struct {
 		DataType string `json:"dataType"`
 	}{"virtualaccount"})
 }
@@ -303,19 +293,19 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 // switchRoom is PATCH /admin/machines/{branch}/{room}.
 func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	code := chi.URLParam(r, "branch")
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
 	var body struct {
 		Enabled *bool `json:"enabled"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if body.Enabled == nil {
-		return missing("enabled")
+		return wire.Missing("enabled")
 	}
-	no, err := number(chi.URLParam(r, "room"))
+	no, err := wire.Number(chi.URLParam(r, "room"))
 	if err != nil {
 		return reserve.ErrNoRoom
 	}
@@ -349,7 +339,7 @@ func wireConflicts(busy *reserve.RoomBusy) any {
 		kind, status, description := conflictKind(r)
 		conflicts = append(conflicts, conflict{
 			Type: kind, Status: status, StatusDescription: description, Room: strconv.Itoa(r.RoomNo), Name: r.Name, MobileNum: r.Mobile,
-			StartTime: r.Start.In(busy.Zone).Format(layoutConflict), EndTime: r.End.In(busy.Zone).Format(layoutConflict), OrderID: r.OrderID,
+			StartTime: r.Start.In(busy.Zone).Format(wire.LayoutConflict), EndTime: r.End.In(busy.Zone).Format(wire.LayoutConflict), OrderID: r.OrderID,
 		})
 	}
 	return struct {

@@ -4,19 +4,20 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // airConditionerOptions is GET /admin/airconditioner/{branch}. The protocol's tree is the interface's.
 func (a *API) airConditionerOptions(w http.ResponseWriter, r *http.Request) error {
 	branch := chi.URLParam(r, "branch")
-	if err := a.scope(r, branch); err != nil {
+	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	tree, err := a.Climate.Tree(r.Context(), branch)
 	if err != nil {
 		return err
 	}
-	return writeData(w, tree)
+	return wire.WriteData(w, tree)
 }
 
 // commandAirConditioner is POST /admin/airconditioner/{airconditioner_id}. The branch is the option's own.
@@ -26,10 +27,10 @@ func (a *API) commandAirConditioner(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, branch); err != nil {
+	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
-	if err := a.Climate.Command(r.Context(), principal(r).Actor(), option); err != nil {
+	if err := a.Climate.Command(r.Context(), wire.Principal(r).Actor(), option); err != nil {
 		return err
 	}
 	return a.done(w, r, branch, "airconditioner.command", branch, map[string]string{"option": option})

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -12,14 +14,14 @@ func (a *API) done(w http.ResponseWriter, r *http.Request, branch, action, targe
 		return err
 	}
 	if len(data) > 0 {
-		return writeData(w, data[0])
+		return wire.WriteData(w, data[0])
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // audit notes who did what at which branch.
 func (a *API) audit(r *http.Request, branch, action, target string, detail any) error {
-	return postgres.AppendAudit(r.Context(), a.DB.Pool, postgres.AuditEntry{
-		Actor: principal(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
+	return postgres.AppendAudit(r.Context(), a.DB.Pool, audit.Entry{
+		Actor: wire.Principal(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -21,7 +22,7 @@ func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	zone := view.Branch.Zone
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Booking       []string `json:"booking"`
 		Paid          []string `json:"paid"`
 		BookingMargin []string `json:"bookingMargin"`
@@ -29,17 +30,17 @@ func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
 		DisabledRooms []string `json:"disabledRooms"`
 	}{
 		wireOccupied(view.Booking, zone), wireOccupied(view.Paid, zone),
-		wireSlots(view.BookingMargin, zone), wireSlots(view.PaidMargin, zone), disabledRooms(view.Branch),
+		wire.Slots(view.BookingMargin, zone), wire.Slots(view.PaidMargin, zone), disabledRooms(view.Branch),
 	})
 }
 
 // adminSlots is GET /admin/reservations.
 func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
-	code, err := query(r, "branch")
+	code, err := wire.Query(r, "branch")
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
 	view, err := a.availabilityV1(r)
@@ -47,7 +48,7 @@ func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	zone := view.Branch.Zone
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Booking       []idTime `json:"booking"`
 		Paid          []idTime `json:"paid"`
 		BookingMargin []string `json:"bookingMargin"`
@@ -55,7 +56,7 @@ func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
 		DisabledRooms []string `json:"disabledRooms"`
 	}{
 		wireIDTimes(view.Booking, zone), wireIDTimes(view.Paid, zone),
-		wireSlots(view.BookingMargin, zone), wireSlots(view.PaidMargin, zone), disabledRooms(view.Branch),
+		wire.Slots(view.BookingMargin, zone), wire.Slots(view.PaidMargin, zone), disabledRooms(view.Branch),
 	})
 }
 
@@ -66,27 +67,27 @@ type idTime struct {
 }
 
 func (a *API) availabilityV1(r *http.Request) (reserve.Availability, error) {
-	code, err := query(r, "branch")
+	code, err := wire.Query(r, "branch")
 	if err != nil {
 		return reserve.Availability{}, err
 	}
-	date, err := query(r, "base_date")
+	date, err := wire.Query(r, "base_date")
 	if err != nil {
 		return reserve.Availability{}, err
 	}
-	hour, err := queryInt(r, "base_hour", 0, 23)
+	hour, err := wire.QueryInt(r, "base_hour", 0, 23)
 	if err != nil {
 		return reserve.Availability{}, err
 	}
-	return a.Reserve.Availability(r.Context(), code, startOf("base_date", layoutBaseDate, date, hour), hoursV1)
+	return a.Reserve.Availability(r.Context(), code, startOf("base_date", wire.LayoutBaseDate, date, hour), hoursV1)
 }
 
 // startOf reads a date and an hour in the zone that is only known with the branch.
 func startOf(field, layout, date string, hour int) func(*time.Location) (time.Time, error) {
 	return func(zone *time.Location) (time.Time, error) {
-		day, ok := parseExact(layout, date, time.UTC)
+		day, ok := wire.ParseExact(layout, date, time.UTC)
 		if !ok {
-			return time.Time{}, malformed(field)
+			return time.Time{}, wire.Malformed(field)
 		}
 		return booking.DateOf(day, time.UTC).At(hour*60, zone), nil
 	}
@@ -94,17 +95,17 @@ func startOf(field, layout, date string, hour int) func(*time.Location) (time.Ti
 
 // slotsV2 is GET /v2/branches/{branch}/reservations.
 func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
-	date, err := query(r, "date")
+	date, err := wire.Query(r, "date")
 	if err != nil {
 		return err
 	}
-	hour, err := queryInt(r, "baseHour", 0, 23)
+	hour, err := wire.QueryInt(r, "baseHour", 0, 23)
 	if err != nil {
 		return err
 	}
 	hours := hoursV1
 	if r.URL.Query().Has("hours") {
-		if hours, err = queryInt(r, "hours", 1, 24); err != nil {
+		if hours, err = wire.QueryInt(r, "hours", 1, 24); err != nil {
 			return err
 		}
 	}
@@ -126,10 +127,10 @@ func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 	}
 	body.Rooms = wireRooms(view.Branch)
 	slots := &body.UnavailableSlots
-	slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wireSlots(view.PaidMargin, zone)
-	slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wireSlots(view.BookingMargin, zone)
-	slots.BreakTime, slots.ClosedTime = wireSlots(view.BreakTime, zone), wireSlots(view.ClosedTime, zone)
-	return writeData(w, body)
+	slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
+	slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
+	slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wire.Slots(view.ClosedTime, zone)
+	return wire.WriteData(w, body)
 }
 
 // wireRoom is a room of the V2 look-up.
@@ -153,7 +154,7 @@ func wireRooms(branch booking.Branch) []wireRoom {
 	rooms := make([]wireRoom, 0, len(sorted))
 	for _, room := range sorted {
 		rooms = append(rooms, wireRoom{
-			strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled, wirePrice(room.Price),
+			strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled, wirePrice(room.Price),
 		})
 	}
 	return rooms
@@ -170,7 +171,7 @@ func wireOccupied(slots []reserve.OccupiedSlot, zone *time.Location) []string {
 func wireIDTimes(slots []reserve.OccupiedSlot, zone *time.Location) []idTime {
 	list := make([]idTime, 0, len(slots))
 	for _, slot := range slots {
-		list = append(list, idTime{wireID(slot.ID), slot.String(zone)})
+		list = append(list, idTime{wire.ReservationID(slot.ID), slot.String(zone)})
 	}
 	return list
 }
@@ -188,13 +189,13 @@ func disabledRooms(branch booking.Branch) []string {
 // calendar is GET /v2/branches/{branch}/calendar.
 func (a *API) calendar(w http.ResponseWriter, r *http.Request) error {
 	const layout = "2006-01"
-	month, err := query(r, "yearMonth")
+	month, err := wire.Query(r, "yearMonth")
 	if err != nil {
 		return err
 	}
-	first, ok := parseExact(layout, month, time.UTC)
+	first, ok := wire.ParseExact(layout, month, time.UTC)
 	if !ok {
-		return malformed("yearMonth")
+		return wire.Malformed("yearMonth")
 	}
 	days, err := a.Reserve.Calendar(r.Context(), chi.URLParam(r, "branch"), first.Year(), first.Month())
 	if err != nil {
@@ -207,9 +208,9 @@ func (a *API) calendar(w http.ResponseWriter, r *http.Request) error {
 	}
 	dates := make([]date, 0, len(days))
 	for _, day := range days {
-		dates = append(dates, date{day.String(), string(day.Status), nullable(day.Reason)})
+		dates = append(dates, date{day.String(), string(day.Status), wire.Nullable(day.Reason)})
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		YearMonth string `json:"yearMonth"`
 		Dates     []date `json:"dates"`
 	}{month, dates})

@@ -6,23 +6,24 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // password reads a password of a body; whether it is good enough is for the account to say.
 func password(field string, value *string) (string, error) {
 	if value == nil || *value == "" {
-		return "", missing(field)
+		return "", wire.Missing(field)
 	}
 	if len([]rune(*value)) > maxPassword {
-		return "", tooLong(field, maxPassword)
+		return "", wire.TooLong(field, maxPassword)
 	}
 	return *value, nil
 }
 
 // showAccount is GET /v2/admin/account: the administrator's own second step and sessions.
 func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
-	me := principal(r).AdminLoginID
+	me := wire.Principal(r).AdminLoginID
 	step, err := postgres.SecondStepOf(r.Context(), a.DB.Pool, me)
 	if err != nil {
 		return err
@@ -46,9 +47,9 @@ func (a *API) showAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	sessions := make([]item, 0, len(found))
 	for _, s := range found {
-		sessions = append(sessions, item{s.ID, s.StartedAt, s.Address, s.Agent, *instant(s.ExpiresAt), s.ID == current})
+		sessions = append(sessions, item{s.ID, s.StartedAt, s.Address, s.Agent, *wire.Instant(s.ExpiresAt), s.ID == current})
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		TOTP     bool   `json:"totp"`
 		Sessions []item `json:"sessions"`
 	}{len(step.Secret) > 0, sessions})
@@ -60,7 +61,7 @@ func (a *API) changePassword(w http.ResponseWriter, r *http.Request) error {
 		Password    *string `json:"password"`
 		NewPassword *string `json:"newPassword"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	old, err := password("password", body.Password)
@@ -71,7 +72,7 @@ func (a *API) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := principal(r)
+	me := wire.Principal(r)
 	if _, err := a.Account.LoginAdministrator(r.Context(), me.AdminLoginID, old, a.client(r)); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (a *API) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err := a.startSession(w, r, me, adminSessionTTL); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // beginTOTP is POST /v2/admin/account/totp: with the password, a secret for an authenticator.
@@ -89,14 +90,14 @@ func (a *API) beginTOTP(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	given, err := password("password", body.Password)
 	if err != nil {
 		return err
 	}
-	me := principal(r).AdminLoginID
+	me := wire.Principal(r).AdminLoginID
 	if _, err := a.Account.LoginAdministrator(r.Context(), me, given, a.client(r)); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (a *API) beginTOTP(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Secret string `json:"secret"`
 		URL    string `json:"url"`
 		QR     string `json:"qr"`
@@ -121,10 +122,10 @@ func totpCode(r *http.Request) (string, error) {
 	var body struct {
 		Code *string `json:"code"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return "", err
 	}
-	return text("code", body.Code, 10)
+	return wire.Text("code", body.Code, 10)
 }
 
 // confirmTOTP is PUT /v2/admin/account/totp.
@@ -133,10 +134,10 @@ func (a *API) confirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.ConfirmSecondStep(r.Context(), principal(r).AdminLoginID, code, principal(r).Actor()); err != nil {
+	if err := a.Account.ConfirmSecondStep(r.Context(), wire.Principal(r).AdminLoginID, code, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // endTOTP is DELETE /v2/admin/account/totp. It takes a code: an open browser is not enough.
@@ -145,19 +146,19 @@ func (a *API) endTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := principal(r)
+	me := wire.Principal(r)
 	if err := a.Account.SecondFactor(r.Context(), me.AdminLoginID, code); err != nil {
 		return err
 	}
 	if err := a.Account.RemoveSecondStep(r.Context(), me.AdminLoginID, me.Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // endOwnSession is DELETE /v2/admin/account/sessions/{session}.
 func (a *API) endOwnSession(w http.ResponseWriter, r *http.Request) error {
-	me := principal(r).AdminLoginID
+	me := wire.Principal(r).AdminLoginID
 	ended, err := postgres.EndAdministratorSession(r.Context(), a.DB.Pool, me, chi.URLParam(r, "session"))
 	if err != nil {
 		return err

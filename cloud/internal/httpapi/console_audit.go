@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -16,12 +17,12 @@ func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before, limit, err := page(r)
+	before, limit, err := wire.Page(r)
 	if err != nil {
 		return err
 	}
 	rows, err := postgres.AuditRows(r.Context(), a.DB.Pool, postgres.AuditFilter{
-		Branch: branch.Code, Global: principal(r).Role == account.HQ, Before: before, Limit: limit,
+		Branch: branch.Code, Global: wire.Principal(r).Role == account.HQ, Before: before, Limit: limit,
 		Actions: r.URL.Query().Get("action"), Actor: r.URL.Query().Get("actor"),
 	})
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	}
 	entries := make([]entry, 0, len(rows))
 	for _, e := range rows {
-		entries = append(entries, entry{strconv.FormatInt(e.ID, 10), *instant(e.At), e.Actor, e.Action, e.Target, e.Detail, e.Address, e.RequestID})
+		entries = append(entries, entry{strconv.FormatInt(e.ID, 10), *wire.Instant(e.At), e.Actor, e.Action, e.Target, e.Detail, e.Address, e.RequestID})
 	}
-	return writeData(w, map[string]any{"entries": entries})
+	return wire.WriteData(w, map[string]any{"entries": entries})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -34,12 +35,12 @@ type timelineReservation struct {
 
 func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelineReservation {
 	item := timelineReservation{
-		ID: wireID(r.ID), RoomNo: strconv.Itoa(r.RoomNo), Start: wireMinute(r.Start, zone), End: wireMinute(r.End, zone),
+		ID: wire.ReservationID(r.ID), RoomNo: strconv.Itoa(r.RoomNo), Start: wire.Minute(r.Start, zone), End: wire.Minute(r.End, zone),
 		Source: string(r.Source), State: string(r.State), BookingStatus: string(r.BookingStatus()),
-		Name: nullable(r.Name), MobileNum: nullable(maskedMobile(r.Mobile)), Method: nullable(string(r.Method)), Amount: r.Amount, Version: r.Version,
+		Name: wire.Nullable(r.Name), MobileNum: wire.Nullable(maskedMobile(r.Mobile)), Method: wire.Nullable(string(r.Method)), Amount: r.Amount, Version: r.Version,
 	}
 	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
-		item.ExpiresAt = instant(r.ExpiresAt)
+		item.ExpiresAt = wire.Instant(r.ExpiresAt)
 	}
 	return item
 }
@@ -53,15 +54,6 @@ func maskedMobile(mobile string) string {
 	return digits[:3] + "-****-" + digits[len(digits)-4:]
 }
 
-// instant is a time in RFC 3339; nil for none.
-func instant(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	text := t.UTC().Format(time.RFC3339Nano)
-	return &text
-}
-
 type wireSpan struct {
 	Start string `json:"start"`
 	End   string `json:"end"`
@@ -73,7 +65,7 @@ func wireSpans(slots []time.Time, zone *time.Location) []wireSpan {
 	var start, end time.Time
 	flush := func() {
 		if !start.IsZero() {
-			spans = append(spans, wireSpan{wireMinute(start, zone), wireMinute(end, zone)})
+			spans = append(spans, wireSpan{wire.Minute(start, zone), wire.Minute(end, zone)})
 		}
 	}
 	for _, slot := range slots {
@@ -97,7 +89,7 @@ type timelineRoom struct {
 
 func wireTimelineRoom(room booking.Room) timelineRoom {
 	return timelineRoom{
-		strconv.Itoa(room.No), room.Machine, nullable(string(room.Grade)), room.Enabled,
+		strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled,
 		wirePrice{room.Price.Min10, room.Price.Min30, room.Price.Min60},
 	}
 }
@@ -106,7 +98,7 @@ func wireTimelineRoom(room booking.Room) timelineRoom {
 // on that day, and when the branch is closed.
 func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 	code := chi.URLParam(r, "branch")
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
 	branch, err := a.DB.Branch(r.Context(), code)
@@ -133,7 +125,7 @@ func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Date         string                `json:"date"`
 		Status       string                `json:"status"`
 		Reason       *string               `json:"reason"`
@@ -142,20 +134,20 @@ func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 		Closed       []wireSpan            `json:"closed"`
 		Breaks       []wireSpan            `json:"breaks"`
 	}{
-		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), nullable(status.Reason), rooms, reservations,
+		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms, reservations,
 		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
 	})
 }
 
 // dayOf is the local day that the query's date names.
 func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
-	text, err := query(r, "date")
+	text, err := wire.Query(r, "date")
 	if err != nil {
 		return booking.Interval{}, err
 	}
-	start, ok := parseExact(time.DateOnly, text, zone)
+	start, ok := wire.ParseExact(time.DateOnly, text, zone)
 	if !ok {
-		return booking.Interval{}, malformed("date")
+		return booking.Interval{}, wire.Malformed("date")
 	}
 	return booking.Interval{Start: start, End: start.AddDate(0, 0, 1)}, nil
 }
@@ -164,14 +156,14 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 // starts with it, whose phone number has it in it (four digits or more), or whose order id, id or e-mail address it is.
 // Whose were found is written down; what was asked is not, it may be a name.
 func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
-	text, err := query(r, "query")
+	text, err := wire.Query(r, "query")
 	if err != nil {
 		return err
 	}
 	if text = strings.TrimSpace(text); len([]rune(text)) < 2 || len(text) > 100 {
-		return malformed("query")
+		return wire.Malformed("query")
 	}
-	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, principal(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
+	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, wire.Principal(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
 	if err != nil {
 		return err
 	}
@@ -186,7 +178,7 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		ids[branch.ID] = append(ids[branch.ID], wireID(reservation.ID))
+		ids[branch.ID] = append(ids[branch.ID], wire.ReservationID(reservation.ID))
 		list = append(list, item{branch.Code, wireTimelineReservation(reservation, branch.Zone)})
 	}
 	for branch, of := range ids {
@@ -194,5 +186,5 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return writeData(w, map[string]any{"reservations": list})
+	return wire.WriteData(w, map[string]any{"reservations": list})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -18,7 +19,7 @@ import (
 // branchInScope returns the branch of the path, if the administrator may use it.
 func (a *API) branchInScope(r *http.Request) (booking.Branch, error) {
 	code := chi.URLParam(r, "branch")
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return booking.Branch{}, err
 	}
 	return a.DB.Branch(r.Context(), code)
@@ -51,14 +52,14 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 	}
 	doors := []door{}
 	add := func(device, kind, room string) {
-		d := door{Device: device, Kind: kind, RoomNo: nullable(room)}
+		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room)}
 		for _, fitted := range agent.Inventory.Doors {
 			if fitted.Device != device {
 				continue
 			}
 			d.Sense = fitted.Sense
 			if is, known := open[device]; known && fitted.Contact {
-				d.Leaf = nullable(map[bool]string{true: "open", false: "closed"}[is])
+				d.Leaf = wire.Nullable(map[bool]string{true: "open", false: "closed"}[is])
 			}
 		}
 		doors = append(doors, d)
@@ -81,18 +82,18 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 	}
 	events := make([]event, 0, len(happened))
 	for _, e := range happened {
-		item := event{At: *instant(e.At), Device: e.Device, Kind: e.Kind, By: nullable(e.By), LatencyMs: e.LatencyMs, Detail: nullable(e.Detail)}
+		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail)}
 		if e.Reservation != nil {
-			item.ReservationID = nullable(wireID(*e.Reservation))
+			item.ReservationID = wire.Nullable(wire.ReservationID(*e.Reservation))
 		}
 		events = append(events, item)
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Online bool    `json:"online"`
 		SeenAt *string `json:"seenAt"`
 		Doors  []door  `json:"doors"`
 		Events []event `json:"events"`
-	}{agent.Online, instant(agent.SeenAt), doors, events})
+	}{agent.Online, wire.Instant(agent.SeenAt), doors, events})
 }
 
 type wireReading struct {
@@ -102,7 +103,7 @@ type wireReading struct {
 }
 
 func toWireReading(r postgres.SensorReading) wireReading {
-	return wireReading{*instant(r.At), r.Celsius, r.Humidity}
+	return wireReading{*wire.Instant(r.At), r.Celsius, r.Humidity}
 }
 
 // showClimate is GET /v2/admin/branches/{branch}/climate: the last reading of each sensor and the last commands.
@@ -144,9 +145,9 @@ func (a *API) showClimate(w http.ResponseWriter, r *http.Request) error {
 		sensors = append(sensors, item)
 	}
 	for _, c := range sent {
-		commands = append(commands, command{*instant(c.At), c.Unit, c.Path, c.By, c.Outcome})
+		commands = append(commands, command{*wire.Instant(c.At), c.Unit, c.Path, c.By, c.Outcome})
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Online   bool      `json:"online"`
 		Sensors  []sensor  `json:"sensors"`
 		Commands []command `json:"commands"`
@@ -159,11 +160,11 @@ func (a *API) sensorHistory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	location, err := query(r, "location")
+	location, err := wire.Query(r, "location")
 	if err != nil {
 		return err
 	}
-	hours, err := queryInt(r, "hours", 1, 2160)
+	hours, err := wire.QueryInt(r, "hours", 1, 2160)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (a *API) sensorHistory(w http.ResponseWriter, r *http.Request) error {
 	for _, reading := range found {
 		readings = append(readings, toWireReading(reading))
 	}
-	return writeData(w, map[string]any{"readings": readings})
+	return wire.WriteData(w, map[string]any{"readings": readings})
 }
 
 // showDevices is GET /v2/admin/branches/{branch}/devices: the agent, what hangs on it, and the credentials for it.
@@ -203,7 +204,7 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 	credentials := []credential{}
 	for _, c := range all {
 		if c.Branch == branch.Code {
-			credentials = append(credentials, credential{c.Username, c.Demo, *instant(c.CreatedAt), instant(c.RevokedAt)})
+			credentials = append(credentials, credential{c.Username, c.Demo, *wire.Instant(c.CreatedAt), wire.Instant(c.RevokedAt)})
 		}
 	}
 	type test struct {
@@ -213,7 +214,7 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 	}
 	tests := []test{}
 	for _, t := range agent.SelfTest {
-		tests = append(tests, test{t.Name, t.OK, nullable(t.Detail)})
+		tests = append(tests, test{t.Name, t.OK, wire.Nullable(t.Detail)})
 	}
 	units := []string{}
 	for _, unit := range agent.Inventory.AirConditioners {
@@ -224,7 +225,7 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 		ms := agent.ClockOffset.Milliseconds()
 		offset = &ms
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Online          bool            `json:"online"`
 		SeenAt          *string         `json:"seenAt"`
 		StartedAt       *string         `json:"startedAt"`
@@ -236,7 +237,7 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 		Sensors         []string        `json:"sensors"`
 		Credentials     []credential    `json:"credentials"`
 	}{
-		agent.Online, instant(agent.SeenAt), instant(agent.StartedAt), nullable(agent.Version), offset, tests,
+		agent.Online, wire.Instant(agent.SeenAt), wire.Instant(agent.StartedAt), wire.Nullable(agent.Version), offset, tests,
 		append([]protocol.Door{}, agent.Inventory.Doors...), units, append([]string{}, agent.Inventory.Sensors...), credentials,
 	})
 }
@@ -249,7 +250,7 @@ func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	now := a.Now()
-	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, principal(r).Actor(), a.GrantPublicKeys, now)
+	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, wire.Principal(r).Actor(), a.GrantPublicKeys, now)
 	if err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 		Command   string `json:"command"`
 		ExpiresAt string `json:"expiresAt"`
 		QR        string `json:"qr"`
-	}{command, *instant(now.Add(enroll.TokenLife)), picture})
+	}{command, *wire.Instant(now.Add(enroll.TokenLife)), picture})
 }
 
 // qrRows is a QR code as lines of 0 and 1.
@@ -293,7 +294,7 @@ func (a *API) revokeAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, branch); err != nil {
+	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	if err := postgres.RevokeAgent(r.Context(), a.DB.Pool, username); err != nil {

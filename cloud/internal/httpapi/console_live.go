@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/live"
 )
 
@@ -21,11 +22,11 @@ var liveUpgrader = websocket.Upgrader{HandshakeTimeout: liveWrite} // its origin
 
 // liveEvents is GET /v2/admin/live?branch=&date=, a WebSocket: {"events": [{kind, target}]} whenever something changes.
 func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
-	code, err := query(r, "branch")
+	code, err := wire.Query(r, "branch")
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
 	branch, err := a.DB.Branch(r.Context(), code)
@@ -37,7 +38,7 @@ func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !websocket.IsWebSocketUpgrade(r) {
-		return &FieldError{Problem: "웹소켓 연결이 필요합니다."}
+		return &wire.FieldError{Problem: "웹소켓 연결이 필요합니다."}
 	}
 	conn, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {

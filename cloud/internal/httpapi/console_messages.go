@@ -10,29 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
-
-// maxPage bounds what a list answers at once.
-const maxPage = 200
-
-// page reads ?before=&limit= of a list that goes back from the newest.
-func page(r *http.Request) (before int64, limit int, err error) {
-	values := r.URL.Query()
-	if values.Has("before") {
-		if before, err = strconv.ParseInt(values.Get("before"), 10, 64); err != nil || before < 1 {
-			return 0, 0, malformed("before")
-		}
-	}
-	limit = 50
-	if values.Has("limit") {
-		limit, err = queryInt(r, "limit", 1, maxPage)
-	}
-	return before, limit, err
-}
 
 type wireMessage struct {
 	ID            string  `json:"id"`
@@ -55,11 +38,11 @@ func toWireMessage(m booking.Message) wireMessage {
 		to = maskedEmail(m.Email)
 	}
 	item := wireMessage{
-		ID: strconv.FormatInt(m.ID, 10), CreatedAt: *instant(m.CreatedAt), SentAt: instant(m.SentAt), Template: m.Template, Language: m.Language,
-		To: to, Channel: nullable(m.Channel), State: m.State, Attempt: m.Attempt, Error: nullable(m.Error),
+		ID: strconv.FormatInt(m.ID, 10), CreatedAt: *wire.Instant(m.CreatedAt), SentAt: wire.Instant(m.SentAt), Template: m.Template, Language: m.Language,
+		To: to, Channel: wire.Nullable(m.Channel), State: m.State, Attempt: m.Attempt, Error: wire.Nullable(m.Error),
 	}
 	if m.Reservation != 0 {
-		item.ReservationID = nullable(wireID(m.Reservation))
+		item.ReservationID = wire.Nullable(wire.ReservationID(m.Reservation))
 	}
 	return item
 }
@@ -81,7 +64,7 @@ func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before, limit, err := page(r)
+	before, limit, err := wire.Page(r)
 	if err != nil {
 		return err
 	}
@@ -93,7 +76,7 @@ func (a *API) listMessages(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range found {
 		list = append(list, toWireMessage(m))
 	}
-	return writeData(w, map[string]any{"messages": list})
+	return wire.WriteData(w, map[string]any{"messages": list})
 }
 
 // messageInScope returns the message of the path, if its branch is in reach. Messages of no branch are the head
@@ -115,7 +98,7 @@ func (a *API) messageInScope(r *http.Request) (booking.Message, string, error) {
 		}
 		code = branch.Code
 	}
-	return m, code, a.scope(r, code)
+	return m, code, wire.Scope(r, code)
 }
 
 // showMessage is GET /v2/admin/messages/{id}: a message as the guest reads it. The code of a login is not shown, a key
@@ -130,7 +113,7 @@ func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	secrets := []string{"code"} // what logs somebody in is nobody else's
-	if !principal(r).MayChange() {
+	if !wire.Principal(r).MayChange() {
 		secrets = append(secrets, "doorlockKey", "link") // who may only look opens no doors
 	}
 	for _, name := range secrets {
@@ -150,11 +133,11 @@ func (a *API) showMessage(w http.ResponseWriter, r *http.Request) error {
 	if err := a.viewed(r, "message.view", strconv.FormatInt(m.ID, 10), m.Branch); err != nil {
 		return err
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		wireMessage
 		Subject *string `json:"subject"`
 		Text    string  `json:"text"`
-	}{toWireMessage(m), nullable(text.Subject), text.Body})
+	}{toWireMessage(m), wire.Nullable(text.Subject), text.Body})
 }
 
 // resendMessage is POST /v2/admin/messages/{id}/resend: the same once more, as a message of its own. A login's code is
@@ -165,7 +148,7 @@ func (a *API) resendMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if notify.Template(m.Template) == notify.LoginCode {
-		return &FieldError{Problem: "로그인 인증번호는 다시 보낼 수 없습니다."}
+		return &wire.FieldError{Problem: "로그인 인증번호는 다시 보낼 수 없습니다."}
 	}
 	if m.Mobile == "" && m.Email == "" {
 		return reserve.ErrNothingToSend
@@ -188,7 +171,7 @@ func (a *API) resendMessage(w http.ResponseWriter, r *http.Request) error {
 
 // resendKey is POST /v2/admin/reservations/{id}/key-message.
 func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
@@ -196,5 +179,5 @@ func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r, &branch)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.key-message", wireID(id), nil)
+	return a.done(w, r, branch, "reservation.key-message", wire.ReservationID(id), nil)
 }

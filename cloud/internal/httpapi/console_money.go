@@ -9,15 +9,16 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // monthOf is the local month that yearMonth names.
 func monthOf(text string, zone *time.Location) (booking.Interval, error) {
-	start, ok := parseExact("2006-01", text, zone)
+	start, ok := wire.ParseExact("2006-01", text, zone)
 	if !ok {
-		return booking.Interval{}, malformed("yearMonth")
+		return booking.Interval{}, wire.Malformed("yearMonth")
 	}
 	return booking.Interval{Start: start, End: start.AddDate(0, 1, 0)}, nil
 }
@@ -29,7 +30,7 @@ func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := query(r, "yearMonth")
+	text, err := wire.Query(r, "yearMonth")
 	if err != nil {
 		return err
 	}
@@ -45,11 +46,11 @@ func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, principal(r).Role == account.HQ)
+	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, wire.Principal(r).Role == account.HQ)
 	if err != nil {
 		return err
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Payments    []wirePaid       `json:"payments"`
 		Refunds     []wireRefund     `json:"refunds"`
 		Differences []wireDifference `json:"differences"`
@@ -73,8 +74,8 @@ func wirePaidList(list []booking.Reservation, zone *time.Location) []wirePaid {
 	payments := make([]wirePaid, 0, len(list))
 	for _, p := range list {
 		payments = append(payments, wirePaid{
-			wireID(p.ID), instant(p.PaidAt), nullable(p.Name), strconv.Itoa(p.RoomNo), wireMinute(p.Start, zone), wireMinute(p.End, zone),
-			string(p.Method), p.Amount, string(p.State), nullable(p.OrderID),
+			wire.ReservationID(p.ID), wire.Instant(p.PaidAt), wire.Nullable(p.Name), strconv.Itoa(p.RoomNo), wire.Minute(p.Start, zone), wire.Minute(p.End, zone),
+			string(p.Method), p.Amount, string(p.State), wire.Nullable(p.OrderID),
 		})
 	}
 	return payments
@@ -97,8 +98,8 @@ func wireRefunds(list []postgres.RefundRow) []wireRefund {
 	refunds := make([]wireRefund, 0, len(list))
 	for _, f := range list {
 		refunds = append(refunds, wireRefund{
-			strconv.FormatInt(f.ID, 10), wireID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
-			*instant(f.CreatedAt), *instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
+			strconv.FormatInt(f.ID, 10), wire.ReservationID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
+			*wire.Instant(f.CreatedAt), *wire.Instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
 		})
 	}
 	return refunds
@@ -118,7 +119,7 @@ func wireDifferences(list []postgres.Difference) []wireDifference {
 	differences := make([]wireDifference, 0, len(list))
 	for _, d := range list {
 		item := wireDifference{
-			strconv.FormatInt(d.ID, 10), *instant(d.FoundAt), d.OrderID, d.Kind, d.Detail, instant(d.ResolvedAt), nullable(d.Resolution),
+			strconv.FormatInt(d.ID, 10), *wire.Instant(d.FoundAt), d.OrderID, d.Kind, d.Detail, wire.Instant(d.ResolvedAt), wire.Nullable(d.Resolution),
 		}
 		differences = append(differences, item)
 	}
@@ -128,12 +129,12 @@ func wireDifferences(list []postgres.Difference) []wireDifference {
 // retryRefund is POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
 // account if one is given.
 func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
 	var body refundBody
-	if err := decodeOptional(r, &body); err != nil {
+	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
 	to, err := body.account()
@@ -141,11 +142,11 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var branch string
-	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
+	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.refund", wireID(id), nil)
+	return a.done(w, r, branch, "reservation.refund", wire.ReservationID(id), nil)
 }
 
 // resolveDifference is POST /v2/admin/differences/{id}/resolution (head quarters).
@@ -153,10 +154,10 @@ func (a *API) resolveDifference(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Resolution *string `json:"resolution"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	resolution, err := text("resolution", body.Resolution, 500)
+	resolution, err := wire.Text("resolution", body.Resolution, 500)
 	if err != nil {
 		return err
 	}
@@ -181,15 +182,15 @@ func (a *API) noteExport(w http.ResponseWriter, r *http.Request) error {
 		What      *string `json:"what"`
 		YearMonth *string `json:"yearMonth"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	what, err := text("what", body.What, 20)
+	what, err := wire.Text("what", body.What, 20)
 	if err != nil {
 		return err
 	}
 	if what != "payments" && what != "audit" {
-		return unknownValue("what")
+		return wire.UnknownValue("what")
 	}
 	detail := map[string]string{}
 	if body.YearMonth != nil {

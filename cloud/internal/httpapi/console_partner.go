@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 )
 
@@ -23,40 +24,40 @@ func (a *API) enterPartnerBooking(w http.ResponseWriter, r *http.Request) error 
 		Name          *string `json:"name"`
 		MobileNum     *string `json:"mobileNum"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	entry := partner.Entry{Branch: branch.Code}
-	if entry.Partner, err = text("partner", body.Partner, 60); err != nil {
+	if entry.Partner, err = wire.Text("partner", body.Partner, 60); err != nil {
 		return err
 	}
-	if entry.ExternalID, err = text("externalId", body.ExternalID, 200); err != nil {
+	if entry.ExternalID, err = wire.Text("externalId", body.ExternalID, 200); err != nil {
 		return err
 	}
-	number, err := text("roomNo", body.RoomNo, 4)
+	number, err := wire.Text("roomNo", body.RoomNo, 4)
 	if err != nil {
 		return err
 	}
 	if entry.Room, err = strconv.Atoi(number); err != nil {
-		return malformed("roomNo")
+		return wire.Malformed("roomNo")
 	}
 	if _, ok := branch.Room(entry.Room); !ok {
-		return unknownValue("roomNo")
+		return wire.UnknownValue("roomNo")
 	}
-	if entry.Interval, err = interval(body.StartDateTime, body.EndDateTime, branch.Zone); err != nil {
+	if entry.Interval, err = wire.Interval(body.StartDateTime, body.EndDateTime, branch.Zone); err != nil {
 		return err
 	}
-	if entry.Name, err = optionalText("name", body.Name, 50); err != nil {
+	if entry.Name, err = wire.OptionalText("name", body.Name, 50); err != nil {
 		return err
 	}
-	if entry.Mobile, err = mobile("mobileNum", body.MobileNum, false); err != nil {
+	if entry.Mobile, err = wire.Mobile("mobileNum", body.MobileNum, false); err != nil {
 		return err
 	}
 	id, err := a.Partner.Enter(r.Context(), entry)
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "partner-booking.enter", wireID(id), map[string]any{"partner": entry.Partner, "externalId": entry.ExternalID}, struct {
+	return a.done(w, r, branch.Code, "partner-booking.enter", wire.ReservationID(id), map[string]any{"partner": entry.Partner, "externalId": entry.ExternalID}, struct {
 		ID string `json:"id"`
-	}{wireID(id)})
+	}{wire.ReservationID(id)})
 }

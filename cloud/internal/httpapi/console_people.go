@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -28,7 +29,7 @@ func (a *API) listAdministrators(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range found {
 		list = append(list, item{s.LoginID, s.Role, s.Branches, s.Disabled, s.Demo, s.SecondStep, s.Sessions})
 	}
-	return writeData(w, map[string]any{"administrators": list})
+	return wire.WriteData(w, map[string]any{"administrators": list})
 }
 
 // addAdministrator is POST /v2/admin/administrators.
@@ -39,10 +40,10 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 		Role     *string  `json:"role"`
 		Branches []string `json:"branches"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	id, err := text("id", body.ID, maxLoginID)
+	id, err := wire.Text("id", body.ID, maxLoginID)
 	if err != nil {
 		return err
 	}
@@ -50,15 +51,15 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	role, err := text("role", body.Role, 20)
+	role, err := wire.Text("role", body.Role, 20)
 	if err != nil {
 		return err
 	}
-	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, principal(r).Actor())
+	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, wire.Principal(r).Actor())
 	if err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // changeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. Nobody takes his own rights away.
@@ -67,21 +68,21 @@ func (a *API) changeAdministrator(w http.ResponseWriter, r *http.Request) error 
 		Role     *string  `json:"role"`
 		Branches []string `json:"branches"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	role, err := text("role", body.Role, 20)
+	role, err := wire.Text("role", body.Role, 20)
 	if err != nil {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if id == principal(r).AdminLoginID && account.Role(role) != account.HQ {
+	if id == wire.Principal(r).AdminLoginID && account.Role(role) != account.HQ {
 		return errOwnRights
 	}
-	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, principal(r).Actor()); err != nil {
+	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // switchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
@@ -89,24 +90,24 @@ func (a *API) switchAdministrator(w http.ResponseWriter, r *http.Request) error 
 	var body struct {
 		Disabled *bool `json:"disabled"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if body.Disabled == nil {
-		return missing("disabled")
+		return wire.Missing("disabled")
 	}
 	id := chi.URLParam(r, "id")
-	if id == principal(r).AdminLoginID {
+	if id == wire.Principal(r).AdminLoginID {
 		return errOwnRights
 	}
 	change := a.Account.EnableAdministrator
 	if *body.Disabled {
 		change = a.Account.DisableAdministrator
 	}
-	if err := change(r.Context(), id, principal(r).Actor()); err != nil {
+	if err := change(r.Context(), id, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // resetPassword is POST /v2/admin/administrators/{id}/password.
@@ -114,31 +115,31 @@ func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	secret, err := password("password", body.Password)
 	if err != nil {
 		return err
 	}
-	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, principal(r).Actor()); err != nil {
+	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // removeTOTP is DELETE /v2/admin/administrators/{id}/totp, for whoever lost his authenticator.
 func (a *API) removeTOTP(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), principal(r).Actor()); err != nil {
+	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // endSessions is DELETE /v2/admin/administrators/{id}/sessions.
 func (a *API) endSessions(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), principal(r).Actor()); err != nil {
+	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), wire.Principal(r).Actor()); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }

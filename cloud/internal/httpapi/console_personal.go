@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -19,10 +20,10 @@ func person(r *http.Request) (string, error) {
 	var body struct {
 		Contact *string `json:"contact"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return "", err
 	}
-	contact, err := text("contact", body.Contact, 100)
+	contact, err := wire.Text("contact", body.Contact, 100)
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +32,7 @@ func person(r *http.Request) (string, error) {
 	}
 	digits := booking.NormalizePhone(contact)
 	if len(digits) < 9 {
-		return "", malformed("contact")
+		return "", wire.Malformed("contact")
 	}
 	return digits, nil
 }

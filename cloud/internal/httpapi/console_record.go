@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -15,7 +17,7 @@ import (
 // reservationRecord is GET /v2/admin/reservations/{id}: all that is known of a reservation, whatever became of it, and
 // everything that happened to it. Who looked is written down.
 func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
-	id, err := reservationID(r)
+	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
@@ -27,7 +29,7 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, branch.Code); err != nil {
+	if err := wire.Scope(r, branch.Code); err != nil {
 		return err
 	}
 	payment, err := postgres.PaymentOf(r.Context(), a.DB.Pool, id)
@@ -38,19 +40,19 @@ func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.viewed(r, "reservation.view", wireID(id), branch.ID); err != nil {
+	if err := a.viewed(r, "reservation.view", wire.ReservationID(id), branch.ID); err != nil {
 		return err
 	}
-	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, principal(r).MayChange())
+	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, wire.Principal(r).MayChange())
 	if err != nil {
 		return err
 	}
-	return writeData(w, record)
+	return wire.WriteData(w, record)
 }
 
 // viewed writes down that an administrator looked at somebody's data.
 func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
-	entry := postgres.AuditEntry{Actor: principal(r).Actor(), Action: action, Target: target}
+	entry := audit.Entry{Actor: wire.Principal(r).Actor(), Action: action, Target: target}
 	if branch != 0 {
 		entry.BranchID = &branch
 	}
@@ -78,7 +80,7 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, wit
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
-	item.MobileNum = nullable(d.Mobile)
+	item.MobileNum = wire.Nullable(d.Mobile)
 	record := struct {
 		timelineReservation
 		Branch          string        `json:"branch"`
@@ -99,29 +101,29 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, wit
 		Cancelable      bool          `json:"cancelable"`
 		History         []wireHistory `json:"history"`
 	}{
-		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: nullable(d.Email), Note: nullable(d.Note),
-		CreatedBy: nullable(d.CreatedBy), OrderID: nullable(d.OrderID), CreatedAt: instant(d.CreatedAt), PaidAt: instant(d.PaidAt),
-		CanceledAt: instant(d.CanceledAt), ReceiptURL: nullable(d.Payment.ReceiptURL),
+		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: wire.Nullable(d.Email), Note: wire.Nullable(d.Note),
+		CreatedBy: wire.Nullable(d.CreatedBy), OrderID: wire.Nullable(d.OrderID), CreatedAt: wire.Instant(d.CreatedAt), PaidAt: wire.Instant(d.PaidAt),
+		CanceledAt: wire.Instant(d.CanceledAt), ReceiptURL: wire.Nullable(d.Payment.ReceiptURL),
 		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
 		Movable:         d.State == booking.Done,
 		Cancelable:      d.Occupies(a.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
 		History:         make([]wireHistory, 0, len(history)),
 	}
 	if d.State == booking.Done {
-		record.RefundUntil = instant(d.RefundDeadline())
+		record.RefundUntil = wire.Instant(d.RefundDeadline())
 	}
 	if d.DoorlockKey != "" && withKey {
-		record.KeyLink = nullable(a.Reserve.KeyLink(d.DoorlockKey))
+		record.KeyLink = wire.Nullable(a.Reserve.KeyLink(d.DoorlockKey))
 	}
 	if account := d.Payment.Account; account.Number != "" {
-		picture, err := qrRows(fmt.Sprintf("%s %s %d원", bankName(account.Bank), account.Number, d.Amount))
+		picture, err := qrRows(fmt.Sprintf("%s %s %d원", booking.BankName(account.Bank), account.Number, d.Amount))
 		if err != nil {
 			return nil, err
 		}
-		record.Account = &wireAccount{bankName(account.Bank), account.Number, account.Holder, instant(account.DueAt), picture}
+		record.Account = &wireAccount{booking.BankName(account.Bank), account.Number, account.Holder, wire.Instant(account.DueAt), picture}
 	}
 	for _, e := range history {
-		record.History = append(record.History, wireHistory{e.At.UTC().Format(time.RFC3339Nano), e.Kind, nullable(e.By), e.Detail})
+		record.History = append(record.History, wireHistory{e.At.UTC().Format(time.RFC3339Nano), e.Kind, wire.Nullable(e.By), e.Detail})
 	}
 	return record, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -120,7 +121,7 @@ func (a *API) showSettings(w http.ResponseWriter, r *http.Request) error {
 			strconv.Itoa(l.ID), l.Channel, l.Partner, l.ExternalID, strconv.Itoa(l.RoomNo), l.FeedURL, l.FetchedAt, l.FetchError, l.HasExport, l.Enabled,
 		})
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		wireSettings
 		Rooms    []timelineRoom `json:"rooms"`
 		Channels []listing      `json:"channels"`
@@ -135,7 +136,7 @@ func (a *API) changeSettings(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body wireSettings
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if err := body.apply(&branch); err != nil {
@@ -155,17 +156,17 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 		to   *string
 		max  int
 	}{{"nameKo", s.NameKo, &b.NameKo, 100}, {"nameEn", s.NameEn, &b.NameEn, 100}, {"address", s.Address, &b.Address, 200}, {"phone", s.Phone, &b.Phone, 30}} {
-		if *field.to, err = optionalText(field.name, &field.from, field.max); err != nil {
+		if *field.to, err = wire.OptionalText(field.name, &field.from, field.max); err != nil {
 			return err
 		}
 	}
-	if _, err := whole("bookingHorizonDays", &s.HorizonDays, 1, 366); err != nil {
+	if _, err := wire.Whole("bookingHorizonDays", &s.HorizonDays, 1, 366); err != nil {
 		return err
 	}
 	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
 	schedule := booking.Schedule{ClosedOnHolidays: s.ClosedOnHolidays}
 	if len(s.Week) != 7 || len(s.Closures) > 200 || len(s.ExtraHolidays) > 100 {
-		return malformed("week")
+		return wire.Malformed("week")
 	}
 	for i, d := range s.Week {
 		open, err := clockSpans("open", d.Open)
@@ -182,9 +183,9 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 		from, fromErr := booking.ParseDate(c.From)
 		to, toErr := booking.ParseDate(c.To)
 		if fromErr != nil || toErr != nil || to.Before(from) {
-			return malformed("closures")
+			return wire.Malformed("closures")
 		}
-		reason, err := optionalText("reason", &c.Reason, 100)
+		reason, err := wire.OptionalText("reason", &c.Reason, 100)
 		if err != nil {
 			return err
 		}
@@ -199,9 +200,9 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 	for _, holiday := range s.ExtraHolidays {
 		date, err := booking.ParseDate(holiday.Date)
 		if err != nil {
-			return malformed("extraHolidays")
+			return wire.Malformed("extraHolidays")
 		}
-		name, err := text("holidayName", &holiday.Name, 100)
+		name, err := wire.Text("holidayName", &holiday.Name, 100)
 		if err != nil {
 			return err
 		}
@@ -216,12 +217,12 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 
 func dates(field string, texts []string) (list []booking.Date, err error) {
 	if len(texts) > 100 {
-		return nil, malformed(field)
+		return nil, wire.Malformed(field)
 	}
 	for _, text := range texts {
 		date, err := booking.ParseDate(text)
 		if err != nil {
-			return nil, malformed(field)
+			return nil, wire.Malformed(field)
 		}
 		list = append(list, date)
 	}
@@ -235,7 +236,7 @@ func clockSpans(field string, spans []wireClockSpan) (list []booking.ClockSpan, 
 		from, fromOK := clockMinutes(s.From)
 		to, toOK := clockMinutes(s.To)
 		if !fromOK || !toOK || to <= from || from <= last || len(list) == 8 {
-			return nil, malformed(field)
+			return nil, wire.Malformed(field)
 		}
 		list, last = append(list, booking.ClockSpan{From: from, To: to}), to
 	}
@@ -259,7 +260,7 @@ func (a *API) changeRoom(w http.ResponseWriter, r *http.Request) error {
 	}
 	no, err := strconv.Atoi(chi.URLParam(r, "room"))
 	if err != nil || no < 1 || no > 9999 {
-		return outOfRange("room", 1, 9999)
+		return wire.OutOfRange("room", 1, 9999)
 	}
 	var body struct {
 		Machine *string `json:"machine"`
@@ -268,23 +269,23 @@ func (a *API) changeRoom(w http.ResponseWriter, r *http.Request) error {
 		Min30   *int    `json:"min30"`
 		Min60   *int    `json:"min60"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	room := booking.Room{No: no, Price: booking.Price{Min10: body.Min10, Min30: body.Min30, Min60: body.Min60}}
-	if room.Machine, err = optionalText("machine", body.Machine, 100); err != nil {
+	if room.Machine, err = wire.OptionalText("machine", body.Machine, 100); err != nil {
 		return err
 	}
 	for _, won := range []*int{body.Min10, body.Min30, body.Min60} {
 		if won != nil && (*won < 100 || *won > 10_000_000) {
-			return outOfRange("price", 100, 10_000_000)
+			return wire.OutOfRange("price", 100, 10_000_000)
 		}
 	}
 	if body.Grade != nil {
 		room.Grade = booking.Grade(*body.Grade)
 	}
 	if !room.Grade.Valid() {
-		return unknownValue("grade")
+		return wire.UnknownValue("grade")
 	}
 	if err := postgres.EditRoom(r.Context(), a.DB.Pool, branch.ID, room); err != nil {
 		return err
@@ -303,31 +304,31 @@ func (a *API) addListing(w http.ResponseWriter, r *http.Request) error {
 		RoomNo  *string `json:"roomNo"`
 		FeedURL *string `json:"feedUrl"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	partner, err := text("partner", body.Partner, 60)
+	partner, err := wire.Text("partner", body.Partner, 60)
 	if err != nil {
 		return err
 	}
-	number, err := text("roomNo", body.RoomNo, 4)
+	number, err := wire.Text("roomNo", body.RoomNo, 4)
 	if err != nil {
 		return err
 	}
 	no, err := strconv.Atoi(number)
 	if err != nil {
-		return malformed("roomNo")
+		return wire.Malformed("roomNo")
 	}
 	room, ok := branch.Room(no)
 	if !ok {
-		return unknownValue("roomNo")
+		return wire.UnknownValue("roomNo")
 	}
-	feed, err := optionalText("feedUrl", body.FeedURL, 500)
+	feed, err := wire.OptionalText("feedUrl", body.FeedURL, 500)
 	if err != nil {
 		return err
 	}
 	if parsed, err := url.Parse(feed); feed != "" && (err != nil || parsed.Scheme != "https" || parsed.Host == "") {
-		return malformed("feedUrl")
+		return wire.Malformed("feedUrl")
 	}
 	if err := postgres.AddListing(r.Context(), a.DB.Pool, room.ID, partner, branch.Code+"-"+number, feed); err != nil {
 		return err
@@ -352,11 +353,11 @@ func (a *API) switchListing(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Enabled *bool `json:"enabled"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if body.Enabled == nil {
-		return missing("enabled")
+		return wire.Missing("enabled")
 	}
 	id, err := listingID(r)
 	if err != nil {

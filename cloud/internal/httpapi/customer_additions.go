@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -41,7 +42,7 @@ func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 		}
 		branches = append(branches, item{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))})
 	}
-	return writeData(w, map[string]any{"branches": branches})
+	return wire.WriteData(w, map[string]any{"branches": branches})
 }
 
 // listBanks is GET /v2/banks (anybody):
@@ -58,7 +59,7 @@ func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
 	for _, bank := range all {
 		banks = append(banks, item{bank.Code, bank.Name, bank.Issues})
 	}
-	return writeData(w, map[string]any{"banks": banks})
+	return wire.WriteData(w, map[string]any{"banks": banks})
 }
 
 // showSite is GET /v2/site (anybody):
@@ -80,13 +81,13 @@ func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 		ScriptURL string `json:"scriptUrl"`
 	}
 	c := a.Site.Company
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Company   company  `json:"company"`
 		Payment   payment  `json:"payment"`
 		Languages []string `json:"languages"`
 	}{
-		company{nullable(c.Name), nullable(c.Representative), nullable(c.Address), nullable(c.Phone), nullable(c.Email),
-			nullable(c.BusinessNumber), nullable(c.MailOrderNumber)},
+		company{wire.Nullable(c.Name), wire.Nullable(c.Representative), wire.Nullable(c.Address), wire.Nullable(c.Phone), wire.Nullable(c.Email),
+			wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber)},
 		payment{a.Site.TossClientKey, a.Site.TossScript},
 		[]string{"ko", "en"},
 	})
@@ -101,7 +102,7 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	remaining := held.ExpiresAt.Sub(a.Now())
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Branch        string `json:"branch"`
 		RoomNo        string `json:"roomNo"`
 		StartDateTime string `json:"startDateTime"`
@@ -111,7 +112,7 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 		ExpiresAt     string `json:"expiresAt"`
 		Remaining     int    `json:"remainingSeconds"`
 	}{
-		branch.Code, strconv.Itoa(held.RoomNo), wireMinute(held.Start, branch.Zone), wireStoredEnd(held.Interval, branch.Zone),
+		branch.Code, strconv.Itoa(held.RoomNo), wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Interval, branch.Zone),
 		price, string(held.BookingStatus()), held.ExpiresAt.In(branch.Zone).Format(time.RFC3339),
 		max(0, int(math.Ceil(remaining.Seconds()))),
 	})
@@ -143,10 +144,10 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		ReceiptURL  *string `json:"receiptUrl"`
 	}{
 		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
-		DoorlockKey: nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
-		ReceiptURL: nullable(receipt.Payment.ReceiptURL),
+		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
+		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL),
 	}
-	return writeData(w, answer)
+	return wire.WriteData(w, answer)
 }
 
 // listKeys is GET /v2/my-keys (customer's session): the keys of the caller's confirmed reservations, newest first.
@@ -158,7 +159,7 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 		DoorlockKey string  `json:"doorlockKey"`
 		KeyLink     *string `json:"keyLink"`
 	}
-	receipts, err := a.Reserve.History(r.Context(), principal(r).LoginType, principal(r).LoginID)
+	receipts, err := a.Reserve.History(r.Context(), wire.Principal(r).LoginType, wire.Principal(r).LoginID)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 			keys = append(keys, item{int64(receipt.ID), receipt.DoorlockKey, a.keyLink(receipt.DoorlockKey)})
 		}
 	}
-	return writeData(w, map[string]any{"keys": keys})
+	return wire.WriteData(w, map[string]any{"keys": keys})
 }
 
 // showKey is GET /v2/keys/{key} (anybody who knows the key); an unknown key is 400 ResourceNotExistException:
@@ -184,7 +185,7 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	rfc := func(t time.Time) string { return t.In(branch.Zone).Format(time.RFC3339) }
 	now := a.Now()
 	from, to := held.UnlockWindow()
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Branch        string `json:"branch"`
 		NameKo        string `json:"branchNameKo"`
 		NameEn        string `json:"branchNameEn"`
@@ -200,7 +201,7 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		Online        bool   `json:"online"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
-		wireMinute(held.Start, branch.Zone), wireStoredEnd(held.Interval, branch.Zone),
+		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Interval, branch.Zone),
 		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online,
 	})
 }

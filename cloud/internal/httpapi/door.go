@@ -7,7 +7,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // wireUnlock is the answer to an unlock request: the id to subscribe with.
@@ -22,61 +24,61 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 		DoorlockType *string `json:"doorlockType"`
 		Key          *string `json:"key"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	branch, err := text("branch", body.Branch, 63)
+	branch, err := wire.Text("branch", body.Branch, 63)
 	if err != nil {
 		return err
 	}
-	kind, err := text("doorlockType", body.DoorlockType, 20)
+	kind, err := wire.Text("doorlockType", body.DoorlockType, 20)
 	if err != nil {
 		return err
 	}
-	key, err := text("key", body.Key, 100)
+	key, err := wire.Text("key", body.Key, 100)
 	if err != nil {
 		return err
 	}
 	id, err := a.Access.Request(r.Context(), branch, kind, key)
 	switch {
-	case errors.Is(err, postgres.ErrNoBranch): // here a wrong value, not a missing thing (decisions.md 8)
-		return unknownValue("branch")
+	case errors.Is(err, booking.ErrNoBranch): // here a wrong value, not a missing thing (decisions.md 8)
+		return wire.UnknownValue("branch")
 	case errors.Is(err, access.ErrUnknownDoor):
-		return unknownValue("doorlockType")
+		return wire.UnknownValue("doorlockType")
 	case err != nil:
 		return err
 	}
-	return writeData(w, wireUnlock{id})
+	return wire.WriteData(w, wireUnlock{id})
 }
 
 // adminUnlockDoor is POST /admin/door/v2/unlock/{branch}/{doorType}/{roomNo?}.
 func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	branch, kind := chi.URLParam(r, "branch"), chi.URLParam(r, "doorType")
-	if err := a.scope(r, branch); err != nil {
+	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	var room int
 	if kind == access.Room {
 		text := chi.URLParam(r, "roomNo")
 		if text == "" {
-			return missing("roomNo")
+			return wire.Missing("roomNo")
 		}
 		var err error
-		if room, err = number(text); err != nil {
-			return malformed("roomNo")
+		if room, err = wire.Number(text); err != nil {
+			return wire.Malformed("roomNo")
 		}
 	}
 	id, err := a.Access.RequestAs(r.Context(), a.actor(r), branch, kind, room)
 	if errors.Is(err, access.ErrUnknownDoor) {
-		return unknownValue("doorType")
+		return wire.UnknownValue("doorType")
 	}
 	if err != nil {
 		return err
 	}
-	return writeData(w, wireUnlock{id})
+	return wire.WriteData(w, wireUnlock{id})
 }
 
 // actor is the administrator of a request, as the audit log of doors names them.
 func (a *API) actor(r *http.Request) access.Actor {
-	return access.Actor{Name: principal(r).Actor(), Address: a.client(r), RequestID: requestID(r.Context())}
+	return access.Actor{Name: wire.Principal(r).Actor(), Address: a.client(r), RequestID: audit.OriginOf(r.Context()).RequestID}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // wireDoorResult is the data of the event door-result (interface.md, Events).
@@ -17,11 +18,11 @@ type wireDoorResult struct {
 
 // awaitDoor is GET /door/v2/unlock/subscribe.
 func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
-	id, err := query(r, "requestId")
+	id, err := wire.Query(r, "requestId")
 	if err != nil {
 		return err
 	}
-	key, err := query(r, "key")
+	key, err := wire.Query(r, "key")
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
 
 // adminAwaitDoor is GET /admin/door/v2/unlock/subscribe. The branch is the request's own.
 func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
-	id, err := query(r, "requestId")
+	id, err := wire.Query(r, "requestId")
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.scope(r, branch); err != nil {
+	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	if reconnects(w, r, id) {
@@ -72,7 +73,7 @@ func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
 // writeDoorResult writes the stream, which has one event. Nothing of it, headers included, is sent before the result is
 // known: once they are out, a 503 is not possible any more.
 func writeDoorResult(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
-	data, err := json.Marshal(wireDoorResult{string(outcome.Status), nullable(outcome.Device), nullable(outcome.PIN)})
+	data, err := json.Marshal(wireDoorResult{string(outcome.Status), wire.Nullable(outcome.Device), wire.Nullable(outcome.PIN)})
 	if err != nil {
 		return err
 	}

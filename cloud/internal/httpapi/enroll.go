@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // exchangeToken is POST /v2/agent/enroll: a machine that is to be a branch's agent gives its token and becomes it. The
@@ -12,10 +13,10 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Token *string `json:"token"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	token, err := text("token", body.Token, 100)
+	token, err := wire.Text("token", body.Token, 100)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		Branch          string   `json:"branch"`
 		Username        string   `json:"username"`
 		Password        string   `json:"password"`

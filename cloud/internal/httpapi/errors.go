@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -48,13 +49,11 @@ var (
 	errNoSession        = errors.New("httpapi: no session")
 	errNotAdministrator = errors.New("httpapi: not an administrator")
 	errNotCustomer      = errors.New("httpapi: not a customer")
-	errBranchForbidden  = errors.New("httpapi: branch out of scope")
 	errNoPath           = errors.New("httpapi: no such path")
 	errMethod           = errors.New("httpapi: method not allowed")
 	errEnded            = errors.New("httpapi: this version has ended")
 	errNoSuchSession    = errors.New("httpapi: no such session")
 	errOwnRights        = errors.New("httpapi: nobody takes his own rights away")
-	errBodyTooLarge     = errors.New("httpapi: body too large")
 	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
 )
 
@@ -85,16 +84,16 @@ var table = []row{
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errCrossOrigin, 403, typeAuthorization, "다른 사이트에서 보낸 요청은 처리할 수 없습니다."},
-	{errBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
+	{wire.ErrBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
 	{reserve.ErrNotPayer, 403, typeScope, "해당 예약에 대한 권한이 없습니다."},
 	{reserve.ErrWrongSecret, 403, typeScope, "웹훅 인증에 실패했습니다."},
 
 	{errNoPath, 404, typeNotFound, "요청하신 경로를 찾을 수 없습니다."},
-	{postgres.ErrNoBranch, 404, typeNotFound, "해당 지점을 찾을 수 없습니다."},
+	{booking.ErrNoBranch, 404, typeNotFound, "해당 지점을 찾을 수 없습니다."},
 	{reserve.ErrNoRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{reserve.ErrNotFound, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
-	{postgres.ErrNoReservation, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
 	{booking.ErrNoMessage, 404, typeNotFound, "해당 메시지를 찾을 수 없습니다."},
+	{booking.ErrNoReservation, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
 	{postgres.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
@@ -111,7 +110,7 @@ var table = []row{
 	{reserve.ErrHeld, 409, typeAlreadyExist, "이미 예약 진행 중인 시간대입니다."},
 	{reserve.ErrRoomDisabled, 409, typeConflict, "현재 예약할 수 없는 룸입니다."},
 	{errEnded, 410, typeEnded, "종료된 API입니다. V2 API를 사용해 주세요."},
-	{errBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
+	{wire.ErrBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
 	{access.ErrNoResult, 503, typeAsync, "요청 시간이 초과되었습니다."},
 
 	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
@@ -158,7 +157,7 @@ func (a answer) retryAfterSeconds() string {
 // answerTo finds the answer to an error; false means that nobody foresaw it.
 func answerTo(err error) (answer, bool) {
 	var (
-		field    *FieldError
+		field    *wire.FieldError
 		refused  *reserve.PaymentRefused
 		busy     *reserve.RoomBusy
 		exceeded *limit.ExceededError

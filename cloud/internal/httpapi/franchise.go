@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // inquireFranchise is POST /franchise/inquiries (decisions.md 12).
@@ -16,39 +17,39 @@ func (a *API) inquireFranchise(w http.ResponseWriter, r *http.Request) error {
 		Message        *string `json:"message"`
 		PrivacyConsent *bool   `json:"privacyConsent"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	var (
 		inquiry franchise.Inquiry
 		err     error
 	)
-	if inquiry.Name, err = text("name", body.Name, 50); err != nil {
+	if inquiry.Name, err = wire.Text("name", body.Name, 50); err != nil {
 		return err
 	}
-	if inquiry.Mobile, err = mobile("mobileNum", body.MobileNum, true); err != nil {
+	if inquiry.Mobile, err = wire.Mobile("mobileNum", body.MobileNum, true); err != nil {
 		return err
 	}
-	if inquiry.Email, err = email("email", body.Email); err != nil {
+	if inquiry.Email, err = wire.Email("email", body.Email); err != nil {
 		return err
 	}
 	if inquiry.Email == "" {
-		return missing("email")
+		return wire.Missing("email")
 	}
-	if inquiry.Region, err = text("region", body.Region, 100); err != nil {
+	if inquiry.Region, err = wire.Text("region", body.Region, 100); err != nil {
 		return err
 	}
-	if inquiry.Message, err = text("message", body.Message, 2000); err != nil {
+	if inquiry.Message, err = wire.Text("message", body.Message, 2000); err != nil {
 		return err
 	}
 	switch {
 	case body.PrivacyConsent == nil:
-		return missing("privacyConsent")
+		return wire.Missing("privacyConsent")
 	case !*body.PrivacyConsent:
-		return unknownValue("privacyConsent")
+		return wire.UnknownValue("privacyConsent")
 	}
 	if err := a.Franchise.Inquire(r.Context(), inquiry, a.client(r)); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
-
-	"github.com/yeolda/yeolda/cloud/internal/account"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // handler is an endpoint: decode, one call, encode. Its error is answered by handle, so a handler that returns one has
@@ -27,7 +26,7 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 // Errors become answers here and nowhere else.
 func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := allow(principal(r))
+		err := allow(wire.Principal(r))
 		if err == nil {
 			err = validateRequest(r)
 		}
@@ -42,18 +41,18 @@ func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 
 // validateRequest refuses what no endpoint takes: a body that is too large, and text that the database cannot keep.
 func validateRequest(r *http.Request) error {
-	if r.ContentLength > maxBody {
-		return errBodyTooLarge
+	if r.ContentLength > wire.MaxBody {
+		return wire.ErrBodyTooLarge
 	}
 	params := chi.RouteContext(r.Context()).URLParams
 	for i, value := range params.Values {
 		if name := params.Keys[i]; name != "*" && !validText(value) { // the star is the router's own
-			return malformed(name)
+			return wire.Malformed(name)
 		}
 	}
 	for name, values := range r.URL.Query() {
 		if !validText(name) || slices.ContainsFunc(values, func(value string) bool { return !validText(value) }) {
-			return malformed(strings.ToValidUTF8(name, ""))
+			return wire.Malformed(strings.ToValidUTF8(name, ""))
 		}
 	}
 	return nil
@@ -61,26 +60,6 @@ func validateRequest(r *http.Request) error {
 
 // validText reports whether PostgreSQL could keep a text.
 func validText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
-
-// contextKey names what this package keeps in a request's context.
-type contextKey int
-
-const (
-	principalKey contextKey = iota
-	requestIDKey
-)
-
-// principal returns the principal of the session; the zero value has no session.
-func principal(r *http.Request) account.Principal {
-	p, _ := r.Context().Value(principalKey).(account.Principal)
-	return p
-}
-
-// requestID returns the id under which the log knows the request.
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey).(string)
-	return id
-}
 
 // identified gives the request the id under which the log knows it, and tells the audit log where it comes from.
 func (a *API) identified(next http.Handler) http.Handler {
@@ -90,8 +69,8 @@ func (a *API) identified(next http.Handler) http.Handler {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		ctx := postgres.WithOrigin(r.Context(), postgres.Origin{Address: a.client(r), RequestID: id})
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestIDKey, id)))
+		ctx := audit.WithOrigin(r.Context(), audit.Origin{Address: a.client(r), RequestID: id})
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -173,7 +152,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 			return // the client is gone
 		}
-		attrs := []any{"request_id", requestID(r.Context()), "method", r.Method, "error", err}
+		attrs := []any{"request_id", audit.OriginOf(r.Context()).RequestID, "method", r.Method, "error", err}
 		if p := new(panicError); errors.As(err, &p) {
 			attrs = append(attrs, "panic", p.value, "stack", stack())
 		}
@@ -182,8 +161,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if answer.retryAfter > 0 {
 		w.Header().Set("Retry-After", answer.retryAfterSeconds())
 	}
-	body := envelope{Status: "error", ErrorType: &answer.errorType, ErrorCode: answer.errorCode, Message: &answer.message, Data: answer.data}
-	if err := writeEnvelope(w, answer.status, body); err != nil {
+	body := wire.Envelope{Status: "error", ErrorType: &answer.errorType, ErrorCode: answer.errorCode, Message: &answer.message, Data: answer.data}
+	if err := wire.WriteEnvelope(w, answer.status, body); err != nil {
 		a.Log.ErrorContext(r.Context(), "answer cannot be encoded", "error", err)
 	}
 }

@@ -76,15 +76,6 @@ func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrat
 func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
 func (a *API) hq(h handler) http.HandlerFunc       { return a.handle(headQuarters, h) }
 
-// scope refuses a branch that the administrator may not use. An unknown branch is not found for the head quarters and
-// out of scope for everyone else.
-func (a *API) scope(r *http.Request, branch string) error {
-	if !principal(r).Reaches(branch) {
-		return errBranchForbidden
-	}
-	return nil
-}
-
 // canonical has requests routed by their decoded path, so that what is routed is what the layers look at, however a
 // client spells it.
 func canonical(next http.Handler) http.Handler {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -21,10 +22,10 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 		MobileNum *string `json:"mobileNum"`
 		Email     *string `json:"email"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	amount, err := whole("amount", body.Amount, 0, math.MaxInt32)
+	amount, err := wire.Whole("amount", body.Amount, 0, math.MaxInt32)
 	if err != nil {
 		return err
 	}
@@ -36,26 +37,26 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		OrderID string `json:"orderId"`
 	}{orderID})
 }
 
 // readContact checks who reserves.
 func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (postgres.Contact, error) {
-	contact := postgres.Contact{Language: language(r)}
-	read := optionalText
+	contact := postgres.Contact{Language: wire.Language(r)}
+	read := wire.OptionalText
 	if nameRequired {
-		read = text
+		read = wire.Text
 	}
 	var err error
 	if contact.Name, err = read("name", name, maxName); err != nil {
 		return contact, err
 	}
-	if contact.Mobile, err = mobile("mobileNum", number, numberRequired); err != nil {
+	if contact.Mobile, err = wire.Mobile("mobileNum", number, numberRequired); err != nil {
 		return contact, err
 	}
-	contact.Email, err = email("email", address)
+	contact.Email, err = wire.Email("email", address)
 	return contact, err
 }
 
@@ -76,20 +77,20 @@ func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 		OrderID    *string `json:"orderId"`
 		Amount     *int    `json:"amount"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	var (
 		request reserve.ConfirmRequest
 		err     error
 	)
-	if request.PaymentKey, err = text("paymentKey", body.PaymentKey, maxPaymentKey); err != nil {
+	if request.PaymentKey, err = wire.Text("paymentKey", body.PaymentKey, maxPaymentKey); err != nil {
 		return err
 	}
-	if request.OrderID, err = text("orderId", body.OrderID, maxOrderID); err != nil {
+	if request.OrderID, err = wire.Text("orderId", body.OrderID, maxOrderID); err != nil {
 		return err
 	}
-	if request.Amount, err = whole("amount", body.Amount, 0, math.MaxInt32); err != nil {
+	if request.Amount, err = wire.Whole("amount", body.Amount, 0, math.MaxInt32); err != nil {
 		return err
 	}
 	receipt, err := a.Reserve.Confirm(r.Context(), request)
@@ -99,7 +100,7 @@ func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 	if token := holdToken(r, customerHoldCookie); token != "" {
 		a.setHoldCookie(w, customerHoldCookie, token, receiptCookieTTL)
 	}
-	return writeData(w, wireConfirmed(receipt))
+	return wire.WriteData(w, wireConfirmed(receipt))
 }
 
 // confirmed is the answer of POST /payment/confirm.
@@ -123,29 +124,22 @@ func wireConfirmed(receipt reserve.Receipt) confirmed {
 	zone := receipt.Branch.Zone
 	c := confirmed{
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
-		StartDateTime: wireMinute(receipt.Start, zone), EndDateTime: wireStoredEnd(receipt.Interval, zone),
-		RefundableDateTime: wireMinute(receipt.RefundDeadline(), zone),
-		MobileNum:          receipt.Mobile, Email: nullable(receipt.Email), PaymentMethod: string(receipt.Method),
+		StartDateTime: wire.Minute(receipt.Start, zone), EndDateTime: wire.StoredEnd(receipt.Interval, zone),
+		RefundableDateTime: wire.Minute(receipt.RefundDeadline(), zone),
+		MobileNum:          receipt.Mobile, Email: wire.Nullable(receipt.Email), PaymentMethod: string(receipt.Method),
 	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
-		c.AccountNumber, c.BankName = nullable(account.Number), nullable(bankName(account.Bank))
-		c.Amount, c.CustomerName, c.DueDate = &receipt.Amount, nullable(account.Holder), wireDue(account, zone)
+		c.AccountNumber, c.BankName = wire.Nullable(account.Number), wire.Nullable(booking.BankName(account.Bank))
+		c.Amount, c.CustomerName, c.DueDate = &receipt.Amount, wire.Nullable(account.Holder), wireDue(account, zone)
 	}
 	return c
-}
-
-func bankName(code string) string {
-	if bank, ok := booking.BankByCode(code); ok {
-		return bank.Name
-	}
-	return code
 }
 
 func wireDue(account postgres.Account, zone *time.Location) *string {
 	if account.DueAt.IsZero() {
 		return nil
 	}
-	return nullable(account.DueAt.In(zone).Format(layoutLocalISO))
+	return wire.Nullable(account.DueAt.In(zone).Format(wire.LayoutLocalISO))
 }
 
 // refundBody is where the money of a virtual account goes back to.
@@ -157,26 +151,26 @@ type refundBody struct {
 
 // account reads the refund account; nil when none is given. Whether one is needed depends on the payment.
 func (b refundBody) account() (*toss.RefundAccount, error) {
-	if blank(b.Bank) && blank(b.Number) && blank(b.Holder) {
+	if wire.Blank(b.Bank) && wire.Blank(b.Number) && wire.Blank(b.Holder) {
 		return nil, nil
 	}
-	bank, err := text("refundReceiveAccountBank", b.Bank, 10)
+	bank, err := wire.Text("refundReceiveAccountBank", b.Bank, 10)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := booking.BankByCode(bank); !ok {
-		return nil, unknownValue("refundReceiveAccountBank")
+		return nil, wire.UnknownValue("refundReceiveAccountBank")
 	}
-	number, err := text("refundReceiveAccountNumber", b.Number, 20)
+	number, err := wire.Text("refundReceiveAccountNumber", b.Number, 20)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range number {
 		if (r < '0' || r > '9') && r != '-' && r != ' ' {
-			return nil, malformed("refundReceiveAccountNumber")
+			return nil, wire.Malformed("refundReceiveAccountNumber")
 		}
 	}
-	holder, err := text("refundReceiveAccountHolderName", b.Holder, 60)
+	holder, err := wire.Text("refundReceiveAccountHolderName", b.Holder, 60)
 	if err != nil {
 		return nil, err
 	}
@@ -190,13 +184,13 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 		CancelReason *string `json:"cancelReason"`
 		refundBody
 	}
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if body.ID == nil {
-		return missing("id")
+		return wire.Missing("id")
 	}
-	reason, err := text("cancelReason", body.CancelReason, 200)
+	reason, err := wire.Text("cancelReason", body.CancelReason, 200)
 	if err != nil {
 		return err
 	}
@@ -205,21 +199,21 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.Reserve.Cancel(r.Context(), reserve.CancelRequest{
-		ID: booking.ReservationID(*body.ID), LoginType: principal(r).LoginType, LoginID: principal(r).LoginID, Reason: reason, Account: account,
+		ID: booking.ReservationID(*body.ID), LoginType: wire.Principal(r).LoginType, LoginID: wire.Principal(r).LoginID, Reason: reason, Account: account,
 	})
 	if err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // myReservations is GET /my-reservations.
 func (a *API) myReservations(w http.ResponseWriter, r *http.Request) error {
-	records, err := a.paymentRecords(r.Context(), principal(r).LoginType, principal(r).LoginID)
+	records, err := a.paymentRecords(r.Context(), wire.Principal(r).LoginType, wire.Principal(r).LoginID)
 	if err != nil {
 		return err
 	}
-	return writeData(w, records)
+	return wire.WriteData(w, records)
 }
 
 // paymentRecord is a payment as its payer sees it.
@@ -263,11 +257,11 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 	record := paymentRecord{
 		ID: int64(receipt.ID), Status: wireStatus(receipt.Reservation), Method: string(receipt.Method),
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
-		StartDateTime: wireMinute(receipt.Start, zone), EndDateTime: wireStoredEnd(receipt.Interval, zone),
-		Amount: receipt.Amount, PaymentDoneDateTime: wireMinute(done, zone),
+		StartDateTime: wire.Minute(receipt.Start, zone), EndDateTime: wire.StoredEnd(receipt.Interval, zone),
+		Amount: receipt.Amount, PaymentDoneDateTime: wire.Minute(done, zone),
 	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
-		record.BankName, record.AccountNumber = nullable(bankName(account.Bank)), nullable(account.Number)
+		record.BankName, record.AccountNumber = wire.Nullable(booking.BankName(account.Bank)), wire.Nullable(account.Number)
 		record.DueDate = wireDue(account, zone)
 	}
 	return record

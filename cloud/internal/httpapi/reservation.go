@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -26,25 +27,25 @@ type holdBody struct {
 }
 
 func (b holdBody) request() (reserve.HoldRequest, error) {
-	branch, err := text("branch", b.Branch, 100)
+	branch, err := wire.Text("branch", b.Branch, 100)
 	if err != nil {
 		return reserve.HoldRequest{}, err
 	}
-	room, err := whole("room", b.Room, 1, maxRoom)
+	room, err := wire.Whole("room", b.Room, 1, maxRoom)
 	if err != nil {
 		return reserve.HoldRequest{}, err
 	}
 	// Before the branch is looked up: a malformed time is wrong in every zone.
-	if _, err := wireTime("startDateTime", b.StartDateTime, time.UTC); err != nil {
+	if _, err := wire.Time("startDateTime", b.StartDateTime, time.UTC); err != nil {
 		return reserve.HoldRequest{}, err
 	}
-	if _, err := wireTime("endDateTime", b.EndDateTime, time.UTC); err != nil {
+	if _, err := wire.Time("endDateTime", b.EndDateTime, time.UTC); err != nil {
 		return reserve.HoldRequest{}, err
 	}
 	return reserve.HoldRequest{
 		Branch: branch, Room: room,
 		Times: func(zone *time.Location) (booking.Interval, error) {
-			return interval(b.StartDateTime, b.EndDateTime, zone)
+			return wire.Interval(b.StartDateTime, b.EndDateTime, zone)
 		},
 	}, nil
 }
@@ -57,14 +58,14 @@ func (a *API) hold(w http.ResponseWriter, r *http.Request) error {
 // adminHold is POST /admin/reservation.
 func (a *API) adminHold(w http.ResponseWriter, r *http.Request) error {
 	return a.takeHold(w, r, adminHoldCookie, func(request *reserve.HoldRequest) error {
-		request.Admin = principal(r).AdminLoginID
-		return a.scope(r, request.Branch)
+		request.Admin = wire.Principal(r).AdminLoginID
+		return wire.Scope(r, request.Branch)
 	})
 }
 
 func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, complete func(*reserve.HoldRequest) error) error {
 	var body holdBody
-	if err := decode(r, &body); err != nil {
+	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	request, err := body.request()
@@ -80,7 +81,7 @@ func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, co
 		return err
 	}
 	a.setHoldCookie(w, cookie, token, ttl)
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 // release is DELETE /reservation.
@@ -89,7 +90,7 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.setHoldCookie(w, customerHoldCookie, "", 0)
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }
 
 func holdToken(r *http.Request, name string) reserve.Token {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // wireSensor is a sensor reading (interface.md, Sensor reading).
@@ -16,7 +17,7 @@ type wireSensor struct {
 // readSensors is POST /admin/thermo-hygrometer/{branch}.
 func (a *API) readSensors(w http.ResponseWriter, r *http.Request) error {
 	code := chi.URLParam(r, "branch")
-	if err := a.scope(r, code); err != nil {
+	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
 	if _, err := a.DB.Branch(r.Context(), code); err != nil {
@@ -30,7 +31,7 @@ func (a *API) readSensors(w http.ResponseWriter, r *http.Request) error {
 	for i, m := range readings {
 		list[i] = wireSensor{m.Location, m.Celsius, m.RelativeHumidity}
 	}
-	return writeData(w, struct {
+	return wire.WriteData(w, struct {
 		InfoList []wireSensor `json:"infoList"`
 	}{list})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -159,7 +160,7 @@ func (a *API) session(next http.Handler) http.Handler {
 			return
 		}
 		if p.Authenticated() {
-			r = r.WithContext(context.WithValue(r.Context(), principalKey, p))
+			r = wire.WithPrincipal(r, p)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -3,30 +3,31 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // providerCallback is POST /virtualaccount/webhook. Any answer but 200 has the provider send it again.
 func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(r)
+	body, err := wire.ReadBody(r)
 	if err != nil {
 		return err
 	}
 	event, err := toss.ParseEvent(body)
 	if err != nil {
-		return errMalformedBody
+		return wire.ErrMalformedBody
 	}
 	transmission := r.Header.Get(toss.TransmissionIDHeader)
 	switch {
 	case event.Kind == toss.OtherEvent && event.Type == "":
-		return missing("orderId")
+		return wire.Missing("orderId")
 	case !validText(event.OrderID):
-		return malformed("orderId")
+		return wire.Malformed("orderId")
 	case event.Kind != toss.OtherEvent && event.Status == "":
-		return missing("status")
+		return wire.Missing("status")
 	case !validText(event.Status):
-		return malformed("status")
+		return wire.Malformed("status")
 	case !validText(transmission):
 		transmission = ""
 	}
@@ -35,5 +36,5 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.ReceiveCallback(r.Context(), event, delivery); err != nil {
 		return err
 	}
-	return writeData(w, nil)
+	return wire.WriteData(w, nil)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -25,7 +26,7 @@ func (s *Service) forget(ctx context.Context) {
 				if err != nil || n == 0 {
 					return err
 				}
-				return postgres.AppendAudit(ctx, tx, postgres.AuditEntry{Actor: "system", Action: "personal.anonymise", Detail: map[string]any{"reservations": n}})
+				return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: "system", Action: "personal.anonymise", Detail: map[string]any{"reservations": n}})
 			})
 			if err != nil || n < retentionBatch {
 				return err

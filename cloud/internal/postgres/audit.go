@@ -8,39 +8,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 )
 
-// AuditEntry is one line of the audit log: who did what to what, from where.
-type AuditEntry struct {
-	Actor     string            // admin:<login id>, customer:<reservation>, discord:<id>, system, cli:<user>
-	BranchID  *booking.BranchID // nil: concerns no branch, or the one of code Branch
-	Branch    string            // code; empty: concerns no branch, or BranchID
-	Action    string            // door.unlock, reservation.cancel, pin.reveal, administrator.login, …
-	Target    string
-	Detail    any    // encoded as JSON; nil: nothing
-	Address   string // empty: of the context's [Origin]
-	RequestID string // empty: of the context's [Origin]
-}
-
-// Origin is where a request comes from. Every entry that is written for it tells so, whoever writes it.
-type Origin struct {
-	Address   string
-	RequestID string
-}
-
-type originKey struct{}
-
-// WithOrigin returns a context whose audit entries come from there.
-func WithOrigin(ctx context.Context, from Origin) context.Context {
-	return context.WithValue(ctx, originKey{}, from)
-}
-
-// AppendAudit writes an entry, in the transaction of what it tells of. It is the one place that writes
-// the audit log; [DB.ChainAudit] gives the entry its place in the chain. Nothing secret and nothing that names
-// a guest may be in Detail: it cannot be taken out again.
-func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
+// AppendAudit writes an entry in the transaction of the change that it records. No other function writes the audit log;
+// [DB.ChainAudit] links the entry into the chain.
+func AppendAudit(ctx context.Context, q Querier, e audit.Entry) error {
 	detail := []byte("{}")
 	if e.Detail != nil {
 		var err error
@@ -48,7 +21,7 @@ func AppendAudit(ctx context.Context, q Querier, e AuditEntry) error {
 			return fmt.Errorf("audit %s: %w", e.Action, err)
 		}
 	}
-	from, _ := ctx.Value(originKey{}).(Origin)
+	from := audit.OriginOf(ctx)
 	_, err := q.Exec(ctx, `
 		insert into audit (actor, branch_id, action, target, detail, address, request_id)
 		values ($1, coalesce($2::integer, (select id from branch where code = $8)), $3, $4, $5, $6, $7)`,

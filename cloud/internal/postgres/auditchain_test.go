@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -14,7 +15,7 @@ func chained(t *testing.T, n int) *postgres.DB {
 	t.Helper()
 	db := pgtest.New(t)
 	for i := range n {
-		err := postgres.AppendAudit(t.Context(), db.Pool, postgres.AuditEntry{
+		err := postgres.AppendAudit(t.Context(), db.Pool, audit.Entry{
 			Actor: "admin:hq", Action: "room.switch", Target: fmt.Sprint(i), Detail: map[string]any{"enabled": i%2 == 0, "note": "가"},
 		})
 		if err != nil {
@@ -34,7 +35,7 @@ func TestAuditChainHolds(t *testing.T) {
 	if err != nil || head.Place != 5 || unlinked != 0 {
 		t.Fatalf("%+v, %d unlinked: %v", head, unlinked, err)
 	}
-	if err := postgres.AppendAudit(t.Context(), db.Pool, postgres.AuditEntry{Actor: "system", Action: "door.unlock"}); err != nil {
+	if err := postgres.AppendAudit(t.Context(), db.Pool, audit.Entry{Actor: "system", Action: "door.unlock"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, unlinked, err = postgres.VerifyAudit(t.Context(), db.Pool, head); err != nil || unlinked != 1 {
@@ -91,7 +92,7 @@ func TestReplicasChainOneAfterTheOther(t *testing.T) {
 	for worker := range 4 {
 		group.Go(func() {
 			for i := range 25 {
-				err := postgres.AppendAudit(t.Context(), db.Pool, postgres.AuditEntry{Actor: fmt.Sprint(worker), Action: "a.b", Target: fmt.Sprint(i)})
+				err := postgres.AppendAudit(t.Context(), db.Pool, audit.Entry{Actor: fmt.Sprint(worker), Action: "a.b", Target: fmt.Sprint(i)})
 				if err != nil {
 					t.Error(err)
 				}

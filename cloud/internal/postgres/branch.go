@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoBranch says that no branch has the code asked for.
-var ErrNoBranch = errors.New("postgres: no such branch")
+var ErrNoBranch = booking.ErrNoBranch
 
 // branchCache keeps branches by code. A cached branch is used only after its revision was compared
 // with the database's, so every replica sees a change at its next request.

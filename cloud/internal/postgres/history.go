@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
@@ -75,7 +76,7 @@ func SearchReservations(ctx context.Context, q Querier, branches []string, text,
 }
 
 // NoteView writes down that somebody looked at personal data, once in ten minutes for the same person and target.
-func NoteView(ctx context.Context, q Querier, e AuditEntry, now time.Time) error {
+func NoteView(ctx context.Context, q Querier, e audit.Entry, now time.Time) error {
 	var seen bool
 	err := q.QueryRow(ctx, `select exists (select from audit where target = $1 and actor = $2 and action = $3 and at > $4)`,
 		e.Target, e.Actor, e.Action, now.Add(-10*time.Minute)).Scan(&seen)

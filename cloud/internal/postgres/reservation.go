@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoReservation says that no reservation is what was asked for.
-var ErrNoReservation = errors.New("postgres: no such reservation")
+var ErrNoReservation = booking.ErrNoReservation
 
 // liveStates is the predicate of the exclusion constraint and of the partial indexes.
 const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`

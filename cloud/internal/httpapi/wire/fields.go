@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// maxBody is the largest request body that is read (decisions.md 10: over it 413).
-const maxBody = 64 << 10
+// MaxBody is the largest request body that is read (decisions.md 10: over it 413).
+const MaxBody = 64 << 10
 
 // FieldError says which part of a request is wrong and how; its text is what the client is shown.
 type FieldError struct {
@@ -33,17 +33,17 @@ func (e *FieldError) Error() string {
 	return fieldName(e.Field) + " " + e.Problem
 }
 
-func missing(field string) error { return &FieldError{field, "값은 필수입니다."} }
-func malformed(field string) error {
+func Missing(field string) error { return &FieldError{field, "값은 필수입니다."} }
+func Malformed(field string) error {
 	return &FieldError{field, "값의 형식이 올바르지 않습니다."}
 }
-func unknownValue(field string) error {
+func UnknownValue(field string) error {
 	return &FieldError{field, "값이 올바르지 않습니다."}
 }
-func tooLong(field string, max int) error {
+func TooLong(field string, max int) error {
 	return &FieldError{field, fmt.Sprintf("값은 최대 %d자까지 입력할 수 있습니다.", max)}
 }
-func outOfRange(field string, low, high int) error {
+func OutOfRange(field string, low, high int) error {
 	return &FieldError{field, fmt.Sprintf("값은 %d에서 %d 사이여야 합니다.", low, high)}
 }
 
@@ -76,29 +76,29 @@ func fieldName(field string) string {
 	return field
 }
 
-// decode reads one JSON object of at most maxBody bytes into body. Fields that body does not have are ignored,
+// Decode reads one JSON object of at most MaxBody bytes into body. Fields that body does not have are ignored,
 // so that clients may send more than this version knows.
-func decode(r *http.Request, body any) error {
-	raw, err := readBody(r)
+func Decode(r *http.Request, body any) error {
+	raw, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
 	return decodeBytes(raw, body)
 }
 
-// decodeOptional is decode for endpoints whose body may be absent.
-func decodeOptional(r *http.Request, body any) error {
-	raw, err := readBody(r)
+// DecodeOptional is decode for endpoints whose body may be absent.
+func DecodeOptional(r *http.Request, body any) error {
+	raw, err := ReadBody(r)
 	if err != nil || len(raw) == 0 {
 		return err
 	}
 	return decodeBytes(raw, body)
 }
 
-func readBody(r *http.Request) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+func ReadBody(r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return nil, errBodyTooLarge
+		return nil, ErrBodyTooLarge
 	}
 	if err != nil {
 		return nil, &FieldError{Problem: "요청 본문을 읽을 수 없습니다."}
@@ -108,7 +108,7 @@ func readBody(r *http.Request) ([]byte, error) {
 
 func decodeBytes(raw []byte, body any) error {
 	if !isObject(raw) {
-		return errMalformedBody
+		return ErrMalformedBody
 	}
 	if !utf8.Valid(raw) {
 		return notUTF8(raw)
@@ -116,9 +116,9 @@ func decodeBytes(raw []byte, body any) error {
 	if err := json.Unmarshal(raw, body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
 			// The field of a part that several bodies share comes with the name of the part.
-			return malformed(wrongType.Field[strings.LastIndexByte(wrongType.Field, '.')+1:])
+			return Malformed(wrongType.Field[strings.LastIndexByte(wrongType.Field, '.')+1:])
 		}
-		return errMalformedBody
+		return ErrMalformedBody
 	}
 	return nil
 }
@@ -127,73 +127,80 @@ func decodeBytes(raw []byte, body any) error {
 func notUTF8(raw []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return errMalformedBody
+		return ErrMalformedBody
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !utf8.Valid(fields[name]) {
-			return malformed(name)
+			return Malformed(name)
 		}
 	}
-	return errMalformedBody
+	return ErrMalformedBody
 }
 
-var errMalformedBody = &FieldError{Problem: "요청 본문이 올바른 JSON 형식이 아닙니다."}
+// Errors of requests that no endpoint accepts.
+var (
+	ErrBodyTooLarge    = errors.New("wire: body too large")
+	ErrBranchForbidden = errors.New("wire: branch out of scope")
+)
+
+// ErrMalformedBody is returned for a body that is not a JSON object.
+var ErrMalformedBody = &FieldError{Problem: "요청 본문이 올바른 JSON 형식이 아닙니다."}
 
 func isObject(raw []byte) bool {
 	trimmed := bytes.TrimLeft(raw, " \t\r\n")
 	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
-// blank reports whether a string is absent or says nothing.
-func blank(value *string) bool { return value == nil || strings.TrimSpace(*value) == "" }
+// Blank reports whether a string is absent or says nothing.
+func Blank(value *string) bool { return value == nil || strings.TrimSpace(*value) == "" }
 
-// text checks a required string of at most max characters (not bytes).
-func text(field string, value *string, max int) (string, error) {
-	if blank(value) {
-		return "", missing(field)
+// Text checks a required string of at most max characters (not bytes).
+func Text(field string, value *string, max int) (string, error) {
+	if Blank(value) {
+		return "", Missing(field)
 	}
-	return optionalText(field, value, max)
+	return OptionalText(field, value, max)
 }
 
-// optionalText checks a string that may be absent or empty.
-func optionalText(field string, value *string, max int) (string, error) {
+// OptionalText checks a string that may be absent or empty.
+func OptionalText(field string, value *string, max int) (string, error) {
 	if value == nil {
 		return "", nil
 	}
 	if utf8.RuneCountInString(*value) > max {
-		return "", tooLong(field, max)
+		return "", TooLong(field, max)
 	}
 	if strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f }) {
-		return "", malformed(field)
+		return "", Malformed(field)
 	}
 	return strings.TrimSpace(*value), nil
 }
 
-// whole checks a required integer within [low, high].
-func whole(field string, value *int, low, high int) (int, error) {
+// Whole checks a required integer within [low, high].
+func Whole(field string, value *int, low, high int) (int, error) {
 	if value == nil {
-		return 0, missing(field)
+		return 0, Missing(field)
 	}
 	if *value < low || *value > high {
-		return 0, outOfRange(field, low, high)
+		return 0, OutOfRange(field, low, high)
 	}
 	return *value, nil
 }
 
-// mobile checks a phone number: at most 20 characters, digits with the usual separators.
-func mobile(field string, value *string, required bool) (string, error) {
-	number, err := optionalText(field, value, 20)
+// Mobile checks a phone number: at most 20 characters, digits with the usual separators.
+func Mobile(field string, value *string, required bool) (string, error) {
+	number, err := OptionalText(field, value, 20)
 	if err != nil {
 		return "", err
 	}
 	if number == "" {
 		if required {
-			return "", missing(field)
+			return "", Missing(field)
 		}
 		return "", nil
 	}
 	if len(booking.NormalizePhone(number)) < 8 || strings.Trim(number, "0123456789+-(). ") != "" {
-		return "", malformed(field)
+		return "", Malformed(field)
 	}
 	return number, nil
 }
@@ -201,56 +208,56 @@ func mobile(field string, value *string, required bool) (string, error) {
 // maxEmail is the longest address taken (interface.md, Limits: email 100).
 const maxEmail = 100
 
-// email checks an address that may be absent.
-func email(field string, value *string) (string, error) {
-	address, err := optionalText(field, value, maxEmail)
+// Email checks an address that may be absent.
+func Email(field string, value *string) (string, error) {
+	address, err := OptionalText(field, value, maxEmail)
 	if err != nil || address == "" {
 		return "", err
 	}
 	local, domain, ok := strings.Cut(address, "@")
 	if !ok || local == "" || !strings.Contains(domain, ".") || strings.ContainsAny(address, " \t\r\n<>,;\"") || strings.Contains(domain, "@") {
-		return "", malformed(field)
+		return "", Malformed(field)
 	}
 	return address, nil
 }
 
-// interval reads startDateTime and endDateTime (the real end) of a request.
-func interval(start, end *string, zone *time.Location) (booking.Interval, error) {
-	from, err := wireTime("startDateTime", start, zone)
+// Interval reads startDateTime and endDateTime (the real end) of a request.
+func Interval(start, end *string, zone *time.Location) (booking.Interval, error) {
+	from, err := Time("startDateTime", start, zone)
 	if err != nil {
 		return booking.Interval{}, err
 	}
-	to, err := wireTime("endDateTime", end, zone)
+	to, err := Time("endDateTime", end, zone)
 	if err != nil {
 		return booking.Interval{}, err
 	}
 	return booking.NewInterval(from, to, zone)
 }
 
-// query returns a required query parameter.
-func query(r *http.Request, field string) (string, error) {
+// Query returns a required query parameter.
+func Query(r *http.Request, field string) (string, error) {
 	value := r.URL.Query().Get(field)
 	if value == "" {
-		return "", missing(field)
+		return "", Missing(field)
 	}
 	return value, nil
 }
 
-// queryInt returns a required integer of the query within [low, high].
-func queryInt(r *http.Request, field string, low, high int) (int, error) {
-	value, err := query(r, field)
+// QueryInt returns a required integer of the query within [low, high].
+func QueryInt(r *http.Request, field string, low, high int) (int, error) {
+	value, err := Query(r, field)
 	if err != nil {
 		return 0, err
 	}
-	n, err := number(value)
+	n, err := Number(value)
 	if err != nil {
-		return 0, malformed(field)
+		return 0, Malformed(field)
 	}
-	return whole(field, &n, low, high)
+	return Whole(field, &n, low, high)
 }
 
-// number reads decimal digits and nothing else: no sign, no space.
-func number(text string) (int, error) {
+// Number reads decimal digits and nothing else: no sign, no space.
+func Number(text string) (int, error) {
 	if strings.Trim(text, "0123456789") != "" {
 		return 0, strconv.ErrSyntax
 	}

@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+type principalKey struct{}
+
+// WithPrincipal returns a request that carries the principal of its session.
+func WithPrincipal(r *http.Request, p account.Principal) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+}
+
+// Principal returns the principal of the session; the zero value has no session.
+func Principal(r *http.Request) account.Principal {
+	p, _ := r.Context().Value(principalKey{}).(account.Principal)
+	return p
+}
+
+// Scope returns ErrBranchForbidden if the administrator has no access to a branch. An unknown branch is not found for
+// the head quarters and out of scope for every other role.
+func Scope(r *http.Request, branch string) error {
+	if !Principal(r).Reaches(branch) {
+		return ErrBranchForbidden
+	}
+	return nil
+}
+
+// PathReservation reads the id of a path. A value that is not a number matches no reservation.
+func PathReservation(r *http.Request) (booking.ReservationID, error) {
+	id, err := Number(chi.URLParam(r, "id"))
+	if err != nil || id < 1 {
+		return 0, booking.ErrNoReservation
+	}
+	return booking.ReservationID(id), nil
+}
+
+// ReservationID is an id in JSON.
+func ReservationID(id booking.ReservationID) string { return strconv.FormatInt(int64(id), 10) }
+
+// maxPage is the largest page of a list.
+const maxPage = 200
+
+// Page reads ?before=&limit= of a list that is read backwards from its newest entry.
+func Page(r *http.Request) (before int64, limit int, err error) {
+	values := r.URL.Query()
+	if values.Has("before") {
+		if before, err = strconv.ParseInt(values.Get("before"), 10, 64); err != nil || before < 1 {
+			return 0, 0, Malformed("before")
+		}
+	}
+	limit = 50
+	if values.Has("limit") {
+		limit, err = QueryInt(r, "limit", 1, maxPage)
+	}
+	return before, limit, err
+}
+
+// Language is the language of messages to the client: English if the client prefers it, Korean otherwise.
+func Language(r *http.Request) string {
+	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.Header.Get("Accept-Language"))), "en") {
+		return "en"
+	}
+	return "ko"
+}
