@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // capture keeps what programs say.
@@ -39,7 +39,7 @@ func (c *capture) String() string {
 // and then looks for the secrets in all that the service and the agents said, in the metrics and in the answers to others.
 func TestNoSecretIsLogged(t *testing.T) {
 	logs := new(capture)
-	s, err := stack.Start(t.Context(), stack.Options{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
+	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
 		"YEOLDA_LOG_LEVEL": "debug", "YEOLDA_LOG_FORMAT": "json", "YEOLDA_RATE_LIMITS": "off",
 	}})
 	if err != nil {
@@ -183,7 +183,7 @@ func dataDir(t *testing.T) string {
 }
 
 // variableOf waits for a message and returns one of its variables.
-func variableOf(t *testing.T, s *stack.Stack, to, name string) string {
+func variableOf(t *testing.T, s *world.Stack, to, name string) string {
 	t.Helper()
 	value := ""
 	until(t, "a message with "+name, func() bool {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -182,7 +182,7 @@ func TestJudge(t *testing.T) {
 }
 
 // pulsesCounted is how often the relays of a branch were energised by the doors' own counters.
-func pulsesCounted(t *testing.T, s *stack.Stack, branch string) (n int) {
+func pulsesCounted(t *testing.T, s *world.Stack, branch string) (n int) {
 	t.Helper()
 	var state struct {
 		Doors []struct {
@@ -295,7 +295,7 @@ func TestFaultPlan(t *testing.T) {
 }
 
 // breakBranch lets the plan come true until the context ends, and counts the faults by kind.
-func breakBranch(ctx context.Context, t *testing.T, s *stack.Stack, branch string, seed uint64) map[string]int {
+func breakBranch(ctx context.Context, t *testing.T, s *world.Stack, branch string, seed uint64) map[string]int {
 	path := s.SimAt + "/sim/branches/" + branch + "/faults"
 	count := make(map[string]int)
 	for f, length := range faultPlan(seed, branch) {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/eclipse/paho.golang/paho"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // daemon is one process of a cluster, which tests kill and start again.
@@ -43,7 +43,7 @@ type cluster struct {
 	broker               *daemon
 	replicas             []*replica
 	cloudPort, agentPort string       // of the broker
-	world                *stack.Stack // addresses of sandbox and simulator
+	stack                *world.Stack // addresses of sandbox and simulator
 }
 
 // replica is one process of the cloud.
@@ -79,14 +79,14 @@ func startCluster(t *testing.T, env ...string) *cluster {
 		"YEOLDA_DATABASE_URL="+c.database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
 		"YEOLDA_SANDBOX_ADDR="+address(1), "YEOLDA_SANDBOX_SMTP_ADDR="+address(2), "YEOLDA_SIM_ADDR="+address(3),
 		"YEOLDA_HTTP_ADDR="+address(4), "YEOLDA_METRICS_ADDR="+address(5)), env...)
-	c.world = &stack.Stack{SandboxAt: "http://" + address(1), SimAt: "http://" + address(3), API: "http://" + address(4) + "/api"}
+	c.stack = &world.Stack{SandboxAt: "http://" + address(1), SimAt: "http://" + address(3), API: "http://" + address(4) + "/api"}
 	program := func(env []string, name string, args ...string) *exec.Cmd {
 		command := exec.Command(filepath.Join(bin, name), args...)
 		command.Env = env
 		return command
 	}
 	run := func(args ...string) string {
-		out, err := program(env, stack.Service, args...).Output()
+		out, err := program(env, world.Service, args...).Output()
 		if err != nil {
 			t.Fatalf("yeolda %v: %v", args, err)
 		}
@@ -95,19 +95,19 @@ func startCluster(t *testing.T, env ...string) *cluster {
 	run("branch", "apply", "-f", filepath.Join(root(), "deploy/demo/branches.yaml"))
 	c.startBroker(mosquitto, passwd, run("agent", "acl"))
 
-	c.launch(&daemon{name: stack.Sandbox, command: func() *exec.Cmd { return program(env, stack.Sandbox) }, ready: answers(c.world.SandboxAt + "/")})
+	c.launch(&daemon{name: world.Sandbox, command: func() *exec.Cmd { return program(env, world.Sandbox) }, ready: answers(c.stack.SandboxAt + "/")})
 	for i := range 2 {
 		own := append(slices.Clone(env), "YEOLDA_HTTP_ADDR="+address(4+2*i), "YEOLDA_METRICS_ADDR="+address(5+2*i),
 			fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerPassword, address(8)))
 		r := &replica{api: "http://" + address(4+2*i) + "/api", metrics: "http://" + address(5+2*i)}
 		r.daemon = &daemon{name: "replica " + strconv.Itoa(i+1), ready: answers(r.metrics + "/readyz"),
-			command: func() *exec.Cmd { return program(own, stack.Service, "serve", "--log-format", "text") }}
+			command: func() *exec.Cmd { return program(own, world.Service, "serve", "--log-format", "text") }}
 		c.replicas = append(c.replicas, r)
 		c.launch(r.daemon)
 	}
 	agents := append(slices.Clone(env), "YEOLDA_BROKER_URL=mqtt://"+address(9))
-	c.launch(&daemon{name: stack.Simulator, command: func() *exec.Cmd { return program(agents, stack.Simulator) }, ready: answers(c.world.SimAt + "/")})
-	awaitAgents(t, c.world, "gangnam", "hongdae")
+	c.launch(&daemon{name: world.Simulator, command: func() *exec.Cmd { return program(agents, world.Simulator) }, ready: answers(c.stack.SimAt + "/")})
+	awaitAgents(t, c.stack, "gangnam", "hongdae")
 	return c
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 func TestConsoleDay(t *testing.T) {
@@ -93,11 +93,11 @@ func TestConsoleFallsBackToPolling(t *testing.T) {
 		t.Fatal("not live from the beginning")
 	}
 	p.expect("WebSocket", "Failed to load", "ERR_")
-	if err := s.Signal(stack.Service, syscall.SIGKILL); err != nil {
+	if err := s.Signal(world.Service, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.see("실시간 연결이 끊겼어요")
-	if err := s.Run(t.Context(), stack.Service, "serve"); err != nil {
+	if err := s.Run(t.Context(), world.Service, "serve"); err != nil {
 		t.Fatal(err)
 	}
 	p.wait("live again", `!document.body.innerText.includes("실시간 연결이 끊겼어요")`)

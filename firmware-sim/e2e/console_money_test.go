@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // deposited buys a room by virtual account, with the money there, and returns its order.
-func (b *browser) deposited(s *stack.Stack, room, amount int, mobile string, start time.Time) (order string) {
+func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, start time.Time) (order string) {
 	b.t.Helper()
 	b.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
 	var registered struct {
@@ -125,10 +125,10 @@ func TestConsoleMoney(t *testing.T) {
 		decode(t, response, nil)
 		// The books are compared at the start, among other times.
 		p.expect("WebSocket", "Failed to load", "ERR_")
-		if err := s.Signal(stack.Service, syscall.SIGTERM); err != nil {
+		if err := s.Signal(world.Service, syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Run(t.Context(), stack.Service, "serve"); err != nil {
+		if err := s.Run(t.Context(), world.Service, "serve"); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "the books compared", func() bool {

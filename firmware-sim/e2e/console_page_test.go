@@ -12,11 +12,11 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // console opens the console for an administrator, on a desk.
-func console(t *testing.T, s *stack.Stack, id, password string) *page {
+func console(t *testing.T, s *world.Stack, id, password string) *page {
 	t.Helper()
 	p := newPage(t, s.Pages).on(desktop)
 	p.expect("401") // nobody is logged in yet

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // Every screen but the day, each action against the running stack.
@@ -205,7 +205,7 @@ type sentMessage struct {
 }
 
 // messagesTo are those a phone has got.
-func messagesTo(t *testing.T, s *stack.Stack, mobile string) []sentMessage {
+func messagesTo(t *testing.T, s *world.Stack, mobile string) []sentMessage {
 	t.Helper()
 	var list struct {
 		Messages []sentMessage `json:"messages"`

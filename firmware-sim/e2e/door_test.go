@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // actuation is one time a lock's relay was energised, as the simulator saw it.
@@ -17,7 +17,7 @@ type actuation struct {
 	EnergizedMs int       `json:"energizedMs"`
 }
 
-func actuations(t *testing.T, s *stack.Stack, branch string) []actuation {
+func actuations(t *testing.T, s *world.Stack, branch string) []actuation {
 	t.Helper()
 	var list struct {
 		Actuations []actuation `json:"actuations"`
@@ -26,7 +26,7 @@ func actuations(t *testing.T, s *stack.Stack, branch string) []actuation {
 	return list.Actuations
 }
 
-func fault(t *testing.T, s *stack.Stack, branch, device, kind string) {
+func fault(t *testing.T, s *world.Stack, branch, device, kind string) {
 	t.Helper()
 	body := map[string]any{"kind": kind}
 	if device != "" {
@@ -99,7 +99,7 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 }
 
 // keyOfAdminReservation registers a reservation without payment and returns its key.
-func keyOfAdminReservation(t *testing.T, s *stack.Stack, branch string, room int, mobile string) string {
+func keyOfAdminReservation(t *testing.T, s *world.Stack, branch string, room int, mobile string) string {
 	t.Helper()
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)

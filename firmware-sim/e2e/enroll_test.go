@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // TestEnrolledAgent goes the way of an installer, with the agent's own program, through an ordinary HTTPS proxy: one
@@ -103,7 +103,7 @@ func TestEnrolledAgent(t *testing.T) {
 }
 
 // onlineInList reports whether the branch of an agent is online by `yeolda agent list`.
-func onlineInList(t *testing.T, s *stack.Stack, username string) bool {
+func onlineInList(t *testing.T, s *world.Stack, username string) bool {
 	t.Helper()
 	list, err := s.Command(t.Context(), "agent", "list")
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // TestFleet measures a service with YEOLDA_TEST_FLEET agents: how long until all are online, what one costs, how fast
@@ -40,7 +40,7 @@ func TestFleet(t *testing.T) {
 	dir := dataDir(t)
 	branches := filepath.Join(dir, "fleet.yaml")
 	fleet := []string{"fleet", "--agents", strconv.Itoa(n)}
-	if out, err := exec.Command(filepath.Join(bin, stack.Simulator), append(fleet, "--write-branches", branches)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(bin, world.Simulator), append(fleet, "--write-branches", branches)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -52,48 +52,48 @@ func TestFleet(t *testing.T) {
 		env["YEOLDA_TLS_CERT"], env["YEOLDA_TLS_KEY"], env["SSL_CERT_FILE"] = certificate, key, certificate
 		fleet = append(fleet, "--broker-url", "mqtts://"+env["YEOLDA_MQTT_TLS_ADDR"])
 	}
-	s, err := stack.Start(ctx, stack.Options{Root: root(), Bin: bin, Dir: dir, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
 		Env: env, SimArgs: []string{"fleet", "--agents", "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	if err := s.Signal(stack.Simulator, syscall.SIGTERM); err != nil {
+	if err := s.Signal(world.Simulator, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	empty := resident(t, s.PID(stack.Service))
-	service, database := computed(t, s.PID(stack.Service))
+	empty := resident(t, s.PID(world.Service))
+	service, database := computed(t, s.PID(world.Service))
 
 	began := time.Now()
-	if err := s.Run(ctx, stack.Simulator, append(fleet, "--start-every", "1ms")...); err != nil {
+	if err := s.Run(ctx, world.Simulator, append(fleet, "--start-every", "1ms")...); err != nil {
 		t.Fatal(err)
 	}
 	sessions(t, s, n)
 	t.Logf("%d agents online after %s", n, time.Since(began).Round(10*time.Millisecond))
-	simulator, _ := computed(t, s.PID(stack.Simulator))
-	serviceNow, databaseNow := computed(t, s.PID(stack.Service))
+	simulator, _ := computed(t, s.PID(world.Simulator))
+	serviceNow, databaseNow := computed(t, s.PID(world.Service))
 	t.Logf("computed for them: service %s, database %s, simulator %s", serviceNow-service, databaseNow-database, simulator)
-	full := resident(t, s.PID(stack.Service))
+	full := resident(t, s.PID(world.Service))
 	t.Logf("the service takes %d MiB, %.1f KiB for an agent", full>>10, float64(full-empty)/float64(n))
 	const rest = 20 * time.Second
-	simulator, _ = computed(t, s.PID(stack.Simulator))
-	service, database = computed(t, s.PID(stack.Service))
+	simulator, _ = computed(t, s.PID(world.Simulator))
+	service, database = computed(t, s.PID(world.Service))
 	time.Sleep(rest)
-	serviceNow, databaseNow = computed(t, s.PID(stack.Service))
-	calm := resident(t, s.PID(stack.Service))
+	serviceNow, databaseNow = computed(t, s.PID(world.Service))
+	calm := resident(t, s.PID(world.Service))
 	t.Logf("at rest the service takes %d MiB, %.1f KiB for an agent, and %.1f %% of a core; its database %.1f %%", calm>>10, float64(calm-empty)/float64(n),
 		100*(serviceNow-service).Seconds()/rest.Seconds(), 100*(databaseNow-database).Seconds()/rest.Seconds())
-	simulatorNow, _ := computed(t, s.PID(stack.Simulator))
-	t.Logf("at rest the simulator takes %d MiB and %.1f %% of a core", resident(t, s.PID(stack.Simulator))>>10, 100*(simulatorNow-simulator).Seconds()/rest.Seconds())
+	simulatorNow, _ := computed(t, s.PID(world.Simulator))
+	t.Logf("at rest the simulator takes %d MiB and %.1f %% of a core", resident(t, s.PID(world.Simulator))>>10, 100*(simulatorNow-simulator).Seconds()/rest.Seconds())
 
 	took, failed := unlockAt(t, s, n, 50, 20*time.Second)
 	t.Logf("50 unlocks a second: %d, p50 %s, p99 %s, slowest %s, not opened %d", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], failed)
 
-	if err := s.Signal(stack.Service, syscall.SIGKILL); err != nil {
+	if err := s.Signal(world.Service, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	began = time.Now()
-	if err := s.Run(ctx, stack.Service, "serve"); err != nil {
+	if err := s.Run(ctx, world.Service, "serve"); err != nil {
 		t.Fatal(err)
 	}
 	up := time.Since(began)
@@ -172,7 +172,7 @@ func computed(t *testing.T, pid int) (self, below time.Duration) {
 }
 
 // sessions waits until so many agents are connected.
-func sessions(t *testing.T, s *stack.Stack, n int) {
+func sessions(t *testing.T, s *world.Stack, n int) {
 	t.Helper()
 	pattern := regexp.MustCompile(`(?m)^yeolda_mqtt_sessions (\S+)$`)
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -191,7 +191,7 @@ func sessions(t *testing.T, s *stack.Stack, n int) {
 
 // unlockAt opens front doors all over the fleet at a steady rate and returns, sorted, how long each took from the press to
 // its result.
-func unlockAt(t *testing.T, s *stack.Stack, branches, rate int, length time.Duration) (took []time.Duration, failed int) {
+func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Duration) (took []time.Duration, failed int) {
 	t.Helper()
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // The offline branch of the demo gets a real agent on a real kernel, in a virtual machine; see agent/hwtest.
@@ -57,7 +57,7 @@ type machine struct {
 	lines []string
 }
 
-func startMachine(t *testing.T, s *stack.Stack, branch string) *machine {
+func startMachine(t *testing.T, s *world.Stack, branch string) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{"bin", "etc"} {

@@ -256,7 +256,7 @@ func (l *load) verify(t *testing.T) {
 			RequestID string    `json:"requestId"`
 		} `json:"actuations"`
 	}
-	getJSON(t, l.cluster.world.SimAt+"/sim/branches/gangnam/actuations", &list)
+	getJSON(t, l.cluster.stack.SimAt+"/sim/branches/gangnam/actuations", &list)
 	pulses := map[string]int{}
 	slowest := time.Duration(0)
 	for _, a := range list.Actuations {
@@ -289,5 +289,5 @@ func (l *load) verify(t *testing.T) {
 // keyOfAdminReservationAt registers a reservation that runs now, without payment, and returns its key.
 func keyOfAdminReservationAt(t *testing.T, c *cluster, room int) string {
 	t.Helper()
-	return keyOfAdminReservation(t, c.world, "gangnam", room, "01077778888")
+	return keyOfAdminReservation(t, c.stack, "gangnam", room, "01077778888")
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // archive is a PostgreSQL server whose write-ahead log is kept, as the runbook has it.
@@ -100,7 +100,7 @@ func TestPointInTime(t *testing.T) {
 	}
 	a.configure(data, "archive_mode = on\narchive_command = 'test ! -f "+wal+"/%f && cp %p "+wal+"/%f'")
 	a.serve(data, ports[0])
-	yeolda := stack.Prepare(stack.Options{Root: root(), Bin: bin, Dir: a.dir, Env: map[string]string{"YEOLDA_DATABASE_URL": a.url(ports[0])}, Log: t.Output()})
+	yeolda := world.PrepareStack(world.StackOptions{Root: root(), Bin: bin, Dir: a.dir, Env: map[string]string{"YEOLDA_DATABASE_URL": a.url(ports[0])}, Log: t.Output()})
 	run(t, yeolda.Command, "migrate")
 	a.run("pg_basebackup", "-D", base, "-X", "stream", "-c", "fast", "-d", a.url(ports[0]))
 

@@ -14,7 +14,7 @@ import (
 func TestReplicas(t *testing.T) {
 	c := startCluster(t)
 	guest := c.browser(t)
-	key := guest[0].buy(c.world, "gangnam", 2, 25000, "01011112222")
+	key := guest[0].buy(c.stack, "gangnam", 2, 25000, "01011112222")
 
 	t.Run("asked at one, awaited at the other", func(t *testing.T) {
 		const presses = 40

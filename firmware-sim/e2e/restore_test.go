@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // TestDisaster rehearses the loss of a machine: a backup made while the service runs is restored on another one, the
@@ -55,9 +55,9 @@ func TestDisaster(t *testing.T) {
 }
 
 // prepare returns a stack of which nothing runs yet, for commands.
-func prepare(t *testing.T, data, key string) *stack.Stack {
+func prepare(t *testing.T, data, key string) *world.Stack {
 	t.Helper()
-	return stack.Prepare(stack.Options{Root: root(), Bin: bin, Dir: data, Env: map[string]string{"YEOLDA_DATA_DIR": data, "YEOLDA_ENCRYPTION_KEY": key}, Log: t.Output()})
+	return world.PrepareStack(world.StackOptions{Root: root(), Bin: bin, Dir: data, Env: map[string]string{"YEOLDA_DATA_DIR": data, "YEOLDA_ENCRYPTION_KEY": key}, Log: t.Output()})
 }
 
 func run(t *testing.T, command func(context.Context, ...string) (string, error), args ...string) {

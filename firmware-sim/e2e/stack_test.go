@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // bin is where the programs under test are.
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
-		if err := stack.Build(context.Background(), root(), dir); err != nil {
+		if err := world.Build(context.Background(), root(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -54,7 +54,7 @@ func root() string {
 }
 
 // startStack runs a stack until the test ends.
-func startStack(t *testing.T, env map[string]string) *stack.Stack {
+func startStack(t *testing.T, env map[string]string) *world.Stack {
 	t.Helper()
 	dir, err := os.MkdirTemp(bin, "data-")
 	if err != nil {
@@ -65,7 +65,7 @@ func startStack(t *testing.T, env map[string]string) *stack.Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, err := stack.Start(ctx, stack.Options{Root: root(), Bin: bin, Dir: dir, Env: env, Log: t.Output()})
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Env: env, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func awaitAgents(t *testing.T, s *stack.Stack, branches ...string) {
+func awaitAgents(t *testing.T, s *world.Stack, branches ...string) {
 	t.Helper()
 	for _, branch := range branches {
 		until(t, branch+" online", func() bool {
@@ -110,7 +110,7 @@ type browser struct {
 	api  string
 }
 
-func newBrowser(t *testing.T, s *stack.Stack) *browser {
+func newBrowser(t *testing.T, s *world.Stack) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -218,7 +218,7 @@ func wireTime(t time.Time) string { return t.In(time.FixedZone("KST", 9*3600)).F
 func currentSlot() time.Time { return time.Now().Truncate(10 * time.Minute) }
 
 // buy reserves a room from the running slot and returns the key that came by message.
-func (b *browser) buy(s *stack.Stack, branch string, room, amount int, mobile string) string {
+func (b *browser) buy(s *world.Stack, branch string, room, amount int, mobile string) string {
 	b.t.Helper()
 	start := currentSlot()
 	b.must("POST", "/reservation", map[string]any{
@@ -237,7 +237,7 @@ func (b *browser) buy(s *stack.Stack, branch string, room, amount int, mobile st
 }
 
 // keyFor waits for the message with the key.
-func keyFor(t *testing.T, s *stack.Stack, mobile string) string {
+func keyFor(t *testing.T, s *world.Stack, mobile string) string {
 	t.Helper()
 	key := ""
 	until(t, "message with a key to "+mobile, func() bool {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 func TestWebAccount(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWebAccount(t *testing.T) {
 }
 
 // logIn asks for a code on the login screen and enters the one that came.
-func (p *page) logIn(s *stack.Stack, mobile string) {
+func (p *page) logIn(s *world.Stack, mobile string) {
 	p.t.Helper()
 	p.fill("휴대폰 번호", mobile)
 	p.press("인증번호 받기")
@@ -122,7 +122,7 @@ func (p *page) logIn(s *stack.Stack, mobile string) {
 }
 
 // codeFor waits for the message with a login code.
-func codeFor(t *testing.T, s *stack.Stack, mobile string) string {
+func codeFor(t *testing.T, s *world.Stack, mobile string) string {
 	t.Helper()
 	code := ""
 	until(t, "code to "+mobile, func() bool {
@@ -143,7 +143,7 @@ func codeFor(t *testing.T, s *stack.Stack, mobile string) string {
 }
 
 // purchase buys an hour through the interface and returns the order.
-func (b *browser) purchase(s *stack.Stack, branch string, room, amount int, mobile, method string, start time.Time) string {
+func (b *browser) purchase(s *world.Stack, branch string, room, amount int, mobile, method string, start time.Time) string {
 	b.t.Helper()
 	b.must("POST", "/reservation", map[string]any{
 		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // company is what the footer shows, as the law asks; all of it is made up.
@@ -57,7 +57,7 @@ func (p *page) introduce(mobile string) {
 }
 
 // pay chooses a method and goes through the sandbox's payment window.
-func (p *page) pay(s *stack.Stack, method string) {
+func (p *page) pay(s *world.Stack, method string) {
 	p.t.Helper()
 	p.press(method, "원 결제하기")
 	p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
@@ -399,7 +399,7 @@ func (p *page) notHeld() {
 }
 
 // lastOrder is the newest order at the provider.
-func (p *page) lastOrder(s *stack.Stack) string {
+func (p *page) lastOrder(s *world.Stack) string {
 	p.t.Helper()
 	all := payments(p.t, s, "")
 	return all[len(all)-1].OrderID
@@ -410,7 +410,7 @@ type payment struct {
 	Status  string `json:"status"`
 }
 
-func payments(t *testing.T, s *stack.Stack, order string) []payment {
+func payments(t *testing.T, s *world.Stack, order string) []payment {
 	t.Helper()
 	var list struct {
 		Payments []payment `json:"payments"`

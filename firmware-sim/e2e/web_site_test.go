@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 func TestWebSite(t *testing.T) {
@@ -191,7 +191,7 @@ func TestWebTimesRunOut(t *testing.T) {
 }
 
 // scripts lists every script the customers' site may load, the parts that are fetched later included.
-func scripts(t *testing.T, s *stack.Stack, shell string) []string {
+func scripts(t *testing.T, s *world.Stack, shell string) []string {
 	t.Helper()
 	found := regexp.MustCompile(`/assets/[\w-]+\.js`).FindAllString(shell, -1)
 	for i := 0; i < len(found); i++ {
@@ -238,7 +238,7 @@ func fetchZipped(t *testing.T, address string) string {
 }
 
 // dayOf finds the next day after tomorrow on which a branch has that status.
-func dayOf(t *testing.T, s *stack.Stack, branch, status string) string {
+func dayOf(t *testing.T, s *world.Stack, branch, status string) string {
 	t.Helper()
 	from := currentSlot().In(seoul).AddDate(0, 0, 2)
 	for _, month := range []string{from.Format("2006-01"), from.AddDate(0, 0, 20).Format("2006-01")} {
@@ -259,7 +259,7 @@ func dayOf(t *testing.T, s *stack.Stack, branch, status string) string {
 }
 
 // priceOf is what an hour of a room costs.
-func priceOf(t *testing.T, s *stack.Stack, branch, day, room string) int {
+func priceOf(t *testing.T, s *world.Stack, branch, day, room string) int {
 	t.Helper()
 	var answer struct {
 		Data struct {

@@ -27,7 +27,7 @@ func TestShortSoak(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	w, err := world.Start(ctx, world.Options{Root: "../../..", Branches: 4})
+	w, err := world.Start(ctx, world.Options{Root: "../..", Branches: 4})
 	if errors.Is(err, world.ErrMissing) && os.Getenv("E2E_REQUIRED") != "1" {
 		t.Skip(err)
 	}

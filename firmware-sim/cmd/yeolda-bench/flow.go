@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // buyer goes the whole way to a key: look-up, hold, order, card at the sandbox, confirmation. Everyone has a time of
 // their own: half an hour apart, in the second room of the branches in turn, from tomorrow on.
-func buyer(s *stack.Stack, agents int) presser {
+func buyer(s *world.Stack, agents int) presser {
 	zone := time.FixedZone("KST", 9*3600)
 	year, month, day := time.Now().In(zone).AddDate(0, 0, 1).Date()
 	first := time.Date(year, month, day, 0, 0, 0, 0, zone)
@@ -58,7 +58,7 @@ func buyer(s *stack.Stack, agents int) presser {
 const price = 6000
 
 // resident returns the memory of the service, in bytes, as it says itself.
-func resident(ctx context.Context, s *stack.Stack) (float64, error) {
+func resident(ctx context.Context, s *world.Stack) (float64, error) {
 	return gauge(ctx, s, "process_resident_memory_bytes ")
 }
 

@@ -22,8 +22,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 func main() {
@@ -68,7 +68,7 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	if err := stack.Build(ctx, root, dir); err != nil {
+	if err := world.Build(ctx, root, dir); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))

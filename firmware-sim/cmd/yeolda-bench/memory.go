@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // fleets are how many idle agents the memory of the service is measured with. The first is the base. What the operating
@@ -27,7 +27,7 @@ var fleets = []int{1, 501, 2001}
 func memory(ctx context.Context, root, dir string, log io.Writer, p *part.Part) error {
 	most := fleets[len(fleets)-1]
 	file := filepath.Join(dir, "memory.yaml")
-	write := exec.CommandContext(ctx, filepath.Join(dir, stack.Simulator), "fleet", "--agents", strconv.Itoa(most), "--write-branches", file)
+	write := exec.CommandContext(ctx, filepath.Join(dir, world.Simulator), "fleet", "--agents", strconv.Itoa(most), "--write-branches", file)
 	if out, err := write.CombinedOutput(); err != nil {
 		return fmt.Errorf("branch file: %w\n%s", err, out)
 	}
@@ -57,7 +57,7 @@ func residentWith(ctx context.Context, root, dir, branches string, agents int, l
 	if err := os.Chmod(own, 0o755); err != nil { // PostgreSQL runs as somebody else
 		return 0, err
 	}
-	s, err := stack.Start(ctx, stack.Options{Root: root, Bin: dir, Dir: own, Log: log, Branches: []string{branches},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root, Bin: dir, Dir: own, Log: log, Branches: []string{branches},
 		SimArgs: []string{"fleet", "--agents", strconv.Itoa(agents)}})
 	if err != nil {
 		return 0, err
@@ -90,7 +90,7 @@ func residentWith(ctx context.Context, root, dir, branches string, agents int, l
 }
 
 // gauge reads one value of the service's metrics by the beginning of its line.
-func gauge(ctx context.Context, s *stack.Stack, line string) (float64, error) {
+func gauge(ctx context.Context, s *world.Stack, line string) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsAt+"/metrics", nil)
 	if err != nil {
 		return 0, err

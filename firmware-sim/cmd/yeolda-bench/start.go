@@ -14,20 +14,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // grant is a key and the branch it opens.
 type grant struct{ branch, key string }
 
 // start brings up the system with a fleet of simulated branches and a reservation that runs now in each.
-func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*stack.Stack, []grant, error) {
+func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*world.Stack, []grant, error) {
 	file := filepath.Join(dir, "fleet.yaml")
-	write := exec.CommandContext(ctx, filepath.Join(dir, stack.Simulator), "fleet", "--agents", strconv.Itoa(agents), "--write-branches", file)
+	write := exec.CommandContext(ctx, filepath.Join(dir, world.Simulator), "fleet", "--agents", strconv.Itoa(agents), "--write-branches", file)
 	if out, err := write.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("branch file: %w\n%s", err, out)
 	}
-	s, err := stack.Start(ctx, stack.Options{
+	s, err := world.StartStack(ctx, world.StackOptions{
 		Root: root, Bin: dir, Dir: dir, Log: log,
 		Env:      map[string]string{"YEOLDA_RATE_LIMITS": "off"},
 		Branches: []string{filepath.Join(root, "deploy/demo/branches.yaml"), file},
@@ -47,7 +47,7 @@ func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*s
 }
 
 // reserve registers a reservation of two hours from now in room 1 of every branch and collects the keys.
-func reserve(ctx context.Context, s *stack.Stack, agents int) ([]grant, error) {
+func reserve(ctx context.Context, s *world.Stack, agents int) ([]grant, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func reserve(ctx context.Context, s *stack.Stack, agents int) ([]grant, error) {
 }
 
 // keyOf waits for the message with a key.
-func keyOf(ctx context.Context, s *stack.Stack, mobile string) (string, error) {
+func keyOf(ctx context.Context, s *world.Stack, mobile string) (string, error) {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.SandboxAt+"/sandbox/messages?to="+mobile, nil)
 		if err != nil {
@@ -110,7 +110,7 @@ func keyOf(ctx context.Context, s *stack.Stack, mobile string) (string, error) {
 }
 
 // awaitFleet opens every door once: whoever opens is online.
-func awaitFleet(ctx context.Context, s *stack.Stack, keys []grant) error {
+func awaitFleet(ctx context.Context, s *world.Stack, keys []grant) error {
 	for _, key := range keys {
 		press := unlocker(s.API, []grant{key})
 		for tries := 0; ; tries++ {

@@ -124,6 +124,12 @@ func (p *Process) end(signal syscall.Signal) error {
 	return nil
 }
 
+func (p *Process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running.Process.Pid
+}
+
 // Alive reports whether the program runs.
 func (p *Process) Alive() bool {
 	p.mu.Lock()

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
-	"github.com/yeolda/yeolda/firmware-sim/internal/stack"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -87,7 +86,7 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 	bin := options.Bin
 	if bin == "" {
 		bin = dir
-		if err := stack.Build(ctx, options.Root, dir); err != nil {
+		if err := Build(ctx, options.Root, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +126,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		return err
 	}
 	outside := append(env, "YEOLDA_HTTP_ADDR="+w.callbacks.Addr())
-	if err := w.run(ctx, w.process(stack.Sandbox, answers(w.Sandbox+"/"), bin, outside, stack.Sandbox)); err != nil {
+	if err := w.run(ctx, w.process(Sandbox, answers(w.Sandbox+"/"), bin, outside, Sandbox)); err != nil {
 		return err
 	}
 	for _, r := range w.Replicas {
@@ -136,7 +135,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		}
 	}
 	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.agentPort)
-	err = w.run(ctx, w.process(stack.Simulator, answers(w.Simulator+"/"), bin, agents, stack.Simulator, "run", "--file", filepath.Join(w.dir, "sim.yaml")))
+	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", filepath.Join(w.dir, "sim.yaml")))
 	if err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (w *World) prepare(ctx context.Context, bin string, env []string) (acl stri
 		}
 	}
 	for _, args := range [][]string{{"branch", "apply", "-f", branches}, {"agent", "acl"}} {
-		command := exec.CommandContext(ctx, filepath.Join(bin, stack.Service), args...)
+		command := exec.CommandContext(ctx, filepath.Join(bin, Service), args...)
 		command.Env, command.Dir = env, w.dir
 		var complaint strings.Builder
 		command.Stderr = &complaint
@@ -199,7 +198,7 @@ func (w *World) addReplica(i int, bin string, env []string, web, metrics, databa
 		"YEOLDA_DATABASE_URL="+strings.Replace(w.Database, database, r.Database.Addr(), 1),
 		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr(),
 		fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerSecret, r.Broker.Addr()))
-	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, stack.Service, "serve", "--log-format", "text")
+	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, Service, "serve", "--log-format", "text")
 	return nil
 }
 

@@ -1,0 +1,174 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// Names of the programs of a stack.
+const (
+	Sandbox   = "yeolda-sandbox"
+	Service   = "yeolda"
+	Simulator = "yeolda-sim"
+)
+
+// StackOptions describe how a stack differs from the demo.
+type StackOptions struct {
+	Root string            // the checkout
+	Bin  string            // directory of the programs that Build compiled
+	Dir  string            // directory for data, created by the caller
+	Env  map[string]string // settings beside the addresses
+	Log  io.Writer         // receives the output of all programs
+	// SimArgs replaces the simulator's arguments, for example fleet --agents 50. Branches are the branch files to apply;
+	// nil means the demo's.
+	SimArgs  []string
+	Branches []string
+}
+
+// Stack is the system as `make run` starts it: sandbox, one replica with a private PostgreSQL and the embedded broker, and
+// the simulator, on free ports and with a data directory of their own.
+type Stack struct {
+	API       string // http://…/api
+	Pages     string // http://…
+	SandboxAt string
+	SimAt     string
+	MetricsAt string
+
+	options   StackOptions
+	env       []string
+	mu        sync.Mutex
+	processes map[string]*Process
+}
+
+// Build compiles the programs of the checkout at root into dir.
+func Build(ctx context.Context, root, dir string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cloud/cmd/...", "./firmware-sim/cmd/yeolda-sim")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the programs: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// PrepareStack returns a stack without running programs, for commands that run before it starts.
+func PrepareStack(options StackOptions) *Stack {
+	s := &Stack{options: options, processes: map[string]*Process{}, env: os.Environ()}
+	s.addSettings()
+	return s
+}
+
+func (s *Stack) addSettings() {
+	for name, value := range s.options.Env {
+		s.env = append(s.env, name+"="+value)
+	}
+}
+
+// StartStack starts a stack and returns when every part of it is ready.
+func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
+	s := &Stack{options: options, processes: map[string]*Process{}}
+	addresses, err := freeAddresses(ctx, 6)
+	if err != nil {
+		return nil, err
+	}
+	s.API, s.Pages = "http://"+addresses[0]+"/api", "http://"+addresses[0]
+	s.SandboxAt, s.SimAt, s.MetricsAt = "http://"+addresses[2], "http://"+addresses[3], "http://"+addresses[4]
+	s.env = append(os.Environ(),
+		"YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_SANDBOX_ADDR="+addresses[2],
+		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+addresses[5],
+		"YEOLDA_DATA_DIR="+filepath.Join(options.Dir, "data"), "YEOLDA_COOKIE_SECURE=false",
+	)
+	s.addSettings()
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Stack) start(ctx context.Context) error {
+	if err := s.Run(ctx, Sandbox); err != nil {
+		return err
+	}
+	branches := s.options.Branches
+	if branches == nil {
+		branches = []string{filepath.Join(s.options.Root, "deploy/demo/branches.yaml")}
+	}
+	for _, file := range branches {
+		if _, err := s.Command(ctx, "branch", "apply", "-f", file); err != nil {
+			return err
+		}
+	}
+	if err := s.Run(ctx, Service, "serve"); err != nil {
+		return err
+	}
+	return s.Run(ctx, Simulator, s.options.SimArgs...)
+}
+
+// Command runs a command of the service's program against the stack's database and returns its output.
+func (s *Stack) Command(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(s.options.Bin, Service), args...)
+	command.Env = s.env
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("yeolda %v: %w\n%s", args, err, out)
+	}
+	return string(out), nil
+}
+
+// Run starts a program, again if it has ended, and waits until it is ready.
+func (s *Stack) Run(ctx context.Context, name string, args ...string) error {
+	file := filepath.Join(s.options.Dir, name+".ready")
+	_ = os.Remove(file) // an earlier run may have left it
+	p := &Process{
+		Name: name, log: s.options.Log,
+		command: func() *exec.Cmd {
+			command := exec.Command(filepath.Join(s.options.Bin, name), append(args, "--ready-file", file)...) //nolint:noctx // Stop ends it
+			command.Env = s.env
+			return command
+		},
+		ready: func() bool {
+			content, err := os.ReadFile(file)
+			return err == nil && len(content) > 0
+		},
+	}
+	s.mu.Lock()
+	s.processes[name] = p
+	s.mu.Unlock()
+	return p.start(ctx)
+}
+
+// process returns a program of the stack, nil if it was never started.
+func (s *Stack) process(name string) *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.processes[name]
+}
+
+// Signal sends a signal to a program and waits until it has ended.
+func (s *Stack) Signal(name string, signal syscall.Signal) error {
+	p := s.process(name)
+	if p == nil {
+		return fmt.Errorf("%s was never started", name)
+	}
+	return p.end(signal)
+}
+
+// PID returns the process id of a program.
+func (s *Stack) PID(name string) int { return s.process(name).pid() }
+
+// Stop ends every program, the simulator first. It returns an error if a program had to be killed.
+func (s *Stack) Stop() error {
+	var failures []error
+	for _, name := range []string{Simulator, Service, Sandbox} {
+		if p := s.process(name); p != nil {
+			failures = append(failures, p.Stop())
+		}
+	}
+	return errors.Join(failures...)
+}
