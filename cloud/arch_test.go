@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ const module = "github.com/yeolda/yeolda/cloud/internal/"
 // floor.
 var layers = [][]string{
 	{"booking", "seal", "failpoint", "tracing"},
-	{"audit", "toss", "notify", "channel", "discord", "pgserver"},
+	{"audit", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
 	{"reserve", "access", "climate", "account", "franchise", "live"},
@@ -88,6 +89,19 @@ func TestImports(t *testing.T) {
 	}
 	if files < 50 {
 		t.Fatalf("only %d files were looked at", files)
+	}
+}
+
+// TestPaymentRuleHasNoDatabase holds that the payment rule and everything it depends on are free of a database driver.
+func TestPaymentRuleHasNoDatabase(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./internal/reserve/rule").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if strings.Contains(dep, "pgx") || strings.HasSuffix(dep, "internal/postgres") || dep == "database/sql" {
+			t.Errorf("the payment rule depends on %s", dep)
+		}
 	}
 }
 

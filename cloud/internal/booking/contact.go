@@ -2,6 +2,12 @@ package booking
 
 import "strings"
 
+// Contact is how a guest is reached. Language is that of messages, ko or en.
+type Contact struct {
+	Name, Mobile, Email string
+	Language            string
+}
+
 // LoginType is how a customer identifies himself (interface.md, Session).
 type LoginType string
 

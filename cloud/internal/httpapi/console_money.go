@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -46,7 +47,7 @@ func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	differences, err := postgres.DifferencesOf(r.Context(), a.DB.Pool, branch.ID, wire.Principal(r).Role == account.HQ)
+	differences, err := postgres.DiscrepanciesOf(r.Context(), a.DB.Pool, branch.ID, wire.Principal(r).Role == account.HQ)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ type wireDifference struct {
 	Resolution *string `json:"resolution"`
 }
 
-func wireDifferences(list []postgres.Difference) []wireDifference {
+func wireDifferences(list []money.Discrepancy) []wireDifference {
 	differences := make([]wireDifference, 0, len(list))
 	for _, d := range list {
 		item := wireDifference{
@@ -163,9 +164,9 @@ func (a *API) resolveDifference(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {
-		return postgres.ErrNoDifference
+		return postgres.ErrNoDiscrepancy
 	}
-	if err := postgres.ResolveDifference(r.Context(), a.DB.Pool, id, resolution, a.Now()); err != nil {
+	if err := postgres.ResolveDiscrepancy(r.Context(), a.DB.Pool, id, resolution, a.Now()); err != nil {
 		return err
 	}
 	return a.done(w, r, "", "difference.resolve", strconv.FormatInt(id, 10), nil)

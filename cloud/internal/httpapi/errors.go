@@ -99,7 +99,7 @@ var table = []row{
 	{postgres.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
 	{postgres.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
 	{postgres.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
-	{postgres.ErrNoDifference, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
+	{postgres.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
 	{reserve.ErrNothingToSend, 400, typeIllegal, "보낼 열쇠나 받는 사람이 없습니다."},
 	{postgres.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{booking.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},

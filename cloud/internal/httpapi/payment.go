@@ -9,7 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -43,8 +43,8 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readContact checks who reserves.
-func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (postgres.Contact, error) {
-	contact := postgres.Contact{Language: wire.Language(r)}
+func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (booking.Contact, error) {
+	contact := booking.Contact{Language: wire.Language(r)}
 	read := wire.OptionalText
 	if nameRequired {
 		read = wire.Text
@@ -135,7 +135,7 @@ func wireConfirmed(receipt reserve.Receipt) confirmed {
 	return c
 }
 
-func wireDue(account postgres.Account, zone *time.Location) *string {
+func wireDue(account money.DepositAccount, zone *time.Location) *string {
 	if account.DueAt.IsZero() {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
-		postgres.PurgeWebhooks(ctx, s.DB.Pool, now.Add(-webhookLife)),
+		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookLife)),
 	)
 }
 

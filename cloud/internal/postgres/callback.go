@@ -5,17 +5,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// Webhook is a stored callback of the provider.
-type Webhook struct {
-	TransmissionID string // tells repetitions
-	OrderID        string
-	Status         string
-}
-
-// SaveWebhook stores a callback once and returns its id; 0 means that it was there already.
-func SaveWebhook(ctx context.Context, q Querier, w Webhook) (int64, error) {
+// SaveCallback stores a callback once and returns its id; 0 means that it was there already.
+func SaveCallback(ctx context.Context, q Querier, w money.Callback) (int64, error) {
 	rows, err := q.Query(ctx, `
 		insert into webhook_event (transmission_id, order_id, status) values ($1, $2, $3) on conflict do nothing returning id`,
 		w.TransmissionID, w.OrderID, w.Status)
@@ -29,22 +24,22 @@ func SaveWebhook(ctx context.Context, q Querier, w Webhook) (int64, error) {
 	return ids[0], err
 }
 
-// LastWebhook returns the id of the latest callback about an order, 0 if there is none.
-func LastWebhook(ctx context.Context, q Querier, orderID string) (id int64, err error) {
+// LastCallback returns the id of the latest callback about an order, 0 if there is none.
+func LastCallback(ctx context.Context, q Querier, orderID string) (id int64, err error) {
 	err = q.QueryRow(ctx, `select coalesce(max(id), 0) from webhook_event where order_id = $1`, orderID).Scan(&id)
 	return id, err
 }
 
-// MarkWebhooksApplied closes the callbacks of an order up to one that was stored before the provider was asked: its
+// MarkCallbacksApplied closes the callbacks of an order up to one that was stored before the provider was asked: its
 // answer covers them.
-func MarkWebhooksApplied(ctx context.Context, q Querier, orderID string, last int64, now time.Time) error {
+func MarkCallbacksApplied(ctx context.Context, q Querier, orderID string, last int64, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update webhook_event set applied_at = $3 where order_id = $1 and id <= $2 and applied_at is null`, orderID, last, now)
 	return err
 }
 
-// WebhookApplied reports whether a callback has been acted on.
-func WebhookApplied(ctx context.Context, q Querier, id int64) (applied bool, err error) {
+// CallbackApplied reports whether a callback has been acted on.
+func CallbackApplied(ctx context.Context, q Querier, id int64) (applied bool, err error) {
 	err = q.QueryRow(ctx, `select applied_at is not null from webhook_event where id = $1`, id).Scan(&applied)
 	return applied, err
 }
@@ -69,8 +64,8 @@ func UnappliedOrders(ctx context.Context, q Querier, limit int) (map[string]int6
 	return last, err
 }
 
-// PurgeWebhooks forgets callbacks that were acted on and that the provider does not repeat any more.
-func PurgeWebhooks(ctx context.Context, q Querier, before time.Time) error {
+// PurgeCallbacks forgets callbacks that were acted on and that the provider does not repeat any more.
+func PurgeCallbacks(ctx context.Context, q Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		delete from webhook_event where id in (
 		    select id from webhook_event where applied_at < $1 order by id limit 1000)`, before)

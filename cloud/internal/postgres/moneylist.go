@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
 // PaidDuring returns the reservations of a branch that somebody paid or is to pay for and that begin within a span of
@@ -23,7 +24,7 @@ func PaidDuring(ctx context.Context, q Querier, branch booking.BranchID, span bo
 type RefundRow struct {
 	ID           int64
 	Reservation  booking.ReservationID
-	State        RefundState
+	State        money.RefundState
 	Amount       int
 	By           string
 	Reason       string
@@ -46,9 +47,9 @@ func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]Ref
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[RefundRow])
 }
 
-// DifferencesOf returns the differences about orders of a branch, and with unknown set also those about orders that
+// DiscrepanciesOf returns the differences about orders of a branch, and with unknown set also those about orders that
 // are not ours; the open ones first.
-func DifferencesOf(ctx context.Context, q Querier, branch booking.BranchID, unknown bool) ([]Difference, error) {
+func DiscrepanciesOf(ctx context.Context, q Querier, branch booking.BranchID, unknown bool) ([]money.Discrepancy, error) {
 	rows, err := q.Query(ctx, `
 		select d.id, d.found_at, d.order_id, d.kind, d.detail, d.resolved_at, coalesce(d.resolution, '')
 		from reconciliation_difference d left join reservation r on r.order_id = d.order_id
@@ -57,7 +58,7 @@ func DifferencesOf(ctx context.Context, q Querier, branch booking.BranchID, unkn
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Difference, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d money.Discrepancy, err error) {
 		var resolved *time.Time
 		err = row.Scan(&d.ID, &d.FoundAt, &d.OrderID, &d.Kind, &d.Detail, &resolved, &d.Resolution)
 		d.ResolvedAt = value(resolved)
@@ -65,15 +66,15 @@ func DifferencesOf(ctx context.Context, q Querier, branch booking.BranchID, unkn
 	})
 }
 
-// ErrNoDifference says that no open difference has that id.
-var ErrNoDifference = errors.New("postgres: no such open difference")
+// ErrNoDiscrepancy says that no open difference has that id.
+var ErrNoDiscrepancy = errors.New("postgres: no such open difference")
 
-// ResolveDifference notes what was done about a difference, or returns ErrNoDifference.
-func ResolveDifference(ctx context.Context, q Querier, id int64, resolution string, now time.Time) error {
+// ResolveDiscrepancy notes what was done about a difference, or returns ErrNoDiscrepancy.
+func ResolveDiscrepancy(ctx context.Context, q Querier, id int64, resolution string, now time.Time) error {
 	tag, err := q.Exec(ctx, `
 		update reconciliation_difference set resolved_at = $2, resolution = $3 where id = $1 and resolved_at is null`, id, now, resolution)
 	if err == nil && tag.RowsAffected() == 0 {
-		return ErrNoDifference
+		return ErrNoDiscrepancy
 	}
 	return err
 }

@@ -9,45 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
 // ErrNoPayment says that a reservation has no payment at the provider.
 var ErrNoPayment = errors.New("postgres: no such payment")
-
-// Payment is the provider's side of a reservation.
-type Payment struct {
-	Reservation booking.ReservationID
-	KeySet      string // the provider's key set that made it: widget or api
-	PaymentKey  string
-	ConfirmKey  string // Idempotency-Key of the attempt under way or done
-	Attempt     int
-	AttemptedAt time.Time
-	Checks      int    // how often the provider was asked in vain since something last happened
-	Answers     int    // how many of the provider's answers were acted on
-	Status      string // what the provider said last; empty before it said anything
-	Balance     int    // what it held then, won
-	Secret      []byte // of the deposit callback, sealed
-	Account     Account
-	DepositedAt time.Time
-	ReceiptURL  string
-}
-
-// Account is the virtual account a customer pays into.
-type Account struct {
-	Bank   string // two-character bank code
-	Number string
-	Holder string
-	DueAt  time.Time
-}
 
 const selectPayment = `
 	select reservation_id, key_set, payment_key, confirm_key, attempt, attempted_at, checks, answers,
 	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url
 	from payment `
 
-func scanPayment(row pgx.CollectableRow) (Payment, error) {
+func scanPayment(row pgx.CollectableRow) (money.Payment, error) {
 	var (
-		p                                          Payment
+		p                                          money.Payment
 		key, status, bank, number, holder, receipt *string
 		balance                                    *int
 		due, deposited                             *time.Time
@@ -56,15 +31,15 @@ func scanPayment(row pgx.CollectableRow) (Payment, error) {
 		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &deposited, &receipt)
 	p.Status, p.Balance = value(status), value(balance)
 	p.PaymentKey, p.ReceiptURL, p.DepositedAt = value(key), value(receipt), value(deposited)
-	p.Account = Account{Bank: value(bank), Number: value(number), Holder: value(holder), DueAt: value(due)}
+	p.Account = money.DepositAccount{Bank: value(bank), Number: value(number), Holder: value(holder), DueAt: value(due)}
 	return p, err
 }
 
 // PaymentOf returns the payment of a reservation, or ErrNoPayment.
-func PaymentOf(ctx context.Context, q Querier, id booking.ReservationID) (Payment, error) {
+func PaymentOf(ctx context.Context, q Querier, id booking.ReservationID) (money.Payment, error) {
 	rows, err := q.Query(ctx, selectPayment+`where reservation_id = $1`, id)
 	if err != nil {
-		return Payment{}, err
+		return money.Payment{}, err
 	}
 	p, err := pgx.CollectExactlyOneRow(rows, scanPayment)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -74,13 +49,13 @@ func PaymentOf(ctx context.Context, q Querier, id booking.ReservationID) (Paymen
 }
 
 // PaymentsOf returns the payments of several reservations by id.
-func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (map[booking.ReservationID]Payment, error) {
+func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (map[booking.ReservationID]money.Payment, error) {
 	rows, err := q.Query(ctx, selectPayment+`where reservation_id = any($1)`, ids)
 	if err != nil {
 		return nil, err
 	}
 	list, err := pgx.CollectRows(rows, scanPayment)
-	byID := make(map[booking.ReservationID]Payment, len(list))
+	byID := make(map[booking.ReservationID]money.Payment, len(list))
 	for _, p := range list {
 		byID[p.Reservation] = p
 	}
@@ -89,7 +64,7 @@ func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (ma
 
 // StartAttempt writes down, before the provider is called, that a payment is being confirmed or an account issued.
 // A payment key that belongs to another reservation is a unique violation. Answers to earlier attempts are void.
-func StartAttempt(ctx context.Context, tx pgx.Tx, p Payment, nextCheck time.Time) error {
+func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into payment (reservation_id, key_set, payment_key, confirm_key, attempted_at, check_at)
 		values ($1, $2, $3, $4, $5, $6)
@@ -101,21 +76,9 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p Payment, nextCheck time.Time
 	return err
 }
 
-// ProviderState is what the provider said about a payment.
-type ProviderState struct {
-	PaymentKey string
-	Status     string
-	Total      int
-	Balance    int
-	ApprovedAt time.Time
-	Secret     []byte // sealed; empty keeps what is stored
-	Account    Account
-	ReceiptURL string
-}
-
 // SaveProviderState stores what the provider said and counts the answer. depositedAt is kept from the first time it is
 // not zero and cleared by a reversal. The payment key stays the one that was confirmed.
-func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID, s ProviderState, depositedAt time.Time, now time.Time) error {
+func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID, s money.ProviderState, depositedAt time.Time, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update payment set payment_key = coalesce(payment_key, $2), provider_status = $3, total_amount = $4, balance_amount = $5,
 		       approved_at = $6, secret = coalesce($7, secret), account_bank = coalesce($8, account_bank),
@@ -210,18 +173,8 @@ func Stuck(ctx context.Context, q Querier, before time.Time) (map[string]booking
 	return stuck, err
 }
 
-// LedgerEntry is one line of money's history; Detail must hold nothing secret.
-type LedgerEntry struct {
-	Reservation booking.ReservationID
-	OrderID     string
-	Kind        string // confirm.sent, confirm.done, …
-	Amount      int
-	Code        string // the provider's code
-	Detail      map[string]any
-}
-
 // AppendLedger writes a line of money's history.
-func AppendLedger(ctx context.Context, q Querier, e LedgerEntry) error {
+func AppendLedger(ctx context.Context, q Querier, e money.LedgerEntry) error {
 	detail, err := json.Marshal(e.Detail)
 	if err != nil {
 		return err

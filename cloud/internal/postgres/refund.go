@@ -8,42 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 )
-
-// RefundState is how far giving money back has come.
-type RefundState string
-
-// REQUESTED -> PENDING (the bank is at work) -> COMPLETED | FAILED; REQUESTED -> COMPLETED | FAILED | REFUSED;
-// FAILED -> REQUESTED, by a person (another account). REFUSED is closed: the reservation stands again.
-const (
-	RefundRequested RefundState = "REQUESTED"
-	RefundPending   RefundState = "PENDING"
-	RefundCompleted RefundState = "COMPLETED"
-	RefundFailed    RefundState = "FAILED"
-	RefundRefused   RefundState = "REFUSED"
-)
-
-// Refund is one intent to give money back, or to close an account that never got any.
-type Refund struct {
-	ID             int64
-	Reservation    booking.ReservationID
-	State          RefundState
-	Reason         string
-	Amount         int
-	By             string // customer, admin:<login id>, system:<why>
-	Account        []byte // sealed refund account; empty where none is needed
-	RevokedKey     string // the doorlock key that died with the request
-	IdempotencyKey string
-	Attempt        int
-	ErrorCode      string // the provider's, with its message, where it declined
-	ErrorMessage   string
-}
 
 // ErrNoRefund says that there is no such refund, or none under way.
 var ErrNoRefund = errors.New("postgres: no such refund")
 
 // OpenRefund writes down the intent to refund before anything is sent.
-func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund) (int64, error) {
+func OpenRefund(ctx context.Context, tx pgx.Tx, f money.Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
 		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key)
@@ -53,25 +25,25 @@ func OpenRefund(ctx context.Context, tx pgx.Tx, f Refund) (int64, error) {
 }
 
 // CurrentRefund returns the refund of a reservation that is not closed, or ErrNoRefund.
-func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (Refund, error) {
+func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (money.Refund, error) {
 	return oneRefund(ctx, q, `where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
 }
 
 // RefundByID returns a refund, whatever became of it, or ErrNoRefund.
-func RefundByID(ctx context.Context, q Querier, id int64) (Refund, error) {
+func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) {
 	return oneRefund(ctx, q, `where id = $1`, id)
 }
 
-func oneRefund(ctx context.Context, q Querier, where string, args ...any) (Refund, error) {
+func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
 		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message
 		from refund `+where, args...)
 	if err != nil {
-		return Refund{}, err
+		return money.Refund{}, err
 	}
-	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Refund, error) {
+	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (money.Refund, error) {
 		var (
-			f             Refund
+			f             money.Refund
 			key           *uuid.UUID
 			code, message *string
 		)
@@ -89,7 +61,7 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (Refun
 }
 
 // AdvanceRefund moves a refund to a state, with the provider's words where it declined.
-func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to RefundState, code, message string) error {
+func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to money.RefundState, code, message string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = $2, error_code = $3, error_message = $4, updated_at = clock_timestamp() where id = $1`,
 		id, to, null(code), null(message))

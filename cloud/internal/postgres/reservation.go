@@ -154,15 +154,15 @@ func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booki
 	return id, err
 }
 
-// Obstacle says why a room cannot be had.
-type Obstacle struct {
+// Conflict says why a room cannot be had.
+type Conflict struct {
 	Disabled  bool // the room is switched off
 	Confirmed bool // the other one is confirmed or waits for its deposit, not merely held
 }
 
-// ObstacleTo looks for what is in the way of an interval, after InsertHold or a move found that something was.
-func ObstacleTo(ctx context.Context, q Querier, room booking.RoomID, i booking.Interval, except booking.ReservationID) (Obstacle, error) {
-	var o Obstacle
+// ConflictAt looks for what is in the way of an interval, after InsertHold or a move found that something was.
+func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, i booking.Interval, except booking.ReservationID) (Conflict, error) {
+	var o Conflict
 	err := q.QueryRow(ctx, `
 		select not enabled, exists (
 			select from reservation where room_id = $1 and id <> $4 and occupied && tstzrange($2, $3)
@@ -203,14 +203,8 @@ func ReleaseHold(ctx context.Context, q Querier, token []byte) error {
 	return err
 }
 
-// Contact is who reserves.
-type Contact struct {
-	Name, Mobile, Email string
-	Language            string
-}
-
 // RegisterOrder stores the payment data of a hold under a new order id. It returns false if the hold is gone.
-func RegisterOrder(ctx context.Context, q Querier, id booking.ReservationID, c Contact, orderID string, amount int, now time.Time) (bool, error) {
+func RegisterOrder(ctx context.Context, q Querier, id booking.ReservationID, c booking.Contact, orderID string, amount int, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
 		       order_id = $8, amount = $9
@@ -265,7 +259,7 @@ func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, keep tim
 }
 
 // RegisterAdmin turns an administrator's hold into a reservation without payment.
-func RegisterAdmin(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Contact, note string, conf Confirmation) error {
+func RegisterAdmin(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c booking.Contact, note string, conf Confirmation) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'DONE', name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6,
 		       language = $7, reason = $8, amount = 0, method = $9, doorlock_key = $10, paid_at = $11, expires_at = null

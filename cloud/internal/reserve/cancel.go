@@ -9,6 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -86,9 +87,9 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 // cancel decides under the row's lock what a cancellation means for the reservation as it is, and then has the money
 // follow.
 func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow func(booking.Reservation, time.Time) (cancellation, error)) error {
-	var refund postgres.Refund // under way
+	var refund money.Refund // under way
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		refund = postgres.Refund{}
+		refund = money.Refund{}
 		r, err := postgres.LockReservation(ctx, tx, id)
 		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrNotFound
@@ -128,14 +129,14 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow fu
 	if err != nil || refund.ID == 0 {
 		return err
 	}
-	return s.converseRefund(ctx, refund)
+	return s.runRefund(ctx, refund)
 }
 
 // end cancels a reservation of which the provider knows nothing.
 func (s *Service) end(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
 	return errors.Join(
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.tellCanceled(ctx, tx, r),
+		s.notifyCanceled(ctx, tx, r),
 		s.unblock(ctx, tx, r.ID),
 	)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -27,7 +28,7 @@ type ConfirmRequest struct {
 type Receipt struct {
 	Branch booking.Branch
 	booking.Reservation
-	Payment postgres.Payment
+	Payment money.Payment
 }
 
 // watchdogDelay is how long an attempt is left to the process that made it. After that anybody asks what came of it.
@@ -45,7 +46,7 @@ func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error
 		return s.confirm(ctx, r)
 	}
 	topic := fmt.Sprintf("confirm %q %q %d", r.OrderID, r.PaymentKey, r.Amount)
-	return converse(ctx, s, topic, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
+	return detached(ctx, s, topic, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
 }
 
 func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
@@ -146,7 +147,7 @@ func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reserva
 		}
 		return errors.Join(err, errIf(!ok, ErrHoldExpired))
 	}
-	err := postgres.StartAttempt(ctx, tx, postgres.Payment{
+	err := postgres.StartAttempt(ctx, tx, money.Payment{
 		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: now,
 	}, now.Add(watchdogDelay))
 	if postgres.IsUniqueViolation(err, "payment_payment_key_key") {
@@ -158,7 +159,7 @@ func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reserva
 	if err := s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)); err != nil {
 		return err
 	}
-	return postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+	return postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 		Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.sent", Amount: r.Amount,
 	})
 }

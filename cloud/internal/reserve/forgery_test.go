@@ -96,7 +96,7 @@ func TestForgeries(t *testing.T) {
 		{"another key for a paid order", pay, confirm(dear.PaymentKey, done.OrderID, done.Amount), 400},
 		{"another amount for a paid order", pay, confirm(done.PaymentKey, done.OrderID, done.Amount-1), 400},
 	}
-	before, ledger := s.standing(t), s.Sandbox.Ledger()
+	before, ledger := s.snapshot(t), s.Sandbox.Ledger()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			b := s.buyer()
@@ -111,7 +111,7 @@ func TestForgeries(t *testing.T) {
 			if status != c.status {
 				t.Errorf("answer %d, want %d", status, c.status)
 			}
-			if after := s.standing(t); after != before {
+			if after := s.snapshot(t); after != before {
 				t.Errorf("it changed something:\n%s\nbefore:\n%s", after, before)
 			}
 			if now := s.Sandbox.Ledger(); now.Charged != ledger.Charged || now.Refunded != ledger.Refunded {
@@ -158,8 +158,8 @@ func (s *shop) secret(t *testing.T, order string) string {
 	return *payments[0].Secret
 }
 
-// standing is everything a forgery could change, as text.
-func (s *shop) standing(t *testing.T) (text string) {
+// snapshot is everything a forgery could change, as text.
+func (s *shop) snapshot(t *testing.T) (text string) {
 	t.Helper()
 	err := s.DB.Pool.QueryRow(s.ctx, `
 		select string_agg(concat_ws(' ', id, state, amount, method, doorlock_key, order_id, paid_at, canceled_at), chr(10) order by id)

@@ -103,7 +103,7 @@ func (s *Service) takeHold(ctx context.Context, hold postgres.NewHold, earlier T
 		return err
 	}
 	if id == 0 {
-		return s.obstacle(ctx, s.DB.Pool, hold.Room, hold.Interval, 0)
+		return s.conflict(ctx, s.DB.Pool, hold.Room, hold.Interval, 0)
 	}
 	return nil
 }
@@ -122,15 +122,15 @@ func (s *Service) swapHold(ctx context.Context, hold postgres.NewHold, held book
 			return err
 		}
 		if id == 0 {
-			return s.obstacle(ctx, tx, hold.Room, hold.Interval, held.ID)
+			return s.conflict(ctx, tx, hold.Room, hold.Interval, held.ID)
 		}
 		return nil
 	})
 }
 
 // obstacle names what kept a room from being had.
-func (s *Service) obstacle(ctx context.Context, q postgres.Querier, room booking.RoomID, times booking.Interval, except booking.ReservationID) error {
-	obstacle, err := postgres.ObstacleTo(ctx, q, room, times, except)
+func (s *Service) conflict(ctx context.Context, q postgres.Querier, room booking.RoomID, times booking.Interval, except booking.ReservationID) error {
+	obstacle, err := postgres.ConflictAt(ctx, q, room, times, except)
 	switch {
 	case err != nil:
 		return err

@@ -90,7 +90,7 @@ func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r 
 		return err
 	}
 	if !free {
-		return s.obstacle(ctx, tx, room.ID, times, r.ID)
+		return s.conflict(ctx, tx, room.ID, times, r.ID)
 	}
 	if err := s.unblock(ctx, tx, r.ID); err != nil {
 		return err
@@ -99,5 +99,5 @@ func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r 
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return errors.Join(s.block(ctx, tx, r.ID), s.tellAgain(ctx, tx, r, notify.ReservationMoved))
+	return errors.Join(s.block(ctx, tx, r.ID), s.renotifyGuest(ctx, tx, r, notify.ReservationMoved))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // tell enqueues a message to the guest, in the transaction of what it tells.
-func (s *Service) tell(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template, more map[string]string) error {
+func (s *Service) notifyGuest(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template, more map[string]string) error {
 	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 // KeyLink is the address of the page that opens doors with a key.
 func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key }
 
-func (s *Service) tellAccount(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due time.Time) error {
+func (s *Service) notifyAccount(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due time.Time) error {
 	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
 	if err != nil {
 		return err
@@ -60,25 +60,25 @@ func (s *Service) tellAccount(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	if v == nil {
 		return errors.New("reserve: a payment that waits for a deposit has no account")
 	}
-	return s.tell(ctx, tx, r, notify.VirtualAccountIssued, map[string]string{
+	return s.notifyGuest(ctx, tx, r, notify.VirtualAccountIssued, map[string]string{
 		"bank": bankName(v.Bank), "accountNumber": v.Number, "accountHolder": v.CustomerName,
 		"dueTime": due.In(branch.Zone).Format("15:04"),
 	})
 }
 
-func (s *Service) tellCanceled(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
+func (s *Service) notifyCanceled(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 	r.DoorlockKey = ""
-	return s.tellAgain(ctx, tx, r, notify.ReservationCanceled)
+	return s.renotifyGuest(ctx, tx, r, notify.ReservationCanceled)
 }
 
-// tellAgain is tell for what became of a reservation: only those are told who were told of the reservation itself. An
+// renotifyGuest is tell for what became of a reservation: only those are told who were told of the reservation itself. An
 // administrator may have registered it without a word to anybody (decisions.md 11).
-func (s *Service) tellAgain(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template) error {
+func (s *Service) renotifyGuest(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template) error {
 	told, err := postgres.CountMessages(ctx, tx, r.ID)
 	if err != nil || told == 0 {
 		return err
 	}
-	return s.tell(ctx, tx, r, template, nil)
+	return s.notifyGuest(ctx, tx, r, template, nil)
 }
 
 // bankName is the bank's name, or its code if the provider knows a bank we do not.

@@ -175,7 +175,7 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.block(ctx, tx, stored.ID), s.tell(ctx, tx, stored, notify.ReservationConfirmed, nil))
+	return errors.Join(s.block(ctx, tx, stored.ID), s.notifyGuest(ctx, tx, stored, notify.ReservationConfirmed, nil))
 }
 
 func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, times booking.Interval, b PartnerBooking) error {
@@ -189,7 +189,7 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return errors.Join(s.block(ctx, tx, r.ID), s.tellAgain(ctx, tx, r, notify.ReservationMoved))
+	return errors.Join(s.block(ctx, tx, r.ID), s.renotifyGuest(ctx, tx, r, notify.ReservationMoved))
 }
 
 // wholeSlots widens a time to whole slots. Offsets of time zones are whole slots everywhere we are.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -29,8 +30,8 @@ const (
 
 // Report is the result of comparing the provider's books with ours.
 type Report struct {
-	Compared    int                   // orders
-	Differences []postgres.Difference // those with a Resolution were settled at once
+	Compared    int                 // orders
+	Differences []money.Discrepancy // those with a Resolution were settled at once
 }
 
 // Reconcile compares the provider's books of the last days with ours, in both directions. The provider's list only
@@ -49,7 +50,7 @@ func (s *Service) Reconcile(ctx context.Context) (Report, error) {
 			theirs[t.OrderID] = m.add(t, keys)
 		}
 	}
-	ours, err := postgres.Holdings(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), now.Add(-reconcileSpan))
+	ours, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), now.Add(-reconcileSpan))
 	if err != nil {
 		return Report{}, err
 	}
@@ -96,48 +97,48 @@ func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 }
 
 // compare has an order settled that differs by the lists, and returns what still differs when the provider is asked.
-func (s *Service) compare(ctx context.Context, order string, m moved, h postgres.Holding) (postgres.Difference, error) {
+func (s *Service) compare(ctx context.Context, order string, m moved, h money.ProviderBalance) (money.Discrepancy, error) {
 	if h.Reservation == 0 {
 		p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
 		if err != nil {
-			return postgres.Difference{}, err
+			return money.Discrepancy{}, err
 		}
 		if p.BalanceAmount == 0 || p.Status != toss.StatusDone && p.Status != toss.StatusPartialCanceled {
-			return postgres.Difference{}, nil
+			return money.Discrepancy{}, nil
 		}
 		return difference(order, orphan, "%d won at the provider for an order that is not ours", p.BalanceAmount), nil
 	}
 	q, err := ask(ctx, s.DB.Pool, h.Reservation)
 	if err != nil {
-		return postgres.Difference{}, err
+		return money.Discrepancy{}, err
 	}
 	p, err := s.lookUp(ctx, q)
 	if toss.ClassOf(err) == toss.NotFound {
 		return difference(order, missing, "%d won here, and the provider does not know the order", h.Won), nil
 	}
 	if err != nil {
-		return postgres.Difference{}, err
+		return money.Discrepancy{}, err
 	}
 	held := 0
 	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
 		held = p.BalanceAmount
 	}
 	if held == h.Won {
-		return postgres.Difference{}, nil // the list was behind
+		return money.Discrepancy{}, nil // the list was behind
 	}
 	found := difference(order, balance, "%d won at the provider, %d here", held, h.Won)
 	if err := s.Settle(ctx, h.Reservation); err != nil && !errors.Is(err, ErrPaymentPending) {
 		s.Log.WarnContext(ctx, "reconcile: not settled", "order_id", order, "error", err)
 	}
-	after, err := postgres.Holdings(ctx, s.DB.Pool, []string{order}, s.now())
+	after, err := postgres.ProviderBalances(ctx, s.DB.Pool, []string{order}, s.now())
 	if now := after[order]; now.Open || now.Won == held {
 		found.Resolution = "settled"
 	}
 	return found, err
 }
 
-func difference(order, kind, format string, args ...any) postgres.Difference {
-	return postgres.Difference{OrderID: order, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+func difference(order, kind, format string, args ...any) money.Discrepancy {
+	return money.Discrepancy{OrderID: order, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
 // list writes down what differs and closes what does not differ any more.
@@ -152,7 +153,7 @@ func (s *Service) list(ctx context.Context, report Report, now time.Time) error 
 		}
 	}
 	for kind, orders := range still {
-		if err := postgres.ResolveDifferences(ctx, s.DB.Pool, kind, orders, "settled", now); err != nil {
+		if err := postgres.ResolveDiscrepancies(ctx, s.DB.Pool, kind, orders, "settled", now); err != nil {
 			return err
 		}
 	}
@@ -173,5 +174,5 @@ func (s *Service) ReportStuck(ctx context.Context) error {
 		}
 	}
 	still := slices.AppendSeq([]string{}, maps.Keys(orders))
-	return postgres.ResolveDifferences(ctx, s.DB.Pool, stuck, still, "settled", now)
+	return postgres.ResolveDiscrepancies(ctx, s.DB.Pool, stuck, still, "settled", now)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
@@ -21,7 +22,7 @@ import (
 // startRefund writes down the intent to give money back, or to close an account, and kills the key. The slot stays
 // taken until the provider says that the money is out.
 func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, c cancellation, now time.Time) error {
-	refund := postgres.Refund{
+	refund := money.Refund{
 		Reservation: r.ID, Reason: c.reason, Amount: r.Amount, By: c.by, RevokedKey: r.DoorlockKey,
 		IdempotencyKey: newCancelKey(r.ID),
 	}
@@ -39,7 +40,7 @@ func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservat
 		postgres.MarkCanceling(ctx, tx, r.ID),
 		postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(watchdogDelay)),
 		s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
-		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.requested", Amount: r.Amount, Detail: map[string]any{"by": c.by},
 		}),
 	)
@@ -48,7 +49,7 @@ func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservat
 // startLateRefund has money sent back that came for a reservation that is over. Without the payer's account the
 // provider cannot send a deposit back: then the refund waits, failed and visible, for a person to enter one.
 func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	id, err := postgres.OpenRefund(ctx, tx, postgres.Refund{
+	id, err := postgres.OpenRefund(ctx, tx, money.Refund{
 		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: rule.ByLate, IdempotencyKey: newCancelKey(r.ID),
 	})
 	if err != nil {
@@ -63,9 +64,9 @@ func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Rese
 // failRefund leaves a refund to a person, and has guest and head quarters know.
 func (s *Service) failRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, id int64, code, message string) error {
 	return errors.Join(
-		postgres.AdvanceRefund(ctx, tx, id, postgres.RefundFailed, code, message),
+		postgres.AdvanceRefund(ctx, tx, id, money.RefundFailed, code, message),
 		s.report(ctx, tx, r.OrderID, "refund", code+": "+message),
-		s.tell(ctx, tx, r, notify.RefundFailed, nil),
+		s.notifyGuest(ctx, tx, r, notify.RefundFailed, nil),
 	)
 }
 
@@ -118,7 +119,7 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 }
 
 // sendRefund has the provider send the money back, once, and brings the reservation in line with what it says.
-func (s *Service) sendRefund(ctx context.Context, q question, f postgres.Refund) error {
+func (s *Service) sendRefund(ctx context.Context, q question, f money.Refund) error {
 	request := toss.CancelRequest{Reason: f.Reason}
 	var err error
 	if request.RefundAccount, err = s.openAccount(f.Account); err != nil {
@@ -135,7 +136,7 @@ func (s *Service) sendRefund(ctx context.Context, q question, f postgres.Refund)
 }
 
 // unclearRefund looks at the payment after anything but a plain yes: the provider also declines what is done already.
-func (s *Service) unclearRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
+func (s *Service) unclearRefund(ctx context.Context, q question, f money.Refund, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.payment.PaymentKey)
 	switch rule.Cancelled(cause, payment, err) {
 	case rule.Act:
@@ -152,7 +153,7 @@ func (s *Service) unclearRefund(ctx context.Context, q question, f postgres.Refu
 
 // retryRefund tries again later: with the same key while nobody has answered it, with a new one after an answer, which
 // the provider would only replay.
-func (s *Service) retryRefund(ctx context.Context, q question, f postgres.Refund, cause error) error {
+func (s *Service) retryRefund(ctx context.Context, q question, f money.Refund, cause error) error {
 	if rule.Answered(cause) {
 		if err := postgres.RenewRefundKey(ctx, s.DB.Pool, f.ID, f.IdempotencyKey, newCancelKey(f.Reservation)); err != nil {
 			return err
@@ -163,7 +164,7 @@ func (s *Service) retryRefund(ctx context.Context, q question, f postgres.Refund
 
 // declined: the provider will not give the money back as asked, and has not. The reservation stands again, with the
 // key it had. A deposit that came in while its account was being closed confirms the reservation.
-func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, f postgres.Refund, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
+func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, f money.Refund, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
 	verdict = why
 	switch step {
 	case rule.Fail:
@@ -180,8 +181,8 @@ func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r boo
 		_, err = s.await(ctx, tx, r, p, now.Add(time.Minute), now)
 	}
 	return verdict, errors.Join(err,
-		postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundRefused, why.Code, why.Message),
-		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+		postgres.AdvanceRefund(ctx, tx, f.ID, money.RefundRefused, why.Code, why.Message),
+		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.refused", Amount: f.Amount, Code: why.Code,
 		}),
 	)
@@ -189,13 +190,13 @@ func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r boo
 
 // refunded: the provider holds nothing any more. The slot is free from here on. A deposit goes back through the bank,
 // which takes days and may fail; until then the refund stays open.
-func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, f *postgres.Refund, p toss.Payment, now time.Time) error {
+func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, f *money.Refund, p toss.Payment, now time.Time) error {
 	if f == nil {
 		return postgres.ErrNoRefund // a cancellation without a refund is none
 	}
-	told := s.tellCanceled(ctx, tx, r)
+	told := s.notifyCanceled(ctx, tx, r)
 	if f.By == rule.ByOverdue {
-		told = s.tell(ctx, tx, r, notify.DepositOverdue, nil)
+		told = s.notifyGuest(ctx, tx, r, notify.DepositOverdue, nil)
 	}
 	return errors.Join(told,
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
@@ -209,27 +210,27 @@ func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation
 var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
 // advanceRefund follows the bank's part of giving a deposit back.
-func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, f postgres.Refund, p toss.Payment, now time.Time) error {
+func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, f money.Refund, p toss.Payment, now time.Time) error {
 	status := ""
 	if p.VirtualAccount != nil {
 		status = p.VirtualAccount.RefundStatus
 	}
 	switch to := rule.AtBank(status); {
-	case to == postgres.RefundPending && f.State == to:
+	case to == money.RefundPending && f.State == to:
 		return postgres.PostponeCheck(ctx, tx, r.ID, now.Add(pause(refundPolls, before.Checks)))
-	case to == postgres.RefundPending:
+	case to == money.RefundPending:
 		return errors.Join(
 			postgres.AdvanceRefund(ctx, tx, f.ID, to, "", ""),
 			postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(refundPolls[0])),
 		)
-	case to == postgres.RefundFailed && f.State == to:
+	case to == money.RefundFailed && f.State == to:
 		return nil
-	case to == postgres.RefundFailed:
+	case to == money.RefundFailed:
 		return s.failRefund(ctx, tx, r, f.ID, status, "은행 환불에 실패했습니다.")
 	}
 	return errors.Join(
-		postgres.AdvanceRefund(ctx, tx, f.ID, postgres.RefundCompleted, "", ""),
-		postgres.SettleDifference(ctx, tx, r.OrderID, "refund", "settled", now), // of an attempt that had failed
+		postgres.AdvanceRefund(ctx, tx, f.ID, money.RefundCompleted, "", ""),
+		postgres.SettleDiscrepancy(ctx, tx, r.OrderID, "refund", "settled", now), // of an attempt that had failed
 	)
 }
 
@@ -253,7 +254,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 	}
-	var refund postgres.Refund
+	var refund money.Refund
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := postgres.LockReservation(ctx, tx, req.ID)
 		if errors.Is(err, postgres.ErrNoReservation) {
@@ -266,7 +267,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 		f, err := postgres.CurrentRefund(ctx, tx, req.ID)
-		if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != postgres.RefundFailed {
+		if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != money.RefundFailed {
 			return ErrNotFound
 		}
 		if err != nil {
@@ -278,7 +279,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			postgres.ReopenRefund(ctx, tx, f.ID, sealed, refund.IdempotencyKey),
 			postgres.ScheduleCheck(ctx, tx, req.ID, now.Add(watchdogDelay)),
 			s.Queue.Settle(ctx, tx, req.ID, now.Add(watchdogDelay)),
-			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+			postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 				Reservation: req.ID, OrderID: r.OrderID, Kind: "cancel.retried", Amount: f.Amount, Detail: map[string]any{"by": "admin:" + req.By},
 			}),
 		)
@@ -286,12 +287,12 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	if err != nil {
 		return err
 	}
-	return s.converseRefund(ctx, refund)
+	return s.runRefund(ctx, refund)
 }
 
-// converseRefund carries a refund out that has been written down, as one conversation however many ask for it.
-func (s *Service) converseRefund(ctx context.Context, f postgres.Refund) error {
-	_, err := converse(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
+// runRefund carries a refund out that has been written down, as one conversation however many ask for it.
+func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
+	_, err := detached(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
 		failpoint.Hit("cancel.begun")
 		err := s.Settle(ctx, f.Reservation)
 		if err == nil {
@@ -309,7 +310,7 @@ func (s *Service) converseRefund(ctx context.Context, f postgres.Refund) error {
 // callback for example, may have acted on the provider's no.
 func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	f, err := postgres.RefundByID(ctx, s.DB.Pool, id)
-	if err != nil || f.State != postgres.RefundRefused {
+	if err != nil || f.State != money.RefundRefused {
 		return err
 	}
 	r, err := postgres.Reservation(ctx, s.DB.Pool, f.Reservation)

@@ -14,7 +14,7 @@ import (
 // again replaces the data; the earlier order id is dead.
 //
 // Errors: ErrHoldExpired, ErrAmountMismatch (the hold is kept).
-func (s *Service) Register(ctx context.Context, token Token, contact postgres.Contact, amount int) (orderID string, err error) {
+func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, amount int) (orderID string, err error) {
 	_, r, price, err := s.Held(ctx, token)
 	if err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -16,7 +17,7 @@ import (
 
 // Registration is a reservation without payment (decisions.md 11).
 type Registration struct {
-	postgres.Contact
+	booking.Contact
 	Note   string
 	Notify bool // send the key to the contact
 }
@@ -41,7 +42,7 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		r.DoorlockKey = key.String()
 		var told error
 		if reg.Notify {
-			told = s.tell(ctx, tx, r, notify.ReservationConfirmed, nil)
+			told = s.notifyGuest(ctx, tx, r, notify.ReservationConfirmed, nil)
 		}
 		return errors.Join(told, s.block(ctx, tx, r.ID))
 	})
@@ -87,7 +88,7 @@ func (s *Service) AdminHolder(ctx context.Context, token Token) (booking.Reserva
 
 // AccountRequest asks for a virtual account for an administrator's hold.
 type AccountRequest struct {
-	postgres.Contact
+	booking.Contact
 	Amount    int
 	OrderName string
 	Bank      string
@@ -119,11 +120,11 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 			return err
 		}
 		err = errors.Join(
-			postgres.StartAttempt(ctx, tx, postgres.Payment{
+			postgres.StartAttempt(ctx, tx, money.Payment{
 				Reservation: r.ID, KeySet: string(toss.API), ConfirmKey: "issue-" + order, AttemptedAt: now,
 			}, now.Add(watchdogDelay)),
 			s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
-			postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{Reservation: r.ID, OrderID: order, Kind: "account.requested", Amount: req.Amount}),
+			postgres.AppendLedger(ctx, tx, money.LedgerEntry{Reservation: r.ID, OrderID: order, Kind: "account.requested", Amount: req.Amount}),
 		)
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 		Amount: req.Amount, OrderID: q.reservation.OrderID, OrderName: req.OrderName, CustomerName: req.Name, Email: req.Email,
 		Mobile: booking.NormalizePhone(req.Mobile), Bank: req.Bank, DueDate: due,
 	}
-	return converse(ctx, s, q.payment.ConfirmKey, func(ctx context.Context) (booking.ReservationID, error) {
+	return detached(ctx, s, q.payment.ConfirmKey, func(ctx context.Context) (booking.ReservationID, error) {
 		err := s.sendIssue(ctx, q, request)
 		if err != nil {
 			err = s.pending(ctx, request.OrderID, err)

@@ -33,6 +33,6 @@ func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, scope
 		if r.State != booking.Done || r.DoorlockKey == "" || r.Mobile == "" && r.Email == "" {
 			return ErrNothingToSend
 		}
-		return s.tell(ctx, tx, r, notify.ReservationConfirmed, nil)
+		return s.notifyGuest(ctx, tx, r, notify.ReservationConfirmed, nil)
 	})
 }

@@ -39,8 +39,8 @@ type Service struct {
 	DepositDue   time.Duration // from the issue of a virtual account to its deadline
 	PublicURL    string        // in links of messages, without a slash at the end
 
-	talks   singleflight.Group // conversations with the provider, by topic
-	talking sync.WaitGroup     // requests whose conversation is under way; it may outlive them
+	calls   singleflight.Group // conversations with the provider, by topic
+	running sync.WaitGroup     // requests whose conversation is under way; it may outlive them
 }
 
 func (s *Service) now() time.Time { return s.DB.Now() }

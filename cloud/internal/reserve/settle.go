@@ -9,6 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -18,7 +19,7 @@ import (
 // between: see apply.
 type question struct {
 	reservation booking.Reservation
-	payment     postgres.Payment
+	payment     money.Payment
 	callback    int64 // the latest one stored by now: the answer covers it
 }
 
@@ -29,7 +30,7 @@ func ask(ctx context.Context, q postgres.Querier, id booking.ReservationID) (ask
 	if asked.payment, err = postgres.PaymentOf(ctx, q, id); err != nil {
 		return asked, err
 	}
-	asked.callback, err = postgres.LastWebhook(ctx, q, asked.reservation.OrderID)
+	asked.callback, err = postgres.LastCallback(ctx, q, asked.reservation.OrderID)
 	return asked, err
 }
 
@@ -91,8 +92,8 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 	if err != nil {
 		return err
 	}
-	standing := rule.Standing{Reservation: q.reservation, Payment: q.payment, Refund: f}
-	switch standing.Next(s.now()) {
+	snapshot := rule.Snapshot{Reservation: q.reservation, Payment: q.payment, Refund: f}
+	switch snapshot.Next(s.now()) {
 	case rule.SendRefund:
 		return s.sendRefund(ctx, q, *f)
 	case rule.CloseAccount:
@@ -100,7 +101,7 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 	}
 	payment, err := s.lookUp(ctx, q)
 	failpoint.Hit("settle.answered")
-	switch standing.Found(payment, err, s.inFlight(q)) {
+	switch snapshot.Found(payment, err, s.inFlight(q)) {
 	case rule.Resend:
 		return s.resend(ctx, q)
 	case rule.Act:
@@ -201,7 +202,7 @@ func (s *Service) apply(ctx context.Context, q question, a answer) error {
 		if err != nil {
 			return err
 		}
-		return postgres.MarkWebhooksApplied(ctx, tx, r.OrderID, q.callback, now)
+		return postgres.MarkCallbacksApplied(ctx, tx, r.OrderID, q.callback, now)
 	})
 	failpoint.Hit("settle.applied")
 	return errors.Join(err, verdict)

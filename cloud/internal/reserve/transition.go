@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
@@ -36,20 +37,20 @@ type answer struct {
 }
 
 // transition carries out what an answer means for a reservation. The verdict is what the one who asked is told.
-func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservation, before postgres.Payment, a answer, now time.Time) (verdict, err error) {
+func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, a answer, now time.Time) (verdict, err error) {
 	f, err := currentRefund(ctx, tx, r.ID)
 	if err != nil {
 		return nil, err
 	}
-	p, standing := a.payment, rule.Standing{Reservation: r, Payment: before, Refund: f}
-	step := standing.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, now)
+	p, snapshot := a.payment, rule.Snapshot{Reservation: r, Payment: before, Refund: f}
+	step := snapshot.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, now)
 	if a.refused == nil && step.Kept() {
 		if err := s.saveProviderState(ctx, tx, r, p, now); err != nil {
 			return nil, err
 		}
 	}
 	switch step {
-	case rule.Told:
+	case rule.RefusalReported:
 		return a.refused, nil
 	case rule.Open:
 		return ErrPaymentPending, nil
@@ -59,7 +60,7 @@ func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservati
 	case rule.Confirm:
 		return nil, s.confirmed(ctx, tx, r, p, now)
 	case rule.ConfirmIfFree:
-		return nil, s.confirmIfFree(ctx, tx, standing, p, now)
+		return nil, s.confirmIfFree(ctx, tx, snapshot, p, now)
 	case rule.Late:
 		return nil, s.late(ctx, tx, r, p, now)
 	case rule.Wait:
@@ -78,13 +79,13 @@ func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservati
 		return s.declined(ctx, tx, step, r, *f, p, a.declined, now)
 	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
 		return s.foreign(ctx, tx, step, r, p, now)
-	case rule.Look: // a partial cancellation for instance: the money is not settled
+	case rule.NeedsReview: // a partial cancellation for instance: the money is not settled
 		return nil, s.report(ctx, tx, r.OrderID, "status", "provider says "+p.Status)
 	}
 	return nil, nil
 }
 
-func currentRefund(ctx context.Context, q postgres.Querier, id booking.ReservationID) (*postgres.Refund, error) {
+func currentRefund(ctx context.Context, q postgres.Querier, id booking.ReservationID) (*money.Refund, error) {
 	f, err := postgres.CurrentRefund(ctx, q, id)
 	if errors.Is(err, postgres.ErrNoRefund) {
 		return nil, nil
@@ -94,13 +95,13 @@ func currentRefund(ctx context.Context, q postgres.Querier, id booking.Reservati
 
 // confirmIfFree confirms a reservation whose hold has run out: money moves forward, and if its slot is still free it is
 // the customer's.
-func (s *Service) confirmIfFree(ctx context.Context, tx pgx.Tx, standing rule.Standing, p toss.Payment, now time.Time) error {
-	r := standing.Reservation
+func (s *Service) confirmIfFree(ctx context.Context, tx pgx.Tx, snapshot rule.Snapshot, p toss.Payment, now time.Time) error {
+	r := snapshot.Reservation
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.confirmed(ctx, tx, r, p, now) })
 	if !postgres.IsExclusionViolation(err, "reservation_no_overlap") {
 		return err
 	}
-	if standing.Late() == rule.Late {
+	if snapshot.Late() == rule.Late {
 		return s.late(ctx, tx, r, p, now)
 	}
 	return nil
@@ -122,7 +123,7 @@ func (s *Service) confirmed(ctx context.Context, tx pgx.Tx, r booking.Reservatio
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
 	r.State, r.DoorlockKey = booking.Done, key.String()
-	return errors.Join(s.ledger(ctx, tx, r, kind, p), s.tell(ctx, tx, r, template, nil), s.block(ctx, tx, r.ID))
+	return errors.Join(s.ledger(ctx, tx, r, kind, p), s.notifyGuest(ctx, tx, r, template, nil), s.block(ctx, tx, r.ID))
 }
 
 // depositPoll is how often an account is looked at while it waits: a callback may be late by minutes, and the deposit
@@ -135,7 +136,7 @@ func (s *Service) issued(ctx context.Context, tx pgx.Tx, r booking.Reservation, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.tellAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
+	return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.notifyAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
 }
 
 // reversed: the bank has taken the deposit back (providers.md 1.2), and the key is dead until it comes again.
@@ -146,7 +147,7 @@ func (s *Service) reversed(ctx context.Context, tx pgx.Tx, r booking.Reservation
 	r.DoorlockKey = ""
 	return errors.Join(
 		s.ledger(ctx, tx, r, "deposit.reversed", p),
-		s.tell(ctx, tx, r, notify.DepositReversed, nil),
+		s.notifyGuest(ctx, tx, r, notify.DepositReversed, nil),
 		s.report(ctx, tx, r.OrderID, "reversal", "the bank has taken the deposit back"),
 	)
 }
@@ -177,7 +178,7 @@ func (s *Service) dropped(ctx context.Context, tx pgx.Tx, r booking.Reservation,
 	return errors.Join(
 		postgres.MarkCanceled(ctx, tx, r.ID, now),
 		s.ledger(ctx, tx, r, "canceled.by-provider", p),
-		s.tellCanceled(ctx, tx, r),
+		s.notifyCanceled(ctx, tx, r),
 		s.unblock(ctx, tx, r.ID),
 	)
 }
@@ -199,7 +200,7 @@ func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation,
 	return errors.Join(
 		postgres.CountRefusal(ctx, tx, r.ID),
 		postgres.MarkHeld(ctx, tx, r.ID, keep),
-		postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 			Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.refused", Amount: r.Amount, Code: why.Code,
 			Detail: map[string]any{"message": why.Message},
 		}),
@@ -234,7 +235,7 @@ func (s *Service) late(ctx context.Context, tx pgx.Tx, r booking.Reservation, p 
 
 // report lists something that a person has to look at, and sounds the alarm the first time.
 func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind, detail string) error {
-	fresh, err := postgres.ReportDifference(ctx, q, orderID, kind, detail)
+	fresh, err := postgres.ReportDiscrepancy(ctx, q, orderID, kind, detail)
 	if fresh {
 		s.Log.ErrorContext(ctx, "money needs a person", "order_id", orderID, "kind", kind, "detail", detail)
 	}
@@ -242,7 +243,7 @@ func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind,
 }
 
 func (s *Service) saveProviderState(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	state := postgres.ProviderState{
+	state := money.ProviderState{
 		PaymentKey: p.PaymentKey, Status: p.Status, Total: p.TotalAmount, Balance: p.BalanceAmount,
 		ApprovedAt: p.ApprovedAt, ReceiptURL: p.ReceiptURL,
 	}
@@ -251,7 +252,7 @@ func (s *Service) saveProviderState(ctx context.Context, tx pgx.Tx, r booking.Re
 	}
 	var deposited time.Time
 	if v := p.VirtualAccount; v != nil {
-		state.Account = postgres.Account{Bank: v.Bank, Number: v.Number, Holder: v.CustomerName}
+		state.Account = money.DepositAccount{Bank: v.Bank, Number: v.Number, Holder: v.CustomerName}
 		if p.Status == toss.StatusDone || p.Status == toss.StatusCanceled && !p.ApprovedAt.IsZero() {
 			deposited = now
 		}
@@ -260,7 +261,7 @@ func (s *Service) saveProviderState(ctx context.Context, tx pgx.Tx, r booking.Re
 }
 
 func (s *Service) ledger(ctx context.Context, tx pgx.Tx, r booking.Reservation, kind string, p toss.Payment) error {
-	return postgres.AppendLedger(ctx, tx, postgres.LedgerEntry{
+	return postgres.AppendLedger(ctx, tx, money.LedgerEntry{
 		Reservation: r.ID, OrderID: r.OrderID, Kind: kind, Amount: p.TotalAmount, Code: p.Status,
 		Detail: map[string]any{"method": p.Method, "balance": p.BalanceAmount},
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -21,7 +22,7 @@ type Transmission struct {
 }
 
 // ReceiveCallback checks a callback of the provider and stores it, then asks the provider what is true. Money is only
-// believed of the provider's answer; a loss of it also of a prompt callback that carries the secret: see heed.
+// believed of the provider's answer; a loss of it also of a prompt callback that carries the secret: see applyCallback.
 // It returns nil as soon as the callback is stored: what cannot be applied now is applied by the sweep.
 //
 // Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (our own record is not that far yet: send it again).
@@ -62,14 +63,14 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 			return ErrWrongSecret
 		}
 	}
-	id, err := postgres.SaveWebhook(ctx, s.DB.Pool, postgres.Webhook{TransmissionID: transmission, OrderID: c.OrderID, Status: c.Status})
+	id, err := postgres.SaveCallback(ctx, s.DB.Pool, money.Callback{TransmissionID: transmission, OrderID: c.OrderID, Status: c.Status})
 	if err != nil || id == 0 {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callbackPatience)
 	defer cancel()
 	if err = s.settleCallback(ctx, r.ID, id); err == nil && signed && !delivery.Retried {
-		err = unlessOvertaken(func() error { return s.heed(ctx, r.ID, c.Status) })
+		err = unlessOvertaken(func() error { return s.applyCallback(ctx, r.ID, c.Status) })
 	}
 	if err != nil {
 		s.Log.WarnContext(ctx, "callback stored, to be applied later", "reservation", r.ID, "error", err)
@@ -77,16 +78,16 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 	return nil
 }
 
-// heed acts on a callback with the right secret that takes away what the provider's answer leaves: the deposit was
+// applyCallback acts on a callback with the right secret that takes away what the provider's answer leaves: the deposit was
 // taken back, or the account is cancelled (decisions.md 6). No door stays open because what the provider answers lags
 // behind what it has told. Whatever the provider still holds is found by the next look: a deposit makes the reservation
 // stand again, or is late money for a cancelled one.
-func (s *Service) heed(ctx context.Context, id booking.ReservationID, status string) error {
+func (s *Service) applyCallback(ctx context.Context, id booking.ReservationID, status string) error {
 	q, err := ask(ctx, s.DB.Pool, id)
 	if err != nil {
 		return err
 	}
-	switch (rule.Standing{Reservation: q.reservation}).Callback(status) {
+	switch (rule.Snapshot{Reservation: q.reservation}).Callback(status) {
 	case rule.Nothing:
 		return nil
 	case rule.Close:
@@ -126,11 +127,11 @@ const callbackPatience = 5 * time.Second
 // asked before this one was stored, it is asked again.
 func (s *Service) settleCallback(ctx context.Context, id booking.ReservationID, callback int64) error {
 	for range 2 {
-		_, err, _ := s.talks.Do(fmt.Sprintf("callback %d", id), func() (any, error) { return nil, s.Settle(ctx, id) })
+		_, err, _ := s.calls.Do(fmt.Sprintf("callback %d", id), func() (any, error) { return nil, s.Settle(ctx, id) })
 		if err != nil {
 			return err
 		}
-		if applied, err := postgres.WebhookApplied(ctx, s.DB.Pool, callback); err != nil || applied {
+		if applied, err := postgres.CallbackApplied(ctx, s.DB.Pool, callback); err != nil || applied {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func (s *Service) SettleCallbacks(ctx context.Context, orderID string, last int6
 	}
 	if errors.Is(err, postgres.ErrNoReservation) {
 		// The purchase was registered anew and its earlier order is dead.
-		return postgres.MarkWebhooksApplied(ctx, s.DB.Pool, orderID, last, s.now())
+		return postgres.MarkCallbacksApplied(ctx, s.DB.Pool, orderID, last, s.now())
 	}
 	return err
 }

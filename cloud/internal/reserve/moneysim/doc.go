@@ -3,11 +3,11 @@
 // testing/synctest. After every run the rules for money (M1 to M8 of the reliability requirements) are held against the
 // provider's ledger.
 //
-//	customers, administrator, ─► till (the verbs of package reserve over rows in memory) ─► toss.Client ─► sandbox
+//	customers, administrator, ─► model (the verbs of package reserve over rows in memory) ─► toss.Client ─► sandbox
 //	callbacks, sweep              decisions: package rule, the real ones                    the real one   the provider
 //
 // PostgreSQL cannot be had where time is simulated, so rows and statements are a model here. A second test does the same
-// at random to the till and to reserve.Service on PostgreSQL, with one provider that answers both alike, and compares
+// at random to the model and to reserve.Service on PostgreSQL, with one provider that answers both alike, and compares
 // every row. It is all test code:
 //
 //	go test ./internal/reserve/moneysim                          # 5,000 seeds

@@ -25,10 +25,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// The simulation has rows in memory for its database and a till for package reserve. Here the same is done at random to
-// the till and to reserve.Service with PostgreSQL below it, while one provider answers both alike, whatever that means;
+// The simulation has rows in memory for its database and a model for package reserve. Here the same is done at random to
+// the model and to reserve.Service with PostgreSQL below it, while one provider answers both alike, whatever that means;
 // every row must be the same.
-func TestTillIsTheRealThing(t *testing.T) {
+func TestModelMatchesService(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -154,12 +154,12 @@ func newReal(t *testing.T) *real {
 	return r
 }
 
-// both is the till and the real thing.
+// both is the model and the real thing.
 type both struct {
 	*real
-	till *till
-	rows *rows
-	ids  map[string]booking.ReservationID
+	model *modelService
+	rows  *rows
+	ids   map[string]booking.ReservationID
 }
 
 func (r *real) both(t *rapid.T) *both {
@@ -170,7 +170,7 @@ func (r *real) both(t *rapid.T) *both {
 	}
 	r.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	b := &both{real: r, rows: new(rows), ids: map[string]booking.ReservationID{}}
-	b.till = &till{rows: b.rows, mu: new(sync.Mutex), now: r.db.Now, payments: r.Payments, step: func(string) {}, changed: func(*row, string) {}}
+	b.model = &modelService{rows: b.rows, mu: new(sync.Mutex), now: r.db.Now, payments: r.Payments, step: func(string) {}, changed: func(*row, string) {}}
 	return b
 }
 
@@ -186,14 +186,14 @@ func (b *both) hold(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if (id != 0) != (row != nil) {
-		t.Fatalf("held %d, the till says %t", id, row != nil)
+		t.Fatalf("held %d, the model has %t", id, row != nil)
 	}
 	if row == nil {
 		return
 	}
 	row.OrderID, row.Amount, row.Mobile = order, price, "01012345678"
 	b.ids[order] = id
-	ok, err := postgres.RegisterOrder(t.Context(), b.db.Pool, id, postgres.Contact{Name: "x", Mobile: row.Mobile, Language: "ko"}, order, price, b.now)
+	ok, err := postgres.RegisterOrder(t.Context(), b.db.Pool, id, booking.Contact{Name: "x", Mobile: row.Mobile, Language: "ko"}, order, price, b.now)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -216,12 +216,12 @@ func tell(t *rapid.T, what string, got, want error) {
 	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
 		reserve.ErrAccountRequired, reserve.ErrWrongSecret, booking.ErrTooLateToCancel} {
 		if errors.Is(got, e) != errors.Is(want, e) {
-			t.Fatalf("%s: told %v, the till says %v", what, got, want)
+			t.Fatalf("%s: told %v, the model has %v", what, got, want)
 		}
 	}
 	var refused, theirs *reserve.PaymentRefused
 	if errors.As(got, &refused) != errors.As(want, &theirs) || refused != nil && refused.Code != theirs.Code {
-		t.Fatalf("%s: told %v, the till says %v", what, got, want)
+		t.Fatalf("%s: told %v, the model has %v", what, got, want)
 	}
 }
 
@@ -231,21 +231,21 @@ func (b *both) confirm(t *rapid.T) {
 		t.Skip("it would wait for somebody else")
 	}
 	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price - rapid.IntRange(0, 20).Draw(t, "less")/20}
-	want := b.till.confirm(t.Context(), req)
+	want := b.model.confirm(t.Context(), req)
 	_, got := b.Confirm(t.Context(), req)
-	if want != nil || r.Method != "" { // a receipt is not the till's
+	if want != nil || r.Method != "" { // a receipt is not the model's
 		tell(t, "confirm", got, want)
 	}
 }
 
 func (b *both) settle(t *rapid.T) {
 	r, _ := b.some(t)
-	tell(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.till.settle(t.Context(), r))
+	tell(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.model.settle(t.Context(), r))
 }
 
 func (b *both) settleDue(t *rapid.T) {
 	r, _ := b.some(t)
-	tell(t, "settle due", b.SettleDue(t.Context(), b.ids[r.OrderID]), b.till.settleDue(t.Context(), r))
+	tell(t, "settle due", b.SettleDue(t.Context(), b.ids[r.OrderID]), b.model.settleDue(t.Context(), r))
 }
 
 func (b *both) cancel(t *rapid.T) {
@@ -257,26 +257,26 @@ func (b *both) cancel(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "customer") {
 		got := b.Cancel(t.Context(), reserve.CancelRequest{ID: id, LoginType: booking.LoginMobile, LoginID: r.Mobile, Reason: "x", Account: account})
-		tell(t, "cancel", got, b.till.cancel(t.Context(), r, "customer", account != nil))
+		tell(t, "cancel", got, b.model.cancel(t.Context(), r, "customer", account != nil))
 		return
 	}
 	status := string(r.BookingStatus())
 	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: account, By: "kim",
 		Scope: func(booking.BranchID) error { return nil }})
-	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the till is not asked for a status
+	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the model is not asked for a status
 		if r.State != booking.Canceled {
 			t.Fatalf("admin cancels %s: %v", r.State, got)
 		}
 		return
 	}
-	tell(t, "admin cancel", got, b.till.cancel(t.Context(), r, "admin:kim", account != nil))
+	tell(t, "admin cancel", got, b.model.cancel(t.Context(), r, "admin:kim", account != nil))
 }
 
 func (b *both) retryRefund(t *rapid.T) {
 	r, _ := b.some(t)
 	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: "kim",
 		Scope: func(booking.BranchID) error { return nil }})
-	tell(t, "retry refund", got, b.till.retryRefund(t.Context(), r))
+	tell(t, "retry refund", got, b.model.retryRefund(t.Context(), r))
 }
 
 func (b *both) callback(t *rapid.T) {
@@ -291,7 +291,7 @@ func (b *both) callback(t *rapid.T) {
 	}
 	retried := rapid.Bool().Draw(t, "retried")
 	got := b.ReceiveCallback(t.Context(), event, reserve.Transmission{Retried: retried})
-	tell(t, "callback", got, b.till.callback(t.Context(), event, retried))
+	tell(t, "callback", got, b.model.callback(t.Context(), event, retried))
 }
 
 func (b *both) pass(t *rapid.T) {
@@ -342,7 +342,7 @@ func (b *both) compare(t *rapid.T) {
 			}
 		}
 		if got := b.read(t, r.OrderID); got != want {
-			t.Fatalf("%s is\n%+v\nthe till says\n%+v", r.OrderID, got, want)
+			t.Fatalf("%s is\n%+v\nthe model has\n%+v", r.OrderID, got, want)
 		}
 	}
 }

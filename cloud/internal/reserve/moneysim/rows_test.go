@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // row is a reservation with its payment and its refund that is not closed.
 type row struct {
 	booking.Reservation
-	payment *postgres.Payment
-	refund  *postgres.Refund
-	closed  []postgres.RefundState // refunds before
+	payment *money.Payment
+	refund  *money.Refund
+	closed  []money.RefundState // refunds before
 	checkAt time.Time
 	keys    int // made, all in all
 }
@@ -118,7 +118,7 @@ func (t *rows) startAttempt(r *row, paymentKey string, now, check time.Time) err
 	}
 	p := r.payment
 	if p == nil {
-		p = &postgres.Payment{Attempt: 0}
+		p = &money.Payment{Attempt: 0}
 		r.payment = p
 	} else {
 		p.Answers++
@@ -197,7 +197,7 @@ func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 	if r.refund != nil {
 		return errors.New("a refund is open")
 	}
-	f := &postgres.Refund{ID: int64(len(r.closed) + 1), Reservation: r.ID, State: postgres.RefundRequested, Amount: amount, By: by,
+	f := &money.Refund{ID: int64(len(r.closed) + 1), Reservation: r.ID, State: money.RefundRequested, Amount: amount, By: by,
 		RevokedKey: revoked, Attempt: 1}
 	if account {
 		f.Account = []byte("account")
@@ -207,9 +207,9 @@ func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 	return nil
 }
 
-func (r *row) advanceRefund(to postgres.RefundState, code string) {
+func (r *row) advanceRefund(to money.RefundState, code string) {
 	r.refund.State, r.refund.ErrorCode = to, code
-	if to == postgres.RefundCompleted || to == postgres.RefundRefused {
+	if to == money.RefundCompleted || to == money.RefundRefused {
 		r.closed = append(r.closed, to)
 		r.refund = nil
 	}
@@ -224,7 +224,7 @@ func (r *row) renewRefundKey(id int64, old string) {
 
 func (r *row) reopenRefund(account bool) {
 	f := r.refund
-	f.State, f.ErrorCode = postgres.RefundRequested, ""
+	f.State, f.ErrorCode = money.RefundRequested, ""
 	if account {
 		f.Account = []byte("account")
 	}

@@ -116,7 +116,7 @@ func (w *world) customer(n int, r *rand.Rand) {
 	later(3, 25*time.Minute, func(r *rand.Rand) { w.end(row, "customer", r) })
 	later(4, 25*time.Minute, func(r *rand.Rand) { w.end(row, "admin:kim", r) })
 	later(2, 60*time.Minute, func(*rand.Rand) {
-		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *till) error { return t.retryRefund(ctx, row) })
+		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, row) })
 		w.note("refund of %s again: %v", order, err)
 	})
 	if method == sandbox.MethodVirtualAccount {
@@ -136,7 +136,7 @@ func (w *world) customer(n int, r *rand.Rand) {
 // confirm is a buyer who comes back from the widget, and asks again while the answer is pending.
 func (w *world) confirm(order, key, window string, r *rand.Rand) {
 	for range 4 {
-		err := w.process(r.IntN(2), "confirm "+order+window, func(ctx context.Context, t *till) error {
+		err := w.process(r.IntN(2), "confirm "+order+window, func(ctx context.Context, t *modelService) error {
 			return t.confirm(ctx, reserve.ConfirmRequest{PaymentKey: key, OrderID: order, Amount: price})
 		})
 		w.note("confirm %s %s: %v", order, window, err)
@@ -150,7 +150,7 @@ func (w *world) confirm(order, key, window string, r *rand.Rand) {
 func (w *world) end(row *row, by string, r *rand.Rand) {
 	for range 3 {
 		account := r.IntN(3) > 0
-		err := w.process(r.IntN(2), by+" cancels "+row.OrderID, func(ctx context.Context, t *till) error { return t.cancel(ctx, row, by, account) })
+		err := w.process(r.IntN(2), by+" cancels "+row.OrderID, func(ctx context.Context, t *modelService) error { return t.cancel(ctx, row, by, account) })
 		w.note("%s cancels %s: %v", by, row.OrderID, err)
 		if !errors.Is(err, reserve.ErrPaymentPending) && !errors.Is(err, errGone) {
 			return
@@ -194,7 +194,7 @@ func run(seed uint64) *world {
 		mine := rand.New(rand.NewPCG(r.Uint64(), uint64(n)))
 		wg.Go(func() { w.customer(n, mine) })
 	}
-	for i := range w.tills {
+	for i := range w.models {
 		wg.Go(func() { w.sweep(i) })
 	}
 	wg.Wait()
@@ -221,7 +221,7 @@ func TestCalmPurchasesSucceed(t *testing.T) {
 	})
 }
 
-func TestFailingSeedsStayMended(t *testing.T) {
+func TestFailingSeedsStayFixed(t *testing.T) {
 	t.Parallel()
 	for _, f := range failing {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -22,14 +22,14 @@ import (
 
 // world is one run: rows, two processes that work on them, the provider and what lies between, and what happened.
 type world struct {
-	seed  uint64
-	start time.Time
-	rows  rows
-	rowMu sync.Mutex
-	box   *sandbox.Sandbox
-	wire  *wire
-	tills [2]*till
-	crash float64 // chance that a process dies at a step
+	seed   uint64
+	start  time.Time
+	rows   rows
+	rowMu  sync.Mutex
+	box    *sandbox.Sandbox
+	wire   *wire
+	models [2]*modelService
+	crash  float64 // chance that a process dies at a step
 
 	mu         sync.Mutex
 	life       [2]int            // counts starts and ends of the processes; odd: it runs
@@ -81,7 +81,7 @@ func (w *world) trace() string {
 }
 
 // process runs something in a process as it is now. It ends when the process dies.
-func (w *world) process(i int, name string, do func(ctx context.Context, t *till) error) error {
+func (w *world) process(i int, name string, do func(ctx context.Context, t *modelService) error) error {
 	w.mu.Lock()
 	life := w.life[i]
 	w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *world) process(i int, name string, do func(ctx context.Context, t *till
 				ended <- errGone
 			}
 		}()
-		t := *w.tills[i]
+		t := *w.models[i]
 		t.step = func(where string) { w.step(i, life, name, where) }
 		t.step("start")
 		ctx, cancel := context.WithTimeout(context.Background(), providerLimit)
@@ -227,7 +227,7 @@ func (w *world) look(order string) {
 
 // call delivers a callback, again and again while nobody takes it.
 func (w *world) call(i int, event toss.Event, retried bool, tries int) {
-	err := w.process(i, "callback "+event.OrderID, func(ctx context.Context, t *till) error { return t.callback(ctx, event, retried) })
+	err := w.process(i, "callback "+event.OrderID, func(ctx context.Context, t *modelService) error { return t.callback(ctx, event, retried) })
 	w.note("callback %s %s: %v", event.OrderID, event.Status, err)
 	w.count("callbacks")
 	if err != nil && !errors.Is(err, reserve.ErrUnknownOrder) && tries > 0 {
@@ -259,17 +259,17 @@ func (w *world) sweep(i int) {
 			every = 2 * time.Minute
 		}
 		time.Sleep(every + time.Duration(i+1)*time.Nanosecond)
-		for _, r := range w.tills[i].unsettled(time.Now()) {
-			go w.background(i, "sweep "+r.OrderID, func(ctx context.Context, t *till) error { return t.settleDue(ctx, r) })
+		for _, r := range w.models[i].unsettled(time.Now()) {
+			go w.background(i, "sweep "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settleDue(ctx, r) })
 		}
-		for _, r := range w.tills[i].unapplied() {
-			go w.background(i, "sweep callbacks "+r.OrderID, func(ctx context.Context, t *till) error { return t.settle(ctx, r) })
+		for _, r := range w.models[i].unapplied() {
+			go w.background(i, "sweep callbacks "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settle(ctx, r) })
 		}
 	}
 }
 
-func (w *world) background(i int, name string, do func(ctx context.Context, t *till) error) {
-	_ = w.process(i, name, func(ctx context.Context, t *till) error {
+func (w *world) background(i int, name string, do func(ctx context.Context, t *modelService) error) {
+	_ = w.process(i, name, func(ctx context.Context, t *modelService) error {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		return do(ctx, t)
@@ -305,7 +305,7 @@ func (w *world) close() {
 			w.violation("M1: %s was charged %d times", r.OrderID, charged)
 		}
 		held += theirs
-		person := r.refund != nil && r.refund.State == postgres.RefundFailed
+		person := r.refund != nil && r.refund.State == money.RefundFailed
 		switch {
 		case r.State == booking.Done && theirs != r.Amount:
 			w.violation("M2: %s is DONE, and the provider holds %d won", r.OrderID, theirs)
@@ -367,8 +367,8 @@ func newWorld(seed uint64) *world {
 	if err != nil {
 		panic(err)
 	}
-	for i := range w.tills {
-		w.tills[i] = &till{rows: &w.rows, mu: &w.rowMu, now: time.Now, payments: client, changed: w.changed}
+	for i := range w.models {
+		w.models[i] = &modelService{rows: &w.rows, mu: &w.rowMu, now: time.Now, payments: client, changed: w.changed}
 	}
 	return w
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -20,10 +20,10 @@ const (
 )
 
 // Next is what to ask about a reservation that is not settled.
-func (s Standing) Next(now time.Time) Question {
+func (s Snapshot) Next(now time.Time) Question {
 	r := s.Reservation
 	switch {
-	case s.Refund != nil && s.Refund.State == postgres.RefundRequested:
+	case s.Refund != nil && s.Refund.State == money.RefundRequested:
 		return SendRefund
 	case r.State == booking.WaitingForDeposit && !now.Before(r.ExpiresAt):
 		return CloseAccount
@@ -46,7 +46,7 @@ const (
 
 // Found reads the reply to a look-up. inFlight: a request of the attempt may still be on its way to the provider, or at
 // work there, and "not found" means "not yet".
-func (s Standing) Found(p toss.Payment, err error, inFlight bool) Reading {
+func (s Snapshot) Found(p toss.Payment, err error, inFlight bool) Reading {
 	confirming := s.Reservation.State == booking.Confirming
 	switch {
 	case err == nil && confirming && Unconfirmed(p.Status) && s.Payment.KeySet == string(toss.Widget):
@@ -106,18 +106,18 @@ func Answered(err error) bool {
 	return errors.As(err, &e) && e.HTTPStatus != 0 && e.HTTPStatus != stillAtWork
 }
 
-// Heed is what a callback with the right secret does that takes away what the provider's answer leaves.
-type Heed string
+// CallbackAction is what a callback with the right secret does that takes away what the provider's answer leaves.
+type CallbackAction string
 
 // What it does.
 const (
-	Nothing Heed = "nothing"
-	Close   Heed = "close"   // make sure that the account takes no more money
-	Believe Heed = "believe" // the key goes, as if the provider had answered so
+	Nothing CallbackAction = "nothing"
+	Close   CallbackAction = "close"   // make sure that the account takes no more money
+	Believe CallbackAction = "believe" // the key goes, as if the provider had answered so
 )
 
 // Callback is what a callback of that status comes to.
-func (s Standing) Callback(status string) Heed {
+func (s Snapshot) Callback(status string) CallbackAction {
 	if s.Reservation.Method != booking.VirtualAccount {
 		return Nothing
 	}
@@ -130,23 +130,23 @@ func (s Standing) Callback(status string) Heed {
 	return Nothing
 }
 
-// Ending is what a wish to cancel comes to.
-type Ending string
+// CancelAction is what a wish to cancel comes to.
+type CancelAction string
 
 // The endings.
 const (
-	Release     Ending = "release"      // a hold is given back
-	Pending     Ending = "pending"      // the provider is being asked: not now
-	Refund      Ending = "refund"       // money goes back, or an account is closed
-	NeedAccount Ending = "need account" // a deposit goes back to an account that has to be named
-	End         Ending = "end"          // the provider knows nothing of it
-	Join        Ending = "join"         // the refund is under way
-	Over        Ending = "over"         // it has ended already
+	Release     CancelAction = "release"      // a hold is given back
+	Pending     CancelAction = "pending"      // the provider is being asked: not now
+	Refund      CancelAction = "refund"       // money goes back, or an account is closed
+	NeedAccount CancelAction = "need account" // a deposit goes back to an account that has to be named
+	End         CancelAction = "end"          // the provider knows nothing of it
+	Join        CancelAction = "join"         // the refund is under way
+	Over        CancelAction = "over"         // it has ended already
 )
 
 // Cancel is what a wish to cancel a reservation comes to. charged says that the provider knows of it, account that
 // whoever cancels has named where a deposit goes.
-func Cancel(r booking.Reservation, charged, account bool) Ending {
+func Cancel(r booking.Reservation, charged, account bool) CancelAction {
 	switch r.State {
 	case booking.Hold:
 		return Release

@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Standing is what stands here at the moment of a decision.
-type Standing struct {
+// Snapshot is what stands here at the moment of a decision.
+type Snapshot struct {
 	Reservation booking.Reservation
-	Payment     postgres.Payment // before the answer
-	Refund      *postgres.Refund // the one that is not closed; nil: none
+	Payment     money.Payment // before the answer
+	Refund      *money.Refund // the one that is not closed; nil: none
 }
 
 // Answer is what the provider says about a payment: it knows one, refuses it for good, or declines to give back what it
@@ -36,50 +36,50 @@ type Step string
 
 // The steps.
 const (
-	Stay          Step = "stay"            // nothing changes
-	Told          Step = "told"            // nothing changes; whoever asked is told that the charge was refused
-	Idle          Step = "idle"            // nothing is asked for any more, and nothing came
-	Open          Step = "open"            // the buyer has authenticated and the charge has not been made: ask again
-	Refuse        Step = "refuse"          // nothing was charged, the hold is kept
-	Confirm       Step = "confirm"         // the money is there, the reservation stands
-	ConfirmIfFree Step = "confirm if free" // the money is there, the hold is not: it stands if its slot is free, else Late
-	Late          Step = "late"            // money for a reservation that is over goes back
-	Wait          Step = "wait"            // an account was issued
-	WaitOn        Step = "wait on"         // its deposit has not come yet
-	Reverse       Step = "reverse"         // the bank took the deposit back, the key is dead
-	Drop          Step = "drop"            // the provider holds nothing any more: cancelled
-	Refunded      Step = "refunded"        // what we asked to go back is back: cancelled
-	Follow        Step = "follow"          // the bank is on with a refund, or done with it
-	Restore       Step = "restore"         // the refund is declined: the reservation stands again, with the key it had
-	Arrive        Step = "arrive"          // the deposit came while its account was being closed: the reservation stands
-	Reopen        Step = "reopen"          // the provider keeps the account open: close it again in a while
-	Fail          Step = "fail"            // the refund waits for a person
-	Foreign       Step = "foreign"         // the payment is not the one we asked for: a person is told
-	ForeignRefuse Step = "foreign refuse"  // … and nothing was taken: the hold is kept
-	ForeignReturn Step = "foreign return"  // … and it was captured for us: it goes back
-	Look          Step = "look"            // somebody did something by hand: a person has to look
+	Stay            Step = "stay"             // nothing changes
+	RefusalReported Step = "refusal reported" // nothing changes; whoever asked is told that the charge was refused
+	NoOp            Step = "no-op"            // nothing is asked for any more, and nothing came
+	Open            Step = "open"             // the buyer has authenticated and the charge has not been made: ask again
+	Refuse          Step = "refuse"           // nothing was charged, the hold is kept
+	Confirm         Step = "confirm"          // the money is there, the reservation stands
+	ConfirmIfFree   Step = "confirm if free"  // the money is there, the hold is not: it stands if its slot is free, else Late
+	Late            Step = "late"             // money for a reservation that is over goes back
+	Wait            Step = "wait"             // an account was issued
+	WaitOn          Step = "wait on"          // its deposit has not come yet
+	Reverse         Step = "reverse"          // the bank took the deposit back, the key is dead
+	Drop            Step = "drop"             // the provider holds nothing any more: cancelled
+	Refunded        Step = "refunded"         // what we asked to go back is back: cancelled
+	Follow          Step = "follow"           // the bank is on with a refund, or done with it
+	Restore         Step = "restore"          // the refund is declined: the reservation stands again, with the key it had
+	Arrive          Step = "arrive"           // the deposit came while its account was being closed: the reservation stands
+	Reopen          Step = "reopen"           // the provider keeps the account open: close it again in a while
+	Fail            Step = "fail"             // the refund waits for a person
+	Foreign         Step = "foreign"          // the payment is not the one we asked for: a person is told
+	ForeignRefuse   Step = "foreign refuse"   // … and nothing was taken: the hold is kept
+	ForeignReturn   Step = "foreign return"   // … and it was captured for us: it goes back
+	NeedsReview     Step = "needs review"     // somebody did something by hand: a person has to look
 )
 
 // Kept reports whether what the answer says about the payment is to be kept: it is about our payment, and about one that
 // we have asked for.
 func (s Step) Kept() bool {
 	switch s {
-	case Told, Idle, Foreign, ForeignRefuse, ForeignReturn:
+	case RefusalReported, NoOp, Foreign, ForeignRefuse, ForeignReturn:
 		return false
 	}
 	return true
 }
 
 // After is the table of states against answers.
-func (s Standing) After(a Answer, now time.Time) Step {
+func (s Snapshot) After(a Answer, now time.Time) Step {
 	state, p := s.Reservation.State, a.Payment
 	switch {
 	case a.Refused && state == booking.Confirming:
 		return Refuse
 	case a.Refused:
-		return Told
+		return RefusalReported
 	case s.idle() && (Unconfirmed(p.Status) || over(p, now)):
-		return Idle
+		return NoOp
 	case state != booking.Canceling && !s.ours(p):
 		return s.foreign(p)
 	case over(p, now):
@@ -93,11 +93,11 @@ func (s Standing) After(a Answer, now time.Time) Step {
 	case Unconfirmed(p.Status):
 		return Open
 	}
-	return Look
+	return NeedsReview
 }
 
 // idle reports that no money is asked for any more, and none on its way back: the attempt was refused, or there was none.
-func (s Standing) idle() bool { return GivenUp(s.Reservation.State) && s.Refund == nil }
+func (s Snapshot) idle() bool { return GivenUp(s.Reservation.State) && s.Refund == nil }
 
 // GivenUp reports whether a reservation with an order is in a state in which no charge is under way, and may still come:
 // a request of an attempt that was refused may be on its way, slower than the one that was answered.
@@ -106,13 +106,13 @@ func GivenUp(state booking.State) bool {
 }
 
 // ours reports whether a payment is the one we asked for.
-func (s Standing) ours(p toss.Payment) bool {
+func (s Snapshot) ours(p toss.Payment) bool {
 	r, key := s.Reservation, s.Payment.PaymentKey
 	return p.OrderID == r.OrderID && p.TotalAmount == r.Amount && (key == "" || key == p.PaymentKey)
 }
 
 // foreign: what was captured for us goes back; nobody gets a key.
-func (s Standing) foreign(p toss.Payment) Step {
+func (s Snapshot) foreign(p toss.Payment) Step {
 	switch {
 	case s.Reservation.State != booking.Confirming:
 		return Foreign
@@ -132,7 +132,7 @@ func over(p toss.Payment, now time.Time) bool {
 	return p.Status == toss.StatusWaitingForDeposit && v != nil && v.Expired && now.After(v.DueDate)
 }
 
-func (s Standing) over() Step {
+func (s Snapshot) over() Step {
 	switch s.Reservation.State {
 	case booking.Confirming:
 		return Refuse
@@ -148,10 +148,10 @@ func (s Standing) over() Step {
 }
 
 // declined: the provider will not give the money back as asked, and has not.
-func (s Standing) declined(p toss.Payment) Step {
+func (s Snapshot) declined(p toss.Payment) Step {
 	f := s.Refund
 	switch {
-	case f == nil || f.State != postgres.RefundRequested:
+	case f == nil || f.State != money.RefundRequested:
 		return Stay // someone else has brought it to an end
 	case s.Reservation.State != booking.Canceling, f.By == ByAmount:
 		return Fail
@@ -164,7 +164,7 @@ func (s Standing) declined(p toss.Payment) Step {
 }
 
 // captured: the provider has the money.
-func (s Standing) captured() Step {
+func (s Snapshot) captured() Step {
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
 		return Confirm
@@ -177,7 +177,7 @@ func (s Standing) captured() Step {
 }
 
 // Late is what becomes of money for a reservation that is over.
-func (s Standing) Late() Step {
+func (s Snapshot) Late() Step {
 	if s.Refund != nil {
 		return Stay // it is known, and on its way back
 	}
@@ -185,7 +185,7 @@ func (s Standing) Late() Step {
 }
 
 // awaited: a virtual account waits for its money.
-func (s Standing) awaited() Step {
+func (s Snapshot) awaited() Step {
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming:
 		return Wait
@@ -211,12 +211,12 @@ const (
 )
 
 // AtBank is where a refund stands by what the provider says of the bank's part of it.
-func AtBank(status string) postgres.RefundState {
+func AtBank(status string) money.RefundState {
 	switch status {
 	case "PENDING":
-		return postgres.RefundPending
+		return money.RefundPending
 	case "FAILED", "PARTIAL_FAILED":
-		return postgres.RefundFailed
+		return money.RefundFailed
 	}
-	return postgres.RefundCompleted
+	return money.RefundCompleted
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -67,13 +67,13 @@ func TestTable(t *testing.T) {
 	}
 	refunds := []struct {
 		name string
-		is   *postgres.Refund
+		is   *money.Refund
 	}{
 		{"no refund", nil},
-		{"requested, key revoked", &postgres.Refund{State: postgres.RefundRequested, By: "customer", RevokedKey: "key"}},
-		{"requested, no key", &postgres.Refund{State: postgres.RefundRequested, By: rule.ByOverdue}},
-		{"requested, amount", &postgres.Refund{State: postgres.RefundRequested, By: rule.ByAmount, RevokedKey: "key"}},
-		{"failed", &postgres.Refund{State: postgres.RefundFailed, By: "customer", RevokedKey: "key"}},
+		{"requested, key revoked", &money.Refund{State: money.RefundRequested, By: "customer", RevokedKey: "key"}},
+		{"requested, no key", &money.Refund{State: money.RefundRequested, By: rule.ByOverdue}},
+		{"requested, amount", &money.Refund{State: money.RefundRequested, By: rule.ByAmount, RevokedKey: "key"}},
+		{"failed", &money.Refund{State: money.RefundFailed, By: "customer", RevokedKey: "key"}},
 	}
 	var table bytes.Buffer
 	for _, refund := range refunds {
@@ -82,8 +82,8 @@ func TestTable(t *testing.T) {
 			for _, a := range answers {
 				fmt.Fprintf(&table, "%-32s", a.name)
 				for _, state := range states {
-					s := rule.Standing{Reservation: booking.Reservation{State: state, OrderID: "order", Amount: 12000},
-						Payment: postgres.Payment{PaymentKey: paid}, Refund: refund.is}
+					s := rule.Snapshot{Reservation: booking.Reservation{State: state, OrderID: "order", Amount: 12000},
+						Payment: money.Payment{PaymentKey: paid}, Refund: refund.is}
 					step := s.After(a.Answer, now)
 					kept := " "
 					if step.Kept() {
@@ -112,12 +112,12 @@ func TestCancelTable(t *testing.T) {
 				}
 			}
 			for _, status := range []string{toss.StatusCanceled, toss.StatusWaitingForDeposit, toss.StatusDone} {
-				fmt.Fprintf(&table, "  callback %s: %s\n", status, rule.Standing{Reservation: r}.Callback(status))
+				fmt.Fprintf(&table, "  callback %s: %s\n", status, rule.Snapshot{Reservation: r}.Callback(status))
 			}
 			for _, ago := range []time.Duration{-time.Nanosecond, 0} {
 				r.ExpiresAt = now.Add(-ago)
-				none, requested, pending := rule.Standing{Reservation: r}, rule.Standing{Reservation: r, Refund: &postgres.Refund{State: postgres.RefundRequested}},
-					rule.Standing{Reservation: r, Refund: &postgres.Refund{State: postgres.RefundPending}}
+				none, requested, pending := rule.Snapshot{Reservation: r}, rule.Snapshot{Reservation: r, Refund: &money.Refund{State: money.RefundRequested}},
+					rule.Snapshot{Reservation: r, Refund: &money.Refund{State: money.RefundPending}}
 				fmt.Fprintf(&table, "  due since %v: %s; refund requested: %s; pending: %s\n", ago, none.Next(now), requested.Next(now), pending.Next(now))
 			}
 			fmt.Fprintf(&table, "  given up: %t\n", rule.GivenUp(state))
@@ -145,7 +145,7 @@ func TestReadings(t *testing.T) {
 		fmt.Fprintf(&table, "%s: confirmed %s, resent %s, answered %t\n", name, rule.Confirmed(confirmErr), rule.Resent(confirmErr), rule.Answered(confirmErr))
 		for _, state := range []booking.State{booking.Confirming, booking.Hold} {
 			for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
-				s := rule.Standing{Reservation: booking.Reservation{State: state}, Payment: postgres.Payment{KeySet: string(keys)}}
+				s := rule.Snapshot{Reservation: booking.Reservation{State: state}, Payment: money.Payment{KeySet: string(keys)}}
 				for _, status := range []string{toss.StatusInProgress, toss.StatusDone} {
 					p := toss.Payment{Status: status}
 					fmt.Fprintf(&table, "  found %s %s %s: %s, in flight: %s\n", state, keys, status, s.Found(p, lookErr, false), s.Found(p, lookErr, true))

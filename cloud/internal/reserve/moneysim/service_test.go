@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
@@ -40,9 +41,9 @@ var refundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Hol
 
 var errOvertaken = errors.New("overtaken")
 
-// till is the verbs of package reserve over rows in memory. The rows survive a process; step is called between any two
+// model is the verbs of package reserve over rows in memory. The rows survive a process; step is called between any two
 // things it does and does not return when it has died.
-type till struct {
+type modelService struct {
 	*rows
 	mu       *sync.Mutex // of the rows: a transaction at a time
 	now      func() time.Time
@@ -52,7 +53,7 @@ type till struct {
 }
 
 // tx is a transaction: all of it happens, or nothing.
-func (t *till) tx(where string, do func(now time.Time)) {
+func (t *modelService) tx(where string, do func(now time.Time)) {
 	t.step("before " + where)
 	t.mu.Lock()
 	do(t.now())
@@ -63,27 +64,27 @@ func (t *till) tx(where string, do func(now time.Time)) {
 // question is what stands here before the provider is asked.
 type question struct {
 	row      *row
-	standing rule.Standing
+	snapshot rule.Snapshot
 	callback int // the latest one stored by now: the answer covers it
 }
 
-func (t *till) ask(r *row) question {
-	q := question{r, rule.Standing{Reservation: r.Reservation}, t.lastWebhook(r.OrderID)}
+func (t *modelService) ask(r *row) question {
+	q := question{r, rule.Snapshot{Reservation: r.Reservation}, t.lastWebhook(r.OrderID)}
 	if r.payment != nil {
-		q.standing.Payment = *r.payment
+		q.snapshot.Payment = *r.payment
 	}
 	if r.refund != nil {
 		f := *r.refund
-		q.standing.Refund = &f
+		q.snapshot.Refund = &f
 	}
 	return q
 }
 
 func (q question) confirmRequest() toss.ConfirmRequest {
-	return toss.ConfirmRequest{PaymentKey: q.standing.Payment.PaymentKey, OrderID: q.standing.Reservation.OrderID, Amount: q.standing.Reservation.Amount}
+	return toss.ConfirmRequest{PaymentKey: q.snapshot.Payment.PaymentKey, OrderID: q.snapshot.Reservation.OrderID, Amount: q.snapshot.Reservation.Amount}
 }
 
-func (t *till) confirm(ctx context.Context, req reserve.ConfirmRequest) (err error) {
+func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) (err error) {
 	var (
 		q    question
 		ours bool
@@ -111,13 +112,13 @@ func (t *till) confirm(ctx context.Context, req reserve.ConfirmRequest) (err err
 		return err
 	case ours:
 		return t.sendConfirm(ctx, q)
-	case q.standing.Reservation.State == booking.Confirming:
+	case q.snapshot.Reservation.State == booking.Confirming:
 		return t.follow(ctx, q)
 	}
 	return nil
 }
 
-func (t *till) startConfirm(r *row, req reserve.ConfirmRequest, now time.Time) error {
+func (t *modelService) startConfirm(r *row, req reserve.ConfirmRequest, now time.Time) error {
 	if !r.Occupies(now) {
 		if booking.CheckStart(r.Interval, now) != nil {
 			return reserve.ErrHoldExpired
@@ -137,9 +138,9 @@ func (t *till) startConfirm(r *row, req reserve.ConfirmRequest, now time.Time) e
 	return nil
 }
 
-func (t *till) sendConfirm(ctx context.Context, q question) error {
+func (t *modelService) sendConfirm(ctx context.Context, q question) error {
 	t.step("send confirm")
-	payment, err := t.payments.Confirm(ctx, toss.Widget, q.standing.Payment.ConfirmKey, q.confirmRequest())
+	payment, err := t.payments.Confirm(ctx, toss.Widget, q.snapshot.Payment.ConfirmKey, q.confirmRequest())
 	t.step("confirm answered")
 	switch rule.Confirmed(err) {
 	case rule.Act:
@@ -159,9 +160,9 @@ func refusal(err error) *reserve.PaymentRefused {
 }
 
 // follow waits for what comes of an attempt that somebody else makes.
-func (t *till) follow(ctx context.Context, q question) error {
+func (t *modelService) follow(ctx context.Context, q question) error {
 	for ctx.Err() == nil {
-		if t.now().Sub(q.standing.Payment.AttemptedAt) >= watchdogDelay {
+		if t.now().Sub(q.snapshot.Payment.AttemptedAt) >= watchdogDelay {
 			return t.settle(ctx, q.row)
 		}
 		confirming := false
@@ -175,7 +176,7 @@ func (t *till) follow(ctx context.Context, q question) error {
 }
 
 // settleDue is the watchdog and the sweep.
-func (t *till) settleDue(ctx context.Context, r *row) error {
+func (t *modelService) settleDue(ctx context.Context, r *row) error {
 	due := false
 	t.tx("claim check", func(now time.Time) { due = r.claimCheck(now, checkLease) })
 	if !due {
@@ -185,7 +186,7 @@ func (t *till) settleDue(ctx context.Context, r *row) error {
 }
 
 // unsettled is what the sweep looks for.
-func (t *till) unsettled(now time.Time) (due []*row) {
+func (t *modelService) unsettled(now time.Time) (due []*row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.list {
@@ -193,7 +194,7 @@ func (t *till) unsettled(now time.Time) (due []*row) {
 		refused := rule.GivenUp(r.State) &&
 			r.payment != nil && now.Sub(r.payment.AttemptedAt) < sessionLimit
 		open := refused || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
-			r.refund != nil && (r.refund.State == postgres.RefundRequested || r.refund.State == postgres.RefundPending)
+			r.refund != nil && (r.refund.State == money.RefundRequested || r.refund.State == money.RefundPending)
 		if open && r.payment != nil && !r.checkAt.IsZero() && !now.Before(r.checkAt) {
 			due = append(due, r)
 		}
@@ -201,7 +202,7 @@ func (t *till) unsettled(now time.Time) (due []*row) {
 	return due
 }
 
-func (t *till) settle(ctx context.Context, r *row) error {
+func (t *modelService) settle(ctx context.Context, r *row) error {
 	for range maxOvertaken {
 		if err := t.settleOnce(ctx, r); !errors.Is(err, errOvertaken) {
 			return err
@@ -210,7 +211,7 @@ func (t *till) settle(ctx context.Context, r *row) error {
 	return reserve.ErrPaymentPending
 }
 
-func (t *till) settleOnce(ctx context.Context, r *row) error {
+func (t *modelService) settleOnce(ctx context.Context, r *row) error {
 	var (
 		q       question
 		charged bool
@@ -219,7 +220,7 @@ func (t *till) settleOnce(ctx context.Context, r *row) error {
 	if !charged {
 		return nil
 	}
-	switch q.standing.Next(t.now()) {
+	switch q.snapshot.Next(t.now()) {
 	case rule.SendRefund:
 		return t.sendRefund(ctx, q)
 	case rule.CloseAccount:
@@ -232,7 +233,7 @@ func (t *till) settleOnce(ctx context.Context, r *row) error {
 	}
 	payment, err := t.lookUp(ctx, q)
 	t.step("looked up")
-	switch q.standing.Found(payment, err, t.now().Sub(q.standing.Payment.AttemptedAt) < providerLimit) {
+	switch q.snapshot.Found(payment, err, t.now().Sub(q.snapshot.Payment.AttemptedAt) < providerLimit) {
 	case rule.Resend:
 		return t.resend(ctx, q)
 	case rule.Act:
@@ -243,20 +244,20 @@ func (t *till) settleOnce(ctx context.Context, r *row) error {
 	return t.later(q)
 }
 
-func (t *till) lookUp(ctx context.Context, q question) (toss.Payment, error) {
-	keys, p := toss.KeySet(q.standing.Payment.KeySet), q.standing.Payment
-	payment, err := t.payments.PaymentByOrder(ctx, keys, q.standing.Reservation.OrderID)
+func (t *modelService) lookUp(ctx context.Context, q question) (toss.Payment, error) {
+	keys, p := toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment
+	payment, err := t.payments.PaymentByOrder(ctx, keys, q.snapshot.Reservation.OrderID)
 	if err == nil && p.PaymentKey != "" && payment.PaymentKey != p.PaymentKey {
 		return t.payments.Payment(ctx, keys, p.PaymentKey)
 	}
 	return payment, err
 }
 
-func (t *till) resend(ctx context.Context, q question) error {
-	if t.now().Sub(q.standing.Payment.AttemptedAt) < watchdogDelay {
+func (t *modelService) resend(ctx context.Context, q question) error {
+	if t.now().Sub(q.snapshot.Payment.AttemptedAt) < watchdogDelay {
 		return t.later(q)
 	}
-	payment, err := t.payments.Confirm(ctx, toss.Widget, q.standing.Payment.ConfirmKey, q.confirmRequest())
+	payment, err := t.payments.Confirm(ctx, toss.Widget, q.snapshot.Payment.ConfirmKey, q.confirmRequest())
 	t.step("resent")
 	switch rule.Resent(err) {
 	case rule.Act:
@@ -265,17 +266,17 @@ func (t *till) resend(ctx context.Context, q question) error {
 		return t.apply(ctx, q, payment, refusal(err), nil)
 	}
 	if rule.Answered(err) {
-		t.tx("renew", func(time.Time) { q.row.renewConfirmKey(q.standing.Payment.ConfirmKey) })
+		t.tx("renew", func(time.Time) { q.row.renewConfirmKey(q.snapshot.Payment.ConfirmKey) })
 	}
 	return t.later(q)
 }
 
-func (t *till) later(q question) error {
-	t.tx("later", func(now time.Time) { q.row.postponeCheck(now.Add(pause(retryPauses, q.standing.Payment.Checks))) })
+func (t *modelService) later(q question) error {
+	t.tx("later", func(now time.Time) { q.row.postponeCheck(now.Add(pause(retryPauses, q.snapshot.Payment.Checks))) })
 	return reserve.ErrPaymentPending
 }
 
-func (t *till) act(ctx context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) error {
+func (t *modelService) act(ctx context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) error {
 	err := t.apply(ctx, q, p, refused, declined)
 	if errors.Is(err, errOvertaken) {
 		return t.settle(ctx, q.row)
@@ -284,9 +285,9 @@ func (t *till) act(ctx context.Context, q question, p toss.Payment, refused, dec
 }
 
 // apply brings a reservation in line with what the provider says.
-func (t *till) apply(_ context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) (verdict error) {
+func (t *modelService) apply(_ context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) (verdict error) {
 	t.tx("apply", func(now time.Time) {
-		if q.row.payment.Answers != q.standing.Payment.Answers {
+		if q.row.payment.Answers != q.snapshot.Payment.Answers {
 			verdict = errOvertaken
 			return
 		}
@@ -296,15 +297,15 @@ func (t *till) apply(_ context.Context, q question, p toss.Payment, refused, dec
 	return verdict
 }
 
-func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.PaymentRefused, now time.Time) error {
-	before := t.ask(r).standing
+func (t *modelService) transition(r *row, p toss.Payment, refused, declined *reserve.PaymentRefused, now time.Time) error {
+	before := t.ask(r).snapshot
 	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: declined != nil}, now)
 	if refused == nil && step.Kept() {
 		r.saveProviderState(p, p.Secret)
 	}
 	defer t.changed(r, string(step))
 	switch step {
-	case rule.Told:
+	case rule.RefusalReported:
 		return refused
 	case rule.Open:
 		return reserve.ErrPaymentPending
@@ -339,22 +340,22 @@ func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.Pay
 		t.bank(r, before, p, now)
 	case rule.Restore:
 		r.restoreKey(r.refund.RevokedKey)
-		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		r.advanceRefund(money.RefundRefused, declined.Code)
 		return declined
 	case rule.Arrive:
 		by := r.refund.By
 		err := t.markDone(r, p.Method)
-		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		r.advanceRefund(money.RefundRefused, declined.Code)
 		if by != rule.ByOverdue {
 			err = errors.Join(err, reserve.ErrAccountRequired)
 		}
 		return err
 	case rule.Reopen:
 		err := t.await(r, p, now.Add(time.Minute), now)
-		r.advanceRefund(postgres.RefundRefused, declined.Code)
+		r.advanceRefund(money.RefundRefused, declined.Code)
 		return errors.Join(err, declined)
 	case rule.Fail:
-		r.advanceRefund(postgres.RefundFailed, declined.Code)
+		r.advanceRefund(money.RefundFailed, declined.Code)
 		return declined
 	case rule.ForeignReturn:
 		t.startRefund(r, rule.ByAmount, false, now)
@@ -365,7 +366,7 @@ func (t *till) transition(r *row, p toss.Payment, refused, declined *reserve.Pay
 	return nil
 }
 
-func (t *till) await(r *row, p toss.Payment, due, now time.Time) error {
+func (t *modelService) await(r *row, p toss.Payment, due, now time.Time) error {
 	if v := p.VirtualAccount; v != nil && v.DueDate.After(now) {
 		due = earlier(due, v.DueDate)
 	}
@@ -381,26 +382,26 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // bank follows the bank's part of a refund.
-func (t *till) bank(r *row, before rule.Standing, p toss.Payment, now time.Time) {
+func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now time.Time) {
 	status := ""
 	if p.VirtualAccount != nil {
 		status = p.VirtualAccount.RefundStatus
 	}
 	switch to := rule.AtBank(status); {
-	case to == postgres.RefundPending && r.refund.State == to:
+	case to == money.RefundPending && r.refund.State == to:
 		r.postponeCheck(now.Add(pause(refundPolls, before.Payment.Checks)))
-	case to == postgres.RefundPending:
+	case to == money.RefundPending:
 		r.advanceRefund(to, "")
 		r.scheduleCheck(now.Add(refundPolls[0]))
 	case r.refund.State == to:
-	case to == postgres.RefundFailed:
+	case to == money.RefundFailed:
 		r.advanceRefund(to, status)
 	default:
 		r.advanceRefund(to, "")
 	}
 }
 
-func (t *till) startRefund(r *row, by string, account bool, now time.Time) {
+func (t *modelService) startRefund(r *row, by string, account bool, now time.Time) {
 	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
 	if err := r.openRefund(by, r.DoorlockKey, r.Amount, account); err != nil {
 		panic(err)
@@ -410,12 +411,12 @@ func (t *till) startRefund(r *row, by string, account bool, now time.Time) {
 	t.changed(r, "refund "+by)
 }
 
-func (t *till) startLateRefund(r *row, p toss.Payment, now time.Time) error {
+func (t *modelService) startLateRefund(r *row, p toss.Payment, now time.Time) error {
 	if err := r.openRefund(rule.ByLate, "", p.BalanceAmount, false); err != nil {
 		return err
 	}
 	if p.Method == toss.MethodVirtualAccount {
-		r.advanceRefund(postgres.RefundFailed, "REFUND_ACCOUNT_REQUIRED")
+		r.advanceRefund(money.RefundFailed, "REFUND_ACCOUNT_REQUIRED")
 		return nil
 	}
 	r.scheduleCheck(now)
@@ -423,7 +424,7 @@ func (t *till) startLateRefund(r *row, p toss.Payment, now time.Time) error {
 }
 
 // cancel is a wish of the customer (by is customer) or of an administrator.
-func (t *till) cancel(ctx context.Context, r *row, by string, account bool) (err error) {
+func (t *modelService) cancel(ctx context.Context, r *row, by string, account bool) (err error) {
 	refunding := false
 	t.tx("cancel", func(now time.Time) {
 		if by == "customer" && r.Method == "" {
@@ -461,8 +462,8 @@ func (t *till) cancel(ctx context.Context, r *row, by string, account bool) (err
 	return t.settle(ctx, r)
 }
 
-func (t *till) sendRefund(ctx context.Context, q question) error {
-	f, keys, key := q.standing.Refund, toss.KeySet(q.standing.Payment.KeySet), q.standing.Payment.PaymentKey
+func (t *modelService) sendRefund(ctx context.Context, q question) error {
+	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
 	request := toss.CancelRequest{Reason: "취소"}
 	if len(f.Account) > 0 {
 		request.RefundAccount = refundAccount
@@ -488,10 +489,10 @@ func (t *till) sendRefund(ctx context.Context, q question) error {
 }
 
 // retryRefund is an administrator who sends a failed refund again, to an account.
-func (t *till) retryRefund(ctx context.Context, r *row) error {
+func (t *modelService) retryRefund(ctx context.Context, r *row) error {
 	found := false
 	t.tx("retry refund", func(now time.Time) {
-		if found = r.refund != nil && r.refund.State == postgres.RefundFailed; found {
+		if found = r.refund != nil && r.refund.State == money.RefundFailed; found {
 			r.reopenRefund(true)
 			r.scheduleCheck(now.Add(watchdogDelay))
 		}
@@ -503,7 +504,7 @@ func (t *till) retryRefund(ctx context.Context, r *row) error {
 }
 
 // callback is what the provider tells by itself.
-func (t *till) callback(ctx context.Context, c toss.Event, retried bool) error {
+func (t *modelService) callback(ctx context.Context, c toss.Event, retried bool) error {
 	var (
 		r   *row
 		err error
@@ -531,13 +532,13 @@ func (t *till) callback(ctx context.Context, c toss.Event, retried bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err = t.settleCallback(ctx, r, id); err == nil && !retried {
-		_ = t.heed(ctx, r, c.Status)
+		_ = t.applyCallback(ctx, r, c.Status)
 	}
 	return nil // it is stored; what cannot be applied now the sweep applies
 }
 
 // settleCallback asks what is true; if it had been asked before the callback was stored, it is asked again.
-func (t *till) settleCallback(ctx context.Context, r *row, id int) error {
+func (t *modelService) settleCallback(ctx context.Context, r *row, id int) error {
 	for range 2 {
 		if err := t.settle(ctx, r); err != nil {
 			return err
@@ -552,7 +553,7 @@ func (t *till) settleCallback(ctx context.Context, r *row, id int) error {
 }
 
 // unapplied are the rows with callbacks that nobody has acted on.
-func (t *till) unapplied() (list []*row) {
+func (t *modelService) unapplied() (list []*row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.list {
@@ -566,10 +567,10 @@ func (t *till) unapplied() (list []*row) {
 	return list
 }
 
-func (t *till) heed(ctx context.Context, r *row, status string) error {
+func (t *modelService) applyCallback(ctx context.Context, r *row, status string) error {
 	var q question
-	t.tx("heed", func(time.Time) { q = t.ask(r) })
-	switch q.standing.Callback(status) {
+	t.tx("applyCallback", func(time.Time) { q = t.ask(r) })
+	switch q.snapshot.Callback(status) {
 	case rule.Nothing:
 		return nil
 	case rule.Close:

@@ -12,24 +12,24 @@ const patience = 10 * time.Second
 // providerLimit ends a conversation with the provider, in which several questions may be asked.
 const providerLimit = 80 * time.Second
 
-// converse runs a conversation with the provider that may outlive the request it serves: a customer who goes away, or
+// detached runs a conversation with the provider that may outlive the request it serves: a customer who goes away, or
 // whose patience ends, does not cut the provider off in the middle of a charge. Requests about the same topic share
 // one conversation and its outcome. When patience ends first the answer is ErrPaymentPending.
-func converse[T any](ctx context.Context, s *Service, topic string, talk func(ctx context.Context) (T, error)) (T, error) {
+func detached[T any](ctx context.Context, s *Service, topic string, do func(ctx context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
 	}
-	s.talking.Add(1)
-	shared := s.talks.DoChan(topic, func() (any, error) {
+	s.running.Add(1)
+	shared := s.calls.DoChan(topic, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerLimit)
 		defer cancel()
-		value, err := talk(ctx)
+		value, err := do(ctx)
 		return outcome{value, err}, nil
 	})
 	answered := make(chan outcome, 1)
 	go func() {
-		defer s.talking.Done()
+		defer s.running.Done()
 		answered <- (<-shared).Val.(outcome)
 	}()
 	timer := time.NewTimer(patience)
@@ -50,7 +50,7 @@ func converse[T any](ctx context.Context, s *Service, topic string, talk func(ct
 func (s *Service) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
-		s.talking.Wait()
+		s.running.Wait()
 		close(done)
 	}()
 	select {

@@ -1,0 +1,52 @@
+package money
+
+import (
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Payment is the provider's side of a reservation.
+type Payment struct {
+	Reservation booking.ReservationID
+	KeySet      string // key set at the provider that created the payment: widget or api
+	PaymentKey  string
+	ConfirmKey  string // Idempotency-Key of the attempt in progress or completed
+	Attempt     int
+	AttemptedAt time.Time
+	Checks      int    // status checks without a final state since the last event
+	Answers     int    // provider answers that were acted on
+	Status      string // last status reported by the provider; empty before the first report
+	Balance     int    // balance reported with that status, won
+	Secret      []byte // of the deposit callback, sealed
+	Account     DepositAccount
+	DepositedAt time.Time
+	ReceiptURL  string
+}
+
+// DepositAccount is the virtual account that a guest pays into.
+type DepositAccount struct {
+	Bank   string // two-character bank code
+	Number string
+	Holder string
+	DueAt  time.Time
+}
+
+// ProviderState is what the provider reports about a payment.
+type ProviderState struct {
+	PaymentKey string
+	Status     string
+	Total      int
+	Balance    int
+	ApprovedAt time.Time
+	Secret     []byte // sealed; empty keeps the stored value
+	Account    DepositAccount
+	ReceiptURL string
+}
+
+// ProviderBalance is what our records say the provider holds for an order.
+type ProviderBalance struct {
+	Reservation booking.ReservationID
+	Won         int
+	Open        bool // the outcome at the provider is open, so the balance may change at any moment
+}

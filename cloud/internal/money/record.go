@@ -1,0 +1,35 @@
+package money
+
+import (
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Callback is a stored callback of the provider.
+type Callback struct {
+	TransmissionID string // identifies repetitions
+	OrderID        string
+	Status         string
+}
+
+// Discrepancy is a finding about money that an administrator has to review.
+type Discrepancy struct {
+	ID         int64
+	FoundAt    time.Time
+	OrderID    string
+	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, refund, stuck
+	Detail     string
+	ResolvedAt time.Time
+	Resolution string
+}
+
+// LedgerEntry is one entry of the append-only ledger. Detail must not hold anything secret.
+type LedgerEntry struct {
+	Reservation booking.ReservationID
+	OrderID     string
+	Kind        string // confirm.sent, confirm.done, …
+	Amount      int
+	Code        string // the provider's code
+	Detail      map[string]any
+}

@@ -1,0 +1,33 @@
+package money
+
+import "github.com/yeolda/yeolda/cloud/internal/booking"
+
+// RefundState is the progress of a refund.
+type RefundState string
+
+// REQUESTED -> PENDING (the bank is transferring) -> COMPLETED | FAILED; REQUESTED -> COMPLETED | FAILED | REFUSED;
+// FAILED -> REQUESTED when an administrator retries, for example with another account. REFUSED is final: the provider
+// declined and the reservation was restored.
+const (
+	RefundRequested RefundState = "REQUESTED"
+	RefundPending   RefundState = "PENDING"
+	RefundCompleted RefundState = "COMPLETED"
+	RefundFailed    RefundState = "FAILED"
+	RefundRefused   RefundState = "REFUSED"
+)
+
+// Refund is one intent to return money, or to close a virtual account that received none.
+type Refund struct {
+	ID             int64
+	Reservation    booking.ReservationID
+	State          RefundState
+	Reason         string
+	Amount         int
+	By             string // customer, admin:<login id>, system:<reason>
+	Account        []byte // sealed refund account; empty where none is needed
+	RevokedKey     string // the door key that the request revoked
+	IdempotencyKey string
+	Attempt        int
+	ErrorCode      string // the provider's code and message, if it declined
+	ErrorMessage   string
+}

@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/money"
+)
+
+// ReportDiscrepancy lists a difference between the provider's books and ours for the head quarters, once per order and
+// kind. It returns false if it was listed already; one that was resolved is opened again.
+func ReportDiscrepancy(ctx context.Context, q Querier, orderID, kind, detail string) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		insert into reconciliation_difference as d (order_id, kind, detail) values ($1, $2, $3)
+		on conflict (order_id, kind) do update
+		set detail = excluded.detail, found_at = excluded.found_at, resolved_at = null, resolution = null
+		where d.resolved_at is not null`, orderID, kind, detail)
+	return tag.RowsAffected() == 1, err
+}
+
+// ResolveDiscrepancies closes the differences of a kind about all orders but those that still differ.
+func ResolveDiscrepancies(ctx context.Context, q Querier, kind string, still []string, resolution string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update reconciliation_difference set resolved_at = $4, resolution = $3
+		where kind = $1 and resolved_at is null and order_id <> all($2)`, kind, still, resolution, now)
+	return err
+}
+
+// SettleDiscrepancy closes a difference of a kind about an order, if there is one.
+func SettleDiscrepancy(ctx context.Context, q Querier, orderID, kind, resolution string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		update reconciliation_difference set resolved_at = $4, resolution = $3
+		where order_id = $1 and kind = $2 and resolved_at is null`, orderID, kind, resolution, now)
+	return err
+}
+
+// ProviderBalances returns, by order id, what we believe the provider holds: of the orders named, and of all that were paid
+// since a time.
+func ProviderBalances(ctx context.Context, q Querier, orders []string, since time.Time) (map[string]money.ProviderBalance, error) {
+	rows, err := q.Query(ctx, `
+		select r.order_id, r.id,
+		       case when r.paid_at is not null and r.state in ('DONE', 'CANCELING') then r.amount else 0 end,
+		       r.state = 'CANCELING' or `+unsettled+`
+		from reservation r join payment p on p.reservation_id = r.id
+		where r.order_id = any($1) or r.paid_at > $2`, orders, since)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string]money.ProviderBalance{}
+	var (
+		order string
+		h     money.ProviderBalance
+	)
+	_, err = pgx.ForEachRow(rows, []any{&order, &h.Reservation, &h.Won, &h.Open}, func() error {
+		held[order] = h
+		return nil
+	})
+	return held, err
+}
