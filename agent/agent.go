@@ -122,7 +122,7 @@ func (a *agent) answer(to link.Message, m protocol.Message) {
 	if own := protocol.Topic(a.config.Branch, m.Kind()); to.ResponseTopic != "" && to.ResponseTopic != own {
 		a.log.Warn("command names a response topic of another branch", "kind", to.Kind)
 	}
-	a.link.Send(m, to.CorrelationData, protocol.CommandLife)
+	a.link.Send(m, to.CorrelationData, protocol.CommandTTL)
 }
 
 // event logs a door event and queues it for the cloud.

@@ -20,8 +20,8 @@ var layers = [][]string{
 	{"audit", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
-	{"reserve", "access", "climate", "account", "franchise", "live"},
-	{"desk", "branchfile", "partner", "enroll"},
+	{"reserve", "access", "climate", "device", "account", "franchise", "live"},
+	{"chatops", "branchfile", "partner", "enroll"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// CommandLife is the message expiry of climate commands and sensor reads: after it the cloud has answered that the
+// CommandTTL is the message expiry of climate commands and sensor reads: after it the cloud has answered that the
 // branch does not respond (decisions.md 9).
-const CommandLife = 7 * time.Second
+const CommandTTL = 7 * time.Second
 
 // MaxSensors bounds the sensors of a branch.
 const MaxSensors = 64
@@ -25,7 +25,7 @@ const (
 )
 
 // ClimateCommand sends one infrared code. Like SensorsRead it is published with the Response Topic of the branch,
-// Correlation Data (echoed as it is) and a message expiry of CommandLife.
+// Correlation Data (echoed as it is) and a message expiry of CommandTTL.
 type ClimateCommand struct {
 	RequestID        string `json:"requestId"` // UUID
 	AirConditionerID string `json:"airconditioner_id"`

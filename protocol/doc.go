@@ -36,8 +36,8 @@
 //
 // Everything is MQTT v5, clean start, session expiry 0: nothing waits in a broker for an agent that is away. Cloud to
 // agent is QoS 0 and the cloud repeats itself with the same ids every [RepeatInterval] while its deadline allows. Agent
-// to cloud is QoS 1, from an outbox that the agent keeps in memory: results for [ResultLife], door events for ten minutes,
-// answers to commands for [CommandLife].
+// to cloud is QoS 1, from an outbox that the agent keeps in memory: results for [ResultTTL], door events for ten minutes,
+// answers to commands for [CommandTTL].
 //
 //   - A repeated ask gets the same claim, with the same nonce, as long as the nonce can still be used; afterwards a new
 //     one, should the first have been lost on the way. Once a grant has been judged it gets the results again.
@@ -53,6 +53,6 @@
 //
 // The retained [Status] says what the agent is and what hangs on it. Its will is the same message with state offline.
 // It is published on connecting and every [StatusInterval]; a [Heartbeat] every [HeartbeatInterval] says that the agent
-// still runs. A branch counts as offline when its will arrives or after [OfflineAfter] without any message. A will can
+// still runs. A branch counts as offline when its will arrives or after [OfflineTimeout] without any message. A will can
 // overtake: an offline counts only when bootId and connection are those of the last online status or heartbeat.
 package protocol

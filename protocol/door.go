@@ -21,8 +21,8 @@ const (
 	// RepeatInterval is how often the cloud repeats an ask or a command that has no answer yet. A repeated ask brings claim
 	// and grant again.
 	RepeatInterval = 400 * time.Millisecond
-	// ResultLife is how long the agent keeps a result in order to repeat it.
-	ResultLife = 60 * time.Second
+	// ResultTTL is how long the agent keeps a result in order to repeat it.
+	ResultTTL = 60 * time.Second
 
 	// DefaultPulse, MinPulse and MaxPulse bound how long a line stays driven. No pulse is shorter than its confirmation.
 	DefaultPulse = 3 * time.Second

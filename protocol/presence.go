@@ -10,7 +10,7 @@ import (
 const (
 	KeepAlive         = 10 * time.Second // MQTT keep-alive of agents
 	HeartbeatInterval = 5 * time.Second
-	OfflineAfter      = 12 * time.Second // silence after which a branch counts as offline
+	OfflineTimeout    = 12 * time.Second // silence after which a branch counts as offline
 	StatusInterval    = time.Minute      // the retained status is published again, should a late will have replaced it
 	TelemetryInterval = time.Minute      // readings
 )

@@ -47,7 +47,7 @@ func (a *answers[T]) once(id string, answer func(T), work func() T) {
 	if a.entries == nil {
 		a.entries = make(map[string]*entry[T])
 	}
-	e := &entry[T]{forget: now.Add(protocol.ResultLife)}
+	e := &entry[T]{forget: now.Add(protocol.ResultTTL)}
 	a.entries[id] = e
 	a.mu.Unlock()
 

@@ -17,7 +17,7 @@ import (
 )
 
 // commandTimeout limits a command, including the wait for the transmitter. After it the cloud no longer waits.
-const commandTimeout = protocol.CommandLife
+const commandTimeout = protocol.CommandTTL
 
 // Unit is an air conditioner; see agent.AirConditioner.
 type Unit struct {

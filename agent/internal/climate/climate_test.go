@@ -130,7 +130,7 @@ func TestCommandIsCarriedOutOnce(t *testing.T) {
 		if len(l.sent) != 1 || len(answers) != 3 {
 			t.Errorf("sent %d times, answered %d times, want 1 and 3", len(l.sent), len(answers))
 		}
-		time.Sleep(protocol.ResultLife)
+		time.Sleep(protocol.ResultTTL)
 		ask() // long after
 		c.Close()
 		if len(l.sent) != 2 {
@@ -255,7 +255,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if answered != maxAnswers || len(a.entries) != maxAnswers {
 			t.Errorf("answered %d, remembers %d", answered, len(a.entries))
 		}
-		time.Sleep(protocol.ResultLife)
+		time.Sleep(protocol.ResultTTL)
 		a.once(request(0), func(int) { answered++ }, func() int { return 0 })
 		if len(a.entries) != 1 {
 			t.Errorf("remembers %d", len(a.entries))

@@ -95,7 +95,7 @@ func (c *Controller) Ask(m protocol.Ask) {
 	}
 	if r.nonce == "" || now.Sub(r.claimedAt) > protocol.GrantAge {
 		r.nonce, r.claimedAt = protocol.NewNonce(), now
-		r.forget = now.Add(protocol.ResultLife)
+		r.forget = now.Add(protocol.ResultTTL)
 	}
 	claim, life := protocol.Claim{RequestID: m.RequestID, Nonce: r.nonce}, protocol.GrantAge-now.Sub(r.claimedAt)
 	c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *Controller) Grant(m protocol.Grant) {
 		c.send(results)
 		return
 	}
-	r.decided, r.forget = true, now.Add(protocol.ResultLife)
+	r.decided, r.forget = true, now.Add(protocol.ResultTTL)
 	rejection := ""
 	switch age := now.Sub(r.claimedAt); {
 	case r.nonce != m.Nonce:
@@ -211,7 +211,7 @@ func (c *Controller) lookup(id string, now time.Time) *request {
 	if len(c.requests) >= maxRequests {
 		return nil
 	}
-	r := &request{forget: now.Add(protocol.ResultLife)}
+	r := &request{forget: now.Add(protocol.ResultTTL)}
 	c.requests[id] = r
 	return r
 }
@@ -237,6 +237,6 @@ func (c *Controller) recordResult(r *request, result protocol.Result) {
 
 func (c *Controller) send(results []protocol.Result) {
 	for _, result := range results {
-		c.config.Send(result, protocol.ResultLife)
+		c.config.Send(result, protocol.ResultTTL)
 	}
 }

@@ -176,11 +176,11 @@ func (b *branch) drivenTwice() string {
 func TestLateGrantNeverDrives(t *testing.T) {
 	t.Parallel()
 	for age, want := range map[time.Duration]protocol.Outcome{
-		protocol.GrantAge - time.Millisecond:     protocol.Opened,
-		protocol.GrantAge + time.Nanosecond:      protocol.Dropped,
-		protocol.GrantAge + 20*time.Second:       protocol.Dropped,
-		protocol.ResultLife - time.Nanosecond:    protocol.Dropped,
-		protocol.ResultLife + 2*time.Millisecond: protocol.Dropped,
+		protocol.GrantAge - time.Millisecond:    protocol.Opened,
+		protocol.GrantAge + time.Nanosecond:     protocol.Dropped,
+		protocol.GrantAge + 20*time.Second:      protocol.Dropped,
+		protocol.ResultTTL - time.Nanosecond:    protocol.Dropped,
+		protocol.ResultTTL + 2*time.Millisecond: protocol.Dropped,
 	} {
 		t.Run(age.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -439,7 +439,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
 		b.wantSilence()
-		time.Sleep(protocol.ResultLife + time.Millisecond)
+		time.Sleep(protocol.ResultTTL + time.Millisecond)
 		b.claim(b.newRequest())
 		if n := len(b.controller.requests); n != 1 {
 			t.Errorf("%d requests remembered", n)

@@ -74,7 +74,7 @@ func TestClaimLivesAsLongAsItsNonce(t *testing.T) {
 		}
 		controller.Grant(grant(sent[3].m.(protocol.Claim), time.Second, "room_1"))
 		synctest.Wait()
-		if last := sent[len(sent)-1]; last.life != protocol.ResultLife {
+		if last := sent[len(sent)-1]; last.life != protocol.ResultTTL {
 			t.Errorf("%T lives for %v", last.m, last.life)
 		}
 	})

@@ -74,7 +74,7 @@ func (l *line) wantBothWays(t *testing.T, b *brokertest.Broker) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("deaf")
 	}
-	l.Send(result("room_1"), nil, protocol.ResultLife)
+	l.Send(result("room_1"), nil, protocol.ResultTTL)
 	brokertest.Await[protocol.Result](b)
 }
 
@@ -149,9 +149,9 @@ func TestOutboxSurvivesABrokerRestart(t *testing.T) {
 	l := connect(t, "mqtt://"+b.Addr, nil)
 	brokertest.Await[protocol.Status](b)
 	b.Stop()
-	l.Send(result("room_1"), nil, protocol.ResultLife)
+	l.Send(result("room_1"), nil, protocol.ResultTTL)
 	l.Send(result("room_2"), nil, 50*time.Millisecond)
-	l.Send(result("room_3"), []byte("42"), protocol.ResultLife)
+	l.Send(result("room_3"), []byte("42"), protocol.ResultTTL)
 	time.Sleep(100 * time.Millisecond)
 
 	back := time.Now()
@@ -189,9 +189,9 @@ func TestOutboxIsBounded(t *testing.T) {
 		}
 	})
 	for range 1000 {
-		l.Send(result("room_1"), nil, protocol.ResultLife)
+		l.Send(result("room_1"), nil, protocol.ResultTTL)
 	}
-	l.Send(result("room_2"), nil, protocol.ResultLife)
+	l.Send(result("room_2"), nil, protocol.ResultTTL)
 	b := brokertest.Start(t, "127.0.0.1:0")
 	mu.Lock()
 	address = b.Addr
@@ -213,7 +213,7 @@ func TestHalfOpenLine(t *testing.T) {
 	l := connect(t, "mqtt://"+b.Addr, func(config *link.Config) { config.Dial = hole.dial })
 	brokertest.Await[protocol.Status](b)
 	hole.open()
-	l.Send(result("room_1"), nil, protocol.ResultLife) // swallowed
+	l.Send(result("room_1"), nil, protocol.ResultTTL) // swallowed
 	cut := time.Now()
 	brokertest.Await[protocol.Result](b)
 	if took := time.Since(cut); took > 5*time.Second {
@@ -232,7 +232,7 @@ func TestTakenOverAgentStaysAway(t *testing.T) {
 	defer func() { stop(); talking.Wait() }()
 	talking.Go(func() { // so that the first to notice is one who publishes
 		for busy.Err() == nil {
-			first.Send(result("room_9"), nil, protocol.ResultLife)
+			first.Send(result("room_9"), nil, protocol.ResultTTL)
 			time.Sleep(time.Millisecond)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
-	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -47,7 +47,7 @@ type house struct {
 // devices ignores what doors do not need.
 type devices struct{}
 
-func (devices) Announced(context.Context, []climate.Announcement) error          { return nil }
+func (devices) Announced(context.Context, []device.Announcement) error           { return nil }
 func (devices) Telemetry(context.Context, []postgres.Telemetry) error            { return nil }
 func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
@@ -75,7 +75,7 @@ func build(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	h.addr = l.Addr().String()
-	h.link, err = broker.New(broker.Config{Listener: l, Doors: h.Service, Devices: devices{}, Log: h.log(),
+	h.link, err = broker.New(broker.Config{Listener: l, Doors: h.Service, Devices: devices{}, Climate: devices{}, Log: h.log(),
 		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
 			return postgres.FindAgents(ctx, h.db.Pool, usernames, found)
 		}})

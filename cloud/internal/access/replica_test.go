@@ -41,7 +41,7 @@ func TestReplicasAtABrokerOutside(t *testing.T) {
 	for range 2 {
 		s := h.replica()
 		link := broker.NewRemote(broker.RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()},
-			Doors: s, Devices: devices{}, Log: h.log()})
+			Doors: s, Devices: devices{}, Climate: devices{}, Log: h.log()})
 		s.Link = link
 		h.run(link.Run)
 		h.run(s.Run)

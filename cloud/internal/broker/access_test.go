@@ -262,11 +262,11 @@ func TestSilenceIsOffline(t *testing.T) {
 	receive(t, b.devices)
 	receive(t, b.comings)
 	began := clock.now()
-	clock.set(began.Add(protocol.OfflineAfter - time.Millisecond))
+	clock.set(began.Add(protocol.OfflineTimeout - time.Millisecond))
 	if !b.Online("gangnam") {
 		t.Error("offline too early")
 	}
-	clock.set(began.Add(protocol.OfflineAfter + time.Second))
+	clock.set(began.Add(protocol.OfflineTimeout + time.Second))
 	if b.Online("gangnam") {
 		t.Error("online after silence")
 	}

@@ -8,43 +8,43 @@ import (
 )
 
 // line identifies a connection of an agent across messages: which start of the agent, and which connection since.
-type line struct {
+type connID struct {
 	bootID     string
 	connection uint32
 }
 
-// branches knows from messages alone which branches have an agent: those heard within protocol.OfflineAfter whose will
+// branches knows from messages alone which branches have an agent: those heard within protocol.OfflineTimeout whose will
 // has not come. A will can overtake the next connection's status, so it counts for its own line only.
 type branches struct {
 	now   func() time.Time
 	start time.Time
 
 	mu     sync.RWMutex
-	byCode map[string]branchLine
+	byCode map[string]branchPresence
 }
 
-type branchLine struct {
-	line
+type branchPresence struct {
+	connID
 	heard time.Duration // since start, monotonic
 	gone  bool
 }
 
 func newBranches(now func() time.Time) *branches {
-	return &branches{now: now, start: now(), byCode: make(map[string]branchLine)}
+	return &branches{now: now, start: now(), byCode: make(map[string]branchPresence)}
 }
 
 // hear notes a status or heartbeat.
-func (b *branches) hear(branch string, from line) {
+func (b *branches) hear(branch string, from connID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.byCode[branch] = branchLine{line: from, heard: b.now().Sub(b.start)}
+	b.byCode[branch] = branchPresence{connID: from, heard: b.now().Sub(b.start)}
 }
 
 // lose notes a will or a goodbye.
-func (b *branches) lose(branch string, from line) {
+func (b *branches) lose(branch string, from connID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if last, ok := b.byCode[branch]; ok && last.line == from {
+	if last, ok := b.byCode[branch]; ok && last.connID == from {
 		last.gone = true
 		b.byCode[branch] = last
 	}
@@ -57,8 +57,8 @@ func (b *branches) online(branch string) bool {
 	return ok && b.present(last)
 }
 
-func (b *branches) present(last branchLine) bool {
-	return !last.gone && b.now().Sub(b.start)-last.heard < protocol.OfflineAfter
+func (b *branches) present(last branchPresence) bool {
+	return !last.gone && b.now().Sub(b.start)-last.heard < protocol.OfflineTimeout
 }
 
 func (b *branches) count() (n int) {

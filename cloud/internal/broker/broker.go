@@ -18,7 +18,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Config is what a Broker needs. Listener, Credentials, Doors, Devices and Log must be set.
+// Config is what a Broker needs. Listener, Credentials, Doors, Devices, Climate and Log are required.
 type Config struct {
 	Listener net.Listener // plain MQTT
 	TLS      net.Listener // optional: TCP on which TLS is spoken, with TLSConfig
@@ -33,6 +33,7 @@ type Config struct {
 
 	Doors   Doors
 	Devices Devices
+	Climate Climate
 	Log     *slog.Logger
 	Now     func() time.Time // for presence; nil is time.Now
 }
@@ -40,10 +41,10 @@ type Config struct {
 const (
 	// readBuffer is for what agents say, which is mostly shorter; every connection has one.
 	readBuffer = 512
-	// closeWithin is how long agents have to go by themselves; then their connections are cut. Everything together
+	// closeGrace is how long agents have to go by themselves; then their connections are cut. Everything together
 	// stays below the 3 seconds of closeLimit.
-	closeWithin = time.Second
-	closeLimit  = 3 * time.Second
+	closeGrace = time.Second
+	closeLimit = 3 * time.Second
 
 	listenerPlain     = "tcp"
 	listenerTLS       = "tls"
@@ -55,7 +56,7 @@ type Broker struct {
 	cfg         Config
 	log         *slog.Logger
 	server      *mqtt.Server
-	gate        *gate
+	admission   *admission
 	sessions    *sessions
 	inbox       *inbox
 	credentials *credentials
@@ -90,8 +91,8 @@ func New(cfg Config) (*Broker, error) {
 	})
 	b := &Broker{
 		cfg: cfg, log: cfg.Log, server: server,
-		gate:        newGate(connectWithin),
-		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Log),
+		admission:   newAdmission(connectTimeout),
+		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log),
 		credentials: newCredentials(cfg.Credentials),
 	}
 	b.presence = newPresence(b.inbox, b.Online)
@@ -104,14 +105,14 @@ func New(cfg Config) (*Broker, error) {
 
 func (b *Broker) listen() error {
 	all := []listeners.Listener{
-		listeners.NewNet(listenerPlain, &door{b.cfg.Listener, b.gate, b.log}),
+		listeners.NewNet(listenerPlain, &listener{b.cfg.Listener, b.admission, b.log}),
 		// Connections that came by HTTP need a listener to be closed with.
 		listeners.NewMockListener(listenerWebSocket, ""),
 	}
 	if b.cfg.TLS != nil {
 		config := b.cfg.TLSConfig.Clone()
 		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-		all = append(all, listeners.NewNet(listenerTLS, tls.NewListener(&door{b.cfg.TLS, b.gate, b.log}, config)))
+		all = append(all, listeners.NewNet(listenerTLS, tls.NewListener(&listener{b.cfg.TLS, b.admission, b.log}, config)))
 	}
 	for _, l := range all {
 		if err := b.server.AddListener(l); err != nil {
@@ -139,13 +140,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	return errors.Join(err, work.Wait())
 }
 
-// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineAfter.
+// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineTimeout.
 func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
 
 // close ends every connection before it closes mochi, whose own Close waits without limit for connections, and for ever
 // when one is taken off its list meanwhile: it takes the lock of the list twice.
 func (b *Broker) close() error {
-	b.gate.shut()
+	b.admission.shut()
 	err := b.cfg.Listener.Close()
 	if b.cfg.TLS != nil {
 		err = errors.Join(err, b.cfg.TLS.Close())
@@ -156,9 +157,9 @@ func (b *Broker) close() error {
 	limit := time.NewTimer(closeLimit)
 	defer limit.Stop()
 	select {
-	case <-b.gate.emptied:
-	case <-time.After(closeWithin):
-		b.gate.cut()
+	case <-b.admission.emptied:
+	case <-time.After(closeGrace):
+		b.admission.cut()
 	}
 	closed := make(chan error, 1)
 	go func() {

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
-	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -58,8 +58,8 @@ func (v *verbs) Result(_ context.Context, branch string, m protocol.Result) erro
 	return nil
 }
 
-func (v *verbs) Announced(_ context.Context, news []climate.Announcement) error {
-	if slices.ContainsFunc(news, func(n climate.Announcement) bool { return v.refused == n.Branch }) {
+func (v *verbs) Announced(_ context.Context, news []device.Announcement) error {
+	if slices.ContainsFunc(news, func(n device.Announcement) bool { return v.refused == n.Branch }) {
 		return errors.New("refused")
 	}
 	for _, n := range news {
@@ -123,7 +123,7 @@ func start(t *testing.T, change ...func(*running, *Config)) *running {
 		t.Fatal(err)
 	}
 	r := &running{verbs: newVerbs(), addr: l.Addr().String(), revoked: make(map[string]bool), stopped: make(chan error, 1)}
-	cfg := Config{Listener: l, Credentials: r.credentials, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs,
+	cfg := Config{Listener: l, Credentials: r.credentials, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs, Climate: r.verbs,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, f := range change {
 		f(r, &cfg)
@@ -343,7 +343,7 @@ func TestNewsComeTogether(t *testing.T) {
 	t.Parallel()
 	v := newVerbs()
 	v.refused = "jamsil"
-	box := newInbox(v, v, slog.New(slog.DiscardHandler))
+	box := newInbox(v, v, v, slog.New(slog.DiscardHandler))
 	telemetry, err := protocol.Encode(protocol.Telemetry{At: time.Now(), Events: []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestCredentialsTogether(t *testing.T) {
 	c := newCredentials(func(_ context.Context, usernames []string, found func(string, string, []byte)) error {
 		asked <- usernames
 		for _, name := range usernames {
-			if name != "stranger" {
+			if name != "unauthenticated" {
 				found(name, "of-"+name, nil)
 			}
 		}
@@ -399,7 +399,7 @@ func TestCredentialsTogether(t *testing.T) {
 	find("a", "of-a")
 	wait(t, "the first to ask", func() bool { return len(c.asked) == 1 })
 	find("b", "of-b")
-	find("stranger", "")
+	find("unauthenticated", "")
 	wait(t, "the others to wait", func() bool { return len(c.asked) == 3 })
 	var working sync.WaitGroup
 	working.Go(func() { _ = c.work(ctx) })
@@ -413,7 +413,7 @@ func TestCredentialsTogether(t *testing.T) {
 
 func TestStormIsOverOnce(t *testing.T) {
 	t.Parallel()
-	var s storm
+	var s reconnectBurst
 	for step, c := range []struct {
 		sessions int
 		over     bool

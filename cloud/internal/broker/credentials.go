@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// lookupWithin bounds the database's part in a CONNECT.
-	lookupWithin = 3 * time.Second
+	// lookupTimeout bounds the database's part in a CONNECT.
+	lookupTimeout = 3 * time.Second
 	// lookupBatch is the most credentials that are looked up at once.
 	lookupBatch = 256
 	// lookupWorkers is how many batches may be under way, so that agents that come back all together leave connections
@@ -40,7 +40,7 @@ type looked struct {
 }
 
 func newCredentials(look func(context.Context, []string, func(string, string, []byte)) error) *credentials {
-	return &credentials{look: look, asked: make(chan lookup, maxStrangers)}
+	return &credentials{look: look, asked: make(chan lookup, maxUnauthenticated)}
 }
 
 // find returns the credential of a user name, zero for one that is unknown or revoked.
@@ -86,7 +86,7 @@ func (c *credentials) gather(first lookup) []lookup {
 }
 
 func (c *credentials) answer(ctx context.Context, batch []lookup) {
-	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	usernames := make([]string, len(batch))
 	for i, l := range batch {

@@ -169,7 +169,7 @@ func embedded(b *testing.B, agents int) exchange {
 		b.Fatal(err)
 	}
 	c := newClaims()
-	broker, err := New(Config{Listener: l, Doors: c, Devices: c, Log: slog.New(slog.DiscardHandler),
+	broker, err := New(Config{Listener: l, Doors: c, Devices: c, Climate: c, Log: slog.New(slog.DiscardHandler),
 		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
 			for n := range agents {
 				if id := protocol.AgentID(branchName(n)); slices.Contains(usernames, id) {
@@ -227,7 +227,7 @@ func mosquitto(b *testing.B, agents int) (exchange, bool) {
 		}
 	}
 	c := newClaims()
-	remote := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr}, Doors: c, Devices: c, Log: slog.New(slog.DiscardHandler)})
+	remote := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr}, Doors: c, Devices: c, Climate: c, Log: slog.New(slog.DiscardHandler)})
 	background(b, remote.Run)
 	x := exchange{"mosquitto", remote, c, agents}
 	x.populate(b, addr)

@@ -58,9 +58,9 @@ func dial(t *testing.T, addr string) net.Conn {
 
 // hurry gives connections less time for their CONNECT.
 func (r *running) hurry(within time.Duration) {
-	r.gate.mu.Lock()
-	defer r.gate.mu.Unlock()
-	r.gate.within = within
+	r.admission.mu.Lock()
+	defer r.admission.mu.Unlock()
+	r.admission.within = within
 }
 
 func TestIdleSocketIsClosed(t *testing.T) {
@@ -77,10 +77,10 @@ func TestIdleSocketIsClosed(t *testing.T) {
 			t.Errorf("got %v, want the connection closed", err)
 		}
 	}
-	wait(t, "the gate to forget them", func() bool {
-		b.gate.mu.Lock()
-		defer b.gate.mu.Unlock()
-		return b.gate.strangers == 0
+	wait(t, "the admission to forget them", func() bool {
+		b.admission.mu.Lock()
+		defer b.admission.mu.Unlock()
+		return b.admission.unauthenticated == 0
 	})
 }
 
@@ -100,9 +100,9 @@ func TestStrangersAreBounded(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	here := b.agent(t, "hongdae")
-	b.gate.mu.Lock()
-	b.gate.strangers += maxStrangers // as if so many were waiting
-	b.gate.mu.Unlock()
+	b.admission.mu.Lock()
+	b.admission.unauthenticated += maxUnauthenticated // as if so many were waiting
+	b.admission.mu.Unlock()
 	conn := dial(t, b.addr)
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -110,9 +110,9 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 	id := b.ask(t, "hongdae")
 	here.Until(t, "the ask", func() bool { return here.Asked(id) > 0 })
-	b.gate.mu.Lock()
-	b.gate.strangers -= maxStrangers
-	b.gate.mu.Unlock()
+	b.admission.mu.Lock()
+	b.admission.unauthenticated -= maxUnauthenticated
+	b.admission.mu.Unlock()
 	b.agent(t, "gangnam")
 }
 
@@ -257,7 +257,7 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 
 func TestOneBranchCannotFillTheInbox(t *testing.T) {
 	t.Parallel()
-	i := newInbox(nil, nil, slog.New(slog.DiscardHandler)) // nobody works
+	i := newInbox(nil, nil, nil, slog.New(slog.DiscardHandler)) // nobody works
 	for range urgentQueue {
 		i.put(delivery{branch: "gangnam", kind: protocol.KindDoorClaim})
 	}
@@ -299,7 +299,7 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 			}
 		})
 	}
-	wait(t, "a reconnect storm", func() bool { return b.Stats().Sessions > 0 })
+	wait(t, "a reconnect burst", func() bool { return b.Stats().Sessions > 0 })
 	began := time.Now()
 	b.stop()
 	select {

@@ -67,7 +67,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		cl.Stop(packets.ErrServerUnavailable)
 		return false
 	}
-	h.gate.admit(c, h.sessions.admit(cl, branch, username))
+	h.admission.admit(c, h.sessions.admit(cl, branch, username))
 	return true
 }
 
@@ -75,7 +75,7 @@ func (h *hook) authenticate(username string, pk packets.Packet) (branch string, 
 	if username == "" || len(username) > 200 || username != pk.Connect.ClientIdentifier {
 		return "", errNoAgent
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookupWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	known, err := h.credentials.find(ctx, username)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -22,13 +22,16 @@ type Doors interface {
 	Result(ctx context.Context, branch string, result protocol.Result) error
 }
 
-// Devices takes everything else that agents say. Calls for one branch come one after another and in order, except for
-// the two answers to commands.
+// Devices handles reports of agents. Calls for one branch are sequential and in order.
 type Devices interface {
-	// Announced takes news in their order. When thousands of agents come back together they come in hundreds.
-	Announced(ctx context.Context, news []climate.Announcement) error
-	// Telemetry takes readings and door events, in their order, as many as have come together.
-	Telemetry(ctx context.Context, told []postgres.Telemetry) error
+	// Announced handles presence and status messages in batches, in their order.
+	Announced(ctx context.Context, announced []device.Announcement) error
+	// Telemetry handles sensor readings and door events in batches, in their order.
+	Telemetry(ctx context.Context, messages []postgres.Telemetry) error
+}
+
+// Climate handles the answers of agents to commands and sensor reads.
+type Climate interface {
 	Commanded(ctx context.Context, branch string, result protocol.ClimateResult) error
 	Measured(ctx context.Context, branch string, readings protocol.SensorsReadings) error
 }
@@ -43,10 +46,10 @@ const (
 	steadyQueue = 4096
 	// steadyBatch is the most messages that are handled together.
 	steadyBatch = 256
-	// steadyPause is how long those that come next may gather, for the sake of the people at the doors.
-	steadyPause = 50 * time.Millisecond
-	// handleWithin bounds the work on one message; a claim is worthless after it.
-	handleWithin = 5 * time.Second
+	// batchInterval is how long those that come next may gather, for the sake of the people at the doors.
+	batchInterval = 50 * time.Millisecond
+	// handleTimeout bounds the work on one message; a claim is worthless after it.
+	handleTimeout = 5 * time.Second
 )
 
 // urgentWorkers is how many messages are handled at once for people who stand at a door. Nearly all of them wait for the
@@ -71,6 +74,7 @@ const kindPresence protocol.Kind = "presence"
 type inbox struct {
 	doors   Doors
 	devices Devices
+	climate Climate
 	log     *slog.Logger
 
 	urgent  chan delivery
@@ -82,8 +86,8 @@ type inbox struct {
 	waiting map[string]int // messages of a branch that wait
 }
 
-func newInbox(doors Doors, devices Devices, log *slog.Logger) *inbox {
-	i := &inbox{doors: doors, devices: devices, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
+func newInbox(doors Doors, devices Devices, climate Climate, log *slog.Logger) *inbox {
+	i := &inbox{doors: doors, devices: devices, climate: climate, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
 		waiting: make(map[string]int)}
 	for n := range i.steady {
 		i.steady[n] = make(chan delivery, steadyQueue)
@@ -165,7 +169,7 @@ func (i *inbox) workInBatches(ctx context.Context, lane <-chan delivery) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(steadyPause):
+		case <-time.After(batchInterval):
 		}
 	}
 }
@@ -189,11 +193,11 @@ func (i *inbox) gather(first delivery, lane <-chan delivery) []delivery {
 // handleSteady keeps the order: what is of one kind goes together, and after what was before it.
 func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 	var (
-		news []climate.Announcement
+		news []device.Announcement
 		told []postgres.Telemetry
 	)
 	flush := func() {
-		together(ctx, news, i.devices.Announced, func(n climate.Announcement, err error) { i.complain(ctx, n.Branch, protocol.KindStatus, err) })
+		together(ctx, news, i.devices.Announced, func(n device.Announcement, err error) { i.complain(ctx, n.Branch, protocol.KindStatus, err) })
 		together(ctx, told, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.complain(ctx, t.Branch, protocol.KindTelemetry, err) })
 		news, told = nil, nil
 	}
@@ -204,11 +208,11 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 		}
 		switch d.kind {
 		case kindPresence:
-			news = append(news, climate.Announcement{Branch: d.branch, Online: d.online})
+			news = append(news, device.Announcement{Branch: d.branch, Online: d.online})
 		case protocol.KindStatus:
 			var status protocol.Status
 			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
-				news = append(news, climate.Announcement{Branch: d.branch, Online: status.State == protocol.Online, Status: &status})
+				news = append(news, device.Announcement{Branch: d.branch, Online: status.State == protocol.Online, Status: &status})
 			}
 		case protocol.KindTelemetry:
 			var telemetry protocol.Telemetry
@@ -226,7 +230,7 @@ func together[M any](ctx context.Context, messages []M, take func(context.Contex
 	if len(messages) == 0 {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, handleWithin)
+	limited, cancel := context.WithTimeout(ctx, handleTimeout)
 	err := take(limited, messages)
 	cancel()
 	switch {
@@ -247,7 +251,7 @@ func (i *inbox) complain(ctx context.Context, branch string, kind protocol.Kind,
 }
 
 func (i *inbox) handle(ctx context.Context, d delivery) error {
-	ctx, cancel := context.WithTimeout(ctx, handleWithin)
+	ctx, cancel := context.WithTimeout(ctx, handleTimeout)
 	defer cancel()
 	switch d.kind {
 	case protocol.KindDoorClaim:
@@ -255,9 +259,9 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 	case protocol.KindDoorResult:
 		return decoded(ctx, d, i.doors.Result)
 	case protocol.KindClimateResult:
-		return decoded(ctx, d, i.devices.Commanded)
+		return decoded(ctx, d, i.climate.Commanded)
 	case protocol.KindSensorsReadings:
-		return decoded(ctx, d, i.devices.Measured)
+		return decoded(ctx, d, i.climate.Measured)
 	}
 	return nil // nothing else is put here
 }

@@ -11,9 +11,9 @@ const (
 	// messagesWaiting is the number of messages that may wait for an agent that does not read: asks and grants of the last
 	// seconds.
 	messagesWaiting = 64
-	// acksDelay is how long an acknowledgement waits for a message that it can go along with, like those of TCP (RFC 1122,
+	// ackDelay is how long an acknowledgement waits for a message that it can go along with, like those of TCP (RFC 1122,
 	// 4.2.3.2): that of a claim goes with the grant. A write costs more than all else that is done for it.
-	acksDelay = 30 * time.Millisecond
+	ackDelay = 30 * time.Millisecond
 	// acksGathered is how many of them wait at most as long as the agent reads.
 	acksGathered = 64
 	// acksWaiting is the Receive Maximum: who has more messages under way than that breaks the rules [MQTT-3.3.4-9].
@@ -78,9 +78,9 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 		mine = o.begin()
 	case o.writing || !first:
 	case o.delay == nil:
-		o.delay = time.AfterFunc(acksDelay, o.flush)
+		o.delay = time.AfterFunc(ackDelay, o.flush)
 	default:
-		o.delay.Reset(acksDelay)
+		o.delay.Reset(ackDelay)
 	}
 	o.mu.Unlock()
 	if mine {

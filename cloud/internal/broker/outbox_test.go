@@ -57,7 +57,7 @@ func TestAcknowledgementGoesAlong(t *testing.T) {
 		line.wrote(t)
 		o.send([]byte("grant"))
 		line.wrote(t, "grant"+ackOf7)
-		time.Sleep(2 * acksDelay)
+		time.Sleep(2 * ackDelay)
 		line.wrote(t, "grant"+ackOf7)
 	})
 }
@@ -67,9 +67,9 @@ func TestAcknowledgementGoesAlone(t *testing.T) {
 	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
 		for range 2 {
 			_ = o.acknowledge(7, packets.CodeSuccess, true)
-			time.Sleep(acksDelay / 2)
+			time.Sleep(ackDelay / 2)
 			_ = o.acknowledge(8, packets.ErrNotAuthorized, true)
-			time.Sleep(acksDelay)
+			time.Sleep(ackDelay)
 		}
 		line.wrote(t, ackOf7+refusal8, ackOf7+refusal8)
 	})
@@ -119,7 +119,7 @@ func TestAcknowledgementWithoutAnAnswerGoesAtOnce(t *testing.T) {
 		line.wrote(t)
 		_ = o.acknowledge(8, packets.ErrNotAuthorized, false)
 		line.wrote(t, ackOf7+refusal8)
-		time.Sleep(2 * acksDelay)
+		time.Sleep(2 * ackDelay)
 		line.wrote(t, ackOf7+refusal8)
 	})
 }

@@ -20,13 +20,14 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// RemoteConfig is what a Remote needs. URL, Doors, Devices and Log must be set.
+// RemoteConfig is what a Remote needs. URL, Doors, Devices, Climate and Log are required.
 type RemoteConfig struct {
 	URL *url.URL    // mqtt, mqtts, ws or wss, with user name and password if the broker wants them
 	TLS *tls.Config // nil: the system's roots
 
 	Doors   Doors
 	Devices Devices
+	Climate Climate
 	Log     *slog.Logger
 	Now     func() time.Time // for presence; nil is time.Now
 }
@@ -61,12 +62,12 @@ func NewRemote(cfg RemoteConfig) *Remote {
 		cfg.Now = time.Now
 	}
 	r := &Remote{cfg: cfg, clientID: "cloud-" + strings.ToLower(rand.Text()), branches: newBranches(cfg.Now),
-		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
+		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
 	r.presence = newPresence(r.inbox, r.Online)
 	return r
 }
 
-// Online reports whether the branch was heard within protocol.OfflineAfter and has not said goodbye since.
+// Online reports whether the branch was heard within protocol.OfflineTimeout and has not said goodbye since.
 func (r *Remote) Online(branch string) bool { return r.branches.online(branch) }
 
 // Connected reports whether this replica hears the agents.
@@ -180,7 +181,7 @@ func (r *Remote) receive(p *paho.Publish) {
 	switch kind {
 	case protocol.KindHeartbeat:
 		if m, err := protocol.Decode[protocol.Heartbeat](p.Payload); err == nil {
-			r.branches.hear(branch, line{m.BootID, m.Connection})
+			r.branches.hear(branch, connID{m.BootID, m.Connection})
 		}
 	case protocol.KindStatus:
 		m, err := protocol.Decode[protocol.Status](p.Payload)
@@ -189,9 +190,9 @@ func (r *Remote) receive(p *paho.Publish) {
 			return
 		}
 		if m.State == protocol.Online {
-			r.branches.hear(branch, line{m.BootID, m.Connection})
+			r.branches.hear(branch, connID{m.BootID, m.Connection})
 		} else {
-			r.branches.lose(branch, line{m.BootID, m.Connection})
+			r.branches.lose(branch, connID{m.BootID, m.Connection})
 		}
 	}
 	r.presence.announce(branch)
@@ -219,7 +220,7 @@ func (r *Remote) drop() {
 }
 
 func (r *Remote) watch(ctx context.Context) {
-	silent := time.NewTicker(silentEvery)
+	silent := time.NewTicker(silenceInterval)
 	defer silent.Stop()
 	var lost int64
 	for {

@@ -48,7 +48,7 @@ func join(t *testing.T, addr string) replica {
 	t.Helper()
 	r := replica{verbs: newVerbs()}
 	r.Remote = NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr, User: url.UserPassword("cloud", "secret")},
-		Doors: r.verbs, Devices: r.verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		Doors: r.verbs, Devices: r.verbs, Climate: r.verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -128,7 +128,7 @@ func TestReplicaThatComesLaterKnowsWhoIsThere(t *testing.T) {
 
 func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
-	r := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: "127.0.0.1:1"}, Doors: newVerbs(), Devices: newVerbs(),
+	r := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: "127.0.0.1:1"}, Doors: newVerbs(), Devices: newVerbs(), Climate: newVerbs(),
 		Log: slog.New(slog.DiscardHandler)})
 	began := time.Now()
 	for range 2 * remoteQueue {
@@ -149,7 +149,7 @@ func TestBranchesFromMessages(t *testing.T) {
 	var clock fakeClock
 	clock.set(time.Now())
 	b := newBranches(clock.now)
-	first, second := line{"boot", 1}, line{"boot", 2}
+	first, second := connID{"boot", 1}, connID{"boot", 2}
 	if b.online("gangnam") {
 		t.Error("online before anything was heard")
 	}
@@ -163,7 +163,7 @@ func TestBranchesFromMessages(t *testing.T) {
 	if !b.online("gangnam") {
 		t.Error("offline by a late will")
 	}
-	clock.set(clock.now().Add(protocol.OfflineAfter - time.Millisecond))
+	clock.set(clock.now().Add(protocol.OfflineTimeout - time.Millisecond))
 	if !b.online("gangnam") || b.count() != 1 {
 		t.Error("offline too early")
 	}

@@ -47,9 +47,9 @@ func properties(branch string, m protocol.Message) packets.Properties {
 	case protocol.Grant, protocol.Deny:
 		life = protocol.GrantAge
 	case protocol.ClimateCommand:
-		life, answer, id = protocol.CommandLife, protocol.KindClimateResult, m.RequestID
+		life, answer, id = protocol.CommandTTL, protocol.KindClimateResult, m.RequestID
 	case protocol.SensorsRead:
-		life, answer, id = protocol.CommandLife, protocol.KindSensorsReadings, m.RequestID
+		life, answer, id = protocol.CommandTTL, protocol.KindSensorsReadings, m.RequestID
 	}
 	p := packets.Properties{MessageExpiryInterval: uint32((life + time.Second - 1) / time.Second)}
 	if answer != "" {

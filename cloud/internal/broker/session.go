@@ -150,12 +150,12 @@ func (r *sessions) replaced(s *session) bool {
 	return ok && newer != s
 }
 
-// online reports whether some agent of the branch was heard within protocol.OfflineAfter.
+// online reports whether some agent of the branch was heard within protocol.OfflineTimeout.
 func (r *sessions) online(branch string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, s := range r.byBranch[branch] {
-		if s.silence() < protocol.OfflineAfter {
+		if s.silence() < protocol.OfflineTimeout {
 			return true
 		}
 	}

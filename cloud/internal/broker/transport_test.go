@@ -108,11 +108,11 @@ func TestTLS(t *testing.T) {
 	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: dial(&tls.Config{RootCAs: roots})})
 	id := b.ask(t, "gangnam")
 	a.Until(t, "the ask", func() bool { return a.Asked(id) > 0 })
-	b.gate.mu.Lock()
-	if n := b.gate.strangers; n != 0 {
-		t.Errorf("%d strangers: the gate does not see through TLS", n)
+	b.admission.mu.Lock()
+	if n := b.admission.unauthenticated; n != 0 {
+		t.Errorf("%d unauthenticated connections: admission does not see through TLS", n)
 	}
-	b.gate.mu.Unlock()
+	b.admission.mu.Unlock()
 	if _, err := dial(&tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})(); err == nil {
 		t.Error("TLS 1.1 was accepted")
 	}

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// silentEvery is how often silence is noticed.
-	silentEvery = time.Second
-	// revokedEvery bounds how long a revoked agent stays connected.
-	revokedEvery = 15 * time.Second
+	// silenceInterval is how often silence is noticed.
+	silenceInterval = time.Second
+	// revocationInterval bounds how long a revoked agent stays connected.
+	revocationInterval = 15 * time.Second
 )
 
 // watch looks after what no event tells: silence, revoked credentials, lost messages.
 func (b *Broker) watch(ctx context.Context) {
-	silent := time.NewTicker(silentEvery)
+	silent := time.NewTicker(silenceInterval)
 	defer silent.Stop()
-	revoked := time.NewTicker(revokedEvery)
+	revoked := time.NewTicker(revocationInterval)
 	defer revoked.Stop()
 	var lost int64
-	var storm storm
+	var burst reconnectBurst
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,7 +33,7 @@ func (b *Broker) watch(ctx context.Context) {
 			for _, s := range all {
 				b.presence.announce(s.branch)
 			}
-			if storm.over(len(all)) {
+			if burst.over(len(all)) {
 				// What connecting took, deep stacks above all, nobody needs any more; by itself it would go in minutes.
 				go debug.FreeOSMemory()
 			}
@@ -49,17 +49,17 @@ func (b *Broker) watch(ctx context.Context) {
 	}
 }
 
-// stormSize is how many agents have to come for memory to be worth giving back afterwards.
-const stormSize = 1000
+// burstSize is how many agents have to come for memory to be worth giving back afterwards.
+const burstSize = 1000
 
-// storm notices when many agents have come and no more are coming.
-type storm struct{ before, last int }
+// reconnectBurst notices when many agents have come and no more are coming.
+type reconnectBurst struct{ before, last int }
 
-func (s *storm) over(sessions int) bool {
+func (s *reconnectBurst) over(sessions int) bool {
 	calm := sessions == s.last
 	s.last = sessions
 	s.before = min(s.before, sessions)
-	if !calm || sessions-s.before < stormSize {
+	if !calm || sessions-s.before < burstSize {
 		return false
 	}
 	s.before = sessions

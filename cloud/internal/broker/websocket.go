@@ -14,7 +14,7 @@ import (
 
 var upgrader = websocket.Upgrader{
 	Subprotocols:     []string{"mqtt"}, // [MQTT-6.0.0-4]
-	HandshakeTimeout: connectWithin,
+	HandshakeTimeout: connectTimeout,
 }
 
 // ServeWebSocket speaks MQTT over the WebSocket of a request (MQTT 5.0, section 6) until either side ends it. Browsers
@@ -28,7 +28,7 @@ func (b *Broker) ServeWebSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Upgrade has answered
 	}
-	c, err := b.gate.enter(&wsConn{Conn: ws.NetConn(), ws: ws})
+	c, err := b.admission.enter(&wsConn{Conn: ws.NetConn(), ws: ws})
 	if err != nil {
 		_ = ws.Close()
 		return

@@ -9,12 +9,12 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Tree returns what the air conditioners of a branch can be told, as its agent last announced it. It is empty for a
-// branch that never had an agent.
+// Tree returns the options of a branch's air conditioners, as its agent announced them last. It is empty for a branch that
+// never had an agent.
 func (s *Service) Tree(ctx context.Context, branch string) ([]protocol.OptionNode, error) {
 	inventory, err := postgres.Inventory(ctx, s.DB.Pool, branch)
 	if err != nil {
-		return nil, fmt.Errorf("climate: tree: %w", err)
+		return nil, fmt.Errorf("climate: options of branch %s: %w", branch, err)
 	}
 	return protocol.OptionTree(branch, inventory.AirConditioners), nil
 }
@@ -30,11 +30,14 @@ func (s *Service) option(ctx context.Context, id string) (postgres.Option, error
 	if errors.Is(err, postgres.ErrNoOption) {
 		return option, ErrUnknownOption
 	}
-	return option, err
+	if err != nil {
+		return option, fmt.Errorf("climate: find option %s: %w", id, err)
+	}
+	return option, nil
 }
 
-// Command sends the infrared code of an option and returns when the agent has sent it. Whether the actor may use the
-// branch is for the caller to find out first, with BranchOfOption. It returns ErrUnknownOption or ErrDeviceUnavailable.
+// Command makes the agent transmit the infrared code of an option and returns when the agent has confirmed it. The caller
+// authorizes the actor for the branch, see BranchOfOption. It returns ErrUnknownOption or ErrDeviceUnavailable.
 func (s *Service) Command(ctx context.Context, actor, optionID string) error {
 	option, err := s.option(ctx, optionID)
 	if err != nil {
@@ -56,7 +59,7 @@ func (s *Service) Command(ctx context.Context, actor, optionID string) error {
 	if err != nil {
 		s.Log.Warn("climate: command failed", "branch", option.Branch, "unit", option.Unit, "error", err)
 	}
-	// What was sent was sent, also when the one who asked for it has gone meanwhile.
+	// The command is logged even if the client has disconnected: the code may have been transmitted.
 	logErr := postgres.InsertCommand(context.WithoutCancel(ctx), s.DB.Pool, option, actor, outcome, s.now())
 	if logErr != nil {
 		s.Log.Error("climate: command not logged", "branch", option.Branch, "error", logErr)
@@ -64,7 +67,7 @@ func (s *Service) Command(ctx context.Context, actor, optionID string) error {
 	return err
 }
 
-// Sensors reads the sensors of a branch now. One that fails is left out. It returns ErrDeviceUnavailable.
+// Sensors reads the sensors of a branch now. Sensors that fail are omitted. It returns ErrDeviceUnavailable.
 func (s *Service) Sensors(ctx context.Context, branch string) ([]protocol.Reading, error) {
 	answer, err := s.exchange(ctx, branch, func(requestID string) protocol.Message {
 		return protocol.SensorsRead{RequestID: requestID}

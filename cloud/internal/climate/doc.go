@@ -1,12 +1,12 @@
-// Package climate controls the air conditioners of the branches and reads their sensors, and it keeps what agents tell
-// about themselves: their inventory, their readings, the events at their doors.
+// Package climate controls the air conditioners of the branches and reads their sensors.
 //
-// What can be controlled is what the agent announced last, so the tree is there while the branch is not. A command or a
-// read is one question to the agent, repeated with the same id until it answers: the agent carries it out once.
+// The options of an air conditioner are those the agent announced last, so they are also shown while the branch is
+// offline. A command or a read is one request to the agent. It is repeated with the same id until the agent answers, and
+// the agent executes it once.
 //
-//	question ──► sent, repeated every 0.4 s ──► answer
-//	   │                                  └──► nothing within 7 s ─┐
-//	   └── branch known offline ───────────────────────────────────┴──► ErrDeviceUnavailable
+//	request ───► sent, repeated every 0.4 s ──► answer
+//	   │                                  └──► no answer within 7 s ─┐
+//	   └── branch offline ───────────────────────────────────────────┴──► ErrDeviceUnavailable
 //
-// Answers reach every replica; the one that asked knows the id.
+// Every replica receives the answers; the replica that sent the request knows its id.
 package climate

@@ -72,20 +72,20 @@ func Commands() []Command {
 func (h *Handler) run(ctx context.Context, i interaction, branch string) (string, error) {
 	switch i.Data.Name {
 	case commandReservations:
-		list, err := h.Desk.Reservations(ctx, branch)
+		list, err := h.Backend.Reservations(ctx, branch)
 		return reservationsText(branch, list), err
 	case commandRooms:
-		list, err := h.Desk.Rooms(ctx, branch)
+		list, err := h.Backend.Rooms(ctx, branch)
 		return roomsText(branch, list), err
 	case commandReadings:
-		list, err := h.Desk.Readings(ctx, branch)
+		list, err := h.Backend.Readings(ctx, branch)
 		return readingsText(branch, list), err
 	case commandUnlock:
 		room, err := i.room()
 		if err != nil {
 			return "", err
 		}
-		opened, err := h.Desk.Unlock(ctx, UnlockRequest{
+		opened, err := h.Backend.Unlock(ctx, UnlockRequest{
 			InteractionID: i.ID, By: "discord:" + i.userID(), Branch: branch, Room: room,
 		})
 		return unlockText(branch, room, opened), err

@@ -1,8 +1,8 @@
 // Package discord is the chat bot for staff: the interactions endpoint, its few
 // commands, and the calls back to Discord. It is transport only; what a command does
-// is the [Desk]'s business.
+// is the [Backend]'s business.
 //
-//	Discord ──POST /discord/interactions──▶ signature ─▶ decode ─▶ user's branches ─▶ Desk
+//	Discord ──POST /discord/interactions──▶ signature ─▶ decode ─▶ user's branches ─▶ Backend
 //	   ▲                                     401 if wrong                              │
 //	   ├── answer in the same response, if there is one within 2 seconds ◀─────────────┤
 //	   └── "thinking…", then PATCH @original when there is one ◀───────────────────────┘

@@ -27,7 +27,7 @@ const (
 type Handler struct {
 	PublicKey ed25519.PublicKey
 	Users     Users
-	Desk      Desk
+	Backend   Backend
 	Client    *Client // for answers that come late
 	Log       *slog.Logger
 	Now       func() time.Time
@@ -95,7 +95,7 @@ func (h *Handler) complete(ctx context.Context, i interaction) choices {
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	branches, err := h.Desk.Branches(ctx)
+	branches, err := h.Backend.Branches(ctx)
 	if err != nil {
 		h.Log.WarnContext(ctx, "discord: branches for completion", "error", err)
 		return list

@@ -36,8 +36,8 @@ var (
 	signedAt  = time.Unix(1700000000, 0)
 )
 
-// desk is a Desk with two branches that does what it is told.
-type desk struct {
+// backend is a Backend with two branches that does what it is told.
+type backend struct {
 	delay  time.Duration
 	err    error
 	closed bool // doors do not open
@@ -47,7 +47,7 @@ type desk struct {
 	called  int
 }
 
-func (d *desk) act(ctx context.Context) error {
+func (d *backend) act(ctx context.Context) error {
 	d.mu.Lock()
 	d.called++
 	d.mu.Unlock()
@@ -59,11 +59,11 @@ func (d *desk) act(ctx context.Context) error {
 	}
 }
 
-func (d *desk) Branches(ctx context.Context) ([]Branch, error) {
+func (d *backend) Branches(ctx context.Context) ([]Branch, error) {
 	return []Branch{{"gangnam", "강남점"}, {"hongdae", "홍대점"}, {"jamsil", "잠실점"}}, d.act(ctx)
 }
 
-func (d *desk) Reservations(ctx context.Context, branch string) ([]Reservation, error) {
+func (d *backend) Reservations(ctx context.Context, branch string) ([]Reservation, error) {
 	at := time.Date(2026, 11, 21, 15, 0, 0, 0, time.FixedZone("KST", 9*60*60))
 	if branch == "hongdae" {
 		return nil, d.act(ctx)
@@ -74,19 +74,19 @@ func (d *desk) Reservations(ctx context.Context, branch string) ([]Reservation, 
 	}, d.act(ctx)
 }
 
-func (d *desk) Rooms(ctx context.Context, _ string) ([]Room, error) {
+func (d *backend) Rooms(ctx context.Context, _ string) ([]Room, error) {
 	at := time.Date(2026, 11, 21, 16, 0, 0, 0, time.FixedZone("KST", 9*60*60))
 	return []Room{{1, true, true, at}, {2, true, false, at}, {3, true, false, time.Time{}}, {4, false, false, at}}, d.act(ctx)
 }
 
-func (d *desk) Unlock(ctx context.Context, r UnlockRequest) (bool, error) {
+func (d *backend) Unlock(ctx context.Context, r UnlockRequest) (bool, error) {
 	d.mu.Lock()
 	d.unlocks = append(d.unlocks, r)
 	d.mu.Unlock()
 	return !d.closed, d.act(ctx)
 }
 
-func (d *desk) Readings(ctx context.Context, _ string) ([]Reading, error) {
+func (d *backend) Readings(ctx context.Context, _ string) ([]Reading, error) {
 	return []Reading{{"로비", 23.46, 41.2}, {"1번 룸", -0.5, 100}}, d.act(ctx)
 }
 
@@ -116,11 +116,11 @@ func reply(status int, body string) func() *http.Response {
 	}
 }
 
-func newHandler(d *desk, p *platform) *Handler {
+func newHandler(d *backend, p *platform) *Handler {
 	return &Handler{
 		PublicKey: seed.Public().(ed25519.PublicKey),
 		Users:     Users{"1": {"*"}, "2": {"gangnam"}},
-		Desk:      d,
+		Backend:   d,
 		Client:    &Client{HTTP: &http.Client{Transport: p}},
 		Log:       slog.New(slog.DiscardHandler),
 		Now:       func() time.Time { return signedAt },
@@ -172,7 +172,7 @@ func ask(user, command, branch, more string) string {
 
 func TestPing(t *testing.T) {
 	t.Parallel()
-	w := do(newHandler(&desk{}, &platform{}), signed(`{"type":1}`, signedAt))
+	w := do(newHandler(&backend{}, &platform{}), signed(`{"type":1}`, signedAt))
 	if w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"type":1}` || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
@@ -180,7 +180,7 @@ func TestPing(t *testing.T) {
 
 func TestOtherRequests(t *testing.T) {
 	t.Parallel()
-	h := newHandler(&desk{}, &platform{})
+	h := newHandler(&backend{}, &platform{})
 	for body, want := range map[string]int{
 		`{"type":3,"data":{"custom_id":"x"}}`: 400, `{"type":99}`: 400, `{}`: 400, `[]`: 400, `{"type":"1"}`: 400, ``: 400,
 		strings.Repeat(" ", maxBody+1): 413,
@@ -198,28 +198,28 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, body string
-		desk       *desk
+		backend    *backend
 		want       string
 	}{
-		{"reservations", ask("2", commandReservations, "gangnam", ""), &desk{},
+		{"reservations", ask("2", commandReservations, "gangnam", ""), &backend{},
 			"**gangnam** 오늘 예약 2건\n`15:00~16:00` 2번 홍길동 (결제 완료)\n`16:00~17:00` 3번 everyone 1 (입금 대기)"},
-		{"no reservations", ask("1", commandReservations, "hongdae", ""), &desk{}, "**hongdae** 오늘 예약이 없습니다."},
-		{"rooms", ask("2", commandRooms, "gangnam", ""), &desk{},
+		{"no reservations", ask("1", commandReservations, "hongdae", ""), &backend{}, "**hongdae** 오늘 예약이 없습니다."},
+		{"rooms", ask("2", commandRooms, "gangnam", ""), &backend{},
 			"**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
-		{"readings", ask("2", commandReadings, "gangnam", ""), &desk{}, "**gangnam** 온도와 습도\n로비: 23.5°C, 41%\n1번 룸: -0.5°C, 100%"},
-		{"front doors", ask("2", commandUnlock, "gangnam", ""), &desk{}, "**gangnam** 현관 문을 열었습니다."},
-		{"room", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`), &desk{}, "**gangnam** 3번 룸 문을 열었습니다."},
-		{"stuck", ask("2", commandUnlock, "gangnam", ""), &desk{closed: true}, "**gangnam** 현관 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요."},
-		{"room that is no number", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":"x"}`), &desk{}, "룸 번호가 올바르지 않습니다."},
-		{"room 0", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":0}`), &desk{}, "룸 번호가 올바르지 않습니다."},
-		{"unknown command", ask("2", "폭파", "gangnam", ""), &desk{}, "알 수 없는 명령입니다."},
-		{"refused", ask("2", commandUnlock, "gangnam", ""), &desk{err: fmt.Errorf("unlock: %w", Refusal("룸을 찾을 수 없습니다."))}, "룸을 찾을 수 없습니다."},
-		{"broken", ask("2", commandUnlock, "gangnam", ""), &desk{err: errors.New("pq: password of yeolda")}, "일시적인 오류가 발생했습니다."},
-		{"direct message", strings.Replace(ask("2", commandRooms, "gangnam", ""), `"member":{"user":{"id":"2"}}`, `"user":{"id":"2"}`, 1), &desk{}, "**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
+		{"readings", ask("2", commandReadings, "gangnam", ""), &backend{}, "**gangnam** 온도와 습도\n로비: 23.5°C, 41%\n1번 룸: -0.5°C, 100%"},
+		{"front doors", ask("2", commandUnlock, "gangnam", ""), &backend{}, "**gangnam** 현관 문을 열었습니다."},
+		{"room", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`), &backend{}, "**gangnam** 3번 룸 문을 열었습니다."},
+		{"stuck", ask("2", commandUnlock, "gangnam", ""), &backend{closed: true}, "**gangnam** 현관 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요."},
+		{"room that is no number", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":"x"}`), &backend{}, "룸 번호가 올바르지 않습니다."},
+		{"room 0", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":0}`), &backend{}, "룸 번호가 올바르지 않습니다."},
+		{"unknown command", ask("2", "폭파", "gangnam", ""), &backend{}, "알 수 없는 명령입니다."},
+		{"refused", ask("2", commandUnlock, "gangnam", ""), &backend{err: fmt.Errorf("unlock: %w", Refusal("룸을 찾을 수 없습니다."))}, "룸을 찾을 수 없습니다."},
+		{"broken", ask("2", commandUnlock, "gangnam", ""), &backend{err: errors.New("pq: password of yeolda")}, "일시적인 오류가 발생했습니다."},
+		{"direct message", strings.Replace(ask("2", commandRooms, "gangnam", ""), `"member":{"user":{"id":"2"}}`, `"user":{"id":"2"}`, 1), &backend{}, "**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHandler(tc.desk, &platform{})
+			h := newHandler(tc.backend, &platform{})
 			if kind, text := content(t, h, tc.body); kind != channelMessage || text != tc.want {
 				t.Errorf("%d %q, want %q", kind, text, tc.want)
 			}
@@ -230,7 +230,7 @@ func TestCommands(t *testing.T) {
 
 func TestUnlockSaysWhoAsked(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &backend{}
 	h := newHandler(d, &platform{})
 	content(t, h, ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`))
 	if want := (UnlockRequest{"i-2-문열기-gangnam", "discord:2", "gangnam", 3}); len(d.unlocks) != 1 || d.unlocks[0] != want {
@@ -257,14 +257,14 @@ func TestOnlyListedUsersInTheirBranches(t *testing.T) {
 			// a guild member counts, whatever user stands beside
 			strings.Replace(ask("3", command, "gangnam", ""), `"guild_id"`, `"user":{"id":"2"},"guild_id"`, 1),
 		} {
-			d := &desk{}
+			d := &backend{}
 			h := newHandler(d, &platform{})
 			if _, text := content(t, h, body); text != "이 명령을 사용할 권한이 없습니다." {
 				t.Errorf("%s: %q", body, text)
 			}
 			h.Wait()
 			if d.called != 0 {
-				t.Errorf("%s: the desk was asked", body)
+				t.Errorf("%s: the backend was asked", body)
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func TestAutocomplete(t *testing.T) {
 		{"2", "", []string{"gangnam"}}, {"2", "hong", nil}, {"3", "", nil},
 	} {
 		body := strings.Replace(ask(tc.user, commandRooms, tc.typed, ""), `"type":2`, `"type":4`, 1)
-		w := do(newHandler(&desk{}, &platform{}), signed(body, signedAt))
+		w := do(newHandler(&backend{}, &platform{}), signed(body, signedAt))
 		var answer struct {
 			Type int
 			Data struct{ Choices []choice }
@@ -312,7 +312,7 @@ func TestLateAnswers(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &platform{}
-			h := newHandler(&desk{delay: tc.delay}, p)
+			h := newHandler(&backend{delay: tc.delay}, p)
 			start := time.Now()
 			kind, _ := content(t, h, ask("2", commandUnlock, "gangnam", ""))
 			if took := time.Since(start); kind != tc.kind || took > patience {
@@ -366,7 +366,7 @@ func TestLogsHoldNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p := &platform{answers: []func() *http.Response{reply(404, `{}`)}}
-		h := newHandler(&desk{delay: 5 * time.Second}, p)
+		h := newHandler(&backend{delay: 5 * time.Second}, p)
 		h.Log = slog.New(slog.NewTextHandler(&log, nil))
 		content(t, h, strings.Replace(ask("2", commandUnlock, "gangnam", ""), `"tok"`, `"secret-token"`, 1))
 		h.Wait()
@@ -382,7 +382,7 @@ func FuzzInteraction(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		h := newHandler(&desk{}, &platform{})
+		h := newHandler(&backend{}, &platform{})
 		if w := do(h, signed(body, signedAt)); w.Code != 200 && w.Code != 400 && w.Code != 413 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}

@@ -34,7 +34,7 @@ func TestVector(t *testing.T) {
 
 func TestWrongSignaturesAreRefused(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &backend{}
 	h := newHandler(d, &platform{})
 	body := ask("1", commandUnlock, "gangnam", "")
 	for name, change := range map[string]func(*http.Request){
@@ -73,6 +73,6 @@ func TestWrongSignaturesAreRefused(t *testing.T) {
 		t.Errorf("with half a key: %d", w.Code)
 	}
 	if d.called != 0 {
-		t.Errorf("the desk was asked %d times", d.called)
+		t.Errorf("the backend was asked %d times", d.called)
 	}
 }

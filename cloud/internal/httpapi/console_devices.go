@@ -35,11 +35,11 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	open, err := postgres.DoorLeaves(r.Context(), a.DB.Pool, branch.ID, a.Now())
+	open, err := postgres.DoorContacts(r.Context(), a.DB.Pool, branch.ID, a.Now())
 	if err != nil {
 		return err
 	}
-	happened, err := postgres.DoorHappenings(r.Context(), a.DB.Pool, branch.ID, 50)
+	happened, err := postgres.DoorHistory(r.Context(), a.DB.Pool, branch.ID, 50)
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func TestThermoHygrometer(t *testing.T) {
 	a.Fail(agenttest.Faults{NoAnswer: true})
 	began := time.Now()
 	manager.Post("/admin/thermo-hygrometer/gangnam", nil).Fails(t, 503, "DeviceUnavailableException", unavailable)
-	if took := time.Since(began).Round(100 * time.Millisecond); took < protocol.CommandLife || took > protocol.CommandLife+time.Second {
+	if took := time.Since(began).Round(100 * time.Millisecond); took < protocol.CommandTTL || took > protocol.CommandTTL+time.Second {
 		t.Errorf("gave up after %v", took)
 	}
 	manager.Post("/admin/thermo-hygrometer/hongdae", nil).Fails(t, 403, "AuthorizationException", "")

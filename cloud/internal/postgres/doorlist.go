@@ -9,8 +9,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// DoorHappening is something that happened at a door: a press of a button, or what the door itself reported.
-type DoorHappening struct {
+// DoorHistoryItem is something that happened at a door: a press of a button, or what the door itself reported.
+type DoorHistoryItem struct {
 	At          time.Time
 	Device      string
 	Kind        string // the state of a request or the kind of an event
@@ -20,9 +20,9 @@ type DoorHappening struct {
 	Detail      string
 }
 
-// DoorHappenings returns the latest of a branch, newest first. What a lock does because it was asked to is left out:
+// DoorHistory returns the latest of a branch, newest first. What a lock does because it was asked to is left out:
 // the request tells it.
-func DoorHappenings(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHappening, error) {
+func DoorHistory(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHistoryItem, error) {
 	rows, err := q.Query(ctx, `
 		select at, device, kind, by, reservation_id, latency, detail from (
 			(select created_at as at, device, state as kind, case when requested_by = 'customer' then '' else requested_by end as by,
@@ -35,11 +35,11 @@ func DoorHappenings(ctx context.Context, q Querier, branch booking.BranchID, lim
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorHappening])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorHistoryItem])
 }
 
-// DoorLeaves tells of each door with a contact whether it is open, as far as the last day's events tell.
-func DoorLeaves(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) (map[string]bool, error) {
+// DoorContacts tells of each door with a contact whether it is open, as far as the last day's events tell.
+func DoorContacts(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `
 		select distinct on (device) device, kind = 'door-opened' from door_event
 		where branch_id = $1 and at > $2 and kind in ('door-opened', 'door-closed')

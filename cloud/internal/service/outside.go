@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/channel"
+	"github.com/yeolda/yeolda/cloud/internal/chatops"
 	"github.com/yeolda/yeolda/cloud/internal/config"
-	"github.com/yeolda/yeolda/cloud/internal/desk"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
@@ -97,7 +97,7 @@ func (s *Service) newDiscord() (http.Handler, error) {
 	}
 	bot := &discord.Handler{
 		PublicKey: key, Users: users, Client: &discord.Client{}, Log: s.log, Now: s.now,
-		Desk: &desk.Desk{DB: s.db, Access: s.access, Climate: s.devices},
+		Backend: &chatops.Backend{DB: s.db, Access: s.access, Climate: s.climate},
 	}
 	s.chat = bot
 	return bot, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
@@ -54,7 +55,8 @@ type Service struct {
 	db       *postgres.DB
 	reserve  *reserve.Service
 	access   *access.Service
-	devices  *climate.Service
+	climate  *climate.Service
+	devices  *device.Service
 	partner  *partner.Service
 	jobs     *jobs.Service
 	live     *live.Hub
@@ -182,11 +184,12 @@ func (s *Service) wire() error {
 		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
 		Alone: set.MQTT.BrokerURL == "",
 	}
-	s.devices = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
+	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
+	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now}
 	if err := s.openLink(); err != nil {
 		return err
 	}
-	s.access.Link, s.devices.Link = s.link, s.link
+	s.access.Link, s.climate.Link = s.link, s.link
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err
@@ -195,7 +198,7 @@ func (s *Service) wire() error {
 	api := &httpapi.API{
 		Live: s.live, GrantPublicKeys: publicKeys(grantKeys),
 		Discord: chat,
-		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.devices, Account: accounts, Limits: limits,
+		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Partner: s.partner, Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
 		Sessions: httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
 		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,

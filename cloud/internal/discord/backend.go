@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Desk does what staff ask for. Users and branches have been checked against the
+// Backend does what staff ask for. Users and branches have been checked against the
 // settings before it is called. An error is shown as a [Refusal] if it is one, else as a
 // failure without details.
-type Desk interface {
+type Backend interface {
 	// Branches lists all branches.
 	Branches(ctx context.Context) ([]Branch, error)
 	// Reservations lists the branch's reservations of today.

@@ -1,5 +1,5 @@
-// Package desk does what staff ask for by chat, with the verbs that everything else uses.
-package desk
+// Package chatops implements the chat commands for staff with the same services that the HTTP interface uses.
+package chatops
 
 import (
 	"context"
@@ -12,24 +12,24 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Desk implements discord.Desk. Every field is required.
-type Desk struct {
+// Backend implements discord.Backend. Every field is required.
+type Backend struct {
 	DB      *postgres.DB
 	Access  *access.Service
 	Climate *climate.Service
 }
 
-var _ discord.Desk = (*Desk)(nil)
+var _ discord.Backend = (*Backend)(nil)
 
 // Branches lists all branches.
-func (d *Desk) Branches(ctx context.Context) ([]discord.Branch, error) {
-	codes, err := d.DB.BranchCodes(ctx)
+func (b *Backend) Branches(ctx context.Context) ([]discord.Branch, error) {
+	codes, err := b.DB.BranchCodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]discord.Branch, 0, len(codes))
 	for _, code := range codes {
-		branch, err := d.DB.Branch(ctx, code)
+		branch, err := b.DB.Branch(ctx, code)
 		if err != nil {
 			return nil, err
 		}
@@ -39,8 +39,8 @@ func (d *Desk) Branches(ctx context.Context) ([]discord.Branch, error) {
 }
 
 // Reservations lists the branch's reservations of today.
-func (d *Desk) Reservations(ctx context.Context, code string) ([]discord.Reservation, error) {
-	branch, busy, err := d.today(ctx, code)
+func (b *Backend) Reservations(ctx context.Context, code string) ([]discord.Reservation, error) {
+	branch, busy, err := b.today(ctx, code)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func (d *Desk) Reservations(ctx context.Context, code string) ([]discord.Reserva
 }
 
 // Rooms tells the state of each room now: in use until when, or free until when.
-func (d *Desk) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
-	branch, busy, err := d.today(ctx, code)
+func (b *Backend) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
+	branch, busy, err := b.today(ctx, code)
 	if err != nil {
 		return nil, err
 	}
-	now := d.DB.Now()
+	now := b.DB.Now()
 	rooms := make([]discord.Room, 0, len(branch.Rooms))
 	for _, room := range branch.Rooms {
 		state := discord.Room{No: room.No, Enabled: room.Enabled}
@@ -77,15 +77,15 @@ func (d *Desk) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
 	return rooms, nil
 }
 
-func (d *Desk) today(ctx context.Context, code string) (booking.Branch, []booking.Reservation, error) {
-	branch, err := d.DB.Branch(ctx, code)
+func (b *Backend) today(ctx context.Context, code string) (booking.Branch, []booking.Reservation, error) {
+	branch, err := b.DB.Branch(ctx, code)
 	if err != nil {
 		return branch, nil, refusal(err)
 	}
-	now := d.DB.Now()
+	now := b.DB.Now()
 	date := booking.DateOf(now, branch.Zone)
 	day := booking.Interval{Start: date.At(0, branch.Zone), End: date.AddDays(1).At(0, branch.Zone)}
-	list, err := postgres.ReservationsDuring(ctx, d.DB.Pool, branch.ID, day)
+	list, err := postgres.ReservationsDuring(ctx, b.DB.Pool, branch.ID, day)
 	if err != nil {
 		return branch, nil, err
 	}
@@ -109,22 +109,22 @@ func statusText(r booking.Reservation) string {
 }
 
 // Unlock opens a door and waits for the result.
-func (d *Desk) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, error) {
+func (b *Backend) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, error) {
 	kind := access.Front
 	if r.Room != 0 {
 		kind = access.Room
 	}
 	actor := access.Actor{Name: r.By, RequestID: r.InteractionID}
-	id, err := d.Access.RequestAs(ctx, actor, r.Branch, kind, r.Room)
+	id, err := b.Access.RequestAs(ctx, actor, r.Branch, kind, r.Room)
 	if err != nil {
 		return false, refusal(err)
 	}
-	return d.Access.Opened(ctx, id) // a chat is no place for a PIN
+	return b.Access.Opened(ctx, id) // a chat is no place for a PIN
 }
 
 // Readings tells what the sensors measure.
-func (d *Desk) Readings(ctx context.Context, code string) ([]discord.Reading, error) {
-	readings, err := d.Climate.Sensors(ctx, code)
+func (b *Backend) Readings(ctx context.Context, code string) ([]discord.Reading, error) {
+	readings, err := b.Climate.Sensors(ctx, code)
 	if err != nil {
 		return nil, refusal(err)
 	}

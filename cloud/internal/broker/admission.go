@@ -10,62 +10,62 @@ import (
 )
 
 const (
-	// connectWithin is how long a connection may take for the TLS handshake and its CONNECT packet.
-	connectWithin = 5 * time.Second
-	// maxStrangers bounds the connections that have not authenticated yet; each costs the broker some 15 KiB. It is as many
+	// connectTimeout is how long a connection may take for the TLS handshake and its CONNECT packet.
+	connectTimeout = 5 * time.Second
+	// maxUnauthenticated bounds the connections that have not authenticated yet; each costs the broker some 15 KiB. It is as many
 	// as a whole fleet that comes back at once may have waiting: who is turned away tries again, and costs more.
-	maxStrangers = 4096
+	maxUnauthenticated = 4096
 	// maxAcceptPause is the longest rest after Accept failed, when file descriptors ran out for example.
 	maxAcceptPause = time.Second
 )
 
 var errTurnedAway = errors.New("broker: too many connections wait for authentication")
 
-// gate is what every connection passes, whichever way it came. It bounds those that have not authenticated, and it can
-// end them all, which mochi cannot promise.
-type gate struct {
+// admission is passed by every connection, on every listener. It bounds the number of unauthenticated connections and can
+// close all connections, which mochi cannot guarantee.
+type admission struct {
 	within time.Duration
 
-	mu        sync.Mutex
-	conns     map[*conn]struct{}
-	strangers int // of conns: those without a session
-	closed    bool
-	emptied   chan struct{} // closed when the gate is closed and the last connection has gone
+	mu              sync.Mutex
+	conns           map[*conn]struct{}
+	unauthenticated int // of conns: those without a session
+	closed          bool
+	emptied         chan struct{} // closed when the gate is closed and the last connection has gone
 }
 
-func newGate(within time.Duration) *gate {
-	return &gate{within: within, conns: make(map[*conn]struct{}), emptied: make(chan struct{})}
+func newAdmission(within time.Duration) *admission {
+	return &admission{within: within, conns: make(map[*conn]struct{}), emptied: make(chan struct{})}
 }
 
 // enter admits a connection, which now has a deadline for its CONNECT. mochi replaces the deadline when it has read that.
-func (g *gate) enter(raw net.Conn) (net.Conn, error) {
+func (g *admission) enter(raw net.Conn) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.closed:
 		return nil, net.ErrClosed
-	case g.strangers >= maxStrangers:
+	case g.unauthenticated >= maxUnauthenticated:
 		return nil, errTurnedAway
 	}
 	if err := raw.SetDeadline(time.Now().Add(g.within)); err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: raw, gate: g}
+	c := &conn{Conn: raw, admission: g}
 	g.conns[c] = struct{}{}
-	g.strangers++
+	g.unauthenticated++
 	return c, nil
 }
 
 // admit gives a connection its session: the client behind it has authenticated.
-func (g *gate) admit(c *conn, s *session) {
+func (g *admission) admit(c *conn, s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, here := g.conns[c]; here && c.session.Swap(s) == nil {
-		g.strangers--
+		g.unauthenticated--
 	}
 }
 
-func (g *gate) leave(c *conn) (s *session, first bool) {
+func (g *admission) leave(c *conn) (s *session, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, here := g.conns[c]; !here {
@@ -74,7 +74,7 @@ func (g *gate) leave(c *conn) (s *session, first bool) {
 	delete(g.conns, c)
 	s = c.session.Load()
 	if s == nil {
-		g.strangers--
+		g.unauthenticated--
 	}
 	if g.closed && len(g.conns) == 0 {
 		close(g.emptied)
@@ -83,7 +83,7 @@ func (g *gate) leave(c *conn) (s *session, first bool) {
 }
 
 // shut lets nobody in any more. emptied tells when the last one is out.
-func (g *gate) shut() {
+func (g *admission) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -96,7 +96,7 @@ func (g *gate) shut() {
 }
 
 // cut ends every connection at once.
-func (g *gate) cut() {
+func (g *admission) cut() {
 	g.mu.Lock()
 	conns := make([]*conn, 0, len(g.conns))
 	for c := range g.conns {
@@ -108,16 +108,16 @@ func (g *gate) cut() {
 	}
 }
 
-// conn is a connection that passed the gate. Its session lives exactly as long as it.
+// conn is an admitted connection. Its session lives exactly as long as the connection.
 type conn struct {
 	net.Conn
-	gate    *gate
-	session atomic.Pointer[session]
+	admission *admission
+	session   atomic.Pointer[session]
 }
 
 // Close ends the session first: from then on its branch does not count on this connection.
 func (c *conn) Close() error {
-	if s, first := c.gate.leave(c); first && s != nil {
+	if s, first := c.admission.leave(c); first && s != nil {
 		s.end()
 	}
 	return c.Conn.Close()
@@ -145,15 +145,15 @@ func unwrap(c net.Conn) *conn {
 	}
 }
 
-// door is a listener whose connections pass the gate. mochi gives up a listener at the first error of Accept; here only
-// a closed one ends.
-type door struct {
+// listener passes accepted connections through admission. mochi abandons a listener at the first error of Accept; this one
+// ends only when it is closed.
+type listener struct {
 	net.Listener
-	gate *gate
-	log  *slog.Logger
+	admission *admission
+	log       *slog.Logger
 }
 
-func (d *door) Accept() (net.Conn, error) {
+func (d *listener) Accept() (net.Conn, error) {
 	pause := 5 * time.Millisecond
 	for {
 		raw, err := d.Listener.Accept()
@@ -167,7 +167,7 @@ func (d *door) Accept() (net.Conn, error) {
 			continue
 		}
 		pause = 5 * time.Millisecond
-		c, err := d.gate.enter(raw)
+		c, err := d.admission.enter(raw)
 		if err == nil {
 			return c, nil
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// AgentNews is the last that is known of the agent of one branch.
-type AgentNews struct {
+// AgentUpdate is the last that is known of the agent of one branch.
+type AgentUpdate struct {
 	Branch string
 	Online bool
 	Report *AgentReport // what it said about itself; nil: it only came or went
@@ -36,7 +36,7 @@ type Option struct {
 // TouchAgents notes of many branches at once, each at most once, whether their agent is there, for all that say nothing
 // else or nothing new. It returns the branches that do say something new; those are for PutAgents. A branch that never had
 // an agent gets none by one that goes.
-func TouchAgents(ctx context.Context, q Querier, news []AgentNews, now time.Time) (changed []string, err error) {
+func TouchAgents(ctx context.Context, q Querier, news []AgentUpdate, now time.Time) (changed []string, err error) {
 	c, err := columnsOf(news)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func TouchAgents(ctx context.Context, q Querier, news []AgentNews, now time.Time
 
 // PutAgents stores what agents say about themselves, and the options of their air conditioners in place of the earlier
 // ones. Each of news has a report.
-func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentNews, options []Option, now time.Time) error {
+func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentUpdate, options []Option, now time.Time) error {
 	c, err := columnsOf(news)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ type agentColumns struct {
 	selfTests   []*string
 }
 
-func columnsOf(news []AgentNews) (c agentColumns, err error) {
+func columnsOf(news []AgentUpdate) (c agentColumns, err error) {
 	for _, n := range news {
 		var version, inventory, selfTest *string
 		var startedAt *time.Time

@@ -1,0 +1,216 @@
+package device_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a service with a database of two branches and a clock that tests set.
+type fixture struct {
+	*device.Service
+	t   *testing.T
+	db  *postgres.DB
+	now time.Time
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, db: pgtest.New(t), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	if _, err := f.db.Pool.Exec(t.Context(), `insert into branch (code) select unnest($1::text[])`, []string{"gangnam", "hongdae"}); err != nil {
+		t.Fatal(err)
+	}
+	f.Service = &device.Service{DB: f.db, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return f.now }}
+	return f
+}
+
+func rows[T any](f *fixture, sql string, args ...any) []T {
+	f.t.Helper()
+	found, err := f.db.Pool.Query(f.t.Context(), sql, args...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(found, pgx.RowTo[T])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
+func airConditioner(name string, options ...string) protocol.AirConditioner {
+	u := protocol.AirConditioner{Name: name}
+	for _, o := range options {
+		u.Options = append(u.Options, protocol.Option{Name: o})
+	}
+	return u
+}
+
+func TestLastAnnouncementOfEachBranchWins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	status := func(branch, version string, units ...protocol.AirConditioner) device.Announcement {
+		return device.Announcement{Branch: branch, Online: true, Status: &protocol.Status{State: protocol.Online, BootID: "boot", AgentVersion: version,
+			StartedAt: start, Inventory: &protocol.Inventory{AirConditioners: units}, SelfTest: []protocol.SelfTest{{Name: "relay front_1", OK: true}}}}
+	}
+	will := func(branch string) device.Announcement {
+		return device.Announcement{Branch: branch, Status: &protocol.Status{State: protocol.Offline}}
+	}
+	connected := func(branch string) device.Announcement { return device.Announcement{Branch: branch, Online: true} }
+	disconnected := func(branch string) device.Announcement { return device.Announcement{Branch: branch} }
+	announce := func(at time.Duration, announcements ...device.Announcement) {
+		t.Helper()
+		f.now = start.Add(at)
+		if err := f.Announced(t.Context(), announcements); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(want ...string) {
+		t.Helper()
+		got := rows[string](f, `
+			select b.code || ' ' || i.version || ' ' || i.online || ' ' || extract(minute from i.seen_at) || ' ' || jsonb_array_length(i.self_test)
+				|| ' ' || (select count(*) from airconditioner_option o where o.branch_id = i.branch_id)
+			from agent_inventory i join branch b on b.id = i.branch_id order by b.code`)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	announce(0, connected("gangnam"), disconnected("hongdae"), connected("nowhere"))
+	want() // no agent has sent a status yet
+	announce(time.Minute, connected("hongdae"), status("hongdae", "1", airConditioner("main", "off", "cool")), status("nowhere", "1"),
+		status("gangnam", "1", airConditioner("main", "off")), will("hongdae"))
+	want("gangnam 1 true 1 1 1", "hongdae 1 true 1 1 2")
+	announce(2*time.Minute, status("gangnam", "1", airConditioner("main", "off")), disconnected("hongdae"))
+	want("gangnam 1 true 2 1 1", "hongdae 1 false 1 1 2")
+	announce(3*time.Minute, status("gangnam", "2", airConditioner("main", "off", "heat", "cool")), status("hongdae", "1", airConditioner("main", "off", "cool")))
+	want("gangnam 2 true 3 1 3", "hongdae 1 true 3 1 2")
+	announce(4*time.Minute, status("gangnam", "3"), disconnected("gangnam"))
+	want("gangnam 3 false 4 1 0", "hongdae 1 true 3 1 2")
+}
+
+func gangnam(t protocol.Telemetry) []postgres.Telemetry {
+	return []postgres.Telemetry{{Branch: "gangnam", Telemetry: t}}
+}
+
+func TestTelemetryIsStored(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.now
+	request := uuid.NewString()
+	wrongClock := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	messages := append(gangnam(protocol.Telemetry{At: wrongClock,
+		Readings: []protocol.Reading{{Location: "로비", Celsius: 20, RelativeHumidity: 41}},
+		Events:   []protocol.Event{{Kind: protocol.EventEnergized, Device: "front_1", RequestID: request}},
+	}), gangnam(protocol.Telemetry{At: wrongClock,
+		Readings: []protocol.Reading{{Location: "로비", Celsius: 21.5, RelativeHumidity: 40}},
+		Events:   []protocol.Event{{Kind: protocol.EventReleased, Device: "front_1", RequestID: request, EnergizedMs: 3000}},
+	})...)
+	err := f.Telemetry(t.Context(), messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rows[time.Time](f, `select at from sensor_reading where location = $1 and celsius = 21.5 and humidity = 40`, "로비"); len(got) != 1 || !got[0].Equal(now) {
+		t.Errorf("readings at %v, want the time of arrival", got)
+	}
+	if got := rows[string](f, `select kind || coalesce(' ' || (detail ->> 'energizedMs'), '') from door_event where request_id = $1 order by id`, request); !cmp.Equal(got, []string{"energized", "released 3000"}) {
+		t.Errorf("events %v", got)
+	}
+}
+
+func TestForcedAndHeldDoors(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.now
+	watched := protocol.Door{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true}
+	blind := protocol.Door{Device: "room_1", Kind: protocol.DoorRoom, Contact: true}
+	err := f.Announced(t.Context(), []device.Announcement{{Branch: "gangnam", Online: true,
+		Status: &protocol.Status{State: protocol.Online, BootID: "boot", Inventory: &protocol.Inventory{Doors: []protocol.Door{watched, blind}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(after time.Duration, kind protocol.EventKind, device string) {
+		t.Helper()
+		f.now = now.Add(after)
+		if err := f.Telemetry(t.Context(), gangnam(protocol.Telemetry{Events: []protocol.Event{{Kind: kind, Device: device}}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(kind string) int {
+		return len(rows[string](f, `select device from door_event where kind = $1`, kind))
+	}
+	report(0, protocol.EventExitPressed, "front_1")
+	report(5*time.Second, protocol.EventDoorOpened, "front_1")
+	report(7*time.Second, protocol.EventDoorClosed, "front_1")
+	report(time.Minute, protocol.EventReleased, "front_1")
+	report(time.Minute+9*time.Second, protocol.EventDoorOpened, "front_1")
+	report(time.Minute+12*time.Second, protocol.EventDoorClosed, "front_1")
+	report(2*time.Minute, protocol.EventDoorOpened, "room_1") // a guest leaves, and there is no exit button to observe
+	if n := count(postgres.DoorForced); n != 0 {
+		t.Fatalf("%d doors forced, want none", n)
+	}
+	report(3*time.Minute, protocol.EventDoorOpened, "front_1")
+	if n := count(postgres.DoorForced); n != 1 {
+		t.Fatalf("%d doors forced, want 1", n)
+	}
+	report(3*time.Minute+30*time.Second, protocol.EventDoorClosed, "room_1")
+	mark := func(at time.Duration) []postgres.HeldDoor {
+		t.Helper()
+		var held []postgres.HeldDoor
+		err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) (err error) {
+			held, err = postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now.Add(at))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	if held := mark(5 * time.Minute); len(held) != 0 {
+		t.Errorf("held after exactly two minutes: %v, want none", held)
+	}
+	if held := mark(5*time.Minute + time.Second); !cmp.Equal(held, []postgres.HeldDoor{{Branch: "gangnam", Device: "front_1"}}) {
+		t.Errorf("held: %v", held)
+	}
+	if held := mark(9 * time.Minute); len(held) != 0 {
+		t.Errorf("held doors marked a second time: %v", held)
+	}
+}
+
+func TestPruneDeletesExpiredRows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.now
+	for _, age := range []time.Duration{0, 100 * 24 * time.Hour, 400 * 24 * time.Hour} {
+		f.now = now.Add(-age)
+		err := f.Telemetry(t.Context(), gangnam(protocol.Telemetry{
+			Readings: []protocol.Reading{{Location: "로비"}},
+			Events:   []protocol.Event{{Kind: protocol.EventDoorClosed, Device: "front_1"}},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted, err := postgres.Prune(t.Context(), f.db.Pool, now.Add(-90*24*time.Hour), now.Add(-365*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readings := rows[time.Time](f, `select at from sensor_reading where location = $1`, "로비")
+	events := rows[time.Time](f, `select at from door_event where device = $1`, "front_1")
+	if deleted != 3 || len(readings) != 1 || len(events) != 2 {
+		t.Errorf("deleted %d, left %v and %v", deleted, readings, events)
+	}
+}

@@ -1,0 +1,74 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+const (
+	// heldDelay is how long a door may stay open before it counts as held open.
+	heldDelay    = 2 * time.Minute
+	heldInterval = 15 * time.Second
+	// readingsTTL and doorsTTL are how long sensor readings, and door events and requests, are kept.
+	readingsTTL   = 90 * 24 * time.Hour
+	doorsTTL      = 365 * 24 * time.Hour
+	pruneInterval = time.Hour
+)
+
+// Service stores the reports of agents. DB and Log are required.
+type Service struct {
+	DB  *postgres.DB
+	Log *slog.Logger
+
+	Now func() time.Time // nil: time.Now
+}
+
+func (s *Service) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+// Run marks doors that are held open and deletes expired reports until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	held := time.NewTicker(heldInterval)
+	defer held.Stop()
+	prune := time.NewTicker(pruneInterval)
+	defer prune.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-held.C:
+			err = s.markHeld(ctx)
+		case <-prune.C:
+			_, err = postgres.Prune(ctx, s.DB.Pool, s.now().Add(-readingsTTL), s.now().Add(-doorsTTL))
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Log.Error("device: upkeep failed", "error", err)
+		}
+	}
+}
+
+func (s *Service) markHeld(ctx context.Context) error {
+	var held []postgres.HeldDoor
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) (err error) {
+		held, err = postgres.MarkHeldDoors(ctx, tx, heldDelay, s.now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("device: mark held doors: %w", err)
+	}
+	for _, d := range held {
+		s.Log.Warn("device: door held open", "branch", d.Branch, "device", d.Device)
+	}
+	return nil
+}
