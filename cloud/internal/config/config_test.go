@@ -76,7 +76,7 @@ func TestFlagsAndVariablesHaveOneName(t *testing.T) {
 	}
 }
 
-// contracts.md 2.
+// docs/specification.md, Settings 1.
 func TestDefaults(t *testing.T) {
 	s := settings(t).Effective()
 	got := map[string]any{

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Settings are the settings of `yeolda serve` (contracts.md 2). The flag of a variable is its name
+// Settings are the settings of `yeolda serve` (docs/specification.md, Settings 1). The flag of a variable is its name
 // without YEOLDA_, in lower case, with hyphens.
 type Settings struct {
 	HTTP     HTTP     `embed:"" group:"HTTP"`
