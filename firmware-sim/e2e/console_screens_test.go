@@ -143,7 +143,7 @@ func TestConsoleScreens(t *testing.T) {
 		p.see("예약 확정·열쇠", "010-****-4444", "보냄")
 		p.survey("console-messages")
 		p.on(desktop).press("미리 보기")
-		p.see("[열다] 예약이 확정되었습니다", "알림톡")
+		p.see("[열다] 예약이 확정됐어요", "알림톡")
 		p.survey("console-message")
 		before := len(messagesTo(t, s, "01033334444"))
 		p.on(desktop).press("다시 보내기")

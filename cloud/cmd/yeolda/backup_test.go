@@ -136,7 +136,7 @@ func TestReseal(t *testing.T) {
 	s.ok("branch", "apply", "-f", demoFile)
 
 	s.Setenv("YEOLDA_ENCRYPTION_KEY", newKey)
-	if _, errOut, code := s.run("", "reseal"); code == 0 || !strings.Contains(errOut, "does not open") {
+	if _, errOut, code := s.run("", "reseal"); code == 0 || !strings.Contains(errOut, "cannot be opened") {
 		t.Errorf("without the old key: %d %s", code, errOut)
 	}
 	s.Setenv("YEOLDA_ENCRYPTION_KEY", newKey+","+oldKey)

@@ -18,7 +18,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
-// desk is a service over a database of its own, at a time that tests turn.
+// desk is an account service over a database of its own, with a clock that tests set.
 type desk struct {
 	*testing.T
 	*account.Service
@@ -49,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) pass(by time.Duration) { d.clock.Add(int64(by)) }
 
-// branch makes a branch with a room and returns the room.
+// branch creates a branch with one room and returns the room's id.
 func (d *desk) branch(code string) booking.RoomID {
 	d.Helper()
 	var batch postgres.BranchBatch
@@ -68,7 +68,7 @@ func (d *desk) branch(code string) booking.RoomID {
 	return b.Rooms[0].ID
 }
 
-// guest makes somebody who has paid for a reservation.
+// guest inserts a paid reservation for a contact.
 func (d *desk) guest(mobile, email string) {
 	d.Helper()
 	room := d.branch("b" + booking.NormalizePhone(mobile))
@@ -89,7 +89,7 @@ func (d *desk) send(c account.Customer) {
 	}
 }
 
-// sent returns the messages that were enqueued, oldest first, with their variables.
+// sent returns all enqueued messages, oldest first, with their variables.
 func (d *desk) sent() (messages []booking.Message, variables []map[string]string) {
 	d.Helper()
 	rows, err := d.DB.Pool.Query(d.Context(), `select to_mobile, to_email, template, language, variables from message where $1 order by id`, true)
@@ -113,7 +113,7 @@ func (d *desk) sent() (messages []booking.Message, variables []map[string]string
 	return messages, variables
 }
 
-// code returns the code that was sent last.
+// code returns the code in the latest message.
 func (d *desk) code() string {
 	d.Helper()
 	_, variables := d.sent()
@@ -123,7 +123,7 @@ func (d *desk) code() string {
 	return variables[len(variables)-1]["code"]
 }
 
-// other returns a code that is not this one.
+// other returns a code that differs from code.
 func other(code string) string {
 	if code == "000000" {
 		return "000001"

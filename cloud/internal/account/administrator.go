@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Limits on wrong passwords (decisions.md 7).
+// Limits on wrong passwords (docs/specification.md, Login).
 var (
 	failuresPerID      = limit.Rule{Name: "admin-login-id", Max: 10, Window: 10 * time.Minute}
 	failuresPerAddress = limit.Rule{Name: "admin-login-address", Max: 10, Window: 10 * time.Minute}
@@ -31,7 +31,8 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 		return Principal{}, err
 	}
 	defer end()
-	// Asked when it is our turn: of guesses made at once no more than there are turns get past the last allowed one.
+	// The limits are read after a hashing slot is granted, so concurrent guesses exceed the limit by at most the
+	// number of slots.
 	if err := s.Limits.Check(ctx, failuresPerAddress, client); err != nil {
 		return Principal{}, err
 	}
@@ -40,7 +41,7 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 	}
 	p, err := s.verifyAdministrator(ctx, loginID, password)
 	if errors.Is(err, ErrWrongPassword) {
-		// Without the id: people type passwords into the wrong field.
+		// The login id is not logged: users sometimes type their password into that field.
 		s.Log.WarnContext(ctx, "administrator login failed", "client", client)
 		uncounted := errors.Join(s.countFailure(ctx, failuresPerAddress, client), s.countFailure(ctx, failuresPerID, loginID))
 		if uncounted != nil {
@@ -54,7 +55,7 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 	return p, nil
 }
 
-// countFailure counts a wrong password. That it was one too many is for the next try to hear.
+// countFailure records a wrong password. Exceeding the limit is no error here; the next attempt receives it.
 func (s *Service) countFailure(ctx context.Context, rule limit.Rule, subject string) error {
 	if err := s.Limits.Take(ctx, rule, subject); !errors.Is(err, limit.ErrExceeded) {
 		return err
@@ -85,8 +86,8 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 	return principal(a), nil
 }
 
-// Administrator returns who an administrator is and what he may reach at this moment. It returns
-// [booking.ErrNoAdministrator] for one that is gone or disabled.
+// Administrator returns an administrator's current rights, or [booking.ErrNoAdministrator] if the account is deleted
+// or disabled.
 func (s *Service) Administrator(ctx context.Context, loginID string) (Principal, error) {
 	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
 	if err != nil {
@@ -102,24 +103,24 @@ func principal(a booking.Administrator) Principal {
 	return Principal{LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches}
 }
 
-// Errors of an administrator to be added.
+// Errors about the data of a new administrator.
 var (
 	ErrLoginID     = errors.New("account: a login id has 1 to 40 characters: a-z, 0-9, dot, hyphen, underscore")
 	ErrRole        = errors.New("account: a role is hq, manager or viewer")
-	ErrNeedsBranch = errors.New("account: a manager or viewer needs a branch, hq has all of them")
+	ErrNeedsBranch = errors.New("account: a manager or viewer needs at least one branch, and hq none")
 )
 
 var loginIDForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
 
-// NewAdministrator is an administrator to be added.
+// NewAdministrator holds the data of an administrator to add.
 type NewAdministrator struct {
 	LoginID  string
 	Password string
 	Role     Role
-	Branches []string // codes; none for hq
+	Branches []string // branch codes; empty for hq
 }
 
-// Check returns what is wrong with it, if anything.
+// Check validates the login id, role and branches.
 func (n NewAdministrator) Check() error {
 	switch {
 	case !loginIDForm.MatchString(n.LoginID):
@@ -132,8 +133,8 @@ func (n NewAdministrator) Check() error {
 	return nil
 }
 
-// AddAdministrator adds an administrator. by is who does it, for the audit log. Besides what Check finds it
-// returns ErrWeakPassword, [booking.ErrAdministratorExists] or [postgres.ErrNoBranch].
+// AddAdministrator adds an administrator; by is the actor in the audit log. Besides the errors of Check it returns
+// ErrWeakPassword, [booking.ErrAdministratorExists] or [postgres.ErrNoBranch].
 func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by string) error {
 	if err := n.Check(); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by s
 	})
 }
 
-// SetPassword changes an administrator's password and ends his sessions.
+// SetPassword changes an administrator's password and ends all of the administrator's sessions.
 func (s *Service) SetPassword(ctx context.Context, loginID, password, by string) error {
 	if err := checkPassword(password); err != nil {
 		return err
@@ -169,28 +170,30 @@ func (s *Service) SetPassword(ctx context.Context, loginID, password, by string)
 	})
 }
 
-// DisableAdministrator keeps an administrator out and ends his sessions.
+// DisableAdministrator blocks an administrator's login and ends all sessions.
 func (s *Service) DisableAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.disable", by, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		return postgres.SetDisabled(ctx, tx, loginID, now)
 	})
 }
 
-// EnableAdministrator lets a disabled administrator in again.
+// EnableAdministrator permits a disabled administrator to log in again.
 func (s *Service) EnableAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.enable", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		return postgres.SetDisabled(ctx, tx, loginID, time.Time{})
 	})
 }
 
-// RemoveAdministrator deletes an administrator and ends his sessions. What he did stays in the audit log.
+// RemoveAdministrator deletes an administrator and ends all sessions. The audit log keeps the administrator's
+// actions.
 func (s *Service) RemoveAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.remove", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		return postgres.DeleteAdministrator(ctx, tx, loginID)
 	})
 }
 
-// changeAdministrator makes a change, ends the administrator's sessions and writes it down, all or nothing.
+// changeAdministrator applies a change, ends the administrator's sessions and writes the audit entry in one
+// transaction.
 func (s *Service) changeAdministrator(ctx context.Context, loginID, action, by string, change func(context.Context, pgx.Tx, time.Time) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := change(ctx, tx, now); err != nil {

@@ -60,7 +60,7 @@ func TestAdministratorLogin(t *testing.T) {
 	}
 }
 
-// What an administrator may reach is what the database says at that moment.
+// Rights are read from the database on every request.
 func TestRightsFollowTheDatabase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -76,17 +76,17 @@ func TestRightsFollowTheDatabase(t *testing.T) {
 		return p.Reaches(branch)
 	}
 	if !reaches("manager", "gangnam") || reaches("manager", "hongdae") || !reaches("hq", "gangnam") {
-		t.Fatal("wrong rights from the beginning")
+		t.Fatal("initial rights are wrong")
 	}
 	if _, err := d.DB.Pool.Exec(t.Context(), `delete from administrator_branch where $1`, true); err != nil {
 		t.Fatal(err)
 	}
 	if reaches("manager", "gangnam") {
-		t.Error("a branch that was taken away is still reached")
+		t.Error("a removed branch is still accessible")
 	}
 	d.branch("hongdae")
 	if p, _ := d.Administrator(t.Context(), "hq"); !slices.Equal(p.Branches, []string{"gangnam", "hongdae"}) {
-		t.Errorf("hq has %v", p.Branches)
+		t.Errorf("branches of hq: %v", p.Branches)
 	}
 	for _, end := range []func() error{
 		func() error { return d.DisableAdministrator(t.Context(), "manager", "cli:test") },
@@ -96,7 +96,7 @@ func TestRightsFollowTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := d.Administrator(t.Context(), "manager"); !errors.Is(err, booking.ErrNoAdministrator) {
-			t.Errorf("an administrator who is kept out: %v", err)
+			t.Errorf("rights of a removed or disabled administrator: %v", err)
 		}
 	}
 }
@@ -109,10 +109,10 @@ func TestRoles(t *testing.T) {
 		t.Errorf("viewer %+v", viewer)
 	}
 	if customer.Reaches("a") || customer.MayChange() {
-		t.Error("a customer has an administrator's rights")
+		t.Error("a customer has rights of an administrator")
 	}
 	if (account.Principal{}).Authenticated() {
-		t.Error("nobody is somebody")
+		t.Error("the zero principal is authenticated")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestFailedLoginsAreLimited(t *testing.T) {
 		_, err := d.LoginAdministrator(t.Context(), id, password, client)
 		return err
 	}
-	// Logging in counts for nothing.
+	// Successful logins are not counted.
 	for range 12 {
 		if err := login("hq", password, "203.0.113.1"); err != nil {
 			t.Fatal(err)
@@ -132,29 +132,29 @@ func TestFailedLoginsAreLimited(t *testing.T) {
 	}
 	for i := range 10 {
 		if err := login("hq", "wrong", fmt.Sprintf("203.0.113.%d", i+10)); !errors.Is(err, account.ErrWrongPassword) {
-			t.Fatalf("try %d: %v", i, err)
+			t.Fatalf("attempt %d: %v", i, err)
 		}
 	}
 	exceeded := new(limit.ExceededError)
 	if err := login("hq", password, "203.0.113.99"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 10*time.Minute {
-		t.Errorf("the right password after ten wrong ones: %v", err)
+		t.Errorf("correct password after ten wrong ones: %v", err)
 	}
-	// By address: ten ids that do not exist.
+	// Per address: ten login ids that do not exist.
 	for i := range 10 {
 		if err := login(fmt.Sprintf("id%d", i), "wrong", "203.0.113.200"); !errors.Is(err, account.ErrWrongPassword) {
 			t.Fatalf("id %d: %v", i, err)
 		}
 	}
 	if err := login("id11", "wrong", "203.0.113.200"); !errors.As(err, &exceeded) {
-		t.Errorf("the eleventh id from an address: %v", err)
+		t.Errorf("eleventh login id from one address: %v", err)
 	}
 	d.pass(10 * time.Minute)
 	if err := login("hq", password, "203.0.113.200"); err != nil {
-		t.Errorf("ten minutes later: %v", err)
+		t.Errorf("after ten minutes: %v", err)
 	}
 }
 
-// Of guesses made at once only as many are looked at as were allowed, and those under way at that moment.
+// Concurrent guesses are compared at most as often as the limit allows, plus those already being hashed.
 func TestParallelPasswords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -174,11 +174,11 @@ func TestParallelPasswords(t *testing.T) {
 	}
 	wg.Wait()
 	if n := looked.Load(); n < 10 || n > 13 {
-		t.Errorf("%d guesses were looked at, not 10 to 13", n)
+		t.Errorf("compared %d guesses, want 10 to 13", n)
 	}
 }
 
-// Many who know the password may come at once, from one address.
+// Many correct logins from one address at the same time all succeed.
 func TestParallelLogins(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -194,7 +194,7 @@ func TestParallelLogins(t *testing.T) {
 	wg.Wait()
 }
 
-// A hash with older parameters is replaced at the next login.
+// A hash with outdated parameters is replaced at the next login.
 func TestHashesAreRenewed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -268,13 +268,13 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 		}
 	}
 	if _, err := d.LoginAdministrator(ctx, "hq", password, "c"); !errors.Is(err, account.ErrWrongPassword) {
-		t.Errorf("the old password: %v", err)
+		t.Errorf("login with the old password: %v", err)
 	}
 	if _, err := d.LoginAdministrator(ctx, "hq", "another "+password, "c"); err != nil {
-		t.Errorf("the new password: %v", err)
+		t.Errorf("login with the new password: %v", err)
 	}
 	if err := d.SetPassword(ctx, "nobody", password, "cli:test"); !errors.Is(err, booking.ErrNoAdministrator) {
-		t.Errorf("nobody's password: %v", err)
+		t.Errorf("setting the password of an unknown id: %v", err)
 	}
 	var actions []string
 	err := d.DB.Pool.QueryRow(ctx, `select array_agg(action || ' ' || target order by id) from audit where actor = $1`, "cli:test").Scan(&actions)

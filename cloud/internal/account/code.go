@@ -19,22 +19,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// maxCodeTries is how many wrong tries a login code survives (decisions.md 7).
+// maxCodeTries is the number of wrong attempts after which a login code is void (docs/specification.md, Login).
 const maxCodeTries = 5
 
-// Limits on asking for login codes (decisions.md 7).
+// Limits on requesting login codes (docs/specification.md, Login).
 var (
 	codesPerID      = limit.Rule{Name: "login-code-id", Max: 5, Window: 10 * time.Minute}
 	codesPerAddress = limit.Rule{Name: "login-code-address", Max: 20, Window: 10 * time.Minute}
 )
 
-// Customer is how a customer identifies himself: the normalised phone number or e-mail address.
+// Customer identifies a customer by a normalised phone number or e-mail address.
 type Customer struct {
 	Type booking.LoginType
 	ID   string
 }
 
-// NewCustomer normalises id by its type.
+// NewCustomer normalises id according to its type.
 func NewCustomer(loginType booking.LoginType, id string) Customer {
 	if loginType == booking.LoginMobile {
 		return Customer{loginType, booking.NormalizePhone(id)}
@@ -76,7 +76,7 @@ func (s *Service) SendCode(ctx context.Context, c Customer, client, language str
 		message.Email = c.ID
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		// For a stranger the code is stored too, and thrown away: the same work, the same time.
+		// For an unknown contact the code is stored as well but not sent, so that both cases take the same time.
 		if err := postgres.SetLoginCode(ctx, tx, c.Type, c.ID, s.hashCode(c, code), now.Add(s.CodeTTL)); err != nil || !known {
 			return err
 		}
@@ -88,8 +88,8 @@ func (s *Service) SendCode(ctx context.Context, c Customer, client, language str
 	return nil
 }
 
-// CheckCode uses a customer's login code up, or returns ErrWrongCode: for a wrong one, one that has
-// expired, been used or replaced, and one that was guessed at too often.
+// CheckCode consumes a customer's login code. It returns ErrWrongCode if the code is wrong, expired, used, replaced
+// or void after too many attempts.
 func (s *Service) CheckCode(ctx context.Context, c Customer, code string) error {
 	stored, err := postgres.TryLoginCode(ctx, s.DB.Pool, c.Type, c.ID, maxCodeTries, s.DB.Now())
 	if err != nil {
@@ -109,15 +109,15 @@ func (s *Service) CheckCode(ctx context.Context, c Customer, code string) error 
 	return nil
 }
 
-// hashCode binds a code to its customer. It is keyed: a copy of the database does not reveal a code by
-// trying the million there are.
+// hashCode binds a code to its customer. The hash is keyed, so a copy of the database does not allow guessing the
+// code by trying a million values.
 func (s *Service) hashCode(c Customer, code string) []byte {
 	mac := hmac.New(sha256.New, s.CodeKey)
 	fmt.Fprintf(mac, "%s\x00%s\x00%s", c.Type, c.ID, code)
 	return mac.Sum(nil)
 }
 
-// newCode returns six random digits, each code as likely as any other.
+// newCode returns six uniformly distributed random digits.
 func newCode() (string, error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {

@@ -33,7 +33,7 @@ func TestCodeIsSentAndOpensOnce(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 		}
 		if err := d.CheckCode(t.Context(), c, code); !errors.Is(err, account.ErrWrongCode) {
-			t.Errorf("%v: the second use: %v", c, err)
+			t.Errorf("%v: second use of a code: %v", c, err)
 		}
 	}
 	messages, variables := d.sent()
@@ -49,14 +49,14 @@ func TestNoHistoryNoCode(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); !errors.Is(err, account.ErrNoHistory) {
-		t.Errorf("a stranger: %v", err)
+		t.Errorf("code for an unknown contact: %v", err)
 	}
 	d.HideAccounts = true
 	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); err != nil {
-		t.Errorf("a stranger who is not to know: %v", err)
+		t.Errorf("code for an unknown contact with HideAccounts: %v", err)
 	}
 	if messages, _ := d.sent(); len(messages) != 0 {
-		t.Errorf("%d messages went to a stranger", len(messages))
+		t.Errorf("%d messages sent to an unknown contact", len(messages))
 	}
 }
 
@@ -113,7 +113,7 @@ func TestCodeIsBoundToItsCustomer(t *testing.T) {
 		}
 	}
 	if err := d.CheckCode(t.Context(), minji, code); err != nil {
-		t.Errorf("its owner: %v", err)
+		t.Errorf("code of its owner: %v", err)
 	}
 }
 
@@ -132,13 +132,13 @@ func TestCodeDiesAfterFiveWrongTries(t *testing.T) {
 				}
 			}
 			if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, want) {
-				t.Errorf("the right code after %d wrong ones: %v, want %v", wrong, err, want)
+				t.Errorf("correct code after %d wrong ones: %v, want %v", wrong, err, want)
 			}
 		})
 	}
 }
 
-// A thousand guesses at once get no more than five tries.
+// A thousand concurrent guesses are compared at most five times.
 func TestParallelGuesses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -159,15 +159,15 @@ func TestParallelGuesses(t *testing.T) {
 	}
 	wg.Wait()
 	if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, account.ErrWrongCode) {
-		t.Errorf("the right code after a thousand wrong ones: %v", err)
+		t.Errorf("correct code after a thousand wrong ones: %v", err)
 	}
 	var tries int
 	if err := d.DB.Pool.QueryRow(t.Context(), `select tries from login_code where login_id = $1`, minji.ID).Scan(&tries); err != nil || tries != 5 {
-		t.Errorf("%d tries were counted, %v", tries, err)
+		t.Errorf("counted %d attempts (%v), want 5", tries, err)
 	}
 }
 
-// The right code sent by five browsers at once logs one of them in.
+// If five browsers send the right code at the same time, exactly one of them is logged in.
 func TestParallelUse(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -190,7 +190,7 @@ func TestParallelUse(t *testing.T) {
 		}
 	}
 	if won != 1 {
-		t.Errorf("%d logged in with one code", won)
+		t.Errorf("%d logins with one code, want 1", won)
 	}
 }
 
@@ -204,11 +204,11 @@ func TestCodesAreLimited(t *testing.T) {
 	d.pass(4 * time.Minute)
 	exceeded := new(limit.ExceededError)
 	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 6*time.Minute {
-		t.Fatalf("the sixth code: %v", err)
+		t.Fatalf("requesting the sixth code: %v", err)
 	}
 	d.pass(6*time.Minute - time.Microsecond)
 	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) {
-		t.Errorf("just before ten minutes: %v", err)
+		t.Errorf("requesting a code just before ten minutes: %v", err)
 	}
 	d.pass(time.Microsecond)
 	d.send(minji)
@@ -219,7 +219,7 @@ func TestCodesAreLimited(t *testing.T) {
 	}
 }
 
-// Asking for codes of many numbers from one address ends too, whoever they belong to.
+// The limit per address counts requests for any contact, known or not.
 func TestCodesAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -232,9 +232,9 @@ func TestCodesAreLimitedByAddress(t *testing.T) {
 		}
 	}
 	if err := ask(20, "203.0.113.7"); !errors.Is(err, limit.ErrExceeded) {
-		t.Errorf("number 21: %v", err)
+		t.Errorf("code for number 21: %v", err)
 	}
 	if err := ask(20, "203.0.113.8"); !errors.Is(err, account.ErrNoHistory) {
-		t.Errorf("from another address: %v", err)
+		t.Errorf("code requested from another address: %v", err)
 	}
 }

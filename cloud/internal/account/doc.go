@@ -1,21 +1,21 @@
-// Package account is about who somebody is: customers by a code sent to their phone or mailbox,
-// administrators by a password; and what an administrator may reach.
+// Package account authenticates customers by a code sent to their phone or mailbox and administrators by a
+// password, and defines what an administrator may access.
 //
-// A login code is six digits and therefore only as good as the counting around it:
+// A login code has only six digits, so its security rests on counting the attempts:
 //
-//	            asked for again: replaced
+//	            requested again: replaced
 //	            ┌─────┐
-//	            ▼     │          right code: used up
+//	            ▼     │          right code: consumed
 //	(none) ──▶ live ──┴─────────────────────────────▶ (none)
-//	            │ 3 minutes, or 5 wrong tries
+//	            │ 3 minutes, or 5 wrong attempts
 //	            ▼
 //	          dead
 //
-// The tries are counted by the statement that reads the code, and using it up is a delete that only one
-// caller can win, so parallel guesses gain nothing.
+// The statement that reads the code also counts the attempt, and the delete that consumes it succeeds for one
+// caller only, so concurrent guesses gain nothing.
 //
-// An administrator's rights are read from the database at every request. Taking away a branch, a role or
-// the account itself works at the next request, without ending the session.
+// An administrator's rights are read from the database on every request. Removing a branch, a role or the
+// account takes effect at the next request, without ending the session.
 package account
 
 import (
@@ -29,22 +29,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
-// Why somebody is not let in.
+// Errors of the login.
 var (
 	ErrNoHistory     = errors.New("account: no reservation under this phone number or address")
-	ErrWrongCode     = errors.New("account: login code is wrong or has expired")
+	ErrWrongCode     = errors.New("account: login code is wrong or expired")
 	ErrWrongPassword = errors.New("account: wrong login id or password")
 )
 
-// Service answers who somebody is. Every field is required.
+// Service authenticates customers and administrators. All fields are required.
 type Service struct {
 	DB     *postgres.DB
 	Limits *limit.Limiter
 	Queue  *queue.Queue
 	Log    *slog.Logger
 
-	Keys         *seal.Keyring // for the secrets of authenticators
-	CodeKey      []byte        // under which login codes are hashed
-	CodeTTL      time.Duration // life of a login code, 3 minutes in the interface
-	HideAccounts bool          // asking for a code never tells whether there is a reservation
+	Keys         *seal.Keyring // seals the secrets of authenticators
+	CodeKey      []byte        // HMAC key for login codes
+	CodeTTL      time.Duration // lifetime of a login code; 3 minutes in the specification
+	HideAccounts bool          // requesting a code does not reveal whether a reservation exists
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// argon2id with OWASP's parameters (password storage cheat sheet): 19 MiB, two passes, one lane.
+// Parameters of argon2id as recommended by OWASP's password storage cheat sheet: 19 MiB, two passes, one lane.
 const (
 	argonMemory = 19 << 10 // KiB
 	argonTime   = 2
@@ -21,13 +21,13 @@ const (
 	hashSize    = 32
 )
 
-// Bounds of a password. The upper one is far above any a person or a generator makes.
+// Limits on the length of a password, in characters. The upper limit exceeds what password generators produce.
 const (
 	MinPassword = 12
 	MaxPassword = 256
 )
 
-// ErrWeakPassword says that a password is too short or too long.
+// ErrWeakPassword is returned for a password that may not be set.
 var ErrWeakPassword = fmt.Errorf("account: a password has %d to %d characters", MinPassword, MaxPassword)
 
 // hashing bounds how many passwords are compared at once: the memory strangers can make us use, and the guesses
@@ -44,10 +44,10 @@ func takeTurn(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// HashPassword returns the PHC string of a password: $argon2id$v=19$m=…,t=…,p=…$salt$hash.
+// HashPassword returns the hash of a password as a PHC string: $argon2id$v=19$m=…,t=…,p=…$salt$hash.
 func HashPassword(password string) string {
 	salt := make([]byte, saltSize)
-	rand.Read(salt) // never fails
+	rand.Read(salt) // never returns an error
 	hash := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, hashSize)
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
@@ -57,14 +57,14 @@ func HashPassword(password string) string {
 // wrong password.
 var strangerHash = HashPassword("nobody has this password")
 
-// VerifyPassword reports whether a password is the one of a stored hash.
+// VerifyPassword reports whether a password matches a stored hash.
 func VerifyPassword(password, phc string) (bool, error) {
 	ok, _, err := verifyPassword(password, phc)
 	return ok, err
 }
 
-// verifyPassword reports whether a password is the one of a PHC string, and whether its hash has other
-// parameters than new ones get.
+// verifyPassword reports whether a password matches a PHC string, and whether the hash was made with parameters other
+// than the current ones.
 func verifyPassword(password, phc string) (ok, outdated bool, err error) {
 	h, err := parsePHC(phc)
 	if err != nil {
@@ -83,7 +83,7 @@ type phc struct {
 
 var errPHC = errors.New("account: stored password hash is not argon2id")
 
-// parsePHC reads a stored hash. Its parameters are bounded: a wrong row must not take all memory.
+// parsePHC parses a stored hash. It bounds the parameters so that a corrupt row cannot exhaust memory.
 func parsePHC(text string) (phc, error) {
 	var (
 		h       phc

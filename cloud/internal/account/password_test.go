@@ -17,7 +17,7 @@ func TestPasswordHash(t *testing.T) {
 		t.Errorf("hash %s", hash)
 	}
 	if hash == HashPassword("비밀번호 열두자 이상") {
-		t.Error("two hashes have one salt")
+		t.Error("two hashes have the same salt")
 	}
 	for password, want := range map[string]bool{"비밀번호 열두자 이상": true, "비밀번호 열두자 이상 ": false, "": false} {
 		ok, outdated, err := verifyPassword(password, hash)
@@ -45,7 +45,7 @@ func TestForeignHashesAreRefused(t *testing.T) {
 		"", "secret", "$2a$10$N9qo8uLOickgx2ZMRZoMye", "$argon2i$v=19$m=19456,t=2,p=1$" + salt + "$" + hash,
 		"$argon2id$v=16$m=19456,t=2,p=1$" + salt + "$" + hash,
 		"$argon2id$v=19$m=4294967295,t=2,p=1$" + salt + "$" + hash, // 4 TiB
-		"$argon2id$v=19$m=19456,t=0,p=1$" + salt + "$" + hash,      // argon2 would panic
+		"$argon2id$v=19$m=19456,t=0,p=1$" + salt + "$" + hash,      // argon2 would panic on zero
 		"$argon2id$v=19$m=19456,t=2,p=0$" + salt + "$" + hash,
 		"$argon2id$v=19$m=19456,t=2,p=1$" + salt + "$", "$argon2id$v=19$m=19456,t=2,p=1$$" + hash,
 	} {
@@ -55,8 +55,8 @@ func TestForeignHashesAreRefused(t *testing.T) {
 	}
 }
 
-// An unknown id costs the same hash as a known one: with today's parameters, and compared to the end. Time itself
-// is not measured, other tests run beside this one.
+// An unknown login id costs one full hash with the current parameters, like a known one. The test compares the work,
+// not the time.
 func TestStrangersCostAHash(t *testing.T) {
 	t.Parallel()
 	ok, outdated, err := verifyPassword("a guess", strangerHash)

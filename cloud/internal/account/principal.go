@@ -6,31 +6,31 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// LoginAdmin is the login type of administrators (interface.md, Session).
+// LoginAdmin is the login type of administrators (docs/specification.md, Sessions).
 const LoginAdmin booking.LoginType = "admin"
 
-// Role is what an administrator is there for.
+// Role defines what an administrator may do.
 type Role string
 
 // The roles.
 const (
-	HQ      Role = "hq"      // every branch, also those yet to come
-	Manager Role = "manager" // the branches given to it
-	Viewer  Role = "viewer"  // looks, and changes nothing
+	HQ      Role = "hq"      // all branches, including future ones
+	Manager Role = "manager" // the assigned branches
+	Viewer  Role = "viewer"  // read-only
 )
 
 // Valid reports whether r is one of the roles.
 func (r Role) Valid() bool { return r == HQ || r == Manager || r == Viewer }
 
-// A Principal is who makes a request. The zero value is nobody.
+// A Principal is the authenticated user of a request. The zero value is an anonymous client.
 type Principal struct {
 	LoginType booking.LoginType
 
-	LoginID string // of customers: phone number or e-mail address
+	LoginID string // of a customer: phone number or e-mail address
 
-	AdminLoginID string // of administrators
+	AdminLoginID string // of an administrator
 	Role         Role
-	Branches     []string // codes; of role hq all there are
+	Branches     []string // branch codes; for role hq, all branches
 }
 
 // Authenticated reports whether the request has a valid session.
@@ -39,17 +39,17 @@ func (p Principal) Authenticated() bool { return p.LoginType != "" }
 // Administrator reports whether p is an administrator.
 func (p Principal) Administrator() bool { return p.LoginType == LoginAdmin }
 
-// Reaches reports whether p is an administrator who may use a branch.
+// Reaches reports whether p is an administrator with access to a branch.
 func (p Principal) Reaches(branch string) bool {
 	return p.Administrator() && (p.Role == HQ || slices.Contains(p.Branches, branch))
 }
 
-// MayChange reports whether p is an administrator who may do more than look.
+// MayChange reports whether p is an administrator with more than read access.
 func (p Principal) MayChange() bool {
 	return p.Administrator() && (p.Role == HQ || p.Role == Manager)
 }
 
-// Actor is how the audit log names p.
+// Actor returns the name of p in the audit log.
 func (p Principal) Actor() string {
 	if p.Administrator() {
 		return "admin:" + p.AdminLoginID

@@ -16,20 +16,21 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Errors of the second step.
+// Errors of the second factor.
 var (
-	ErrSecondFactorRequired = errors.New("account: a code of the authenticator is required")
-	ErrWrongSecondFactor    = errors.New("account: wrong code of the authenticator")
-	ErrNoSecondStep         = errors.New("account: the second step is not being set up")
+	ErrSecondFactorRequired = errors.New("account: a code from the authenticator is required")
+	ErrWrongSecondFactor    = errors.New("account: wrong code from the authenticator")
+	ErrNoSecondStep         = errors.New("account: setting up the second factor has not begun")
 )
 
-// secondFactorsPerID bounds guesses at a code of six digits, of which three are good at any time.
-// Good ones count too.
+// secondFactorsPerID limits guesses at a six-digit code, of which three are valid at any time. Correct codes count as
+// well.
 var secondFactorsPerID = limit.Rule{Name: "admin-totp-id", Max: 10, Window: 10 * time.Minute}
 
 const totpPurpose = "totp"
 
-// The form all authenticators know (RFC 6238): SHA-1, six digits, 30 seconds; one step of clock skew either way.
+// The parameters that all authenticator apps support (RFC 6238): SHA-1, six digits, 30 seconds; one step of clock
+// skew in either direction.
 const (
 	totpPeriod = 30
 	totpSkew   = 1
@@ -68,7 +69,7 @@ func (s *Service) useCode(ctx context.Context, loginID string, sealed []byte, co
 	return err
 }
 
-// matchStep finds the time step that a code belongs to.
+// matchStep returns the time step for which a code is valid.
 func matchStep(secret, code string, now time.Time) (step int64, ok bool) {
 	for skew := -totpSkew; skew <= totpSkew; skew++ {
 		at := now.Add(time.Duration(skew*totpPeriod) * time.Second)
@@ -80,7 +81,8 @@ func matchStep(secret, code string, now time.Time) (step int64, ok bool) {
 	return 0, false
 }
 
-// NewSecondStep begins to set the second step up and returns the secret and the address that authenticators scan.
+// NewSecondStep generates a secret for an authenticator. It returns the secret and the otpauth URL for the QR code;
+// the secret takes effect with ConfirmSecondStep.
 func (s *Service) NewSecondStep(ctx context.Context, loginID string) (secret, url string, err error) {
 	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Yeolda", AccountName: loginID, Period: totpPeriod, SecretSize: 20})
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *Service) NewSecondStep(ctx context.Context, loginID string) (secret, ur
 	return key.Secret(), key.URL(), postgres.BeginSecondStep(ctx, s.DB.Pool, loginID, s.Keys.Seal(totpPurpose, []byte(key.Secret())))
 }
 
-// ConfirmSecondStep puts the second step in force: a code shows that the authenticator has it.
+// ConfirmSecondStep activates the pending secret. The code proves that the authenticator holds it.
 func (s *Service) ConfirmSecondStep(ctx context.Context, loginID, code, by string) error {
 	stored, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
 	if err != nil {
@@ -107,7 +109,7 @@ func (s *Service) ConfirmSecondStep(ctx context.Context, loginID, code, by strin
 	return postgres.AppendAudit(ctx, s.DB.Pool, audit.Entry{Actor: by, Action: "administrator.totp-on", Target: loginID})
 }
 
-// RemoveSecondStep switches the second step of an administrator off.
+// RemoveSecondStep disables the second factor of an administrator.
 func (s *Service) RemoveSecondStep(ctx context.Context, loginID, by string) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		if err := postgres.EndSecondStep(ctx, tx, loginID); err != nil {
@@ -117,7 +119,7 @@ func (s *Service) RemoveSecondStep(ctx context.Context, loginID, by string) erro
 	})
 }
 
-// ChangeRights gives an administrator another role or other branches; both work at his next request.
+// ChangeRights sets an administrator's role and branches, effective from the next request.
 func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, branches []string, by string) error {
 	if err := (NewAdministrator{LoginID: loginID, Role: role, Branches: branches}).Check(); err != nil {
 		return err
@@ -135,7 +137,7 @@ func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, b
 	})
 }
 
-// EndSessions logs an administrator out everywhere.
+// EndSessions ends all sessions of an administrator.
 func (s *Service) EndSessions(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.sessions-end", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		_, err := postgres.AdministratorByLogin(ctx, tx, loginID)

@@ -35,17 +35,17 @@ func TestSecondFactor(t *testing.T) {
 		return c
 	}
 	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
-		t.Fatalf("not set up: %v", err)
+		t.Fatalf("without a second factor: %v", err)
 	}
 	if err := s.ConfirmSecondStep(ctx, "kim", "000000", "admin:kim"); !errors.Is(err, account.ErrNoSecondStep) {
-		t.Fatalf("confirmed out of nothing: %v", err)
+		t.Fatalf("confirmed without a pending secret: %v", err)
 	}
 	secret, _, err := s.NewSecondStep(ctx, "kim")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
-		t.Fatalf("in force before it was confirmed: %v", err)
+		t.Fatalf("active before confirmation: %v", err)
 	}
 	if err := s.ConfirmSecondStep(ctx, "kim", code(secret, now), "admin:kim"); err != nil {
 		t.Fatal(err)
@@ -54,14 +54,14 @@ func TestSecondFactor(t *testing.T) {
 		t.Fatalf("without a code: %v", err)
 	}
 	if err := s.SecondFactor(ctx, "kim", code(secret, now)); !errors.Is(err, account.ErrWrongSecondFactor) {
-		t.Fatalf("the same code twice: %v", err)
+		t.Fatalf("second use of a code: %v", err)
 	}
 	now = now.Add(time.Minute)
 	if err := s.SecondFactor(ctx, "kim", code(secret, now.Add(-30*time.Second))); err != nil {
-		t.Fatalf("a clock half a minute behind: %v", err)
+		t.Fatalf("code from a clock 30 s behind: %v", err)
 	}
 	if err := s.SecondFactor(ctx, "kim", code(secret, now.Add(-90*time.Second))); !errors.Is(err, account.ErrWrongSecondFactor) {
-		t.Fatalf("a clock far behind: %v", err)
+		t.Fatalf("code from a clock 90 s behind: %v", err)
 	}
 	for range 10 {
 		err = s.SecondFactor(ctx, "kim", "123456")
@@ -73,6 +73,6 @@ func TestSecondFactor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.SecondFactor(ctx, "kim", ""); err != nil {
-		t.Fatalf("after it was removed: %v", err)
+		t.Fatalf("after removal: %v", err)
 	}
 }

@@ -6,68 +6,65 @@ import (
 	"time"
 )
 
-// Channel is one way of talking to booking channels.
+// Channel connects to one kind of booking channel.
 type Channel interface {
-	// Name is ical, gateway or manual.
+	// Name returns ical, gateway or manual.
 	Name() string
-	// Block makes a time unavailable at the channel and returns the channel's reference.
-	// Repeating it with the same Block.ID is harmless. An error that is [ErrRejected] will
-	// not go away by itself; after any other the call is repeated.
+	// Block makes a time unavailable at the channel and returns the channel's reference. It is idempotent by
+	// Block.ID. After an [ErrRejected] a retry cannot succeed; after any other error the caller retries.
 	Block(ctx context.Context, b Block) (ref string, err error)
-	// Unblock takes a block away. One that is not there is no error.
+	// Unblock removes a block. Removing an unknown block is not an error.
 	Unblock(ctx context.Context, ref string) error
-	// Pull reads what was booked at the channel. A channel that tells us by itself has
-	// nothing to pull and answers with Unchanged.
+	// Pull reads the bookings made at the channel. A channel that pushes its bookings returns Unchanged.
 	Pull(ctx context.Context, f Feed) (Pulled, error)
 }
 
-// ErrRejected marks an answer by which a channel refuses a request for good.
+// ErrRejected is returned if the channel rejects a request permanently.
 var ErrRejected = errors.New("the channel rejects the request")
 
-// Block is a time of ours that a channel may not sell.
+// Block is a reserved time that a channel must not sell.
 type Block struct {
-	ID         string // ours, the same whenever the block is sent
-	ListingID  string // the channel's name for the room
+	ID         string // our id, the same for every attempt
+	ListingID  string // the channel's id of the room
 	Start, End time.Time
 }
 
 // Booking is a time sold at a channel.
 type Booking struct {
-	ExternalID string // the channel's, stable while the booking lives
-	ListingID  string // the channel's name for the room; "" where the feed says it
+	ExternalID string // the channel's id, stable over the booking's lifetime
+	ListingID  string // the channel's id of the room; "" if the feed implies it
 	Start, End time.Time
 	Cancelled  bool
-	Seq        int64  // of two versions the higher one is newer
-	Name       string // "" where the channel does not tell
+	Seq        int64  // of two versions, the one with the higher number is newer
+	Name       string // "" if the channel does not disclose it
 	Phone      string
 }
 
-// Feed is a calendar to read.
+// Feed is a calendar to import.
 type Feed struct {
 	URL    string
-	Zone   *time.Location // of times without a zone
-	Cursor Cursor         // of the last successful pull; the zero value reads everything
+	Zone   *time.Location // for times without a zone
+	Cursor Cursor         // from the last successful pull; the zero value forces a full read
 }
 
-// Cursor is what lets a server answer that nothing changed.
+// Cursor holds the validators with which a server can answer that nothing changed.
 type Cursor struct {
 	ETag         string
 	LastModified string
 }
 
-// Pulled is a calendar as it was read.
+// Pulled is the result of reading a calendar.
 type Pulled struct {
-	Unchanged bool // nothing new since the cursor: Bookings is empty and means nothing
+	Unchanged bool // nothing changed since the cursor; Bookings is empty
 	Bookings  []Booking
 	Cursor    Cursor
-	// Problems lists entries that could not be understood. A calendar with problems is
-	// not complete: what is missing from it proves nothing.
+	// Problems lists entries that could not be parsed. A calendar with problems is incomplete: a booking missing from
+	// it is not evidence of a cancellation.
 	Problems []string
 }
 
-// RetryAfter is the pause after the given number of failed attempts to reach a channel
-// (1 for the first): 1, 4, 16, 64 minutes, then hourly for a day. ok is false when it is
-// time to tell a person.
+// RetryAfter returns the delay after the given number of failed attempts to reach a channel (1 for the first): 1, 4,
+// 16 and 64 minutes, then hourly for a day. ok is false when it is time to alert an operator.
 func RetryAfter(failures int) (pause time.Duration, ok bool) {
 	const quick, hourly = 4, 24
 	switch {
@@ -81,13 +78,13 @@ func RetryAfter(failures int) (pause time.Duration, ok bool) {
 	return 0, false
 }
 
-// Manual is the channel that a person serves.
+// Manual is the channel that staff maintain by hand.
 type Manual struct{}
 
 // Name implements [Channel].
 func (Manual) Name() string { return "manual" }
 
-// Block implements [Channel]: there is nobody to tell.
+// Block implements [Channel]; there is no system to notify.
 func (Manual) Block(_ context.Context, b Block) (string, error) { return b.ID, nil }
 
 // Unblock implements [Channel].

@@ -1,14 +1,15 @@
-// Package channel connects rooms to the booking channels of others, so that a room
-// sold there is not sold here, and the other way round.
+// Package channel connects rooms to external booking channels, so that a room sold at
+// a channel is not sold here, and vice versa.
 //
-// There is one port, [Channel], and three adapters, after what channels can do:
+// There is one port, [Channel], and an adapter for each kind of channel:
 //
-//	ICal     they read our calendar and we read theirs, every few minutes. Works with
-//	         nearly all of them and cannot prevent a double booking inside the lag.
-//	Gateway  they tell us and we tell them, at once, in signed JSON.
-//	Manual   a person copies; nothing goes out and nothing comes in by itself.
+//	ICal     both sides read the other's calendar every few minutes. Nearly every
+//	         channel supports it, but it cannot prevent a double booking in between.
+//	Gateway  both sides notify the other immediately, in signed JSON.
+//	Manual   staff copy bookings by hand; there is no automatic exchange.
 //
-// Reading a calendar is guarded on both ends: against the address (whoever may write
-// a feed's URL must not reach our own network through it) and against the content (a
-// truncated or suddenly empty calendar must not cancel anybody, see [Reconcile]).
+// Importing a calendar is guarded twice: the address must be public, because the person
+// who configures a feed must not reach our network through it, and the content must be
+// complete, because a truncated or suddenly empty calendar must not cancel any booking
+// (see [Reconcile]).
 package channel

@@ -8,19 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknownEvent means an event of a type that this service does not know.
+// ErrUnknownEvent is returned for an event of an unsupported type.
 var ErrUnknownEvent = errors.New("channel: unknown event type")
 
-// Limits on what a partner tells.
+// Limits on the fields of an event.
 const (
 	maxExternalID = 200 // characters
 	maxName       = 50
 	maxPhone      = 20
 )
 
-// ParseEvent reads an inbound event whose signature was checked: a booking made,
-// changed or cancelled at the partner. Same external id with a lower or equal Seq is
-// old news, which the caller answers like the first time.
+// ParseEvent parses an inbound event whose signature was verified: a booking created, updated or cancelled at the
+// partner. An event whose Seq is not higher than the known one is outdated; the caller repeats its first answer.
 func ParseEvent(body []byte) (Booking, error) {
 	var w struct {
 		Type       string    `json:"type"`
@@ -47,7 +46,7 @@ func ParseEvent(body []byte) (Booking, error) {
 	switch w.Type {
 	case "booking.created", "booking.updated":
 		if w.Start.IsZero() || !w.End.After(w.Start) {
-			return Booking{}, errors.New("channel: event: start and end are required, the end after the start")
+			return Booking{}, errors.New("channel: event: start and end are required, and the end must be after the start")
 		}
 	case "booking.cancelled":
 		b.Cancelled = true
@@ -67,7 +66,7 @@ func ParseEvent(body []byte) (Booking, error) {
 	return b, nil
 }
 
-// Statuses a partner reads in the answer to an event.
+// Statuses in the answer to an event.
 const (
 	StatusAccepted = "ACCEPTED"
 	StatusConflict = "CONFLICT" // HTTP 409: the partner must refuse its customer

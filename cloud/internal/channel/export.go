@@ -14,25 +14,25 @@ import (
 // CalendarType is the media type of an exported calendar.
 const CalendarType = "text/calendar; charset=utf-8"
 
-// maxOctets is the longest line of a calendar (RFC 5545, 3.1), without its break.
+// maxOctets is the maximum length of a calendar line (RFC 5545, 3.1), without the line break.
 const maxOctets = 75
 
-// Busy is a time that a channel may not sell. It says nothing about anybody.
+// Busy is a time that a channel must not sell. It contains no personal data.
 type Busy struct {
-	ID         string // unique and stable: a reservation's id, or what is closed when
+	ID         string // unique and stable: a reservation's id or a closed period
 	Start, End time.Time
 	Modified   time.Time
-	Sequence   int64 // how often it was changed
+	Sequence   int64 // number of changes
 }
 
-// Calendar is what a channel reads about a room.
+// Calendar is the calendar of a room, as published to a channel.
 type Calendar struct {
-	Name   string // shown to people who subscribe to it
-	Domain string // ours; what we wrote is known by it when it comes back
+	Name   string // shown to subscribers
+	Domain string // ours; identifies our own entries when a channel sends them back
 	Busy   []Busy // margins included
 }
 
-// Encode writes the calendar, and the entity tag that changes with its content.
+// Encode returns the calendar and an entity tag that changes with its content.
 func (c Calendar) Encode() (body []byte, etag string) {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { writeLine(&b, fmt.Sprintf(format, args...)) }
@@ -46,7 +46,7 @@ func (c Calendar) Encode() (body []byte, etag string) {
 	for _, e := range slices.SortedFunc(slices.Values(c.Busy), func(a, b Busy) int { return a.Start.Compare(b.Start) }) {
 		line("BEGIN:VEVENT")
 		line("UID:%s@%s", text(e.ID), text(c.Domain))
-		// In a published calendar this is when the entry was last revised (3.8.7.2).
+		// In a published calendar, DTSTAMP is the time of the last revision (3.8.7.2).
 		line("DTSTAMP:%s", utc(e.Modified))
 		line("LAST-MODIFIED:%s", utc(e.Modified))
 		line("SEQUENCE:%d", e.Sequence)
@@ -64,7 +64,7 @@ func (c Calendar) Encode() (body []byte, etag string) {
 
 func utc(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
-// text escapes a TEXT value (RFC 5545, 3.3.11). Control characters cannot be written.
+// text escapes a TEXT value (RFC 5545, 3.3.11). Control characters are not representable and are removed.
 func text(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r != '\n' && (r < ' ' || r == 0x7f) {
@@ -75,7 +75,7 @@ func text(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `;`, `\;`, `,`, `\,`, "\n", `\n`).Replace(s)
 }
 
-// writeLine ends a content line with CRLF and folds it between characters.
+// writeLine writes a content line with CRLF and folds it at character boundaries.
 func writeLine(b *bytes.Buffer, s string) {
 	room := maxOctets
 	for len(s) > room {

@@ -48,7 +48,7 @@ func TestEncode(t *testing.T) {
 			t.Errorf("line of %d octets: %q", len(line), line)
 		}
 	}
-	// Another implementation reads it back.
+	// The iCal library parses the exported calendar.
 	parsed, err := ical.NewDecoder(bytes.NewReader(got)).Decode()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// What we wrote is skipped when it comes back, and is whole when somebody else reads it.
+// Our own entries are skipped when they come back, and parsed completely by any other reader.
 func TestOwnCalendarComesBack(t *testing.T) {
 	t.Parallel()
 	body, _ := calendar().Encode()
@@ -89,7 +89,7 @@ func TestEntityTagFollowsTheContent(t *testing.T) {
 	}
 	c.Busy = c.Busy[1:]
 	if _, b := c.Encode(); a == b {
-		t.Error("the tag stays though an entry is gone")
+		t.Error("the tag did not change when an entry was removed")
 	}
 }
 

@@ -18,16 +18,15 @@ const (
 	maxRedirects = 3
 )
 
-// ICal is the channel of calendars: partners read ours at the export address, and we
-// read theirs. It is safe for concurrent use.
+// ICal exchanges calendars: partners read ours at the export address, and we read theirs. It is safe for concurrent
+// use.
 type ICal struct {
 	domain string
 	now    func() time.Time
 	http   *http.Client
 }
 
-// NewICal returns the adapter. domain is the one of our own exported calendars, whose
-// entries are skipped when they come back.
+// NewICal returns the adapter. domain is the domain of our exported calendars, whose entries are skipped on import.
 func NewICal(domain string, now func() time.Time) *ICal {
 	return newICal(domain, now, &net.Dialer{Control: publicOnly}, nil)
 }
@@ -36,13 +35,13 @@ func newICal(domain string, now func() time.Time, dialer *net.Dialer, tlsConfig 
 	return &ICal{domain: domain, now: now, http: &http.Client{
 		Timeout: fetchTimeout,
 		Transport: &http.Transport{
-			// No proxy: it would dial for us, past the guard.
+			// No proxy: it would dial on our behalf and bypass the guard.
 			DialContext:           dialer.DialContext,
 			TLSClientConfig:       tlsConfig,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: fetchTimeout,
 			ForceAttemptHTTP2:     true,
-			MaxIdleConnsPerHost:   -1, // minutes lie between two fetches
+			MaxIdleConnsPerHost:   -1, // fetches are minutes apart
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
@@ -56,13 +55,13 @@ func newICal(domain string, now func() time.Time, dialer *net.Dialer, tlsConfig 
 // Name implements [Channel].
 func (*ICal) Name() string { return "ical" }
 
-// Block implements [Channel]: the time is in the exported calendar already.
+// Block implements [Channel]; the exported calendar already contains the time.
 func (*ICal) Block(_ context.Context, b Block) (string, error) { return b.ID, nil }
 
 // Unblock implements [Channel].
 func (*ICal) Unblock(context.Context, string) error { return nil }
 
-// Pull implements [Channel]. Its errors name no address: feeds' addresses are secrets.
+// Pull implements [Channel]. Its errors do not contain the feed's address, which is a secret.
 func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
 	body, cursor, err := c.fetch(ctx, f)
 	if err != nil {
@@ -126,8 +125,8 @@ func (c *ICal) fetch(ctx context.Context, f Feed) ([]byte, Cursor, error) {
 	return body, Cursor{ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}, nil
 }
 
-// CheckFeedURL tells whether a feed's address may be stored: https, no password in it.
-// Where it leads is checked when it is fetched, every time.
+// CheckFeedURL reports whether a feed's address may be stored: HTTPS, without credentials. The target is checked on
+// every fetch.
 func CheckFeedURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -139,11 +138,11 @@ func CheckFeedURL(address string) error {
 func checkFeedURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https":
-		return errors.New("a feed's address begins with https://")
+		return errors.New("a feed's address must begin with https://")
 	case u.Hostname() == "":
-		return errors.New("a feed's address names a host")
+		return errors.New("a feed's address must contain a host")
 	case u.User != nil:
-		return errors.New("a feed's address holds no user and no password")
+		return errors.New("a feed's address must not contain credentials")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const (
 	gatewaySkew    = 5 * time.Minute
 	maxAnswer      = 64 << 10
 
-	// MaxEventBody bounds the body of an inbound event, in bytes.
+	// MaxEventBody is the maximum size of an inbound event in bytes.
 	MaxEventBody = 64 << 10
 )
 
@@ -34,25 +34,25 @@ const (
 	headerSignature = "X-Partner-Signature"
 )
 
-// GatewayConfig is what a [Gateway] needs to know.
+// GatewayConfig configures a [Gateway].
 type GatewayConfig struct {
-	URL string // scheme and host of the partner, plain http for loopback only
-	ID  string // our name at the partner, and the partner's towards us
-	// Secrets are shared with the partner. The first one signs, all of them verify, so
-	// that a secret can be replaced without losing a message.
+	URL string // scheme and host of the partner; plain HTTP for loopback only
+	ID  string // identifies us at the partner, and the partner to us
+	// Secrets are shared with the partner. The first one signs and all of them verify, so a secret can be replaced
+	// without losing messages.
 	Secrets []string
 
-	HTTPClient *http.Client     // nil: 10 s for the whole call
-	Now        func() time.Time // nil: time.Now
+	HTTPClient *http.Client     // nil means a client with a time-out of 10 s per call
+	Now        func() time.Time // nil means time.Now
 }
 
-// Gateway is the channel of signed JSON. It is safe for concurrent use.
+// Gateway exchanges signed JSON with a partner. It is safe for concurrent use.
 type Gateway struct {
 	cfg      GatewayConfig
 	endpoint string
 }
 
-// NewGateway checks cfg and returns the adapter. Nothing is sent.
+// NewGateway validates cfg and returns the adapter. It does not connect.
 func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
@@ -84,7 +84,7 @@ func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 // Name implements [Channel].
 func (*Gateway) Name() string { return "gateway" }
 
-// Pull implements [Channel]: the partner tells us by itself, see [ParseEvent].
+// Pull implements [Channel]; the partner pushes its bookings, see [ParseEvent].
 func (*Gateway) Pull(context.Context, Feed) (Pulled, error) { return Pulled{Unchanged: true}, nil }
 
 type blockMessage struct {
@@ -115,7 +115,7 @@ func (g *Gateway) post(ctx context.Context, m blockMessage) error {
 		return fmt.Errorf("channel: %s: %w", m.Type, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	// Both messages may be repeated; net/http then does so itself on a dead connection.
+	// Both requests are idempotent, so net/http retries them on a broken connection.
 	req.Header.Set("Idempotency-Key", m.Type+":"+m.BlockID)
 	g.sign(req.Header, body)
 	resp, err := g.cfg.HTTPClient.Do(req)
@@ -130,7 +130,7 @@ func (g *Gateway) post(ctx context.Context, m blockMessage) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusNotFound && m.Type == "block.cancelled", code == http.StatusGone:
-		return nil // it is not there
+		return nil // does not exist
 	case code == http.StatusBadRequest, code == http.StatusNotFound, code == http.StatusConflict, code == http.StatusUnprocessableEntity:
 		return fmt.Errorf("channel: %s: HTTP %d: %w", m.Type, code, ErrRejected)
 	default:
@@ -145,10 +145,10 @@ func (g *Gateway) sign(h http.Header, body []byte) {
 	h.Set(headerSignature, signature(g.cfg.Secrets[0], timestamp, body))
 }
 
-// ErrUnsigned means that a message is not from the partner, or not from now.
+// ErrUnsigned is returned for a message with an invalid signature or an old timestamp.
 var ErrUnsigned = errors.New("channel: message is not signed by the partner")
 
-// Verify checks the signature and the age (5 minutes either way) of an inbound message.
+// Verify checks the signature and the timestamp (5 minutes in either direction) of an inbound message.
 func (g *Gateway) Verify(h http.Header, body []byte) error {
 	timestamp := h.Get(headerTimestamp)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -167,10 +167,10 @@ func (g *Gateway) Verify(h http.Header, body []byte) error {
 	return ErrUnsigned
 }
 
-// signature is v1=<hex HMAC-SHA256(secret, timestamp "." body)>.
+// signature returns v1=<hex HMAC-SHA256(secret, timestamp "." body)>.
 func signature(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
-	_, _ = io.WriteString(mac, timestamp+".") // a hash never fails
+	_, _ = io.WriteString(mac, timestamp+".") // writing to a hash never fails
 	mac.Write(body)
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }

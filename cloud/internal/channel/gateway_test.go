@@ -81,7 +81,7 @@ func TestGatewayAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		status         int
 		block, unblock bool // succeeded
-		blockForGood   bool // failed for good
+		blockForGood   bool // failed permanently
 		unblockForGood bool
 	}{
 		{200, true, true, false, false}, {201, true, true, false, false}, {204, true, true, false, false},
@@ -107,7 +107,7 @@ func TestGatewayAnswers(t *testing.T) {
 	g := gateway(t, srv.URL, now, testSecret)
 	srv.Close()
 	if _, err := g.Block(context.Background(), Block{ID: "b"}); err == nil || errors.Is(err, ErrRejected) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("connection refused: %v", err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestNewGatewayRefusesBadSettings(t *testing.T) {
 	}
 }
 
-// The sandbox, which other people wrote, is the partner here.
+// The sandbox acts as the partner.
 func TestGatewayAndSandbox(t *testing.T) {
 	t.Parallel()
 	type event struct {
@@ -163,7 +163,7 @@ func TestGatewayAndSandbox(t *testing.T) {
 	ctx := context.Background()
 
 	block := Block{ID: "17", ListingID: sandbox.ListingID("gangnam", 2), Start: at(1), End: at(2)}
-	for range 2 { // again is harmless
+	for range 2 { // a repetition is harmless
 		if ref, err := g.Block(ctx, block); err != nil || ref != "17" {
 			t.Fatalf("%s, %v", ref, err)
 		}
@@ -177,8 +177,8 @@ func TestGatewayAndSandbox(t *testing.T) {
 	if err := box.SetFault(sandbox.Fault{Target: sandbox.TargetChannel, Kind: sandbox.FaultDropAfterCommit}); err != nil {
 		t.Fatal(err)
 	}
-	// The first answer is lost; net/http may repeat the call by itself, since it may be
-	// repeated. Either way the caller's repetition ends well.
+	// The first response is lost. net/http may retry by itself because the request is idempotent; in either case the
+	// caller's retry succeeds.
 	if err := g.Unblock(ctx, "17"); err != nil {
 		if err = g.Unblock(ctx, "17"); err != nil {
 			t.Error(err)
@@ -264,7 +264,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 	if _, ok := RetryAfter(29); ok {
-		t.Error("goes on for ever")
+		t.Error("RetryAfter never gives up")
 	}
 }
 

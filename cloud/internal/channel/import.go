@@ -10,7 +10,7 @@ import (
 	"github.com/emersion/go-ical"
 )
 
-// importPast and importHorizon bound the time that is read of a calendar.
+// importPast and importHorizon bound the imported period.
 const (
 	importPast    = 24 * time.Hour
 	importHorizon = 180 * 24 * time.Hour
@@ -21,12 +21,12 @@ const (
 
 // ParseCalendar reads the bookings of a calendar from a day ago to 180 days ahead.
 //
-// zone is the zone of whole days and of times without one. Entries that bear our own
-// domain are our own times coming back and are skipped, as are those that leave their
-// time free. Times are rounded outwards to whole slots; margins are the reader's
-// business. Entries that cannot be understood are listed as problems, not guessed.
+// zone applies to whole days and to times without a zone. Entries with our own domain
+// are skipped, because a channel may send our own times back. Times are rounded outwards
+// to whole slots; the caller adds margins. Entries that cannot be parsed are listed as
+// problems.
 //
-// An error means that the calendar is not whole.
+// An error means that the calendar is incomplete.
 func ParseCalendar(body []byte, zone *time.Location, domain string, now time.Time) ([]Booking, []string, error) {
 	events, err := splitEvents(body)
 	if err != nil {
@@ -41,7 +41,7 @@ func ParseCalendar(body []byte, zone *time.Location, domain string, now time.Tim
 			continue
 		}
 		if e.Props.Get(ical.PropRecurrenceID) != nil {
-			overrides = append(overrides, e) // after what they override
+			overrides = append(overrides, e) // applied after the entries they override
 			continue
 		}
 		p.event(e)
@@ -94,7 +94,7 @@ func decodeEvent(lines []string) (e ical.Event, err error) {
 
 type parser struct {
 	zone     *time.Location
-	suffix   string // of the UIDs we wrote
+	suffix   string // of the UIDs in our own calendars
 	from, to time.Time
 
 	bookings  map[string]entry
@@ -109,14 +109,13 @@ func (p *parser) problem(uid string, err error) {
 	}
 }
 
-// entry is a booking, and whether it stands for one occurrence on its own.
+// entry is a booking, and whether it overrides one occurrence of a recurring entry.
 type entry struct {
 	Booking
 	override bool
 }
 
-// keep notes a booking. An override stays before what it overrides, and else the newer
-// of two versions.
+// keep records a booking. An override wins over the entry it overrides; otherwise the newer version wins.
 func (p *parser) keep(b entry) {
 	old, twice := p.bookings[b.ExternalID]
 	if twice && (old.override && !b.override || old.override == b.override && old.Seq > b.Seq) {
@@ -150,11 +149,11 @@ func (p *parser) event(e ical.Event) {
 }
 
 func (p *parser) read(e ical.Event, uid string) error {
-	seq, _ := strconv.ParseInt(value(e, ical.PropSequence), 10, 64) // absent: 0
+	seq, _ := strconv.ParseInt(value(e, ical.PropSequence), 10, 64) // 0 if absent
 	b := entry{Booking: Booking{
 		ExternalID: uid,
 		Seq:        seq,
-		// A time that is left free is as good as a cancelled one: it may have been taken before.
+		// A transparent entry is treated like a cancelled one: an earlier version may have occupied the time.
 		Cancelled: strings.EqualFold(value(e, ical.PropStatus), string(ical.EventCancelled)) ||
 			strings.EqualFold(value(e, ical.PropTransparency), "TRANSPARENT"),
 	}}
@@ -171,7 +170,7 @@ func (p *parser) read(e ical.Event, uid string) error {
 	start, length, err := p.span(e)
 	if err != nil {
 		if b.Cancelled {
-			p.keep(b) // its time does not matter
+			p.keep(b) // the time of a cancelled entry is not needed
 			return nil
 		}
 		return err
@@ -195,10 +194,10 @@ func (p *parser) read(e ical.Event, uid string) error {
 	return nil
 }
 
-// instanceID names one occurrence of a recurring entry by its original start.
+// instanceID identifies one occurrence of a recurring entry by its original start.
 func instanceID(uid string, at time.Time) string { return uid + "/" + utc(at) }
 
-// span is an event's start and length; the end is exclusive.
+// span returns an event's start and length; the end is exclusive.
 func (p *parser) span(e ical.Event) (start time.Time, length time.Duration, err error) {
 	from := e.Props.Get(ical.PropDateTimeStart)
 	if from == nil {
@@ -231,7 +230,7 @@ func wholeDay(prop *ical.Prop) bool {
 	return prop.ValueType() == ical.ValueDate || len(prop.Value) == len("20060102")
 }
 
-// when reads a date or a date-time: UTC, in its TZID's zone, or local to the branch.
+// when parses a date or date-time: UTC, in the zone of its TZID, or local to the branch.
 func (p *parser) when(prop *ical.Prop) (time.Time, error) {
 	local := *prop
 	local.Params = ical.Params{}
@@ -253,15 +252,14 @@ func (p *parser) when(prop *ical.Prop) (time.Time, error) {
 	return at, nil
 }
 
-// location finds a zone by its IANA name, or by the one name that mail programs on
-// Windows use for Korea.
+// location loads a zone by its IANA name or by the Windows name for Korea.
 func (p *parser) location(tzid string) (*time.Location, error) {
 	switch tzid {
 	case "":
 		return p.zone, nil
 	case "Korea Standard Time":
 		tzid = "Asia/Seoul"
-	case "Local": // the server's own
+	case "Local": // the server's own zone
 		return nil, errors.New("unknown time zone Local")
 	}
 	return time.LoadLocation(strings.TrimPrefix(tzid, "/"))
@@ -274,7 +272,7 @@ func value(e ical.Event, name string) string {
 	return ""
 }
 
-// outwards rounds to whole slots of the branch's clock.
+// outwards rounds to whole slots of the branch's local time.
 func outwards(start, end time.Time, zone *time.Location) (time.Time, time.Time) {
 	return floor(start, zone), floor(end.Add(slot-1), zone)
 }

@@ -63,7 +63,7 @@ func inputs(t testing.TB, pattern string) map[string][]byte {
 	return all
 }
 
-// line is a booking as golden files show it.
+// line formats a booking for the golden files.
 type line struct {
 	ID, Start, End string
 	Cancelled      bool  `json:",omitempty"`
@@ -90,7 +90,7 @@ func TestParseCalendar(t *testing.T) {
 	}
 }
 
-// A calendar that is cut off anywhere is an error, never a shorter calendar.
+// A calendar truncated at any position is an error, never a shorter calendar.
 func TestTruncatedCalendarsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, body := range inputs(t, "import/*.ics") {

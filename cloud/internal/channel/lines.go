@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits on a calendar that was fetched from outside.
+// Limits on an imported calendar.
 const (
 	maxEvents     = 20_000
 	maxDepth      = 8
@@ -15,19 +15,18 @@ const (
 	maxEventLines = 500
 )
 
-var errIncomplete = errors.New("calendar is not complete")
+var errIncomplete = errors.New("calendar is incomplete")
 
-// wanted lists the properties of an event that are read. Everything else, attachments
-// and descriptions above all, is dropped before it is parsed.
+// wanted lists the event properties that are read. All others, such as attachments and descriptions, are dropped
+// before parsing.
 var wanted = map[string]bool{
 	"UID": true, "RECURRENCE-ID": true, "DTSTART": true, "DTEND": true, "DURATION": true,
 	"STATUS": true, "TRANSP": true, "SEQUENCE": true, "RRULE": true, "RDATE": true, "EXDATE": true,
 }
 
-// splitEvents cuts a calendar into its events, each as the unfolded lines that are
-// wanted. The iCalendar library recurses with every BEGIN and copies a parameter for
-// each of its characters; after this it sees small, flat pieces. An error means that
-// the calendar is not whole and says nothing.
+// splitEvents splits a calendar into events, each as its unfolded lines with the wanted properties. The iCalendar
+// library recurses on every BEGIN and copies a parameter for each of its characters, so it only gets small, flat
+// pieces. An error means that the calendar is incomplete.
 func splitEvents(body []byte) ([][]string, error) {
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	var events [][]string
@@ -81,8 +80,7 @@ func splitEvents(body []byte) ([][]string, error) {
 	return events, nil
 }
 
-// unfold calls f with each content line that is not empty (RFC 5545, 3.1). Bare line
-// feeds are taken as breaks too.
+// unfold calls f with each non-empty content line (RFC 5545, 3.1). Bare line feeds also end a line.
 func unfold(body []byte, f func(string) error) error {
 	var line []byte
 	flush := func() error {

@@ -7,40 +7,40 @@ import (
 )
 
 const (
-	// missesToCancel successive complete calendars must lack a booking before it counts
-	// as cancelled: feeds lose entries for a moment.
+	// A booking counts as cancelled after it was missing from missesToCancel successive complete calendars, because
+	// feeds sometimes drop entries briefly.
 	missesToCancel = 2
-	// A calendar that lacks more than half of what it held last time, and at least
-	// vanishMinimum entries, is taken for broken. Below the minimum the share says
-	// nothing: one cancellation may well be all there was.
+	// A calendar that lacks more than half of its previous entries, and at least vanishMinimum of them, is considered
+	// broken. Below the minimum the ratio is not meaningful: a single cancellation may be the whole difference.
 	vanishMinimum = 3
 )
 
-// Known is a booking of a feed as it was stored after the last pull. Only live ones
-// are given; a cancelled booking that comes back is a new one.
+// Known is a booking of a feed as stored after the last pull. Only live bookings are passed; a cancelled booking that
+// reappears is a new one.
 type Known struct {
 	ExternalID string
 	Start, End time.Time
-	Missed     int // successive complete calendars without it
+	Missed     int // number of successive complete calendars without it
 }
 
-// Plan is what to do after a pull. Every booking is in at most one of the lists.
+// Plan lists the changes to make after a pull. Each booking is in at most one of the lists.
 type Plan struct {
 	Add    []Booking // new
-	Change []Booking // known, at other times
-	Cancel []string  // ended by the channel: external ids
-	Seen   []string  // known, unchanged: set their Missed to 0
-	Miss   []string  // missing for the first time: add 1 to their Missed
-	// Suspicious: too much is missing at once. Nothing was counted as missing; tell a person.
+	Change []Booking // known, at a different time
+	Cancel []string  // cancelled by the channel: external ids
+	Seen   []string  // known and unchanged: reset Missed to 0
+	Miss   []string  // missing: increment Missed
+	// Suspicious means that too many bookings are missing at once. None of them was counted as missing; an operator
+	// has to look at the feed.
 	Suspicious bool
-	// Cursor is the one to store. It is zero after a calendar that proved nothing, so that
-	// the next pull reads everything again.
+	// Cursor is the cursor to store. It is zero after an unreliable calendar, so that the next pull reads everything
+	// again.
 	Cursor Cursor
 }
 
-// Reconcile compares a calendar with what was known of it. It cancels what the calendar
-// marks as cancelled, and what has not begun and is missing from it for the second time
-// in a row. A calendar with problems never counts as missing anything.
+// Reconcile compares a calendar with the stored bookings. It cancels bookings that the calendar marks as cancelled,
+// and future bookings that are missing for the second time in a row. A calendar with problems never counts as missing
+// a booking.
 func Reconcile(known []Known, pulled Pulled, now time.Time) Plan {
 	if pulled.Unchanged {
 		return unchanged(known, pulled.Cursor, now)
@@ -80,8 +80,8 @@ func Reconcile(known []Known, pulled Pulled, now time.Time) Plan {
 	return plan
 }
 
-// unchanged is the plan for a calendar that is still the one read last time: what that
-// one held it holds, and what it lacked it lacks again.
+// unchanged returns the plan for a calendar that has not changed since the last pull: the same bookings are present,
+// and the same ones are missing again.
 func unchanged(known []Known, cursor Cursor, now time.Time) Plan {
 	plan := Plan{Cursor: cursor}
 	for _, k := range known {
@@ -95,13 +95,13 @@ func unchanged(known []Known, cursor Cursor, now time.Time) Plan {
 	return plan
 }
 
-// missing counts the bookings that are gone from a complete calendar.
+// missing counts the bookings that a complete calendar no longer contains.
 func (p *Plan) missing(known []Known, there map[string]bool, now time.Time) {
-	var present, vanished int // of those the last calendar held
+	var present, vanished int // of those in the previous calendar
 	var first, again []string
 	for _, k := range known {
 		if !k.Start.After(now) {
-			continue // calendars drop what has begun
+			continue // calendars drop bookings that have begun
 		}
 		gone := !there[k.ExternalID]
 		if k.Missed == 0 {

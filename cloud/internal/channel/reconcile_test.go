@@ -56,14 +56,13 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// Whatever a partner's calendar does, a booking is cancelled only if the calendar said
-// so or lacked it, whole, twice in a row before it began; and one that stays away is
-// cancelled in the end.
+// Whatever a calendar does, a booking is cancelled only if the calendar says so or lacked it twice in a row,
+// complete, before it began. A booking that stays missing is cancelled eventually.
 func TestReconcileOverManyPulls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		live := map[string]Known{}
-		lacked := map[string]int{} // successive complete pulls without it
+		lacked := map[string]int{} // number of successive complete pulls without it
 		var last []Booking
 		var cursor Cursor
 		clock := now
@@ -73,7 +72,7 @@ func TestReconcileOverManyPulls(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0: // a broken entry
 				pulled.Problems = []string{"x"}
-			case 1: // not modified, if we asked for that
+			case 1: // not modified, if a cursor was sent
 				pulled.Unchanged = cursor != Cursor{}
 			}
 			if pulled.Unchanged {

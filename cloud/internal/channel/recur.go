@@ -66,27 +66,27 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 	}), nil
 }
 
-// rule reads the RRULE. It takes what calendars of rooms use and no rule that can run
-// long without an occurrence: the library searches to the year 9999.
+// rule parses the RRULE. It accepts the rules that room calendars use and rejects those for which the library may
+// search to the year 9999 without finding an occurrence.
 func (p *parser) rule(e ical.Event, start time.Time) (*rrule.RRule, error) {
 	option, err := e.Props.RecurrenceRule()
 	if err != nil {
 		return nil, err
 	}
-	if option.Freq > rrule.DAILY { // the constants run from YEARLY to SECONDLY
+	if option.Freq > rrule.DAILY { // the constants descend from YEARLY to SECONDLY
 		return nil, fmt.Errorf("RRULE with FREQ=%v is not supported", option.Freq)
 	}
 	if len(option.Byhour)+len(option.Byminute)+len(option.Bysecond)+len(option.Byyearday)+len(option.Byweekno)+len(option.Byeaster) > 0 ||
 		option.Freq >= rrule.WEEKLY && len(option.Bymonthday)+len(option.Bysetpos) > 0 {
-		return nil, errors.New("RRULE of a kind that is not supported")
+		return nil, errors.New("this kind of RRULE is not supported")
 	}
 	option.Dtstart = start
-	// A floating or local UNTIL was read as UTC.
+	// The library read a floating or local UNTIL as UTC.
 	if raw := e.Props.Get(ical.PropRecurrenceRule).Value; !option.Until.IsZero() && !strings.Contains(untilOf(raw), "Z") {
 		u := option.Until
 		option.Until = time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), 0, start.Location())
 		if len(untilOf(raw)) == len("20060102") {
-			option.Until = option.Until.AddDate(0, 0, 1).Add(-time.Second) // that day included
+			option.Until = option.Until.AddDate(0, 0, 1).Add(-time.Second) // the day itself included
 		}
 	}
 	return rrule.NewRRule(*option)
@@ -101,7 +101,7 @@ func untilOf(rule string) string {
 	return ""
 }
 
-// dates reads a property that lists dates, with commas or by repetition.
+// dates parses a property with a list of dates, separated by commas or repeated.
 func (p *parser) dates(e ical.Event, name string) ([]time.Time, error) {
 	var list []time.Time
 	for _, prop := range e.Props[name] {

@@ -1,5 +1,4 @@
-// Package franchise takes inquiries of people who want to run a branch: they are stored, and the head
-// quarters is told by mail.
+// Package franchise stores inquiries of prospective franchisees and notifies the head quarters by mail.
 package franchise
 
 import (
@@ -14,22 +13,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// perAddress limits inquiries (decisions.md 12).
+// perAddress limits inquiries per client address (docs/specification.md, Franchise).
 var perAddress = limit.Rule{Name: "franchise-inquiry", Max: 5, Window: time.Hour}
 
-// Inquiry is what somebody wrote into the form.
+// Inquiry holds the fields of the inquiry form.
 type Inquiry = postgres.FranchiseInquiry
 
-// Service takes inquiries. Every field is required.
+// Service stores inquiries. All fields are required.
 type Service struct {
 	DB      *postgres.DB
 	Limits  *limit.Limiter
 	Queue   *queue.Queue
-	HQEmail string // who is told
+	HQEmail string // recipient of the notification
 }
 
-// Inquire stores an inquiry and has the head quarters told. client is the address it came from. It returns a
-// [limit.ExceededError] for too many from there.
+// Inquire stores an inquiry and notifies the head quarters. client is the address of the sender. It returns a
+// [limit.ExceededError] after too many inquiries from that address.
 func (s *Service) Inquire(ctx context.Context, i Inquiry, client string) error {
 	if err := s.Limits.Take(ctx, perAddress, client); err != nil {
 		return err

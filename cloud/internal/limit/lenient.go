@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// maxRemembered bounds the subjects that a Lenient remembers; with more it forgives all of them.
+// maxRemembered bounds the number of subjects a Lenient counts. At the bound all counts are reset.
 const maxRemembered = 100_000
 
-// Lenient is for what people do all day and only machines do too often. A replica lets a tenth of a rule's tries pass by
-// its own memory, and only what is more than that is counted in the database: who behaves costs nothing. So a subject
-// may do at most the rule's tries, and a tenth of them more for each replica. The zero value is ready.
+// Lenient wraps a Limiter for frequent, legitimate actions. Each replica counts in memory and lets a tenth of the
+// rule's limit pass; only attempts beyond that are counted in the database, so well-behaved clients never reach it. A
+// subject may thus exceed the limit by a tenth per replica. The zero value is ready to use.
 type Lenient struct {
 	mu    sync.Mutex
-	began time.Time // of the window, by the machine's clock
+	began time.Time // start of the window, by the machine's clock
 	tries map[string]int
 }
 
-// Take is [Limiter.Take], with patience. One Lenient is for one rule.
+// Take is [Limiter.Take] with the local allowance. Use one Lenient per rule.
 func (l *Lenient) Take(ctx context.Context, limits *Limiter, rule Rule, subject string) error {
 	if limits.Off || l.count(rule.key(subject), rule.Window) <= rule.Max/10 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 )
 
-// TestLenient: two replicas let a tenth pass each without a word, and share the rest.
+// Each of two replicas lets a tenth pass without the database, and they share the rest.
 func TestLenient(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -1,6 +1,5 @@
-// Package limit bounds how often somebody may try something: ask for a login code, guess a password,
-// send a form. The counts are in the database, so that all replicas share them and a restart forgives
-// nothing.
+// Package limit limits how often a client may attempt an action, such as requesting a login code, guessing a password
+// or sending a form. Counts are stored in the database, so all replicas share them and they survive a restart.
 package limit
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// ErrExceeded is what every [ExceededError] is.
-var ErrExceeded = errors.New("limit: too many tries")
+// ErrExceeded is wrapped by every [ExceededError].
+var ErrExceeded = errors.New("limit: too many attempts")
 
-// An ExceededError says how long to wait.
+// An ExceededError says how long the client has to wait.
 type ExceededError struct {
 	Rule       string
 	RetryAfter time.Duration
@@ -30,20 +29,20 @@ func (e *ExceededError) Error() string {
 
 func (e *ExceededError) Unwrap() error { return ErrExceeded }
 
-// A Rule allows Max tries in a Window that begins with the first.
+// A Rule allows Max attempts per Window, which begins with the first attempt.
 type Rule struct {
 	Name   string
 	Max    int
 	Window time.Duration
 }
 
-// Limiter counts tries.
+// Limiter counts attempts.
 type Limiter struct {
 	DB  *postgres.DB
-	Off bool // nothing is counted (YEOLDA_RATE_LIMITS=off)
+	Off bool // disables all limits (YEOLDA_RATE_LIMITS=off)
 }
 
-// Take counts one try of subject under a rule. It returns an [ExceededError] when there were too many.
+// Take counts one attempt by subject. It returns an [ExceededError] if the limit is exceeded.
 func (l *Limiter) Take(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
@@ -58,8 +57,8 @@ func (l *Limiter) Take(ctx context.Context, rule Rule, subject string) error {
 	return nil
 }
 
-// Check returns an [ExceededError] when a next try would be one too many. It counts none: where only failures
-// count, it is asked before a try and Take told after one that failed.
+// Check returns an [ExceededError] if the next attempt would exceed the limit, without counting one. For rules that
+// count failures only, call Check before an attempt and Take after a failed one.
 func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
@@ -74,8 +73,7 @@ func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	return nil
 }
 
-// key hashes the subject: phone numbers and addresses need no further copy in the database, and an id of
-// any length makes a short key.
+// key hashes the subject, so that phone numbers and addresses are not stored again and the key is short.
 func (r Rule) key(subject string) string {
 	sum := sha256.Sum256([]byte(subject))
 	return r.Name + ":" + base64.RawURLEncoding.EncodeToString(sum[:16])

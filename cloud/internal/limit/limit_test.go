@@ -23,9 +23,9 @@ func TestWindowBeginsWithTheFirstTry(t *testing.T) {
 	l := &limit.Limiter{DB: db}
 	for step, c := range []struct {
 		after time.Duration
-		wait  time.Duration // 0: allowed
+		wait  time.Duration // 0 means allowed
 	}{
-		{0, 0}, {time.Second, 0}, {time.Second, 0}, // over a full minute of the clock
+		{0, 0}, {time.Second, 0}, {time.Second, 0}, // crosses a full minute of the clock
 		{time.Second, 57 * time.Second},
 		{56 * time.Second, time.Second},
 		{time.Second, 0}, {0, 0}, {0, 0},
@@ -39,10 +39,10 @@ func TestWindowBeginsWithTheFirstTry(t *testing.T) {
 		}
 	}
 	if err := l.Take(t.Context(), rule, "b"); err != nil {
-		t.Errorf("another subject: %v", err)
+		t.Errorf("attempt of another subject: %v", err)
 	}
 	if err := l.Take(t.Context(), limit.Rule{Name: "other", Max: 1, Window: time.Minute}, "a"); err != nil {
-		t.Errorf("another rule: %v", err)
+		t.Errorf("attempt under another rule: %v", err)
 	}
 	if err := postgres.PurgeRateLimits(t.Context(), db.Pool, now); err != nil {
 		t.Error(err)
@@ -79,7 +79,7 @@ func TestCheckCountsNothing(t *testing.T) {
 	for try := range 3 {
 		for range 5 {
 			if err := l.Check(t.Context(), rule, "a"); err != nil {
-				t.Fatalf("after %d tries: %v", try, err)
+				t.Fatalf("after %d attempts: %v", try, err)
 			}
 		}
 		if err := l.Take(t.Context(), rule, "a"); err != nil {
@@ -89,11 +89,11 @@ func TestCheckCountsNothing(t *testing.T) {
 	now = now.Add(20 * time.Second)
 	exceeded := new(limit.ExceededError)
 	if err := l.Check(t.Context(), rule, "a"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 40*time.Second {
-		t.Errorf("after 3 tries: %v", err)
+		t.Errorf("after 3 attempts: %v", err)
 	}
 	now = now.Add(40 * time.Second)
 	if err := l.Check(t.Context(), rule, "a"); err != nil {
-		t.Errorf("a window later: %v", err)
+		t.Errorf("after one window: %v", err)
 	}
 }
 

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// ApprovedTemplate is a template as KakaoTalk has approved it.
+// ApprovedTemplate is a message template approved by KakaoTalk.
 type ApprovedTemplate struct {
 	Template   Template
 	Language   Language
 	TemplateID string
-	PfID       string // the KakaoTalk channel; "" is [SolapiConfig.PfID]
+	PfID       string // KakaoTalk channel; "" means [SolapiConfig.PfID]
 }
 
-// ParseApproved reads the setting that lists approved templates: keys such as
-// login-code/ko, values such as KA01TP... or, with a channel of its own, KA01TP...@KA01PF...
+// ParseApproved parses the setting that lists approved templates. Keys look like login-code/ko; values look like
+// KA01TP... or, with a separate channel, KA01TP...@KA01PF...
 func ParseApproved(setting map[string]string) ([]ApprovedTemplate, error) {
 	var list []ApprovedTemplate
 	for _, key := range slices.Sorted(maps.Keys(setting)) {
@@ -34,8 +34,7 @@ func ParseApproved(setting map[string]string) ([]ApprovedTemplate, error) {
 	return list, nil
 }
 
-// SandboxApproved lists every template in every language under its own name, which is
-// how the sandbox knows them.
+// SandboxApproved lists every template in every language. The sandbox uses the template's own name as its id.
 func SandboxApproved() []ApprovedTemplate {
 	var list []ApprovedTemplate
 	for _, template := range Templates() {

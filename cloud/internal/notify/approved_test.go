@@ -18,6 +18,6 @@ func TestParseApproved(t *testing.T) {
 		}
 	}
 	if _, err := ParseApproved(map[string]string{"login-code/ko": ""}); err == nil {
-		t.Error("took a template without an id")
+		t.Error("accepted a template without an id")
 	}
 }

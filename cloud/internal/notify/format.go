@@ -8,9 +8,8 @@ import (
 
 var koreanDays = [...]string{"일", "월", "화", "수", "목", "금", "토"}
 
-// Period writes a reservation's time for the variables date and time, in the branch's
-// zone (the zone start carries). end is the real end. A reservation that runs into
-// the next day says so.
+// Period formats a reservation's time as the variables date and time, in the time zone of start. end is the real end.
+// A reservation that ends on the next day is marked as such.
 func Period(lang Language, start, end time.Time) (date, hours string) {
 	end = end.In(start.Location())
 	hours = start.Format("15:04") + "~" + end.Format("15:04")
@@ -26,7 +25,7 @@ func Period(lang Language, start, end time.Time) (date, hours string) {
 	return fmt.Sprintf("%d년 %d월 %d일(%s)", start.Year(), start.Month(), start.Day(), koreanDays[start.Weekday()]), hours
 }
 
-// Won writes an amount with thousands separators: 18000 is 18,000.
+// Won formats an amount with thousands separators: 18000 becomes 18,000.
 func Won(amount int) string {
 	s := strconv.Itoa(amount)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

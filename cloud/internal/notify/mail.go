@@ -18,29 +18,27 @@ import (
 
 const mailTimeout = 15 * time.Second
 
-// MailConfig is what a [Mail] needs to know.
+// MailConfig configures a [Mail].
 type MailConfig struct {
-	// URL of the server: smtp://user:password@host:port?tls=starttls, with tls one of
-	// starttls (the default, port 587), implicit (port 465) and none (port 25, loopback
-	// only). User and password are optional.
+	// URL of the server: smtp://user:password@host:port?tls=MODE. MODE is starttls (default, port 587), implicit
+	// (port 465) or none (port 25, loopback only). User and password are optional.
 	URL  string
-	From string // "Yeolda <noreply@example.com>" or the bare address
-	// Sandbox adds the template's name and variables as headers, for development and
-	// tests. The variables hold codes and keys: never in production.
+	From string // "Yeolda <noreply@example.com>" or a bare address
+	// Sandbox adds the template's name and variables as headers for development and tests. Variables contain codes
+	// and keys, so this must stay off in production.
 	Sandbox bool
 
-	TLS *tls.Config // nil: the system's roots
+	TLS *tls.Config // nil means the system's root certificates
 }
 
-// Mail sends plain-text mail over SMTP, one connection for each message. It is safe
-// for concurrent use.
+// Mail sends plain-text mail over SMTP, using one connection per message. It is safe for concurrent use.
 type Mail struct {
 	client  *mail.Client
 	from    *netmail.Address
 	sandbox bool
 }
 
-// NewMail checks cfg and returns a sender. Nothing is sent.
+// NewMail validates cfg and returns a sender. It does not connect.
 func NewMail(cfg MailConfig) (*Mail, error) {
 	from, err := netmail.ParseAddress(cfg.From)
 	if err != nil {
@@ -67,7 +65,7 @@ func NewMail(cfg MailConfig) (*Mail, error) {
 func smtpOptions(raw string) (host string, options []mail.Option, err error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", nil, errors.New("the address is not a URL") // the error would quote the password
+		return "", nil, errors.New("the address is not a URL") // the error would contain the password
 	}
 	if u.Scheme != "smtp" || u.Hostname() == "" {
 		return "", nil, errors.New("the address must be smtp://host:port")
@@ -111,7 +109,7 @@ func (s *Mail) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, &Error{Channel: Email, Class: Permanent, Err: err}
 	}
 	err = s.client.DialAndSendWithContext(ctx, msg)
-	// The server may take the message and then fail to say goodbye.
+	// The server may accept the message and then fail to answer QUIT.
 	if err != nil && !msg.IsDelivered() {
 		return Receipt{}, mailError(err)
 	}
@@ -138,7 +136,7 @@ func (s *Mail) compose(m Message) (*mail.Msg, error) {
 		_, domain, _ := strings.Cut(s.from.Address, "@")
 		msg.SetMessageIDWithValue(m.ID + "@" + domain)
 	}
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: suppresses automatic replies
 	if s.sandbox {
 		variables, err := json.Marshal(m.used())
 		if err != nil {
@@ -151,8 +149,8 @@ func (s *Mail) compose(m Message) (*mail.Msg, error) {
 	return msg, nil
 }
 
-// foldable puts spaces into a value too long for one header line (998 bytes, RFC 5322
-// 2.1.1), where the library may break it. Readers drop them.
+// foldable inserts spaces into a value that is too long for one header line (998 bytes, RFC 5322 2.1.1), so that the
+// library can fold it there. Readers remove the spaces.
 func foldable(s string) string {
 	const line = 900
 	if len(s) <= line {
@@ -163,8 +161,7 @@ func foldable(s string) string {
 
 var errAddress = errors.New("not an e-mail address")
 
-// address takes a bare address only. What a stranger typed goes into a header and
-// into the SMTP dialogue.
+// address accepts bare addresses only, because user input ends up in a header and in the SMTP dialogue.
 func address(s string) (*netmail.Address, error) {
 	s = strings.TrimSpace(s)
 	parsed, err := netmail.ParseAddress(s)
@@ -176,20 +173,20 @@ func address(s string) (*netmail.Address, error) {
 	return parsed, nil
 }
 
-// mailError classifies a failure by how far the dialogue got.
+// mailError classifies a failure by the stage the SMTP dialogue had reached.
 func mailError(err error) *Error {
 	var send *mail.SendError
 	if !errors.As(err, &send) {
-		return &Error{Channel: Email, Class: Retryable, Err: err} // no connection, no TLS or no log-in
+		return &Error{Channel: Email, Class: Retryable, Err: err} // connection, TLS or login failed
 	}
-	e := &Error{Channel: Email, Class: Retryable, Err: fmt.Errorf("%v", send.Reason)} // the full text names the recipient
+	e := &Error{Channel: Email, Class: Retryable, Err: fmt.Errorf("%v", send.Reason)} // the full text contains the recipient
 	if code := send.ErrorCode(); code != 0 {
 		e.Code = strconv.Itoa(code)
 		if code >= 500 {
 			e.Class = Permanent
 		}
 	} else if send.Reason == mail.ErrSMTPDataClose {
-		e.Class = Unknown // the whole message is with the server, its answer is not with us
+		e.Class = Unknown // the server has the whole message, but its reply was lost
 	}
 	return e
 }

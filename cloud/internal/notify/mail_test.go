@@ -25,10 +25,10 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// mailbox is an SMTP server that keeps what it takes and fails where it is told to.
+// mailbox is an SMTP server that stores accepted messages and fails on request.
 type mailbox struct {
 	onRcpt, onData error
-	cutAfterData   bool // the mail is taken, the answer is lost
+	cutAfterData   bool // the message is accepted, the reply is lost
 	password       string
 
 	mu    sync.Mutex
@@ -275,7 +275,7 @@ func TestMailClasses(t *testing.T) {
 				t.Errorf("%v is %v, want %v", err, ClassOf(err), tc.class)
 			}
 			if strings.Contains(err.Error(), "hong@") {
-				t.Errorf("the error names the recipient: %v", err)
+				t.Errorf("the error contains the recipient: %v", err)
 			}
 			if n := len(tc.box.received()); n != tc.taken {
 				t.Errorf("%d mails taken, want %d", n, tc.taken)
@@ -345,7 +345,7 @@ func TestMailStartTLSAndLogin(t *testing.T) {
 	}
 	plain := serve(t, &mailbox{}, nil)
 	if err := send("smtp://"+plain, pool); err == nil {
-		t.Error("sent in the clear to a server without STARTTLS")
+		t.Error("sent unencrypted to a server without STARTTLS")
 	}
 	if n := len(box.received()); n != 1 {
 		t.Errorf("%d mails taken, want 1", n)

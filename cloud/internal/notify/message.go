@@ -8,39 +8,39 @@ import (
 	"strings"
 )
 
-// Sender sends messages. It is the port of this package; [Router], [Solapi] and
-// [Mail] implement it.
+// Sender sends messages. [Router], [Solapi] and [Mail] implement it.
 type Sender interface {
-	// Send hands the message to the outside system. An error is an *[Error] whose class
-	// says whether to send again. A nil error means accepted, not read.
+	// Send passes the message to the provider. Its error is an *[Error] whose class says whether to retry. A nil
+	// error means that the provider accepted the message, not that it was read.
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
-// Finder is a [Sender] whose outside system keeps records of what it has taken.
+// Finder is a [Sender] whose provider keeps records of accepted messages.
 type Finder interface {
-	// Find returns the receipt of a message that was taken, by its ID and recipient. ErrNotTaken says that it was not;
-	// ErrNoRecords, that nobody can tell; any other error, that nobody can tell now.
+	// Find returns the receipt of an accepted message by its ID and recipient. It returns ErrNotTaken if the provider
+	// did not accept the message, ErrNoRecords if there are no records, and any other error if the lookup itself
+	// failed.
 	Find(ctx context.Context, m Message) (Receipt, error)
 }
 
 // Errors of a [Finder].
 var (
-	ErrNotTaken  = errors.New("notify: the message was not taken")
-	ErrNoRecords = errors.New("notify: there are no records of messages")
+	ErrNotTaken  = errors.New("notify: the provider did not accept the message")
+	ErrNoRecords = errors.New("notify: the provider keeps no records")
 )
 
-// Message is one message to one person. It holds secrets (codes, keys): do not log it.
+// Message is one message to one recipient. It contains secrets (codes, keys) and must not be logged.
 type Message struct {
-	// ID names the message for the provider's records and mail clients, which then
-	// recognise a repetition. At most 64 of letters, digits, - and _. Optional.
+	// ID identifies the message in the provider's records and in mail clients, which use it to detect duplicates. At
+	// most 64 letters, digits, - and _. Optional.
 	ID        string
 	Template  Template
-	Language  Language // "" is Korean
+	Language  Language // "" means Korean
 	To        Recipient
 	Variables map[string]string
 }
 
-// checkID keeps an ID from becoming more than one header's value.
+// checkID rejects an ID that could break out of its header.
 func (m Message) checkID() error {
 	if len(m.ID) > 64 || strings.ContainsFunc(m.ID, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
@@ -50,18 +50,18 @@ func (m Message) checkID() error {
 	return nil
 }
 
-// Recipient is where a message goes. One of the two is enough.
+// Recipient holds the addresses of a recipient. At least one is required.
 type Recipient struct {
-	Mobile string // a Korean number in any usual spelling
+	Mobile string // a Korean phone number in any common notation
 	Email  string
 }
 
-// LogValue keeps variables and addresses out of logs.
+// LogValue keeps variables and addresses out of log messages.
 func (m Message) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", m.ID), slog.String("template", string(m.Template)))
 }
 
-// Channel is how a message went out.
+// Channel is the medium by which a message was sent.
 type Channel string
 
 const (
@@ -70,25 +70,25 @@ const (
 	Email    Channel = "mail"
 )
 
-// Receipt says who took a message.
+// Receipt identifies an accepted message at its provider.
 type Receipt struct {
 	Channel    Channel
-	ProviderID string // the provider's id of the message, for its support and its reports
+	ProviderID string // the provider's message id, for support requests and delivery reports
 }
 
-// Class says what to do about a message that was not accepted.
+// Class says how to handle a message that was not accepted.
 type Class int
 
 const (
-	// Unknown means that the message may have gone out.
+	// Unknown means that the message may have been sent.
 	Unknown Class = iota
-	// Retryable means that it did not go out and may do so later.
+	// Retryable means that the message was not sent and a retry may succeed.
 	Retryable
-	// Permanent means that it did not go out and never will as it is.
+	// Permanent means that the message was not sent and a retry cannot succeed.
 	Permanent
 )
 
-// String returns the name for logs and metrics.
+// String returns the name used in logs and metrics.
 func (c Class) String() string {
 	switch c {
 	case Unknown:
@@ -101,12 +101,12 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", int(c))
 }
 
-// Error is the only error type a [Sender] of this package returns. Its text names no
-// recipient and no variable's value.
+// Error is the only error type that a [Sender] of this package returns. Its text contains no recipient and no
+// variable.
 type Error struct {
 	Channel Channel
 	Class   Class
-	Code    string // the provider's code, "" if there was none
+	Code    string // the provider's error code, "" if there was none
 	Err     error
 }
 
@@ -121,7 +121,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf classifies any error; one that did not come from this package is [Unknown].
+// ClassOf returns the class of an error; an error that is not an [Error] is [Unknown].
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {

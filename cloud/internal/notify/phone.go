@@ -7,7 +7,7 @@ import (
 
 var errNumber = errors.New("not a Korean phone number")
 
-// mobile brings a Korean number to the digits the provider wants: 01012345678.
+// mobile converts a Korean phone number to the provider's format: 01012345678.
 func mobile(number string) (string, error) {
 	plus := strings.HasPrefix(strings.TrimSpace(number), "+")
 	digits := strings.Map(func(r rune) rune {
@@ -32,8 +32,7 @@ func mobile(number string) (string, error) {
 	return digits, nil
 }
 
-// carrierBytes is the length of s in the carriers' encoding: one byte for ASCII, two
-// for the rest.
+// carrierBytes returns the length of s in the carriers' encoding: one byte per ASCII character, two bytes otherwise.
 func carrierBytes(s string) int {
 	n := 0
 	for _, r := range s {
@@ -45,7 +44,7 @@ func carrierBytes(s string) int {
 	return n
 }
 
-// cut shortens s to at most limit bytes in the carriers' encoding.
+// cut truncates s to at most limit bytes in the carriers' encoding.
 func cut(s string, limit int) string {
 	n := 0
 	for i, r := range s {

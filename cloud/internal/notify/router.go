@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Router picks the channel: the phone if there is a number, else mail. A message that
-// can never reach the phone goes by mail when an address is known.
+// Router chooses the channel: the phone if there is a number, otherwise mail. A message that can never reach the
+// phone is sent by mail if an address is known.
 type Router struct {
 	Phone Sender
 	Mail  Sender
@@ -14,7 +14,7 @@ type Router struct {
 
 var errNoRecipient = errors.New("neither a phone number nor an e-mail address")
 
-// Find implements [Finder]: the phone's provider keeps records, the mail server does not.
+// Find implements [Finder]. Only the phone provider keeps records.
 func (r Router) Find(ctx context.Context, m Message) (Receipt, error) {
 	if finder, ok := r.Phone.(Finder); ok && m.To.Mobile != "" {
 		return finder.Find(ctx, m)

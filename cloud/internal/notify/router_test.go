@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// stub is a channel that fails with err.
+// stub is a sender that fails with err.
 type stub struct {
 	channel Channel
 	err     error

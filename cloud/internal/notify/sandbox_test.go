@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// newSandbox starts the outside world, which other people wrote, and a router into it.
+// newSandbox starts the sandbox and returns a router that uses it.
 func newSandbox(t *testing.T) (*sandbox.Sandbox, notify.Router) {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Options{})
@@ -57,8 +57,7 @@ func values(template notify.Template) map[string]string {
 	return v
 }
 
-// Everything sent arrives as what those who test from outside read there: channel,
-// template, variables, text.
+// The sandbox shows every sent message with its channel, template, variables and text.
 func TestSandboxTakesEveryTemplate(t *testing.T) {
 	t.Parallel()
 	box, router := newSandbox(t)
@@ -70,7 +69,7 @@ func TestSandboxTakesEveryTemplate(t *testing.T) {
 			channel notify.Channel
 		}{
 			{notify.Recipient{Mobile: "010-1234-5678"}, "01012345678", notify.AlimTalk},
-			{notify.Recipient{Mobile: "010-1234-0000"}, "01012340000", notify.AlimTalk}, // no KakaoTalk: the provider falls back
+			{notify.Recipient{Mobile: "010-1234-0000"}, "01012340000", notify.AlimTalk}, // without KakaoTalk the provider falls back to SMS
 			{notify.Recipient{Email: "hong@example.com"}, "hong@example.com", notify.Email},
 		} {
 			m := notify.Message{Template: template, Language: language, To: tc.to, Variables: values(template)}
@@ -99,10 +98,10 @@ func TestSandboxFaults(t *testing.T) {
 		class   notify.Class
 		arrived int
 	}{
-		"refused at intake": {sandbox.Fault{Kind: sandbox.FaultError, Code: "1062"}, notify.Permanent, 0},
-		"unavailable":       {sandbox.Fault{Kind: sandbox.FaultError, Status: 503, Times: 2}, notify.Retryable, 0},
-		"internal error":    {sandbox.Fault{Kind: sandbox.FaultError, Times: 2}, notify.Retryable, 0},
-		"sent, no answer":   {sandbox.Fault{Kind: sandbox.FaultDropAfterCommit}, notify.Unknown, 1},
+		"rejected at intake": {sandbox.Fault{Kind: sandbox.FaultError, Code: "1062"}, notify.Permanent, 0},
+		"unavailable":        {sandbox.Fault{Kind: sandbox.FaultError, Status: 503, Times: 2}, notify.Retryable, 0},
+		"internal error":     {sandbox.Fault{Kind: sandbox.FaultError, Times: 2}, notify.Retryable, 0},
+		"sent, no answer":    {sandbox.Fault{Kind: sandbox.FaultDropAfterCommit}, notify.Unknown, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +137,7 @@ func TestSandboxTemplateRefusedGoesAsSMS(t *testing.T) {
 	}
 }
 
-// What the provider has taken is found by its ID, and nothing else is.
+// Find returns an accepted message by its ID, and no other message.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	box, router := newSandbox(t)
@@ -165,7 +164,7 @@ func TestFind(t *testing.T) {
 	box.Close()
 	down := notify.Router{Phone: mustSolapi(t, "http://127.0.0.1:1")}
 	if _, err := down.Find(t.Context(), message); err == nil || errors.Is(err, notify.ErrNotTaken) || errors.Is(err, notify.ErrNoRecords) || strings.Contains(err.Error(), "5678") {
-		t.Errorf("provider away: %v", err)
+		t.Errorf("provider unavailable: %v", err)
 	}
 }
 

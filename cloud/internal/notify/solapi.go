@@ -30,26 +30,25 @@ const (
 	solapiAttempts = 2
 	solapiPause    = 300 * time.Millisecond
 
-	// An SMS holds 90 bytes in the carriers' two-byte Korean encoding; longer texts go
-	// as LMS, whose subject holds 40.
+	// An SMS holds 90 bytes in the carriers' two-byte Korean encoding. Longer texts are sent as LMS, whose subject
+	// holds 40 bytes.
 	smsBytes     = 90
 	subjectBytes = 40
 )
 
-// SolapiConfig is what a [Solapi] needs to know.
+// SolapiConfig configures a [Solapi].
 type SolapiConfig struct {
-	BaseURL   string // "" is [DefaultSolapiURL]; plain http for loopback only
+	BaseURL   string // "" means [DefaultSolapiURL]; plain HTTP is allowed for loopback only
 	APIKey    string
 	APISecret string
 	From      string // the registered sender number of SMS
 	PfID      string // the KakaoTalk channel
-	// Templates lists what is approved. A message without an approved template in its
-	// language goes out as SMS.
+	// Templates lists the approved templates. A message without an approved template in its language is sent as SMS.
 	Templates []ApprovedTemplate
 
-	HTTPClient *http.Client     // nil: 10 s for the whole call
-	Now        func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: nothing is logged
+	HTTPClient *http.Client     // nil means a client with a time-out of 10 s per call
+	Now        func() time.Time // nil means time.Now
+	Logger     *slog.Logger     // nil discards log messages
 }
 
 // Solapi sends AlimTalk and SMS through Solapi. It is safe for concurrent use.
@@ -59,7 +58,7 @@ type Solapi struct {
 	approved map[sourceKey]ApprovedTemplate
 }
 
-// NewSolapi checks cfg and returns a sender. Nothing is sent.
+// NewSolapi validates cfg and returns a sender. It does not connect.
 func NewSolapi(cfg SolapiConfig) (*Solapi, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultSolapiURL
@@ -106,10 +105,9 @@ func NewSolapi(cfg SolapiConfig) (*Solapi, error) {
 	return &Solapi{cfg, strings.TrimRight(cfg.BaseURL, "/") + "/messages/v4/send-many/detail", approved}, nil
 }
 
-// Send implements [Sender]. An approved template goes out as AlimTalk, which the
-// provider itself replaces by SMS when KakaoTalk cannot deliver it. When the provider
-// refuses the template, the text goes out as SMS at once: a wrong setting must not
-// keep a key from a customer.
+// Send implements [Sender]. An approved template is sent as AlimTalk, for which the provider falls back to SMS if
+// KakaoTalk cannot deliver it. If the provider rejects the template itself, Send sends the text as SMS: a wrong
+// setting must not withhold a key from a guest.
 func (s *Solapi) Send(ctx context.Context, m Message) (Receipt, error) {
 	text, err := m.Render()
 	if err != nil {
@@ -127,7 +125,7 @@ func (s *Solapi) Send(ctx context.Context, m Message) (Receipt, error) {
 	receipt, err := s.send(ctx, AlimTalk, alimTalk(approved, m, sms))
 	var e *Error
 	if errors.As(err, &e) && templateRefused[e.Code] {
-		s.cfg.Logger.ErrorContext(ctx, "the message provider refuses a template; sent as SMS",
+		s.cfg.Logger.ErrorContext(ctx, "message provider rejected a template; sent as SMS",
 			"template", m.Template, "language", m.language(), "code", e.Code)
 		return s.send(ctx, SMS, sms)
 	}
@@ -166,7 +164,7 @@ func (s *Solapi) sms(m Message, to string, text Text) solapiMessage {
 	return msg
 }
 
-// alimTalk turns the SMS into the AlimTalk it is the fallback of.
+// alimTalk converts an SMS to the AlimTalk for which it is the fallback.
 func alimTalk(approved ApprovedTemplate, m Message, sms solapiMessage) solapiMessage {
 	options := &kakaoOptions{PfID: approved.PfID, TemplateID: approved.TemplateID, Variables: map[string]string{}}
 	for name, value := range m.used() {
@@ -176,7 +174,7 @@ func alimTalk(approved ApprovedTemplate, m Message, sms solapiMessage) solapiMes
 	return sms
 }
 
-// send tries twice when nothing can have gone out the first time.
+// send retries once if the first attempt certainly sent nothing.
 func (s *Solapi) send(ctx context.Context, channel Channel, msg solapiMessage) (Receipt, error) {
 	body, err := json.Marshal(struct {
 		Messages        []solapiMessage `json:"messages"`
@@ -203,9 +201,9 @@ func (s *Solapi) send(ctx context.Context, channel Channel, msg solapiMessage) (
 	}
 }
 
-// post makes one attempt with a signature of its own and returns the message's id.
+// post makes one attempt, with its own signature, and returns the message's id.
 func (s *Solapi) post(ctx context.Context, body []byte) (string, *Error) {
-	var wrote atomic.Bool // whether a byte of the request may have left
+	var wrote atomic.Bool // whether any byte of the request may have been sent
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, bytes.NewReader(body))
 	if err != nil {
@@ -232,12 +230,11 @@ func (s *Solapi) post(ctx context.Context, body []byte) (string, *Error) {
 	return accepted(answer)
 }
 
-// authorization signs one attempt. The provider takes a signature only once, so a
-// retry needs a new salt.
+// authorization signs one attempt. The provider accepts a signature only once, so a retry needs a new salt.
 func (s *Solapi) authorization(now time.Time, salt string) string {
 	date := now.UTC().Format(time.RFC3339)
 	mac := hmac.New(sha256.New, []byte(s.cfg.APISecret))
-	_, _ = io.WriteString(mac, date+salt) // a hash never fails
+	_, _ = io.WriteString(mac, date+salt) // writing to a hash never fails
 	return fmt.Sprintf("HMAC-SHA256 apiKey=%s, date=%s, salt=%s, signature=%s",
 		s.cfg.APIKey, date, salt, hex.EncodeToString(mac.Sum(nil)))
 }

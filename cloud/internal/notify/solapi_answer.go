@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// templateRefused lists the provider's codes for a channel or template that is set up
-// wrongly. They are given at intake, where no SMS fallback happens.
+// templateRefused lists the provider's codes for a misconfigured channel or template. They are returned at intake,
+// where the provider does not fall back to SMS.
 var templateRefused = map[string]bool{
 	"1041": true, // KakaoTalk channel
 	"1042": true, // template
 	"1043": true, // text differs from the template
 }
 
-// refusal reads an answer that is not 200.
+// refusal parses a response other than 200.
 func refusal(status int, body []byte) *Error {
 	var answer struct {
 		ErrorCode string `json:"errorCode"`
 	}
-	_ = json.Unmarshal(body, &answer) // without a code the status decides
+	_ = json.Unmarshal(body, &answer) // without a code the HTTP status decides
 	e := &Error{Code: answer.ErrorCode, Err: fmt.Errorf("HTTP %d", status)}
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable,
 		status == http.StatusInternalServerError && e.Code != "":
-		// Said by the provider itself, not by something in between: it has not taken the message.
+		// Sent by the provider itself, not by a proxy: the provider has not accepted the message.
 		e.Class = Retryable
 	case status >= 500, status < 400:
 		e.Class = Unknown
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
-		// Keys, clock or credit: the operator's to mend, and then the message can go.
+		// Keys, clock or credit: the operator has to fix them, after which the message can be sent.
 		e.Class = Retryable
 	default:
 		e.Class = Permanent
@@ -39,7 +39,7 @@ func refusal(status int, body []byte) *Error {
 	return e
 }
 
-// accepted reads a 200, which may still hide that our one message was refused.
+// accepted parses a 200 response, in which our single message may still be rejected.
 func accepted(body []byte) (string, *Error) {
 	type message struct {
 		MessageID  string `json:"messageId"`
@@ -58,7 +58,7 @@ func accepted(body []byte) (string, *Error) {
 	}
 	if len(answer.FailedMessageList) > 0 {
 		code := answer.FailedMessageList[0].StatusCode
-		return "", &Error{Class: intakeClass(code), Code: code, Err: errors.New("refused at intake")}
+		return "", &Error{Class: intakeClass(code), Code: code, Err: errors.New("rejected at intake")}
 	}
 	switch {
 	case len(answer.MessageList) > 0 && answer.MessageList[0].MessageID != "":
@@ -68,10 +68,10 @@ func accepted(body []byte) (string, *Error) {
 	case answer.GroupInfo != nil && answer.GroupInfo.ID != "":
 		return answer.GroupInfo.ID, nil
 	}
-	return "", &Error{Class: Unknown, Err: errors.New("answer names no message")}
+	return "", &Error{Class: Unknown, Err: errors.New("response contains no message id")}
 }
 
-// intakeClass classifies the status code of a message refused at intake.
+// intakeClass classifies the status code of a message rejected at intake.
 func intakeClass(code string) Class {
 	switch {
 	case code == "1030": // out of credit

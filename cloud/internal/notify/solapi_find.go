@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// found is how many of the newest messages to a number are looked through.
+// found is the number of recent messages to a recipient that Find reads.
 const found = "100"
 
-// Find implements [Finder]: it looks for the ID that Send has given the message along, in the provider's list of what went
-// to the number.
+// Find implements [Finder]. It looks for the ID that Send passed along in the provider's list of messages to the
+// number.
 func (s *Solapi) Find(ctx context.Context, m Message) (Receipt, error) {
 	to, err := mobile(m.To.Mobile)
 	if err != nil || m.ID == "" {
@@ -31,7 +31,7 @@ func (s *Solapi) Find(ctx context.Context, m Message) (Receipt, error) {
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // the address holds the number
+			err = failed.Err // the URL contains the phone number
 		}
 		return Receipt{}, fmt.Errorf("notify: find: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *Solapi) Find(ctx context.Context, m Message) (Receipt, error) {
 	return taken(body, m.ID)
 }
 
-// taken reads the provider's list. What it is not sure about is an error and never [ErrNotTaken].
+// taken parses the provider's list. Any doubt is an error other than [ErrNotTaken].
 func taken(body []byte, id string) (Receipt, error) {
 	var answer struct {
 		MessageList map[string]struct {
@@ -59,7 +59,7 @@ func taken(body []byte, id string) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("notify: find: decode the list: %w", err)
 	}
 	if answer.MessageList == nil {
-		return Receipt{}, errors.New("notify: find: the answer has no list")
+		return Receipt{}, errors.New("notify: find: the response contains no list")
 	}
 	for _, message := range answer.MessageList {
 		if message.CustomFields["id"] != id {

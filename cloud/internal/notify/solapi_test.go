@@ -20,8 +20,8 @@ import (
 
 var toHong = Recipient{Mobile: "010-1234-5678"}
 
-// carrier is a message provider that answers with the given handlers in turn, the last
-// one again and again, and refuses a signature it has seen.
+// carrier is a message provider that answers with the given handlers in turn, repeating the last one, and rejects a
+// signature it has seen before.
 type carrier struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc
@@ -144,7 +144,7 @@ func TestSolapiClasses(t *testing.T) {
 		class   Class
 		posts   int
 	}{
-		"refused at intake":       {[]http.HandlerFunc{failedWith("1025")}, Permanent, 1},
+		"rejected at intake":      {[]http.HandlerFunc{failedWith("1025")}, Permanent, 1},
 		"sender not registered":   {[]http.HandlerFunc{failedWith("1062")}, Permanent, 1},
 		"out of credit":           {[]http.HandlerFunc{failedWith("1030")}, Retryable, 2},
 		"platform trouble":        {[]http.HandlerFunc{failedWith("2230")}, Retryable, 2},
@@ -212,7 +212,7 @@ func TestSolapiTimeoutIsUnknown(t *testing.T) {
 	defer close(release)
 	ctx, stop := context.WithCancel(context.Background())
 	s, _ := solapi(t, func(http.ResponseWriter, *http.Request) {
-		stop() // the caller gives up once the provider has the message
+		stop() // the caller cancels once the provider has the message
 		<-release
 	})
 	_, err := s.Send(ctx, Message{Template: LoginCode, To: toHong, Variables: example})
@@ -221,7 +221,7 @@ func TestSolapiTimeoutIsUnknown(t *testing.T) {
 	}
 }
 
-// A template that KakaoTalk does not accept must not keep a key from a customer.
+// A template that KakaoTalk rejects must not withhold a key from a guest.
 func TestSolapiTemplateRefusedGoesAsSMS(t *testing.T) {
 	t.Parallel()
 	for code := range templateRefused {

@@ -11,9 +11,8 @@ import (
 	"unicode"
 )
 
-// Template names a message. Its text in each language lies in templates/, exactly as
-// it is registered with KakaoTalk: first the subject, a blank line, then the text
-// with its #{variables}.
+// Template is the name of a message. Its text in each language is in templates/, exactly as registered with
+// KakaoTalk: the subject, a blank line, then the text with its #{variables}.
 type Template string
 
 const (
@@ -46,10 +45,10 @@ type Text struct {
 //go:embed templates
 var templateFiles embed.FS
 
-// source is a template as it was written.
+// source is a parsed template file.
 type source struct {
 	subject, body string
-	variables     []string // sorted, each once
+	variables     []string // sorted, without duplicates
 }
 
 type sourceKey struct {
@@ -60,7 +59,7 @@ type sourceKey struct {
 var sources = func() map[sourceKey]source {
 	all, err := readSources(templateFiles)
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // the files are embedded in the program
 	}
 	return all
 }()
@@ -93,7 +92,7 @@ func readSources(files fs.FS) (map[sourceKey]source, error) {
 	return all, nil
 }
 
-// Templates lists all templates in alphabetical order.
+// Templates returns all templates in alphabetical order.
 func Templates() []Template {
 	var list []Template
 	for key := range sources {
@@ -105,14 +104,14 @@ func Templates() []Template {
 	return list
 }
 
-// Variables lists the variables a message of this template must have, sorted; nil
-// for a template that does not exist.
+// Variables returns the variables that a message of this template requires, sorted; nil if the template does not
+// exist.
 func (t Template) Variables() []string {
 	return slices.Clone(sources[sourceKey{t, Korean}].variables)
 }
 
-// Render checks the message and fills in the text. It fails when the template does not
-// exist in the language or a variable is missing or empty. Variables the template does not have are ignored.
+// Render validates the message and fills in the text. It fails if the template does not exist in the language or a
+// variable is missing or empty. It ignores variables that the template does not use.
 func (m Message) Render() (Text, error) {
 	if err := m.checkID(); err != nil {
 		return Text{}, err
@@ -127,7 +126,7 @@ func (m Message) Render() (Text, error) {
 			return Text{}, fmt.Errorf("template %q: variable %q is missing", m.Template, name)
 		}
 	}
-	// One pass: a value that looks like a placeholder stays what it is.
+	// A single pass: a value that looks like a placeholder is not expanded.
 	fill := func(text string) string {
 		return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 			return m.value(found[2 : len(found)-1])
@@ -136,8 +135,7 @@ func (m Message) Render() (Text, error) {
 	return Text{oneLine(fill(src.subject)), fill(src.body)}, nil
 }
 
-// value is a variable as people see it. A guest whom staff registered without a name
-// is addressed as a guest.
+// value returns a variable as shown to the recipient. A guest without a name gets a generic form of address.
 func (m Message) value(name string) string {
 	v := strings.TrimSpace(printable(m.Variables[name]))
 	if v == "" && name == "name" {
@@ -153,7 +151,7 @@ func (m Message) language() Language {
 	return m.Language
 }
 
-// used returns the values of exactly the template's variables.
+// used returns the template's variables and no others.
 func (m Message) used() map[string]string {
 	vars := map[string]string{}
 	for _, name := range sources[sourceKey{m.Template, m.language()}].variables {
@@ -162,8 +160,8 @@ func (m Message) used() map[string]string {
 	return vars
 }
 
-// printable drops control and invisible formatting characters, line breaks aside:
-// names and inquiries are typed by strangers.
+// printable removes control and invisible formatting characters except line breaks: names and inquiries are user
+// input.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -176,5 +174,5 @@ func printable(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// oneLine is printable on a single line.
+// oneLine is printable without line breaks.
 func oneLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }

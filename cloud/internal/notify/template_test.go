@@ -71,7 +71,7 @@ func TestTemplatesAreWhole(t *testing.T) {
 	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationMoved, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
-		t.Errorf("the files hold %v, the constants %v", got, all)
+		t.Errorf("template files %v, constants %v", got, all)
 	}
 	for _, template := range all {
 		ko, en := sources[sourceKey{template, Korean}], sources[sourceKey{template, English}]
@@ -83,12 +83,12 @@ func TestTemplatesAreWhole(t *testing.T) {
 			if strings.ContainsAny(rest, "#{}") {
 				t.Errorf("%s holds a broken placeholder", template)
 			}
-			if n := utf8.RuneCountInString(src.body); n > 800 { // 1000 with variables is KakaoTalk's limit
+			if n := utf8.RuneCountInString(src.body); n > 800 { // KakaoTalk allows 1000 characters, variables included
 				t.Errorf("%s has %d characters before its variables", template, n)
 			}
 		}
 	}
-	// Those who test from outside read these two.
+	// Black-box tests read these two fields.
 	for template, name := range map[Template]string{LoginCode: "code", ReservationConfirmed: "doorlockKey",
 		DepositConfirmed: "doorlockKey", ReservationMoved: "doorlockKey"} {
 		if !slices.Contains(template.Variables(), name) {
@@ -123,7 +123,7 @@ func TestRenderNeedsEveryVariable(t *testing.T) {
 	}
 	for _, id := range []string{"a b", "a\r\nBcc: b@example.com", "<a@b>", strings.Repeat("a", 65)} {
 		if _, err := (Message{ID: id, Template: LoginCode, Variables: example}).Render(); err == nil {
-			t.Errorf("took the ID %q", id)
+			t.Errorf("accepted the ID %q", id)
 		}
 	}
 }

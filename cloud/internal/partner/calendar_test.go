@@ -18,8 +18,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// calendar offers a room of gangnam to a partner that reads and writes calendars.
-func (s *shop) calendar(t *testing.T, room int, token string) postgres.Listing {
+// calendar lists a room of gangnam at a partner that exchanges calendars.
+func (s *fixture) calendar(t *testing.T, room int, token string) postgres.Listing {
 	t.Helper()
 	sum := sha256.Sum256([]byte(token))
 	_, err := s.DB.Pool.Exec(s.ctx, `
@@ -36,7 +36,7 @@ func (s *shop) calendar(t *testing.T, room int, token string) postgres.Listing {
 	return listing
 }
 
-func (s *shop) get(t *testing.T, path, etag string) (status int, body string, header http.Header) {
+func (s *fixture) get(t *testing.T, path, etag string) (status int, body string, header http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.Root+path, nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *shop) get(t *testing.T, path, etag string) (status int, body string, he
 	return response.StatusCode, string(content), response.Header
 }
 
-// A room's calendar shows what is taken, margins included, and nothing about anybody; only to who has its link.
+// A room's calendar shows occupied times including margins and no personal data, and only with the secret link.
 func TestPublishedCalendar(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -77,10 +77,10 @@ func TestPublishedCalendar(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, "홍길동") || strings.Contains(body, "0101234") {
-		t.Errorf("it tells who is there:\n%s", body)
+		t.Errorf("the calendar contains personal data:\n%s", body)
 	}
 	if status, _, _ := s.get(t, "/ical/gangnam/1.ics?token=the-token", header.Get("ETag")); status != http.StatusNotModified {
-		t.Errorf("read again: %d", status)
+		t.Errorf("conditional request: HTTP %d", status)
 	}
 	for _, path := range []string{
 		"/ical/gangnam/1.ics", "/ical/gangnam/1.ics?token=", "/ical/gangnam/1.ics?token=another", "/ical/gangnam/2.ics?token=the-token",
@@ -92,7 +92,7 @@ func TestPublishedCalendar(t *testing.T) {
 	}
 }
 
-// feed is a partner's calendar that says what the test wants.
+// feed is a partner's calendar with contents set by the test.
 type feed struct {
 	channel.Manual
 	pulled channel.Pulled
@@ -101,8 +101,8 @@ type feed struct {
 
 func (f *feed) Pull(context.Context, channel.Feed) (channel.Pulled, error) { return f.pulled, f.err }
 
-// What is in a partner's calendar is taken here; what conflicts is shown beside it and costs nobody a reservation; what
-// is gone twice is free again.
+// Bookings in a partner's calendar are imported; a conflicting one is recorded beside the existing reservation and
+// displaces none. A booking missing twice frees its time.
 func TestImportedCalendar(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -141,32 +141,32 @@ func TestImportedCalendar(t *testing.T) {
 	read(booking("A", 2), booking("B", 4), booking("over ours", 0))
 	states(map[string]string{"A": "CONFIRMED DONE", "B": "CONFIRMED DONE", "over ours": "CONFLICT CONFLICT"})
 	if err := s.buyer().Hold(s.ctx, s.wish(1, 5, sandbox.MethodCard)); err == nil {
-		t.Error("the partner's time was sold")
+		t.Error("the time of a partner's booking was sold")
 	}
 	var state string
 	if err := s.DB.Pool.QueryRow(s.ctx, `select state from reservation where order_id = $1`, ours.OrderID).Scan(&state); err != nil || state != "DONE" {
-		t.Errorf("ours is %s (%v)", state, err)
+		t.Errorf("our reservation is %s (%v)", state, err)
 	}
 
-	read(booking("A", 6), booking("over ours", 0)) // A moved; B is gone for the first time
+	read(booking("A", 6), booking("over ours", 0)) // A moved; B is missing for the first time
 	states(map[string]string{"A": "CONFIRMED DONE", "B": "CONFIRMED DONE"})
 	read(booking("A", 6), booking("over ours", 0))
 	states(map[string]string{"B": "CANCELLED CANCELED"})
 	if err := s.buyer().Hold(s.ctx, s.wish(1, 7, sandbox.MethodCard)); err != nil {
-		t.Errorf("the time that is gone twice is not free: %v", err)
+		t.Errorf("the time of a booking missing twice is not free: %v", err)
 	}
 	if err := s.buyer().Hold(s.ctx, s.wish(1, 9, sandbox.MethodCard)); err == nil {
 		t.Error("the time A moved to was sold")
 	}
 
-	// Ours ends, and what conflicted with it stands.
+	// Our reservation ends, and the conflicting booking takes its place.
 	id := s.id(t, ours.OrderID)
 	reply, err := s.admin(t).Do(s.ctx, http.MethodDelete, "/admin/reservation/"+strconv.FormatInt(id, 10)+"?bookingStatus=paid", nil)
 	must(t, reply, err)
 	read(booking("A", 6), booking("over ours", 0))
 	states(map[string]string{"over ours": "CONFIRMED DONE"})
 
-	// A calendar that cannot be read, or is suddenly empty of much, changes nothing.
+	// A calendar that cannot be read, or that suddenly lacks most entries, changes nothing.
 	from.err = io.ErrUnexpectedEOF
 	if err := service.Import(s.ctx, listing); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,10 @@
-// Package partner keeps our calendar and those of partner channels alike: what is reserved here is blocked there, and
-// what is sold there is put in here. It is the traffic; package channel is the languages, and what a booking does to
-// the calendar is a verb of package reserve.
+// Package partner synchronises our calendar with partner channels: a reservation here is blocked there, and a booking
+// there is imported here. Package channel implements the protocols, and package reserve decides what a booking does to
+// the calendar.
 //
-//	reservation ──commit──▶ block WANTED ──told──▶ PLACED      cancelled, moved, overdue: UNWANTED ──told──▶ REMOVED
-//	partner ──signed event, or its calendar──▶ reserve.TakePartnerBooking ──▶ reservation, or a conflict that is told
+//	reservation ──commit──▶ block WANTED ──sent──▶ PLACED      cancelled, moved, overdue: UNWANTED ──sent──▶ REMOVED
+//	partner ──signed event, or its calendar──▶ reserve.TakePartnerBooking ──▶ reservation, or a reported conflict
 //
-// Blocks are an outbox: they are written in the transaction of the reservation, a job tells the partner at once, and a
-// sweep that compares blocks with reservations makes good what was forgotten.
+// Blocks are an outbox: they are written in the transaction of the reservation, a job notifies the partner at once, and
+// a sweep compares blocks with reservations and corrects any difference.
 package partner

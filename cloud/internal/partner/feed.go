@@ -12,15 +12,15 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// A calendar is read every two to five minutes, at no fixed time: partners dislike being asked by everybody at once.
+// Each calendar is read every two to five minutes. The random interval spreads the load on partners.
 const (
-	feedPause  = 2 * time.Minute
-	feedJitter = 3 * time.Minute
+	feedInterval = 2 * time.Minute
+	feedJitter   = 3 * time.Minute
 )
 
-// ImportFeeds reads the calendars that are due.
+// ImportFeeds imports the calendars that are due.
 func (s *Service) ImportFeeds(ctx context.Context) error {
-	before := s.DB.Now().Add(-feedPause - rand.N(feedJitter))
+	before := s.DB.Now().Add(-feedInterval - rand.N(feedJitter))
 	feeds, err := postgres.Feeds(ctx, s.DB.Pool, before, sweepLimit)
 	for _, listing := range feeds {
 		err = errors.Join(err, s.Import(ctx, listing))
@@ -40,7 +40,7 @@ func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
 	})
 	now := s.DB.Now()
 	if err != nil {
-		s.Log.WarnContext(ctx, "calendar not read", "listing", listing.ID, "error", err)
+		s.Log.WarnContext(ctx, "reading a calendar failed", "listing", listing.ID, "error", err)
 		return postgres.NoteFetch(ctx, s.DB.Pool, listing.ID, "", "", err.Error(), now)
 	}
 	stored, err := postgres.PartnerBookings(ctx, s.DB.Pool, listing.ID, now)
@@ -55,7 +55,7 @@ func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
 	}
 	plan := channel.Reconcile(known, pulled, now)
 	if plan.Suspicious || len(pulled.Problems) > 0 {
-		s.Log.ErrorContext(ctx, "calendar is not to be relied on", "listing", listing.ID, "suspicious", plan.Suspicious, "problems", pulled.Problems)
+		s.Log.ErrorContext(ctx, "calendar is unreliable", "listing", listing.ID, "suspicious", plan.Suspicious, "problems", pulled.Problems)
 	}
 	if err := s.carryOut(ctx, listing, plan, byID); err != nil {
 		return err
@@ -66,16 +66,16 @@ func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
 	)
 }
 
-// carryOut makes the changes, those that free a time before those that need one.
+// carryOut applies the changes, those that free a time before those that occupy one.
 func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan channel.Plan, known map[string]postgres.PartnerBooking) error {
 	for _, id := range plan.Cancel {
 		b := known[id]
-		if err := s.sold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq, Cancelled: true}); err != nil {
+		if err := s.takeSold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq, Cancelled: true}); err != nil {
 			return err
 		}
 	}
 	for _, b := range append(plan.Change, plan.Add...) {
-		if err := s.sold(ctx, listing, b); err != nil {
+		if err := s.takeSold(ctx, listing, b); err != nil {
 			return err
 		}
 	}
@@ -84,16 +84,17 @@ func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan c
 		if b.Status != reserve.PartnerConflict {
 			continue
 		}
-		// The time it conflicted with may have become free.
-		if err := s.sold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq}); err != nil {
+		// The conflicting reservation may have ended.
+		if err := s.takeSold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sold takes a booking that the partner's customer has already. A conflict is kept and told, and no error.
-func (s *Service) sold(ctx context.Context, listing postgres.Listing, b channel.Booking) error {
+// takeSold imports a booking that the partner has already sold. A conflict is stored and reported, and is not an
+// error.
+func (s *Service) takeSold(ctx context.Context, listing postgres.Listing, b channel.Booking) error {
 	_, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Booking: b, Listing: listing, Sold: true})
 	if errors.Is(err, reserve.ErrPartnerConflict) {
 		return nil
@@ -101,14 +102,14 @@ func (s *Service) sold(ctx context.Context, listing postgres.Listing, b channel.
 	return err
 }
 
-// How far a published calendar reaches.
+// The period covered by a published calendar.
 const (
 	exportPast   = 24 * time.Hour
 	exportFuture = 180 * 24 * time.Hour
 )
 
-// Calendar is what a partner reads about a room: whatever occupies it, margins included, when the branch is closed,
-// and nothing about anybody. The partner is told by its token; what came from it is left out.
+// Calendar returns a room's calendar for a partner: reservations with their margins and the closed hours, without
+// personal data. The partner's own bookings are left out.
 func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (channel.Calendar, error) {
 	branch, err := s.DB.BranchByID(ctx, listing.Branch)
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 		})
 	}
 	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)
-	for _, i := range joined(closed) {
-		// Its own time as its revision: the same closed hours are the same entry, whenever they are read.
+	for _, i := range mergeSlots(closed) {
+		// The start is the revision too, so the same closed hours produce the same entry on every read.
 		calendar.Busy = append(calendar.Busy, channel.Busy{ID: "closed-" + i.Start.UTC().Format("200601021504"), Start: i.Start, End: i.End, Modified: i.Start})
 	}
 	return calendar, nil

@@ -18,8 +18,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// Mount adds what partners call: the gateway, if there is one, and the calendars. It is a language of its own, without
-// the envelope of the interface.
+// Mount adds the endpoints that partners call: the gateway, if there is one, and the calendars. Their protocol does
+// not use the API's envelope.
 func (s *Service) Mount(mux chi.Router) {
 	mux.Get("/ical/{branch}/{room}", s.serveCalendar)
 	if s.Gateway == nil {
@@ -36,15 +36,15 @@ type decision struct {
 	Message       string `json:"message,omitempty"`
 }
 
-// Statuses beside those of package channel.
+// Statuses in addition to those of package channel.
 const (
 	statusUnsigned = "UNAUTHORIZED"
 	statusRejected = "REJECTED"
 	statusFailed   = "FAILED"
 )
 
-// receiveEvent is POST /partner/v1/events. Answers: 200 ACCEPTED, 409 CONFLICT (the partner refuses its customer), 422 a
-// room or a type of event that we do not know, 400 not an event, 401 not signed. Anything else is to be sent again.
+// receiveEvent handles POST /partner/v1/events: 200 ACCEPTED; 409 CONFLICT, so the partner refuses its customer; 422
+// unknown room or event type; 400 malformed; 401 invalid signature. The partner retries after any other status.
 func (s *Service) receiveEvent(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, channel.MaxEventBody))
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Service) receiveEvent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.Gateway.Verify(r.Header, body); err != nil {
-		s.Log.WarnContext(r.Context(), "partner event refused", "error", err)
-		answer(w, http.StatusUnauthorized, decision{Status: statusUnsigned, Message: "not signed, or not now"})
+		s.Log.WarnContext(r.Context(), "partner event rejected", "error", err)
+		answer(w, http.StatusUnauthorized, decision{Status: statusUnsigned, Message: "invalid signature or timestamp"})
 		return
 	}
 	status, d := s.decide(r, body)
@@ -85,7 +85,7 @@ func (s *Service) decide(r *http.Request, body []byte) (int, decision) {
 	return http.StatusInternalServerError, decision{Status: statusFailed}
 }
 
-// listing finds a room by the partner's name, also one that was made a moment ago.
+// listing returns a room by the partner's id. It includes rooms created since the last Prepare.
 func (s *Service) listing(r *http.Request, externalID string) (postgres.Listing, error) {
 	listing, err := postgres.ListingOf(r.Context(), s.DB.Pool, s.Partner, externalID)
 	if !errors.Is(err, postgres.ErrNoListing) {
@@ -97,7 +97,7 @@ func (s *Service) listing(r *http.Request, externalID string) (postgres.Listing,
 	return postgres.ListingOf(r.Context(), s.DB.Pool, s.Partner, externalID)
 }
 
-// maxAvailability bounds the span a partner may ask about.
+// maxAvailability is the longest period a partner may query.
 const maxAvailability = 31 * 24 * time.Hour
 
 type busySpan struct {
@@ -105,11 +105,11 @@ type busySpan struct {
 	End   time.Time `json:"end"`
 }
 
-// serveAvailability is GET /partner/v1/availability?listingId=&from=&to=, times as RFC 3339, signed like an event with
-// an empty body: whether the whole span can be booked, and what is in the way.
+// serveAvailability handles GET /partner/v1/availability?listingId=&from=&to= with RFC 3339 times, signed like an
+// event with an empty body. It returns whether the whole period is free, and the occupied times.
 func (s *Service) serveAvailability(w http.ResponseWriter, r *http.Request) {
 	if err := s.Gateway.Verify(r.Header, nil); err != nil {
-		answer(w, http.StatusUnauthorized, decision{Status: statusUnsigned, Message: "not signed, or not now"})
+		answer(w, http.StatusUnauthorized, decision{Status: statusUnsigned, Message: "invalid signature or timestamp"})
 		return
 	}
 	query := r.URL.Query()
@@ -146,7 +146,7 @@ func (s *Service) serveAvailability(w http.ResponseWriter, r *http.Request) {
 	}{listing.ExternalID, len(busy) == 0, busy})
 }
 
-// serveCalendar is GET /ical/{branch}/{room}.ics?token=.
+// serveCalendar handles GET /ical/{branch}/{room}.ics?token=.
 func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	text, isCalendar := strings.CutSuffix(chi.URLParam(r, "room"), ".ics")
 	room, err := strconv.Atoi(text)
@@ -178,11 +178,11 @@ func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Type", channel.CalendarType)
-	_, _ = w.Write(body) //nolint:gosec // a calendar, no HTML; if it fails, the partner is gone
+	_, _ = w.Write(body) //nolint:gosec // a calendar, not HTML; a write fails only if the client disconnected
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the partner is gone
+	_ = json.NewEncoder(w).Encode(body) // a write fails only if the client disconnected
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// shop is a running service with its sandbox, whose partner channel is called sandbox too.
-type shop struct {
+// fixture is a running service and its sandbox, whose partner channel is called sandbox too.
+type fixture struct {
 	*servicetest.Stack
 	ctx    context.Context
 	opened time.Time
 }
 
-func open(t *testing.T) *shop {
+func open(t *testing.T) *fixture {
 	t.Helper()
 	s := servicetest.Start(t, func(set *config.Settings) {
 		set.HTTP.RateLimits, set.Times.SweepEvery = "off", 100*time.Millisecond
@@ -41,12 +41,12 @@ func open(t *testing.T) *shop {
 			t.Error(err)
 		}
 	})
-	return &shop{s, ctx, s.Clock.Now()}
+	return &fixture{s, ctx, s.Clock.Now()}
 }
 
-func (s *shop) buyer() *moneytest.Buyer { return moneytest.NewBuyer(s.URL, s.Sandbox) }
+func (s *fixture) buyer() *moneytest.Buyer { return moneytest.NewBuyer(s.URL, s.Sandbox) }
 
-func (s *shop) admin(t *testing.T) *moneytest.Buyer {
+func (s *fixture) admin(t *testing.T) *moneytest.Buyer {
 	t.Helper()
 	b := s.buyer()
 	if err := b.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
@@ -55,21 +55,21 @@ func (s *shop) admin(t *testing.T) *moneytest.Buyer {
 	return b
 }
 
-// start is a time some hours after the shop opened, on the grid.
-func (s *shop) start(hours int) time.Time {
+// start returns a time some hours after the fixture was created, on a slot boundary.
+func (s *fixture) start(hours int) time.Time {
 	return s.opened.Truncate(10 * time.Minute).Add(time.Duration(hours) * time.Hour)
 }
 
-func (s *shop) wish(room, hours int, method string) moneytest.Wish {
+func (s *fixture) wish(room, hours int, method string) moneytest.Wish {
 	return moneytest.Wish{Room: room, Start: s.start(hours), Method: method, Mobile: "01012345678"}
 }
 
-// blocks waits until the channel shows exactly these times, written as room and start.
-func (s *shop) blocks(t *testing.T, want ...string) {
+// blocks waits until the channel shows exactly these times, each written as room and start.
+func (s *fixture) blocks(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	var got []string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // another program's list: there is no event to wait for
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // the list belongs to another program, so there is no event to wait for
 		got = nil
 		for _, b := range s.Sandbox.Blocks() {
 			got = append(got, fmt.Sprintf("%s-%d %s %v", b.Branch, b.Room, moneytest.Wire(b.Start), b.End.Sub(b.Start)))
@@ -85,7 +85,7 @@ func block(room int, start time.Time) string {
 	return fmt.Sprintf("gangnam-%d %s 1h0m0s", room, moneytest.Wire(start))
 }
 
-func (s *shop) id(t *testing.T, order string) (id int64) {
+func (s *fixture) id(t *testing.T, order string) (id int64) {
 	t.Helper()
 	if err := s.DB.Pool.QueryRow(s.ctx, `select id from reservation where order_id = $1`, order).Scan(&id); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,8 @@ func must(t *testing.T, reply moneytest.Reply, err error) {
 	}
 }
 
-// What is paid, waits for a deposit or was registered is blocked at the channel, and free again when it is over.
+// A reservation that is paid, registered or waiting for its deposit is blocked at the channel and unblocked when it
+// ends.
 func TestBlocksFollowReservations(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -114,7 +115,7 @@ func TestBlocksFollowReservations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.buyer().Order(s.ctx, s.wish(4, 3, sandbox.MethodCard)); err != nil { // a hold is nobody's business
+	if _, err := s.buyer().Order(s.ctx, s.wish(4, 3, sandbox.MethodCard)); err != nil { // a hold is not published
 		t.Fatal(err)
 	}
 	reply, err := admin.Post(s.ctx, "/admin/reservation", map[string]any{
@@ -125,7 +126,7 @@ func TestBlocksFollowReservations(t *testing.T) {
 	must(t, reply, err)
 	s.blocks(t, block(1, at), block(2, at), block(3, at))
 
-	// Moved: the old time is offered again, the new one is not.
+	// After a move the old time is offered again and the new one is not.
 	later := at.Add(2 * time.Hour)
 	reply, err = admin.Do(s.ctx, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", s.id(t, paid.OrderID)), map[string]any{
 		"room": "5", "startDateTime": moneytest.Wire(later), "endDateTime": moneytest.Wire(later.Add(time.Hour)),
@@ -133,14 +134,14 @@ func TestBlocksFollowReservations(t *testing.T) {
 	must(t, reply, err)
 	s.blocks(t, block(5, later), block(2, at), block(3, at))
 
-	// Overdue: the account is closed, and the channel's block goes too.
+	// When a deposit is overdue, the account is closed and the channel's block removed.
 	s.Clock.Advance(11 * time.Minute)
 	s.blocks(t, block(5, later), block(3, at))
 	if p := s.Sandbox.Payments(waiting.OrderID); p[0].Status != sandbox.StatusCanceled {
 		t.Errorf("the account is %s", p[0].Status)
 	}
 
-	// Cancelled, by whomever.
+	// Cancellations by the guest, an administrator and the partner.
 	reply, err = admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", s.id(t, paid.OrderID)), nil)
 	must(t, reply, err)
 	var registered int64
@@ -152,8 +153,8 @@ func TestBlocksFollowReservations(t *testing.T) {
 	s.blocks(t)
 }
 
-// The channel fails, hangs up after it has taken the block, or the reservation is over before it was told: in the end
-// it shows what there is.
+// The channel fails, disconnects after accepting the block, or the reservation ends before the channel was notified:
+// eventually the channel shows the actual reservations.
 func TestBlocksThroughFaults(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]sandbox.Fault{
@@ -192,7 +193,7 @@ func TestBlocksThroughFaults(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatal("blocks stay open", err)
+					t.Fatal("blocks remain open", err)
 				}
 				s.Clock.Advance(time.Second)
 			}
@@ -201,7 +202,8 @@ func TestBlocksThroughFaults(t *testing.T) {
 	}
 }
 
-// A booking at the channel comes in, moves and goes; one for a taken time is refused and touches nobody.
+// A booking at the channel is imported, moved and cancelled; one for an occupied time is rejected and affects no
+// reservation.
 func TestBookingsComeIn(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -214,12 +216,12 @@ func TestBookingsComeIn(t *testing.T) {
 	if err := s.buyer().Hold(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err == nil {
 		t.Error("the time was sold twice")
 	}
-	s.blocks(t) // the partner knows what it sold
+	s.blocks(t) // the partner knows its own bookings
 	if messages := s.Sandbox.Messages("01077778888"); len(messages) > 1 {
 		t.Errorf("%d messages", len(messages))
 	}
 
-	// Ours stands in the way: the partner refuses its guest.
+	// Our reservation occupies the time, so the partner refuses its guest.
 	if _, err := s.buyer().Buy(s.ctx, s.wish(2, 3, sandbox.MethodCard)); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +235,7 @@ func TestBookingsComeIn(t *testing.T) {
 	}
 	s.decided(t, delivery, 200, "ACCEPTED")
 	if err := s.buyer().Hold(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
-		t.Errorf("the time it left is not free: %v", err)
+		t.Errorf("the previous time is not free: %v", err)
 	}
 	if delivery, err = s.Sandbox.CancelBooking(booked.ID); err != nil {
 		t.Fatal(err)
@@ -249,7 +251,7 @@ func TestBookingsComeIn(t *testing.T) {
 	s.decided(t, delivery, 422, "REJECTED")
 }
 
-func (s *shop) decided(t *testing.T, delivery *sandbox.Delivery, status int, decision string) {
+func (s *fixture) decided(t *testing.T, delivery *sandbox.Delivery, status int, decision string) {
 	t.Helper()
 	reply, err := delivery.First(s.ctx)
 	if err != nil || reply.Status != status || !strings.Contains(string(reply.Body), `"status":"`+decision+`"`) {
@@ -257,8 +259,8 @@ func (s *shop) decided(t *testing.T, delivery *sandbox.Delivery, status int, dec
 	}
 }
 
-// event sends a signed message, as the partner does.
-func (s *shop) event(t *testing.T, body map[string]any) (int, map[string]any) {
+// event sends a signed message like the partner does.
+func (s *fixture) event(t *testing.T, body map[string]any) (int, map[string]any) {
 	t.Helper()
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -267,7 +269,7 @@ func (s *shop) event(t *testing.T, body map[string]any) (int, map[string]any) {
 	return s.signed(t, http.MethodPost, "/partner/v1/events", string(content), sandbox.DemoPartnerSecret)
 }
 
-func (s *shop) signed(t *testing.T, method, path, body, secret string) (int, map[string]any) {
+func (s *fixture) signed(t *testing.T, method, path, body, secret string) (int, map[string]any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(s.ctx, method, s.Root+path, strings.NewReader(body))
 	if err != nil {
@@ -291,7 +293,8 @@ func (s *shop) signed(t *testing.T, method, path, body, secret string) (int, map
 	return response.StatusCode, answer
 }
 
-// News may come twice, late and in any order: the newest counts, and an old one gets the answer it had.
+// Events may arrive twice, late and in any order: the newest one counts, and an outdated one receives its original
+// answer.
 func TestEventsOutOfOrder(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -375,7 +378,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// The manual channel: what a person has read at a partner is entered, changed and ended by hand.
+// Manual channel: staff enter, change and cancel a booking made at a partner.
 func TestEnteredByHand(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -392,12 +395,12 @@ func TestEnteredByHand(t *testing.T) {
 	moved, err := admin.Post(s.ctx, path, entry)
 	must(t, moved, err)
 	if string(moved.Data) != string(reply.Data) {
-		t.Errorf("changed, it is %s, was %s", moved.Data, reply.Data)
+		t.Errorf("after the change: got %s, before %s", moved.Data, reply.Data)
 	}
 	s.blocks(t, block(1, at.Add(2*time.Hour)))
 	entry["externalId"] = "N-2"
 	if reply, err := admin.Post(s.ctx, path, entry); err != nil || reply.HTTP != http.StatusConflict {
-		t.Errorf("a taken time: %d %s (%v)", reply.HTTP, reply.Raw, err)
+		t.Errorf("booking an occupied time: %d %s (%v)", reply.HTTP, reply.Raw, err)
 	}
 	var entered struct{ ID string }
 	if err := json.Unmarshal(moved.Data, &entered); err != nil {

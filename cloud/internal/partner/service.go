@@ -3,6 +3,7 @@ package partner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -13,39 +14,43 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// Service is the traffic with partner channels. Every field is required but those that say otherwise.
+// Service exchanges bookings with partner channels. All fields are required unless noted.
 type Service struct {
 	DB      *postgres.DB
 	Reserve *reserve.Service
-	Gateway *channel.Gateway // nil: there is none
-	Partner string           // the gateway's partner
+	Gateway *channel.Gateway // nil if there is no gateway
+	Partner string           // name of the gateway's partner
 	ICal    channel.Channel  // reads calendars
-	Domain  string           // ours, in the calendars we publish
+	Domain  string           // our domain in published calendars
 	Log     *slog.Logger
 }
 
 const (
-	// blockLease is how long telling a partner may take; the gateway gives up after 10 seconds.
+	// blockLease is how long one attempt to notify a partner may take; the gateway times out after 10 seconds.
 	blockLease = 30 * time.Second
-	// firstRetry comes before the pauses of channel.RetryAfter, quickRetries times: most failures are a moment's.
+	// The first quickRetries retries follow after firstRetry, because most failures are brief; then
+	// channel.RetryAfter applies.
 	firstRetry   = 5 * time.Second
 	quickRetries = 4
-	// giveUpPause is how often a partner is tried that did not take a block for a day.
-	giveUpPause = 24 * time.Hour
+	// giveUpInterval is the interval between attempts for a block that a partner has not accepted for a day.
+	giveUpInterval = 24 * time.Hour
 
 	sweepLimit = 200
 )
 
-// Prepare has the gateway's partner offer every room, also those that were made since.
+// Prepare lists every room at the gateway's partner, including rooms created since the last call.
 func (s *Service) Prepare(ctx context.Context) error {
 	if s.Gateway == nil {
 		return nil
 	}
-	return postgres.EnsureListings(ctx, s.DB.Pool, s.Gateway.Name(), s.Partner)
+	if err := postgres.EnsureListings(ctx, s.DB.Pool, s.Gateway.Name(), s.Partner); err != nil {
+		return fmt.Errorf("list all rooms at partner %s: %w", s.Partner, err)
+	}
+	return nil
 }
 
-// SyncBlock tells the partner about a block, if there is something to tell now. What the partner could not be told is
-// tried again; only an error of our own is returned.
+// SyncBlock notifies the partner of a block if a notification is due. A failed notification is rescheduled; only
+// internal errors are returned.
 func (s *Service) SyncBlock(ctx context.Context, id int64) error {
 	for {
 		b, err := postgres.ClaimBlock(ctx, s.DB.Pool, id, s.DB.Now(), blockLease)
@@ -53,26 +58,26 @@ func (s *Service) SyncBlock(ctx context.Context, id int64) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("claim block %d: %w", id, err)
 		}
-		if err := s.tell(ctx, b); err != nil {
-			return err
+		if err := s.notifyPartner(ctx, b); err != nil {
+			return fmt.Errorf("record the outcome of block %d at partner %s: %w", id, b.Partner, err)
 		}
-		// It may have been taken back while the partner was being told: look again.
+		// The block may have been withdrawn during the request: check again.
 	}
 }
 
-func (s *Service) tell(ctx context.Context, b postgres.Block) error {
+func (s *Service) notifyPartner(ctx context.Context, b postgres.Block) error {
 	if err := s.send(ctx, b); err != nil {
 		pause, ok := firstRetry, true
 		if b.Attempt > quickRetries {
 			pause, ok = channel.RetryAfter(b.Attempt - quickRetries)
 		}
 		if !ok || errors.Is(err, channel.ErrRejected) {
-			s.Log.ErrorContext(ctx, "the partner does not take a block", "block", b.ID, "state", b.State, "attempt", b.Attempt, "error", err)
-			pause = giveUpPause
+			s.Log.ErrorContext(ctx, "partner rejected a block", "block", b.ID, "state", b.State, "attempt", b.Attempt, "error", err)
+			pause = giveUpInterval
 		} else {
-			s.Log.WarnContext(ctx, "the partner could not be told about a block", "block", b.ID, "state", b.State, "attempt", b.Attempt, "error", err)
+			s.Log.WarnContext(ctx, "notifying the partner of a block failed", "block", b.ID, "state", b.State, "attempt", b.Attempt, "error", err)
 		}
 		note, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstRetry)
 		defer cancel()
@@ -94,48 +99,62 @@ func (s *Service) send(ctx context.Context, b postgres.Block) error {
 	return err
 }
 
-// ref is a block's name at the partner. The gateway keeps ours, so a block can be taken away whose answer was lost.
+// ref returns a block's id at the partner. The gateway keeps our id, so a block can be removed even if the response
+// to its creation was lost.
 func ref(id int64) string { return "yeolda-" + strconv.FormatInt(id, 10) }
 
-// Sweep compares the blocks with the reservations and tells partners what they are due to be told.
+// Sweep compares the blocks with the reservations and sends the notifications that are due.
 func (s *Service) Sweep(ctx context.Context) error {
 	if s.Gateway == nil {
 		return nil
 	}
-	if err := errors.Join(s.Prepare(ctx), postgres.AlignBlocks(ctx, s.DB.Pool, s.DB.Now())); err != nil {
+	if err := s.Prepare(ctx); err != nil {
 		return err
 	}
+	if err := postgres.AlignBlocks(ctx, s.DB.Pool, s.DB.Now()); err != nil {
+		return fmt.Errorf("align blocks with reservations: %w", err)
+	}
 	ids, err := postgres.DueBlocks(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
+	if err != nil {
+		return fmt.Errorf("find due blocks: %w", err)
+	}
 	for _, id := range ids {
 		err = errors.Join(err, s.SyncBlock(ctx, id))
 	}
 	return err
 }
 
-// Entry is a booking that a person has read at a partner's.
+// Entry is a booking that staff copied from a partner.
 type Entry struct {
 	Partner    string
-	ExternalID string // the partner's name for it; entered again it changes the booking
+	ExternalID string // the partner's id; entering it again changes the booking
 	Branch     string
 	Room       int
 	booking.Interval
 	Name, Mobile string
 }
 
-// Enter puts a booking into the calendar that a person has read at a partner's: the manual channel. Nobody is told of
-// our reservations there; a person is.
+// Enter imports a booking that staff copied from a partner (the manual channel). The partner is not notified of our
+// reservations; staff have to do it.
 //
 // Errors: postgres.ErrNoListing (no such room), reserve.ErrPartnerConflict.
 func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, error) {
+	wrap := func(err error) error {
+		return fmt.Errorf("enter booking %q of partner %s in room %d of %s: %w", e.ExternalID, e.Partner, e.Room, e.Branch, err)
+	}
 	if err := postgres.EnsureListings(ctx, s.DB.Pool, channel.Manual{}.Name(), e.Partner); err != nil {
-		return 0, err
+		return 0, wrap(err)
 	}
 	listing, err := postgres.ListingOf(ctx, s.DB.Pool, e.Partner, e.Branch+"-"+strconv.Itoa(e.Room))
 	if err != nil {
-		return 0, err
+		return 0, wrap(err)
 	}
-	return s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
+	id, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
 		ExternalID: e.ExternalID, Start: e.Start, End: e.End, Name: e.Name, Phone: e.Mobile,
-		Seq: s.DB.Now().UnixMilli(), // what a person says now is newer than what was known
+		Seq: s.DB.Now().UnixMilli(), // manual input is newer than anything known
 	}})
+	if err != nil {
+		return 0, wrap(err)
+	}
+	return id, nil
 }

@@ -10,8 +10,8 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// joined puts slots that touch into one time each.
-func joined(starts []time.Time) []booking.Interval {
+// mergeSlots merges adjacent slots into intervals.
+func mergeSlots(starts []time.Time) []booking.Interval {
 	slices.SortFunc(starts, time.Time.Compare)
 	var list []booking.Interval
 	for _, start := range starts {

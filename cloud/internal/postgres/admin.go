@@ -26,7 +26,7 @@ func scanAdministrator(row pgx.CollectableRow) (a booking.Administrator, err err
 	return a, err
 }
 
-// AdministratorByLogin returns an administrator, disabled or not, or booking.ErrNoAdministrator.
+// AdministratorByLogin returns an administrator, enabled or not, or booking.ErrNoAdministrator.
 func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (booking.Administrator, error) {
 	rows, err := q.Query(ctx, selectAdministrator+`where a.login_id = $1`, loginID)
 	if err != nil {
@@ -39,7 +39,7 @@ func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (booki
 	return a, err
 }
 
-// Administrators returns all of them by login id.
+// Administrators returns all administrators by login id.
 func Administrators(ctx context.Context, q Querier) ([]booking.Administrator, error) {
 	rows, err := q.Query(ctx, selectAdministrator+`where $1 order by a.login_id`, true)
 	if err != nil {
@@ -62,8 +62,8 @@ func InsertAdministrator(ctx context.Context, tx pgx.Tx, a booking.Administrator
 	return SetAdministratorBranches(ctx, tx, a.LoginID, a.Branches)
 }
 
-// SetAdministratorBranches replaces the branches of an administrator. Those of role hq have none of
-// their own. It returns ErrNoBranch for an unknown code.
+// SetAdministratorBranches replaces an administrator's branches. An administrator of role hq has none assigned. It
+// returns ErrNoBranch for an unknown code.
 func SetAdministratorBranches(ctx context.Context, tx pgx.Tx, loginID string, codes []string) error {
 	var found int
 	err := tx.QueryRow(ctx, `
@@ -83,14 +83,14 @@ func SetAdministratorBranches(ctx context.Context, tx pgx.Tx, loginID string, co
 	return nil
 }
 
-// SetPasswordHash changes an administrator's password. demo says whether it is the one of the demo data.
+// SetPasswordHash changes an administrator's password. demo marks the password of the demo data.
 func SetPasswordHash(ctx context.Context, q Querier, loginID, hash string, demo bool) error {
 	return changeAdministrator(q.Exec(ctx,
 		`update administrator set password_hash = $2, demo = $3, updated_at = clock_timestamp() where login_id = $1`,
 		loginID, hash, demo))
 }
 
-// ReplaceHash stores a password's hash anew, if the password has not been changed in the meantime.
+// ReplaceHash replaces a password's hash unless the password has changed in the meantime.
 func ReplaceHash(ctx context.Context, q Querier, loginID, old, hash string) error {
 	_, err := q.Exec(ctx, `
 		update administrator set password_hash = $3, updated_at = clock_timestamp()
@@ -98,13 +98,13 @@ func ReplaceHash(ctx context.Context, q Querier, loginID, old, hash string) erro
 	return err
 }
 
-// SetDisabled keeps an administrator out from a time on, or lets him in again if it is zero.
+// SetDisabled disables an administrator from a time on, or enables the account if the time is zero.
 func SetDisabled(ctx context.Context, q Querier, loginID string, since time.Time) error {
 	return changeAdministrator(q.Exec(ctx,
 		`update administrator set disabled_at = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, null(since)))
 }
 
-// DeleteAdministrator removes an administrator.
+// DeleteAdministrator deletes an administrator.
 func DeleteAdministrator(ctx context.Context, q Querier, loginID string) error {
 	return changeAdministrator(q.Exec(ctx, `delete from administrator where login_id = $1`, loginID))
 }

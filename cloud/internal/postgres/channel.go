@@ -10,22 +10,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// Listing is a room as a partner channel offers it.
+// Listing is a room offered at a partner channel.
 type Listing struct {
 	ID         int
 	Channel    string // ical, gateway, manual
 	Partner    string // the partner's name
-	ExternalID string // the partner's name for the room
+	ExternalID string // the partner's id of the room
 	Branch     booking.BranchID
 	BranchCode string
 	Room       booking.RoomID
 	RoomNo     int
-	FeedURL    string // of a calendar to import; empty: none
+	FeedURL    string // calendar to import; empty if there is none
 	FeedETag   string
-	FeedSince  string // Last-Modified of the calendar read last
+	FeedSince  string // Last-Modified of the last calendar read
 }
 
-// ErrNoListing says that a partner offers no room under a name, or that a calendar's token is unknown.
+// ErrNoListing is returned if a partner offers no room under an id, or if a calendar's token is unknown.
 var ErrNoListing = errors.New("postgres: no such listing")
 
 const selectListing = `
@@ -44,17 +44,17 @@ func oneListing(ctx context.Context, q Querier, where string, args ...any) (List
 	return l, err
 }
 
-// ListingOf returns what a partner offers under a name of its own, or ErrNoListing.
+// ListingOf returns a listing by the partner's id, or ErrNoListing.
 func ListingOf(ctx context.Context, q Querier, partner, externalID string) (Listing, error) {
 	return oneListing(ctx, q, `and l.partner = $1 and l.external_id = $2`, partner, externalID)
 }
 
-// ListingByToken returns the listing whose calendar is read with a token, by the token's SHA-256, or ErrNoListing.
+// ListingByToken returns the listing whose export token has the given SHA-256, or ErrNoListing.
 func ListingByToken(ctx context.Context, q Querier, branch string, room int, token []byte) (Listing, error) {
 	return oneListing(ctx, q, `and b.code = $1 and r.no = $2 and l.export_token = $3`, branch, room, token)
 }
 
-// Feeds returns the listings whose calendar is to be read: it was not since before.
+// Feeds returns the listings whose calendar was last fetched before a time, oldest first.
 func Feeds(ctx context.Context, q Querier, before time.Time, limit int) ([]Listing, error) {
 	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <= $1)
 		order by l.fetched_at nulls first limit $2`, before, limit)
@@ -73,7 +73,7 @@ func NoteFetch(ctx context.Context, q Querier, listing int, etag, since, problem
 	return err
 }
 
-// EnsureListings has a partner offer every room, under the name branch-room.
+// EnsureListings lists every room at a partner under the id branch-room.
 func EnsureListings(ctx context.Context, q Querier, channel, partner string) error {
 	_, err := q.Exec(ctx, `
 		insert into channel_listing (channel, partner, external_id, room_id)
@@ -83,19 +83,19 @@ func EnsureListings(ctx context.Context, q Querier, channel, partner string) err
 	return err
 }
 
-// PartnerBooking is a booking made at a partner, as it was told last.
+// PartnerBooking is the last known version of a booking made at a partner.
 type PartnerBooking struct {
 	Partner     string
 	ExternalID  string
 	Listing     int
-	Reservation booking.ReservationID // 0: it was never in the calendar
+	Reservation booking.ReservationID // 0 if it never was in the calendar
 	Status      string                // CONFIRMED, CONFLICT, CANCELLED
 	Seq         int64
 	booking.Interval
-	Missed int // successive calendars without it
+	Missed int // number of successive calendars without it
 }
 
-// ErrNoPartnerBooking says that a partner has told of no such booking.
+// ErrNoPartnerBooking is returned if a partner has reported no such booking.
 var ErrNoPartnerBooking = errors.New("postgres: no such partner booking")
 
 const selectPartnerBooking = `
@@ -106,7 +106,7 @@ func scanPartnerBooking(row pgx.CollectableRow) (b PartnerBooking, err error) {
 	return b, err
 }
 
-// LockPartnerBooking returns a booking and keeps its row until the transaction ends, or returns ErrNoPartnerBooking.
+// LockPartnerBooking returns a booking and locks its row until the transaction ends, or returns ErrNoPartnerBooking.
 func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID string) (PartnerBooking, error) {
 	rows, err := tx.Query(ctx, selectPartnerBooking+`where partner = $1 and external_id = $2 for update`, partner, externalID)
 	if err != nil {
@@ -128,7 +128,7 @@ func PartnerBookings(ctx context.Context, q Querier, listing int, now time.Time)
 	return pgx.CollectRows(rows, scanPartnerBooking)
 }
 
-// SavePartnerBooking stores what a partner told, and what became of it.
+// SavePartnerBooking stores the latest version of a booking and its outcome.
 func SavePartnerBooking(ctx context.Context, tx pgx.Tx, b PartnerBooking, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into partner_booking (partner, external_id, listing_id, reservation_id, status, seq, start_at, end_at, missed, seen_at)
@@ -140,7 +140,7 @@ func SavePartnerBooking(ctx context.Context, tx pgx.Tx, b PartnerBooking, now ti
 	return err
 }
 
-// CountMissed notes which bookings of a listing the calendar read last held, and which it lacked.
+// CountMissed records which bookings of a listing the last calendar contained and which it lacked.
 func CountMissed(ctx context.Context, q Querier, listing int, seen, missed []string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update partner_booking set missed = case when external_id = any($3) then missed + 1 else 0 end, seen_at = $4
@@ -148,19 +148,19 @@ func CountMissed(ctx context.Context, q Querier, listing int, seen, missed []str
 	return err
 }
 
-// PartnerReservation is a partner's booking to be put into the calendar.
+// PartnerReservation is a partner's booking to insert into the calendar.
 type PartnerReservation struct {
 	Branch booking.BranchID
 	Room   booking.RoomID
 	booking.Interval
-	State        booking.State // Done, or Conflict for a time that is taken
+	State        booking.State // Done, or Conflict if the time is taken
 	Partner      string
 	Name, Mobile string
-	Key          string // empty with Conflict
+	Key          string // empty for Conflict
 }
 
-// InsertPartnerReservation puts a partner's booking into the calendar. The caller holds the room's lock and has found
-// the time free, or gives Conflict.
+// InsertPartnerReservation inserts a partner's booking into the calendar. The caller holds the room's lock and has
+// checked that the time is free, or passes Conflict.
 func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservation, now time.Time) (id booking.ReservationID, err error) {
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
@@ -179,22 +179,24 @@ const (
 	BlockRemoved  = "REMOVED"
 )
 
-// Block is a time of ours at a partner channel, there or to be there.
+// Block is a reserved time to place at, or remove from, a partner channel.
 type Block struct {
 	ID         int64
 	State      string
 	Partner    string
 	ExternalID string // of the listing
 	booking.Interval
-	Attempt int // including the one it was claimed for
+	Attempt int // including the current one
 }
 
-// blocking is true of a reservation r whose time a listing l may not sell. The partner it came from knows.
+// blocking is the predicate of reservations r whose time a listing l must not sell. Bookings of the same partner are
+// excluded.
 const blocking = `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
 	and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and not (r.source = 'PARTNER' and r.created_by = l.partner)`
 
-// WantBlocks asks for the reservation's time to be blocked at every gateway that offers its room, except the one it came
-// from; calendars are read by the partner. It returns the new blocks.
+// WantBlocks requests a block for the reservation's time at every gateway that lists its room, except the gateway the
+// reservation came from. Calendar partners need none, because they read our calendar. It returns the ids of the new
+// blocks.
 func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
@@ -208,7 +210,7 @@ func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now ti
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// UnwantBlocks asks for the blocks of a reservation to be taken away. It returns those to be worked on.
+// UnwantBlocks requests the removal of a reservation's blocks and returns their ids.
 func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		update channel_block set state = 'UNWANTED', attempt = 0, next_at = $2
@@ -219,11 +221,12 @@ func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now 
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// alignMost is how many forgotten blocks one call of AlignBlocks asks for: a partner may be new to many branches.
+// alignMost limits how many missing blocks one call of AlignBlocks creates, since a new partner may list many
+// branches.
 const alignMost = 1000
 
-// AlignBlocks makes the blocks that are wanted those that the reservations call for, whatever was forgotten: a room
-// listed after it was reserved, a row changed by hand. What is over is left as it is.
+// AlignBlocks corrects the wanted blocks to match the reservations, for example after a room was listed or a row was
+// changed by hand. Blocks in the past are left alone.
 func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
@@ -231,8 +234,8 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 		where b.state in ('WANTED', 'PLACED') and b.end_at > $1 and not exists (
 		    select from reservation r, channel_listing l
 		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
-	// offset 0: the branches are few and come first, each with its part of reservation_by_time. Without it PostgreSQL
-	// may read all reservations there ever were.
+	// offset 0 makes PostgreSQL start with the few branches and use reservation_by_time for each; without it the
+	// planner may scan all reservations.
 	batch.Queue(`
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
 		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $1
@@ -246,7 +249,7 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 	return q.SendBatch(ctx, batch).Close()
 }
 
-// DueBlocks returns the blocks that a partner is due to be told about.
+// DueBlocks returns the blocks whose partner is due to be notified.
 func DueBlocks(ctx context.Context, q Querier, now time.Time, limit int) ([]int64, error) {
 	rows, err := q.Query(ctx, `
 		select id from channel_block where state in ('WANTED', 'UNWANTED') and next_at <= $1
@@ -257,10 +260,10 @@ func DueBlocks(ctx context.Context, q Querier, now time.Time, limit int) ([]int6
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// ErrNoBlock says that there is nothing to tell about a block now.
+// ErrNoBlock is returned if no notification about a block is due.
 var ErrNoBlock = errors.New("postgres: no such block")
 
-// ClaimBlock takes a block that a partner is due to be told about, for as long as lease, or returns ErrNoBlock.
+// ClaimBlock claims a due block for the lease, or returns ErrNoBlock.
 func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Block, error) {
 	rows, err := q.Query(ctx, `
 		update channel_block b set attempt = attempt + 1, busy_until = $3 from channel_listing l
@@ -280,8 +283,7 @@ func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease t
 	return b, err
 }
 
-// FinishBlock notes that the partner has taken what it was told. A block that is not wanted any more since stays to be
-// taken away.
+// FinishBlock records that the partner accepted a change. A block withdrawn in the meantime remains due for removal.
 func FinishBlock(ctx context.Context, q Querier, b Block) error {
 	to := BlockPlaced
 	if b.State == BlockUnwanted {
@@ -293,7 +295,7 @@ func FinishBlock(ctx context.Context, q Querier, b Block) error {
 	return err
 }
 
-// RetryBlock notes why the partner could not be told, and when to try again.
+// RetryBlock records why the notification failed and when to try again.
 func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next time.Time) error {
 	_, err := q.Exec(ctx, `
 		update channel_block set busy_until = null, error = $3, next_at = case when state = $2 then $4 else next_at end where id = $1`,
@@ -301,7 +303,7 @@ func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next ti
 	return err
 }
 
-// BusyTime is a time of a room that a channel may not sell.
+// BusyTime is a time of a room that a channel must not sell.
 type BusyTime struct {
 	ID booking.ReservationID
 	booking.Interval
@@ -309,7 +311,7 @@ type BusyTime struct {
 	Version    int
 }
 
-// BusyTimes returns what occupies a room within a span, soonest first, without what came from a partner itself.
+// BusyTimes returns the occupied times of a room within a span, in order, without the partner's own bookings.
 func BusyTimes(ctx context.Context, q Querier, room booking.RoomID, span booking.Interval, partner string, now time.Time) ([]BusyTime, error) {
 	rows, err := q.Query(ctx, `
 		select id, start_at, end_at, updated_at, version from reservation

@@ -2,7 +2,7 @@ package postgres
 
 import "context"
 
-// FranchiseInquiry is an inquiry of somebody who wants to run a branch.
+// FranchiseInquiry is an inquiry by a prospective franchisee.
 type FranchiseInquiry struct {
 	Name    string
 	Mobile  string

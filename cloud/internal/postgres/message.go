@@ -30,7 +30,7 @@ func scanMessage(row pgx.CollectableRow) (booking.Message, error) {
 	return m, err
 }
 
-// InsertMessage writes a message down in the transaction that makes it necessary.
+// InsertMessage queues a message in the transaction that requires it.
 func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, error) {
 	var id int64
 	err := q.QueryRow(ctx, `
@@ -40,15 +40,16 @@ func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, er
 	return id, err
 }
 
-// MaxMessageAttempts bounds how often one message is tried.
+// MaxMessageAttempts is the maximum number of delivery attempts per message.
 const MaxMessageAttempts = 8
 
-// maxDoubtful is how many attempts may leave nobody knowing whether the person was told: at least once, at most twice.
+// maxDoubtful is the maximum number of attempts with an unknown outcome: a message is delivered at least once and at
+// most twice.
 const maxDoubtful = 2
 
-// ClaimMessage takes a message that is due for one attempt, or returns booking.ErrNoMessage. A sender that died in the
-// middle leaves SENDING behind; after lease the message is taken again. Until its outcome is known the attempt counts
-// as one that may have reached the person.
+// ClaimMessage claims a due message for one attempt, or returns booking.ErrNoMessage. A sender that crashed leaves
+// the state SENDING; after the lease the message can be claimed again. Until its outcome is known, an attempt counts
+// as one that may have reached the recipient.
 func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
 	rows, err := q.Query(ctx, `
 		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
@@ -65,7 +66,7 @@ func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease
 	return m, err
 }
 
-// MarkMessageSent notes that a provider took the message.
+// MarkMessageSent records that a provider accepted the message.
 func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, providerID string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update message set state = 'SENT', channel = $2, provider_id = $3, sent_at = $4, error = null where id = $1`,
@@ -73,14 +74,14 @@ func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, provider
 	return err
 }
 
-// ClearMessageDoubt notes that no earlier attempt has reached the person: only the one under way may still.
+// ClearMessageDoubt records that no earlier attempt reached the recipient, so only the current one may have.
 func ClearMessageDoubt(ctx context.Context, q Querier, id int64) error {
 	_, err := q.Exec(ctx, `update message set doubtful = 1 where id = $1 and state = 'SENDING'`, id)
 	return err
 }
 
-// MarkMessageFailed notes why an attempt failed; a zero retryAt gives up. doubtful: it may have reached the person
-// all the same.
+// MarkMessageFailed records why an attempt failed; a zero retryAt gives up. doubtful means that the message may have
+// been delivered nevertheless.
 func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, doubtful bool, retryAt time.Time) error {
 	_, err := q.Exec(ctx, `
 		update message set error = $2, next_at = coalesce($3, next_at), doubtful = case when $4 then doubtful else doubtful - 1 end,
@@ -89,7 +90,7 @@ func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, dou
 	return err
 }
 
-// GiveUpMessages closes messages whose senders died twice: one more attempt could be a third message.
+// GiveUpMessages closes messages whose sender crashed twice: another attempt could deliver a third copy.
 func GiveUpMessages(ctx context.Context, q Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update message set state = 'FAILED', error = 'sent twice with unknown outcome'
@@ -97,13 +98,13 @@ func GiveUpMessages(ctx context.Context, q Querier, now time.Time) error {
 	return err
 }
 
-// CountMessages returns how many messages there are about a reservation.
+// CountMessages returns the number of messages about a reservation.
 func CountMessages(ctx context.Context, q Querier, id booking.ReservationID) (n int, err error) {
 	err = q.QueryRow(ctx, `select count(*) from message where reservation_id = $1`, id).Scan(&n)
 	return n, err
 }
 
-// DueMessages returns messages that nobody is sending though they are due: what the sweep finds when the queue forgot.
+// DueMessages returns due messages that no sender has claimed, for the sweep.
 func DueMessages(ctx context.Context, q Querier, now time.Time, limit int) ([]int64, error) {
 	rows, err := q.Query(ctx, `
 		select id from message where state in ('QUEUED', 'SENDING') and next_at <= $1 order by next_at limit $2`, now, limit)

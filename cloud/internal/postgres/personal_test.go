@@ -117,6 +117,6 @@ func TestOnePersonIsErased(t *testing.T) {
 	}
 	var money int
 	if err := db.Pool.QueryRow(t.Context(), `select sum(amount) from reservation where $1`, true).Scan(&money); err != nil || money != 50000 {
-		t.Fatalf("the books changed: %d, %v", money, err)
+		t.Fatalf("the ledger changed: %d, %v", money, err)
 	}
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Allow counts one try of key and reports whether it is among the first limit ones of its window, which
-// begins with the first try. If it is not, retryAfter is how long the window still lasts. The count is
-// shared by all replicas and exact however many tries come at once. It must not be part of a transaction
-// that may roll back.
+// Allow counts one attempt of key and reports whether it is within limit for the current window, which begins with
+// the first attempt. Otherwise retryAfter is the rest of the window. The count is shared by all replicas and exact
+// under concurrency. Allow must not be called in a transaction that may roll back.
 func Allow(ctx context.Context, q Querier, key string, limit int, window time.Duration, now time.Time) (ok bool, retryAfter time.Duration, err error) {
 	var (
 		count int
 		start time.Time
 	)
-	// The count stops one above the limit: nothing to overflow.
+	// The count stops one above the limit, so it cannot overflow.
 	err = q.QueryRow(ctx, `
 		insert into rate_limit as r (key, window_start, count) values ($1, $2, 1)
 		on conflict (key) do update set
@@ -31,7 +30,7 @@ func Allow(ctx context.Context, q Querier, key string, limit int, window time.Du
 	return count <= limit, max(start.Add(window).Sub(now), 0), nil
 }
 
-// Exceeded reports whether a next try of key would be one too many, and for how long, without counting one.
+// Exceeded reports whether the next attempt of key would exceed limit, and for how long, without counting one.
 func Exceeded(ctx context.Context, q Querier, key string, limit int, window time.Duration, now time.Time) (exceeded bool, retryAfter time.Duration, err error) {
 	var start time.Time
 	err = q.QueryRow(ctx, `select window_start from rate_limit where key = $1 and count >= $2 and window_start > $3`,
@@ -42,7 +41,7 @@ func Exceeded(ctx context.Context, q Querier, key string, limit int, window time
 	return err == nil, start.Add(window).Sub(now), err
 }
 
-// PurgeRateLimits deletes the windows that began before a time no window lasts back to.
+// PurgeRateLimits deletes windows that began before a time. No window may be longer than that.
 func PurgeRateLimits(ctx context.Context, q Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `delete from rate_limit where window_start < $1`, before)
 	return err

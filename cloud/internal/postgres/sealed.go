@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SealedColumn is a column that holds values of package seal. Table and Column are ours, never somebody's input.
+// SealedColumn is a column that holds values sealed by package seal. Table and Column are constants, never input.
 type SealedColumn struct{ Table, Column, Purpose string }
 
-// SealedColumns are all of them: what a change of the encryption key has to reach.
+// SealedColumns lists all sealed columns, which a rotation of the encryption key has to cover.
 var SealedColumns = []SealedColumn{
 	{"door_pin", "pin", "door-pin"},
 	{"message", "variables", "message"},
@@ -21,22 +21,23 @@ var SealedColumns = []SealedColumn{
 	{"administrator", "totp_pending", "totp"},
 }
 
-// stale is true of a value that was not sealed with the key whose id is $1 (package seal: a version byte, the id).
+// stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,
+// then the key id).
 func (c SealedColumn) stale() string {
 	return fmt.Sprintf(`%s is not null and substring(%[1]s from 2 for 4) <> $1`, c.Column)
 }
 
-// CountStale counts the values that were sealed with another key than the one whose id is given.
+// CountStale counts the values of a column that were sealed with a key other than the given one.
 func CountStale(ctx context.Context, q Querier, c SealedColumn, keyID []byte) (n int, err error) {
 	err = q.QueryRow(ctx, `select count(*) from `+c.Table+` where `+c.stale(), keyID).Scan(&n)
 	return n, err
 }
 
-// resealBatch is how many values are sealed anew in one transaction.
+// resealBatch is the number of values resealed per batch.
 const resealBatch = 500
 
-// Reseal seals all values of a column with the key whose id is given, a few at a time, while the service runs. A value
-// that changes meanwhile is left to whoever changed it. reseal makes the new value of an old one.
+// Reseal seals all values of a column with the given key in small batches while the service runs. A value that
+// changes in the meantime is skipped, because its writer already uses the new key. reseal converts one value.
 func Reseal(ctx context.Context, db *DB, c SealedColumn, keyID []byte, reseal func(sealed []byte) ([]byte, error)) (n int, err error) {
 	type value struct {
 		Place  string

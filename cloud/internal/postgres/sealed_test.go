@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// hashes are the other columns of bytes: nothing in them has to be opened ever again.
+// hashes lists the other columns of type bytea, whose values never need to be opened.
 var hashes = map[string]bool{
 	"reservation.hold_token": true, "login_code.code_hash": true, "audit.prev_hash": true, "audit.hash": true,
 	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_enrollment.token_hash": true,
 	"channel_listing.export_token": true,
 }
 
-// Whoever adds a column of bytes says here, or in SealedColumns, what is in it; else a change of the key would miss it.
+// Every bytea column is listed here or in SealedColumns; otherwise a rotation of the encryption key would miss it.
 func TestEverySealedColumnIsKnown(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sessions keeps sessions of the session manager (scs.CtxStore). Tokens arrive hashed.
+// Sessions is the store of the session manager (scs.CtxStore). Tokens are hashed by the caller.
 type Sessions struct{ DB *DB }
 
 // FindCtx returns the data of a session that has not expired.
@@ -21,7 +21,7 @@ func (s Sessions) FindCtx(ctx context.Context, token string) (data []byte, found
 	return data, err == nil, err
 }
 
-// CommitCtx writes a session.
+// CommitCtx stores a session.
 func (s Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	_, err := s.DB.Pool.Exec(ctx, `
 		insert into session (token, data, expires_at) values ($1, $2, $3)
@@ -30,7 +30,7 @@ func (s Sessions) CommitCtx(ctx context.Context, token string, data []byte, expi
 	return err
 }
 
-// DeleteCtx ends a session. One that does not exist is no error.
+// DeleteCtx ends a session. An unknown token is not an error.
 func (s Sessions) DeleteCtx(ctx context.Context, token string) error {
 	_, err := s.DB.Pool.Exec(ctx, `delete from session where token = $1`, token)
 	return err
@@ -51,13 +51,13 @@ func (s Sessions) Commit(token string, data []byte, expiry time.Time) error {
 // Delete is DeleteCtx.
 func (s Sessions) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// EndAdministratorSessions ends every session of an administrator and returns how many there were.
+// EndAdministratorSessions ends every session of an administrator and returns their number.
 func EndAdministratorSessions(ctx context.Context, q Querier, loginID string) (int64, error) {
 	tag, err := q.Exec(ctx, `delete from session where data ? 'adminLoginId' and data ->> 'adminLoginId' = $1`, loginID)
 	return tag.RowsAffected(), err
 }
 
-// PurgeSessions deletes sessions that have expired.
+// PurgeSessions deletes expired sessions.
 func PurgeSessions(ctx context.Context, q Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `delete from session where expires_at <= $1`, now)
 	return err

@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AdministratorSession is where an administrator is logged in.
+// AdministratorSession describes one login of an administrator.
 type AdministratorSession struct {
-	ID        string // not the token: it opens nothing
+	ID        string // not the token, so it grants no access
 	StartedAt *string
 	Address   *string
-	Agent     *string // the browser's name for itself
+	Agent     *string // the browser's User-Agent
 	ExpiresAt time.Time
 }
 
-// AdministratorSessions returns the live sessions of an administrator, the latest first.
+// AdministratorSessions returns the live sessions of an administrator, latest first.
 func AdministratorSessions(ctx context.Context, q Querier, loginID string, now time.Time) ([]AdministratorSession, error) {
 	rows, err := q.Query(ctx, `
 		select coalesce(data ->> 'sid', ''), data ->> 'startedAt', data ->> 'address', data ->> 'agent', expires_at from session
@@ -27,14 +27,14 @@ func AdministratorSessions(ctx context.Context, q Querier, loginID string, now t
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[AdministratorSession])
 }
 
-// EndAdministratorSession ends one session of an administrator and reports whether there was one.
+// EndAdministratorSession ends one session of an administrator and reports whether it existed.
 func EndAdministratorSession(ctx context.Context, q Querier, loginID, id string) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		delete from session where data ? 'adminLoginId' and data ->> 'adminLoginId' = $1 and data ->> 'sid' = $2`, loginID, id)
 	return tag.RowsAffected() > 0, err
 }
 
-// AdministratorState is an administrator as the list of them shows it.
+// AdministratorState is an administrator as listed in the console.
 type AdministratorState struct {
 	LoginID    string
 	Role       string
@@ -59,7 +59,7 @@ func AdministratorStates(ctx context.Context, q Querier, now time.Time) ([]Admin
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[AdministratorState])
 }
 
-// SetRole gives an administrator another role.
+// SetRole changes an administrator's role.
 func SetRole(ctx context.Context, q Querier, loginID, role string) error {
 	return changeAdministrator(q.Exec(ctx, `update administrator set role = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, role))
 }

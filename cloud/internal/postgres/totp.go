@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// SecondStep is what is stored of an administrator's authenticator. Secrets are sealed, purpose "totp".
+// SecondStep is the stored state of an administrator's authenticator. Secrets are sealed with purpose "totp".
 type SecondStep struct {
-	Secret  []byte // empty: off
-	Pending []byte // being set up
-	Step    int64  // the last time step whose code was used
+	Secret  []byte // empty if disabled
+	Pending []byte // generated, not yet confirmed
+	Step    int64  // time step of the last used code
 }
 
-// SecondStepOf returns an administrator's, or booking.ErrNoAdministrator.
+// SecondStepOf returns the authenticator of an administrator, or booking.ErrNoAdministrator.
 func SecondStepOf(ctx context.Context, q Querier, loginID string) (s SecondStep, err error) {
 	err = q.QueryRow(ctx, `select totp_secret, totp_pending, totp_step from administrator where login_id = $1`, loginID).Scan(&s.Secret, &s.Pending, &s.Step)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -25,13 +25,13 @@ func SecondStepOf(ctx context.Context, q Querier, loginID string) (s SecondStep,
 	return s, err
 }
 
-// BeginSecondStep stores a secret that is being set up.
+// BeginSecondStep stores a pending secret.
 func BeginSecondStep(ctx context.Context, q Querier, loginID string, pending []byte) error {
 	return changeAdministrator(q.Exec(ctx, `update administrator set totp_pending = $2 where login_id = $1`, loginID, pending))
 }
 
-// UseStep uses the code of a time step up, and reports whether nobody did before. confirm makes the pending secret the
-// one in force.
+// UseStep consumes the code of a time step and reports whether it was unused. confirm makes the pending secret the
+// active one.
 func UseStep(ctx context.Context, q Querier, loginID string, step int64, confirm bool) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update administrator set totp_step = $2, totp_secret = case when $3 then totp_pending else totp_secret end,
@@ -40,7 +40,7 @@ func UseStep(ctx context.Context, q Querier, loginID string, step int64, confirm
 	return tag.RowsAffected() == 1, err
 }
 
-// EndSecondStep switches an administrator's second step off.
+// EndSecondStep disables an administrator's second factor.
 func EndSecondStep(ctx context.Context, q Querier, loginID string) error {
 	return changeAdministrator(q.Exec(ctx, `update administrator set totp_secret = null, totp_pending = null where login_id = $1`, loginID))
 }

@@ -1,9 +1,9 @@
-// Package seal encrypts the secrets the database holds: door PINs, refund accounts, message
-// variables, the provider's callback secrets. A copy of the database alone reveals none of them.
+// Package seal encrypts the secrets in the database, such as door keys, door PINs, refund accounts, message variables and
+// the provider's callback secrets. A copy of the database alone reveals none of them.
 //
-// A sealed value is one version byte, the four-byte id of its key, a nonce and AES-256-GCM's output.
-// The purpose ("door-pin", "refund-account", …) is authenticated with it, so that a value copied into
-// another column does not open. Keys rotate by putting a new one first: it seals, all of them open.
+// A sealed value consists of a version byte, the four-byte id of its key, a nonce and the output of AES-256-GCM. The
+// purpose ("door-pin", "refund-account", …) is authenticated, so a value copied into another column does not open. To
+// rotate keys, put a new key first: it seals, and all keys open.
 package seal
 
 import (
@@ -26,18 +26,19 @@ const (
 	headerSize = 1 + keyIDSize
 )
 
-// ErrSealed says that a value is damaged, was sealed for another purpose or under a key that is not in the ring.
-var ErrSealed = errors.New("seal: value does not open")
+// ErrSealed is returned for a value that is damaged, was sealed for another purpose, or was sealed with a key that is
+// not in the keyring.
+var ErrSealed = errors.New("seal: value cannot be opened")
 
 type keyID [keyIDSize]byte
 
-// Keyring seals with its first key and opens with any of them. It is safe for concurrent use.
+// Keyring seals with its first key and opens with any of its keys. It is safe for concurrent use.
 type Keyring struct {
 	first keyID
 	aeads map[keyID]cipher.AEAD
 }
 
-// ParseKeys reads a setting: keys of 32 bytes in base64, separated by commas, the sealing key first.
+// ParseKeys parses a setting: 32-byte keys in base64, separated by commas, the sealing key first.
 func ParseKeys(setting string) (*Keyring, error) {
 	var keys [][]byte
 	for text := range strings.SplitSeq(setting, ",") {
@@ -50,7 +51,7 @@ func ParseKeys(setting string) (*Keyring, error) {
 	return New(keys...)
 }
 
-// New makes a ring of keys of KeySize bytes; the first one seals.
+// New returns a keyring of keys of KeySize bytes. The first key seals.
 func New(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("seal: no encryption key")
@@ -81,10 +82,10 @@ func New(keys ...[]byte) (*Keyring, error) {
 // Seal encrypts plain for one purpose.
 func (r *Keyring) Seal(purpose string, plain []byte) []byte {
 	sealed := append([]byte{version}, r.first[:]...)
-	return r.aeads[r.first].Seal(sealed, nil, plain, associated(purpose)) //nolint:gosec // the cipher makes a random nonce itself
+	return r.aeads[r.first].Seal(sealed, nil, plain, associated(purpose)) //nolint:gosec // the cipher generates a random nonce
 }
 
-// Open decrypts what Seal made for the same purpose, or returns ErrSealed.
+// Open decrypts a value sealed for the same purpose, or returns ErrSealed.
 func (r *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 	if len(sealed) < headerSize || sealed[0] != version {
 		return nil, ErrSealed
@@ -100,15 +101,15 @@ func (r *Keyring) Open(purpose string, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Current reports whether sealed was made with the sealing key, so that a rotation can find what is left.
+// Current reports whether a value was sealed with the current sealing key.
 func (r *Keyring) Current(sealed []byte) bool {
 	return len(sealed) >= headerSize && keyID(sealed[1:headerSize]) == r.first
 }
 
-// SealingKeyID returns the id of the key that seals, as it stands in sealed values.
+// SealingKeyID returns the id of the sealing key, as stored in sealed values.
 func (r *Keyring) SealingKeyID() []byte { return r.first[:] }
 
-// NewKey returns a fresh key in the form ParseKeys reads.
+// NewKey returns a new random key in the format of ParseKeys.
 func NewKey() string {
 	key := make([]byte, KeySize)
 	rand.Read(key) // never fails: crypto/rand.Read aborts the program instead

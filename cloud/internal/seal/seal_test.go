@@ -22,7 +22,7 @@ func TestSealedValueOpensOnlyForItsPurpose(t *testing.T) {
 	r := ring(t, seal.NewKey())
 	sealed := r.Seal("door-pin", []byte("482913"))
 	if bytes.Contains(sealed, []byte("482913")) {
-		t.Fatal("the sealed value shows its content")
+		t.Fatal("the sealed value contains the plain text")
 	}
 	if plain, err := r.Open("door-pin", sealed); err != nil || string(plain) != "482913" {
 		t.Fatalf("Open = %q, %v", plain, err)
@@ -55,13 +55,13 @@ func TestRotation(t *testing.T) {
 	sealed := ring(t, older).Seal("p", []byte("x"))
 	both := ring(t, newer+", "+older)
 	if _, err := both.Open("p", sealed); err != nil {
-		t.Fatalf("the older key no longer opens: %v", err)
+		t.Fatalf("opening with the older key: %v", err)
 	}
 	if both.Current(sealed) || !both.Current(both.Seal("p", nil)) {
-		t.Fatal("Current does not tell the sealing key")
+		t.Fatal("Current does not recognise the sealing key")
 	}
 	if _, err := ring(t, newer).Open("p", sealed); !errors.Is(err, seal.ErrSealed) {
-		t.Fatalf("a ring without the key opened it: %v", err)
+		t.Fatalf("a keyring without the key opened the value: %v", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
-// Client is one browser or program: it keeps its cookies.
+// Client is an HTTP client with its own cookies.
 type Client struct {
 	HTTP *http.Client
 	base string
@@ -31,7 +31,7 @@ func (s *Stack) Client(t testing.TB) *Client {
 	return &Client{HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second, Transport: &checked{t, http.DefaultTransport}}, base: s.URL, t: t}
 }
 
-// checked holds every exchange with the interface against openapi.yaml.
+// checked validates every exchange with the API against openapi.yaml.
 type checked struct {
 	t    testing.TB
 	next http.RoundTripper
@@ -64,7 +64,7 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	described := request.Clone(request.Context())
 	if described.URL.Path, err = url.PathUnescape(below); err != nil {
-		return answer, nil //nolint:nilerr // not a path of the interface: nothing to compare with
+		return answer, nil //nolint:nilerr // not an API path: there is no schema to compare with
 	}
 	described.URL.RawPath = below
 	if err := contract.Check(contract.Exchange{Request: described, Sent: sent, Answer: answer, Got: got}); err != nil {
@@ -73,7 +73,7 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// Answer is an answer in the envelope.
+// Answer is a response in the API's envelope.
 type Answer struct {
 	HTTP      int
 	Header    http.Header
@@ -85,7 +85,7 @@ type Answer struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// Into decodes the data.
+// Into decodes the data field.
 func (a Answer) Into(t testing.TB, data any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Data, data); err != nil {
@@ -93,8 +93,8 @@ func (a Answer) Into(t testing.TB, data any) {
 	}
 }
 
-// Do sends a request with a JSON body, unless body is nil. A string body is sent as it stands. The exchange must be one
-// that openapi.yaml allows, and the answer in the envelope.
+// Do sends a request with a JSON body, or without one if body is nil. A string body is sent unchanged. The exchange
+// must conform to openapi.yaml and the response must use the envelope.
 func (c *Client) Do(method, path string, body any) Answer {
 	c.t.Helper()
 	answer := c.Send(method, path, body, nil)
@@ -104,7 +104,7 @@ func (c *Client) Do(method, path string, body any) Answer {
 	return answer
 }
 
-// Send is Do with a header, for answers that need not be in the envelope.
+// Send is Do with a header, for responses that may lack the envelope.
 func (c *Client) Send(method, path string, body any, header http.Header) Answer {
 	c.t.Helper()
 	sent := c.encode(body)
@@ -152,7 +152,7 @@ type Event struct {
 	FailoverKey *string `json:"failoverKey"`
 }
 
-// Event reads the one event of a stream.
+// Event reads the only event of a stream.
 func (a Answer) Event(t testing.TB) (e Event) {
 	t.Helper()
 	_, data, found := strings.Cut(string(a.Raw), "\nevent: door-result\ndata: ")
@@ -165,7 +165,7 @@ func (a Answer) Event(t testing.TB) (e Event) {
 	return e
 }
 
-// Get, Post, Put, Patch and Delete are Do.
+// Get, Post, Put, Patch and Delete are shorthands for Do.
 func (c *Client) Get(path string) Answer { c.t.Helper(); return c.Do(http.MethodGet, path, nil) }
 func (c *Client) Post(path string, body any) Answer {
 	c.t.Helper()
@@ -184,7 +184,7 @@ func (c *Client) Delete(path string, body any) Answer {
 	return c.Do(http.MethodDelete, path, body)
 }
 
-// OK fails the test unless the answer is a success.
+// OK fails the test unless the response is a success.
 func (a Answer) OK(t testing.TB) Answer {
 	t.Helper()
 	if a.HTTP != http.StatusOK || a.Status != "success" {
@@ -193,7 +193,7 @@ func (a Answer) OK(t testing.TB) Answer {
 	return a
 }
 
-// Fails fails the test unless the answer is that error. An empty message is not compared.
+// Fails fails the test unless the response is the given error. An empty message is not compared.
 func (a Answer) Fails(t testing.TB, status int, errorType, message string) Answer {
 	t.Helper()
 	if a.HTTP != status || a.Status != "error" || a.ErrorType != errorType || (message != "" && a.Message != message) {
@@ -202,7 +202,7 @@ func (a Answer) Fails(t testing.TB, status int, errorType, message string) Answe
 	return a
 }
 
-// Admin returns a client that is logged in as an administrator.
+// Admin returns a client logged in as an administrator.
 func (s *Stack) Admin(t testing.TB, id, password string) *Client {
 	t.Helper()
 	c := s.Client(t)
@@ -210,7 +210,7 @@ func (s *Stack) Admin(t testing.TB, id, password string) *Client {
 	return c
 }
 
-// Envelope reads the envelope of an answer to Send.
+// Envelope decodes the envelope of a response to Send.
 func (a Answer) Envelope(t testing.TB) Answer {
 	t.Helper()
 	if err := json.Unmarshal(a.Raw, &a); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Replica returns the verbs of booking over the stack's database and sandbox, as another process would run them.
+// Replica returns the booking verbs over the stack's database and sandbox, as a second process would run them.
 func (s *Stack) Replica(t testing.TB) *reserve.Service {
 	t.Helper()
 	keys, err := s.Settings.Keyring()

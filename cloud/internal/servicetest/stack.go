@@ -1,5 +1,5 @@
-// Package servicetest starts the whole service inside a test: the real wiring on a database of its own, with the demo
-// branches, and the sandbox as the world outside. Tests speak HTTP to it, as clients do.
+// Package servicetest starts the whole service inside a test: the real wiring with a database of its own, the demo
+// branches, and the sandbox as the outside world. Tests use it over HTTP like any client.
 package servicetest
 
 import (
@@ -28,25 +28,25 @@ import (
 
 // Stack is a running service with its sandbox.
 type Stack struct {
-	URL        string // of the API, without a slash at the end
+	URL        string // of the API, without a trailing slash
 	Root       string // of the pages
 	MQTT       string // address of the broker
 	Sandbox    *sandbox.Sandbox
 	Operations string       // of health and metrics
-	DB         *postgres.DB // the service's database, through a pool of the test's own
+	DB         *postgres.DB // the service's database, through a separate pool
 	Clock      *Clock
 
-	Settings config.Settings // effective
+	Settings config.Settings // the effective settings
 }
 
-// Clock is the time of the service's rules. It runs with the real one, from wherever it was set to, unless it stands.
+// Clock is the clock of the service's rules. It runs with the real clock, with an offset, unless it is stopped.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
-	stands time.Time // zero: it runs
+	stands time.Time // zero if running
 }
 
-// Now is the time of the rules.
+// Now returns the current time of the rules.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,14 +56,14 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(c.offset)
 }
 
-// Stop makes it t, and t it stays: for both sides of an edge.
+// Stop stops the clock at t, for tests of both sides of a boundary.
 func (c *Clock) Stop(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stands = t
 }
 
-// Advance makes it later.
+// Advance moves the clock forward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	settings := defaults(t)
 	settings.HTTP.Addr, settings.MQTT.Addr = freeAddr(t), freeAddr(t)
 	settings.HTTP.MetricsAddr = "127.0.0.1:0"
-	settings.HTTP.CookieSecure = false // Go's cookie jar, unlike browsers, wants HTTPS on loopback too
+	settings.HTTP.CookieSecure = false // unlike browsers, Go's cookie jar requires HTTPS on loopback too
 	settings.Database.URL = pgtest.URL(t)
 
 	world := startSandbox(t, &settings, log)
@@ -118,7 +118,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings}
 }
 
-// defaults are the settings of a service without configuration.
+// defaults returns the settings of an unconfigured service.
 func defaults(t testing.TB) config.Settings {
 	t.Helper()
 	var settings config.Settings
@@ -130,7 +130,7 @@ func defaults(t testing.TB) config.Settings {
 
 func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sandbox.Sandbox {
 	t.Helper()
-	effective := settings.Effective() // a copy: what follows from the sandbox's addresses is not known yet
+	effective := settings.Effective() // a copy, because settings derived from the sandbox's addresses are not known yet
 	world, err := sandbox.New(sandbox.Options{
 		WebhookURL:      "http://" + settings.HTTP.Addr + "/api/virtualaccount/webhook",
 		PartnerURL:      "http://" + settings.HTTP.Addr + "/partner/v1/events",
@@ -162,7 +162,7 @@ func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sa
 	return world
 }
 
-// DemoFile is the path of the demo branches.
+// DemoFile is the path of the file with the demo branches.
 func DemoFile() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "../../../deploy/demo/branches.yaml")
@@ -192,8 +192,8 @@ func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
 	}
 }
 
-// freeAddr is an address to listen on later. Each is on a loopback address of its own, where there are such: on a shared
-// one somebody else takes the port in between, once in a while.
+// freeAddr returns an address to listen on later. Each call uses a separate loopback address where the system
+// supports it, because on a shared one another process may take the port in between.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(250), rand.N(250), 1+rand.N(250)))
