@@ -1,5 +1,6 @@
 // The page polls what tests see over the same addresses; there is nothing here that they cannot do.
 
+/** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 const won = (n) => n.toLocaleString("ko-KR") + "원";
 // Korean time, wherever the browser is; sv-SE is the locale that writes 2026-11-21 15:04:05.

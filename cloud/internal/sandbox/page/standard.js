@@ -4,7 +4,7 @@
 // same calls in the same forced order, the same error codes. Instead of a payment window it opens the sandbox's
 // widget page.
 (() => {
-  const origin = new URL(document.currentScript.src).origin;
+  const origin = new URL(/** @type {HTMLScriptElement} */ (document.currentScript).src).origin;
   const names = { CARD: "카드", VIRTUAL_ACCOUNT: "가상계좌", MOBILE_PHONE: "휴대폰", EASY_PAY: "간편결제" };
 
   class TossPaymentsError extends Error {
@@ -73,6 +73,7 @@
     ...extra,
   });
 
+  /** @param {{customerKey?: string}} [options] */
   function widgets({ customerKey } = {}) {
     if (!customerKey) throw new TossPaymentsError("INVALID_CUSTOMER_KEY", "customerKey는 필수입니다.");
     let amount, methods, terms;
@@ -112,6 +113,7 @@
     };
   }
 
+  /** @param {{customerKey?: string}} [options] */
   function payment({ customerKey } = {}) {
     if (!customerKey) throw new TossPaymentsError("INVALID_CUSTOMER_KEY", "customerKey는 필수입니다.");
     return { requestPayment: async (request) => pay(request, request?.amount?.value, names[request?.method]) };

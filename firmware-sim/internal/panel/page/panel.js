@@ -4,6 +4,7 @@
 import { door as drawDoor, h, Scope, sparkline, waveform } from "./draw.js";
 import { applyWords, deviceName, toggleLanguage, word } from "./words.js";
 
+/** @type {(id: string) => any} */
 const $ = (id) => document.getElementById(id);
 const scope = new Scope($("scope"), 60_000);
 const branches = new Map(); // name → {state, actuations, log, history}

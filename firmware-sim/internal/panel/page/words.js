@@ -214,5 +214,7 @@ export function toggleLanguage() {
 
 export function applyWords() {
   document.documentElement.lang = language;
-  for (const el of document.querySelectorAll("[data-word]")) el.textContent = word(el.dataset.word);
+  /** @type {NodeListOf<HTMLElement>} */
+  const texts = document.querySelectorAll("[data-word]");
+  for (const el of texts) el.textContent = word(el.dataset.word);
 }

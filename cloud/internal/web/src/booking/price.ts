@@ -1,10 +1,8 @@
 // What a length costs: as many hours as fit, then half hours, then tens (the service checks the sum).
 
-export interface Pricing {
-  min10: number | null;
-  min30: number | null;
-  min60: number | null;
-}
+import type { Schemas } from "../core/interface";
+
+export type Pricing = Schemas["Pricing"];
 
 export interface PriceLine {
   minutes: number;

@@ -1,20 +1,11 @@
 // Which slots of a room are free, and what may be made of them.
 
-import { type Pricing, price } from "./price";
+import type { Schemas } from "../core/interface";
+import { price } from "./price";
 import { type Minute, parseMinute, slot } from "./time";
 
-export interface Room {
-  roomNo: string;
-  machine: string;
-  grade: string | null;
-  enabled: boolean;
-  pricing: Pricing;
-}
-
-export interface Lookup {
-  rooms: Room[];
-  unavailableSlots: Record<Blocked, string[]>;
-}
+export type Room = Schemas["Room"];
+export type Lookup = Schemas["Availability"];
 
 export type Blocked = "paid" | "booking" | "paidMargin" | "bookingMargin" | "breakTime" | "closedTime";
 

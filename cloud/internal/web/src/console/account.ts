@@ -2,6 +2,7 @@
 
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./devices";
@@ -9,19 +10,8 @@ import { attempt, button, chip, fetched, field, heading, input, section, table, 
 import { me } from "./session";
 import { localText, t } from "./text";
 
-interface Session {
-  id: string;
-  startedAt: string | null;
-  address: string | null;
-  agent: string | null;
-  expiresAt: string;
-  current: boolean;
-}
-
-interface Account {
-  totp: boolean;
-  sessions: Session[];
-}
+type Session = Schemas["AdminSession"];
+type Account = Schemas["AdminAccount"];
 
 export function accountScreen(): Child {
   const source = resource(() => api.get<Account>("/v2/admin/account"));

@@ -2,6 +2,7 @@
 
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { computed, signal } from "../core/signal";
 import { who } from "./day/history";
 import { wall } from "./doors";
@@ -10,16 +11,7 @@ import { button, downloadCSV, field, heading, input, select, table } from "./par
 import type { Branch } from "./session";
 import { type TextKey, t } from "./text";
 
-interface Entry {
-  id: string;
-  at: string;
-  actor: string;
-  action: string;
-  target: string;
-  detail: { [name: string]: unknown };
-  address: string;
-  requestId: string;
-}
+type Entry = Schemas["AuditEntry"];
 
 const size = 50;
 const groups = [

@@ -1,13 +1,9 @@
 // The banks; they are asked for once.
 
 import { api } from "../core/api";
+import type { Schemas } from "../core/interface";
 
-export interface Bank {
-  code: string;
-  name: string;
-  /** Virtual accounts can be had there. */
-  issues: boolean;
-}
+export type Bank = Schemas["Bank"];
 
 let kept: Promise<Bank[]> | undefined;
 

@@ -5,6 +5,7 @@ import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, type Signal, signal } from "../core/signal";
 import { chart } from "./chart";
@@ -27,23 +28,9 @@ import {
 import { type Branch, mayChange } from "./session";
 import { ago, type TextKey, t } from "./text";
 
-interface Reading {
-  at: string;
-  celsius: number;
-  humidity: number;
-}
-
-interface Climate {
-  online: boolean;
-  sensors: { location: string; latest: Reading | null }[];
-  commands: { at: string; unit: string; path: string[]; by: string; outcome: string }[];
-}
-
-interface Option {
-  name: string;
-  airconditioner_id: string | null;
-  children: Option[] | null;
-}
+type Reading = Schemas["ClimateReading"];
+type Climate = Schemas["ClimateOverview"];
+type Option = Schemas["OptionNode"];
 
 export function climateScreen(branch: Branch): Child {
   const source = resource(() => api.get<Climate>(`/v2/admin/branches/${branch.branch}/climate`));

@@ -4,6 +4,7 @@ import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { doorName, wall } from "./doors";
@@ -12,24 +13,8 @@ import { attempt, button, chip, copy, dialog, facts, fetched, heading, section, 
 import { type Branch, mayChange } from "./session";
 import { ago, t } from "./text";
 
-interface Devices {
-  online: boolean;
-  seenAt: string | null;
-  startedAt: string | null;
-  version: string | null;
-  clockOffsetMs: number | null;
-  selfTest: { name: string; ok: boolean; detail: string | null }[];
-  doors: { device: string; kind: string; sense: boolean; contact: boolean; exit: boolean }[];
-  airConditioners: string[];
-  sensors: string[];
-  credentials: { username: string; demo: boolean; createdAt: string; revokedAt: string | null }[];
-}
-
-interface Offer {
-  command: string;
-  expiresAt: string;
-  qr: string; // lines of 0 and 1
-}
+type Devices = Schemas["DeviceOverview"];
+type Offer = Schemas["EnrollmentToken"];
 
 export function devicesScreen(branch: Branch): Child {
   const source = resource(() => api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`));

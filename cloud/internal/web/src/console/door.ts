@@ -2,16 +2,13 @@
 
 import { ApiError, api } from "../core/api";
 import { h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { onCleanup, signal } from "../core/signal";
 import { button, dialog, explain } from "./parts";
 import type { Branch } from "./session";
 import { t } from "./text";
 
-export interface Outcome {
-  status: "SUCCESS" | "FAILED" | "TIMEOUT";
-  device: string | null;
-  failoverKey: string | null;
-}
+export type Outcome = Schemas["DoorResult"];
 
 const patience = 9_000; // ms; the service answers within seven seconds
 

@@ -4,6 +4,7 @@ import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
 import { type Child, h, when } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { who } from "./day/history";
 import { openDoor } from "./door";
@@ -12,30 +13,9 @@ import { button, chip, fetched, heading, section, table } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { ago, dateText, type TextKey, t } from "./text";
 
-interface Door {
-  device: string;
-  kind: "front" | "room";
-  roomNo: string | null;
-  leaf: "open" | "closed" | null;
-  sense: boolean;
-}
-
-interface DoorEvent {
-  at: string;
-  device: string;
-  kind: string;
-  by: string | null;
-  reservationId: string | null;
-  latencyMs: number | null;
-  detail: string | null;
-}
-
-interface Doors {
-  online: boolean;
-  seenAt: string | null;
-  doors: Door[];
-  events: DoorEvent[];
-}
+type Door = Schemas["Door"];
+type DoorEvent = Schemas["DoorEvent"];
+type Doors = Schemas["DoorOverview"];
 
 export function doorsScreen(branch: Branch): Child {
   const source = resource(() => api.get<Doors>(`/v2/admin/branches/${branch.branch}/doors`));

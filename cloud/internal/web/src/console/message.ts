@@ -2,25 +2,14 @@
 
 import { api } from "../core/api";
 import { h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { wall } from "./doors";
 import { button, chip, dialog, explain, facts, fetched, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { type TextKey, t } from "./text";
 
-export interface Message {
-  id: string;
-  createdAt: string;
-  sentAt: string | null;
-  template: string;
-  language: string;
-  to: string;
-  channel: string | null;
-  state: "QUEUED" | "SENDING" | "SENT" | "FAILED";
-  attempt: number;
-  error: string | null;
-  reservationId: string | null;
-}
+export type Message = Schemas["Message"];
 
 export const messageText = (template: string): string => t(`template_${template}` as TextKey) ?? template;
 

@@ -3,6 +3,7 @@
 import { dateOf, inZone, parseMinute } from "../booking/time";
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { getBanks } from "./banks";
@@ -27,47 +28,10 @@ import {
 import { type Branch, isHQ, mayChange } from "./session";
 import { dateText, type TextKey, t, timesText, won } from "./text";
 
-interface Payment {
-  id: string;
-  paidAt: string | null;
-  name: string | null;
-  roomNo: string;
-  start: string;
-  end: string;
-  method: string;
-  amount: number;
-  state: string;
-  orderId: string | null;
-}
-
-interface Refund {
-  id: string;
-  reservationId: string;
-  state: string;
-  amount: number;
-  requestedBy: string;
-  reason: string;
-  createdAt: string;
-  updatedAt: string;
-  errorCode: string | null;
-  errorMessage: string | null;
-}
-
-interface Difference {
-  id: string;
-  foundAt: string;
-  orderId: string;
-  kind: string;
-  detail: string;
-  resolvedAt: string | null;
-  resolution: string | null;
-}
-
-interface Money {
-  payments: Payment[];
-  refunds: Refund[];
-  differences: Difference[];
-}
+type Payment = Schemas["MoneyPayment"];
+type Refund = Schemas["MoneyRefund"];
+type Difference = Schemas["Discrepancy"];
+type Money = Schemas["MoneyOverview"];
 
 export function moneyScreen(branch: Branch): Child {
   const today = dateOf(inZone(branch.timeZone));

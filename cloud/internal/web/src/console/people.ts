@@ -2,6 +2,7 @@
 
 import { api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import {
@@ -23,15 +24,7 @@ import {
 import { branches, branchName, me } from "./session";
 import { t } from "./text";
 
-interface Person {
-  id: string;
-  role: "hq" | "manager" | "viewer";
-  branches: string[];
-  disabled: boolean;
-  demo: boolean;
-  totp: boolean;
-  sessions: number;
-}
+type Person = Schemas["Administrator"];
 
 export function peopleScreen(): Child {
   const source = resource(

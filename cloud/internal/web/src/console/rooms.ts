@@ -3,6 +3,7 @@
 import { dateOf, inZone } from "../booking/time";
 import { ApiError, api } from "../core/api";
 import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { fetchDay, type Room } from "./day/model";
 import { gather, watch } from "./live";
@@ -10,17 +11,7 @@ import { button, chip, dialog, explain, fetched, heading, table, toast, toggle }
 import { type Branch, mayChange } from "./session";
 import { phoneText, type TextKey, t, won } from "./text";
 
-interface Conflict {
-  type: string;
-  status: string;
-  statusDescription: string;
-  room: string;
-  name: string;
-  mobileNum: string;
-  startTime: string; // 2026/11/21 15:00
-  endTime: string;
-  orderId: string;
-}
+type Conflict = Schemas["Conflict"];
 
 export function roomsScreen(branch: Branch): Child {
   const today = dateOf(inZone(branch.timeZone));

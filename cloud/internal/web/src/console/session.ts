@@ -1,6 +1,7 @@
 // Who is logged in, and what he may do where.
 
 import { ApiError, api, hearRefusals } from "../core/api";
+import type { Schemas } from "../core/interface";
 import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { english } from "./text";
@@ -11,14 +12,7 @@ export interface Me {
   branchList: string[];
 }
 
-export interface Branch {
-  branch: string;
-  nameKo: string;
-  nameEn: string;
-  address: string;
-  phone: string;
-  timeZone: string;
-}
+export type Branch = Schemas["Branch"];
 
 /** undefined: not asked yet; null: nobody. */
 export const me = signal<Me | null | undefined>(undefined);
@@ -28,12 +22,7 @@ export const branches = signal<Branch[]>([]);
 export const mayChange = computed(() => me()?.role === "hq" || me()?.role === "manager");
 export const isHQ = computed(() => me()?.role === "hq");
 
-interface AnyMe {
-  loginType: string;
-  adminLoginId: string | null;
-  role: Me["role"] | null;
-  branchList: string[] | null;
-}
+type AnyMe = Schemas["Me"];
 
 /** Learns who the session belongs to. */
 export async function identify(): Promise<void> {

@@ -2,6 +2,7 @@
 
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { wall } from "./doors";
 import { attempt, button, chip, copy, dialog, field, input, select, table, toast } from "./parts";
@@ -9,18 +10,7 @@ import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
 
-export interface Listing {
-  id: string;
-  channel: string;
-  partner: string;
-  externalId: string;
-  roomNo: string;
-  feedUrl: string;
-  fetchedAt: string | null;
-  fetchError: string;
-  hasExport: boolean;
-  enabled: boolean;
-}
+export type Listing = Schemas["Listing"];
 
 export function channelsPart(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
   return [

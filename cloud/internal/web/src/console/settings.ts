@@ -2,54 +2,18 @@
 
 import { ApiError, api } from "../core/api";
 import { type Child, each, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, type Signal, signal } from "../core/signal";
-import type { Room } from "./day/model";
 import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
-import { channelsPart, type Listing } from "./settings-channels";
+import { channelsPart } from "./settings-channels";
 import { roomsPart } from "./settings-rooms";
 import { t } from "./text";
 
-interface ClockSpan {
-  from: string; // 10:00
-  to: string; // 22:00, up to 24:00
-}
-
-interface WeekDay {
-  closed: boolean;
-  /** none: round the clock */
-  open: ClockSpan[];
-  breaks: ClockSpan[];
-}
-
-interface Closure {
-  from: string;
-  to: string;
-  reason: string;
-}
-
-interface Holiday {
-  date: string;
-  name: string;
-}
-
-export interface Settings {
-  revision: number;
-  nameKo: string;
-  nameEn: string;
-  address: string;
-  phone: string;
-  bookingHorizonDays: number;
-  week: WeekDay[]; // Sunday first
-  closures: Closure[];
-  closedOnHolidays: boolean;
-  openHolidays: string[];
-  extraHolidays: Holiday[];
-  removedHolidays: string[];
-  rooms: Room[];
-  channels: Listing[];
-}
+type ClockSpan = Schemas["ClockSpan"];
+type WeekDay = Schemas["OpeningDay"];
+export type Settings = Schemas["BranchSettings"];
 
 export function settingsScreen(branch: Branch): Child {
   const source = resource(() => api.get<Settings>(`/v2/admin/branches/${branch.branch}/settings`));

@@ -3,97 +3,24 @@
 import { Availability, type Lookup } from "../booking/slots";
 import { dateOf, day, type Minute, parseDate, wire } from "../booking/time";
 import { api } from "../core/api";
+import type { Schemas } from "../core/interface";
 import { language } from "../core/language";
 
-export interface Branch {
-  branch: string;
-  nameKo: string;
-  nameEn: string;
-  address: string;
-  phone: string;
-  timeZone: string;
-  bookingHorizonDays: number;
-}
+export type Branch = Schemas["Branch"];
+export type Site = Schemas["Site"];
+export type CalendarDay = Schemas["CalendarDay"];
+export type Hold = Schemas["Hold"];
 
-export interface Site {
-  company: Record<
-    "name" | "representative" | "address" | "phone" | "email" | "businessNumber" | "mailOrderNumber",
-    string | null
-  >;
-  payment: { clientKey: string; scriptUrl: string };
-}
+export type Status = Schemas["PaymentStatus"];
 
-export interface CalendarDay {
-  date: string;
-  status: "available" | "closed" | "holiday";
-  reason: string | null;
-}
+export type Confirmed = Schemas["Confirmed"];
 
-export interface Hold {
-  branch: string;
-  roomNo: string;
-  startDateTime: string;
-  endDateTime: string;
-  amount: number;
-  bookingStatus: string;
-  expiresAt: string;
-  remainingSeconds: number;
-}
+/** A receipt. Its amount is null while only the answer of the confirmation is known. */
+export type Receipt = Omit<Schemas["Receipt"], "amount"> & { amount: number | null };
 
-export type Status = "DONE" | "WAITING_FOR_DEPOSIT" | "CANCELED";
-
-/** The answer of a confirmation. */
-export interface Confirmed {
-  branch: string;
-  roomNo: string;
-  startDateTime: string;
-  endDateTime: string;
-  refundableDateTime: string;
-  mobileNum: string;
-  email: string | null;
-  paymentMethod: string;
-  virtualaccountAccountNumber: string | null;
-  virtualaccountBankName: string | null;
-  virtualaccountAmount: number | null;
-  virtualaccountCustomerName: string | null;
-  virtualaccountDueDate: string | null;
-}
-
-export interface Receipt extends Confirmed {
-  status: Status;
-  /** null when only the confirmation is known. */
-  amount: number | null;
-  doorlockKey: string | null;
-  keyLink: string | null;
-  receiptUrl: string | null;
-}
-
-export interface PaymentRecord {
-  id: number;
-  status: Status;
-  method: string;
-  branch: string;
-  roomNo: string;
-  startDateTime: string;
-  endDateTime: string;
-  amount: number;
-  paymentDoneDateTime: string;
-  virtualaccountBankName: string | null;
-  virtualaccountAccountNumber: string | null;
-  virtualaccountDueDate: string | null;
-}
-
-export interface Key {
-  id: number;
-  doorlockKey: string;
-  keyLink: string;
-}
-
-export interface Bank {
-  code: string;
-  name: string;
-  issues: boolean;
-}
+export type PaymentRecord = Schemas["PaymentRecord"];
+export type Key = Schemas["KeyLink"];
+export type Bank = Schemas["Bank"];
 
 export type LoginType = "mobile" | "email";
 
@@ -170,11 +97,7 @@ export const logout = () => api.post<null>("/account/logout");
 export const getMine = () => api.get<PaymentRecord[]>("/my-reservations");
 export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] }>("/v2/my-keys")).keys;
 
-export interface RefundAccount {
-  refundReceiveAccountBank: string;
-  refundReceiveAccountNumber: string;
-  refundReceiveAccountHolderName: string;
-}
+export type RefundAccount = Required<Schemas["RefundAccount"]>;
 
 export const cancelPayment = (id: number, cancelReason: string, account: RefundAccount | null) =>
   api.post<null>("/payment/cancel", { id, cancelReason, ...account });

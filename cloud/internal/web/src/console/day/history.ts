@@ -2,17 +2,13 @@
 
 import { clockOf, inZone } from "../../booking/time";
 import { type Child, h } from "../../core/dom";
+import type { Schemas } from "../../core/interface";
 import { channelText, messageText, openMessage } from "../message";
 import { button } from "../parts";
 import type { Branch } from "../session";
 import { dateText, type TextKey, t, won } from "../text";
 
-export interface Entry {
-  at: string;
-  kind: "created" | "paid" | "canceled" | "money" | "message" | "door" | "move" | "refund" | "deed";
-  by: string | null;
-  detail: { [name: string]: string | number | null };
-}
+export type Entry = Schemas["HistoryEntry"];
 
 /** Who looked is in the audit log; nothing happened to the reservation. */
 const looks = new Set(["reservation.view", "reservation.search"]);
@@ -100,7 +96,7 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
       );
     case "move":
       return part(
-        `${t("roomNo", { n: d.fromRoom! })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: d.toRoom! })} ${clock(d.toStart)}–${clock(d.toEnd)}`,
+        `${t("roomNo", { n: String(d.fromRoom) })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: String(d.toRoom) })} ${clock(d.toStart)}–${clock(d.toEnd)}`,
         d.reason as string | null,
       );
     default:

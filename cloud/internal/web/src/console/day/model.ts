@@ -2,34 +2,15 @@
 
 import { type Minute, parseMinute, slot } from "../../booking/time";
 import { api } from "../../core/api";
+import type { Schemas } from "../../core/interface";
 import { type TextKey, t } from "../text";
 
-export interface Room {
-  roomNo: string;
-  machine: string;
-  grade: string | null;
-  enabled: boolean;
-  pricing: { min10: number | null; min30: number | null; min60: number | null };
-}
+export type Room = Schemas["Room"];
 
 export type Kind = "paid" | "staff" | "partner" | "hold" | "waiting" | "canceling" | "over";
 
 /** A reservation on the wire. Its end is the real one. */
-export interface Wire {
-  id: string;
-  roomNo: string;
-  start: string;
-  end: string;
-  source: "CUSTOMER" | "ADMIN" | "PARTNER";
-  state: string;
-  bookingStatus: string;
-  name: string | null;
-  mobileNum: string | null;
-  method: string | null;
-  amount: number;
-  expiresAt: string | null;
-  version: number;
-}
+export type Wire = Schemas["TimelineReservation"];
 
 export interface Block {
   id: string;

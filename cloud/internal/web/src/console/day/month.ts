@@ -3,6 +3,7 @@
 import { dateOf, inZone, parseDate, weekday } from "../../booking/time";
 import { api } from "../../core/api";
 import { type Child, h, match } from "../../core/dom";
+import type { Schemas } from "../../core/interface";
 import { resource } from "../../core/resource";
 import { go } from "../../core/router";
 import { signal } from "../../core/signal";
@@ -11,11 +12,7 @@ import { button, dialog, fetched } from "../parts";
 import type { Branch } from "../session";
 import { dateText, monthText, t } from "../text";
 
-interface CalendarDay {
-  date: string;
-  status: "available" | "closed" | "holiday";
-  reason: string | null;
-}
+type CalendarDay = Schemas["CalendarDay"];
 
 export const monthButton = (branch: Branch, date: string): Child =>
   button(icon("day"), () => dialog(t("chooseDay"), (close) => months(branch, date, close)), {

@@ -4,6 +4,7 @@ import { inZone } from "../../booking/time";
 import { api } from "../../core/api";
 import { ticking } from "../../core/clock";
 import { type Child, h, when } from "../../core/dom";
+import type { Schemas } from "../../core/interface";
 import { resource } from "../../core/resource";
 import { computed, type Readable } from "../../core/signal";
 import { picture } from "../devices";
@@ -13,29 +14,11 @@ import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast
 import { type Branch, mayChange } from "../session";
 import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
-import { type Entry, history } from "./history";
-import { type Block, fetchDay, kindText, toBlock, type Wire } from "./model";
+import { history } from "./history";
+import { type Block, fetchDay, kindText, toBlock } from "./model";
 import { openMove } from "./move";
 
-export interface Record extends Wire {
-  branch: string;
-  machine: string;
-  email: string | null;
-  note: string | null;
-  createdBy: string | null;
-  orderId: string | null;
-  createdAt: string | null;
-  paidAt: string | null;
-  canceledAt: string | null;
-  refundUntil: string | null;
-  receiptUrl: string | null;
-  keyLink: string | null;
-  account: { bankName: string; number: string; holder: string; dueAt: string | null; qr: string } | null;
-  needsRefundAccount: boolean;
-  movable: boolean;
-  cancelable: boolean;
-  history: Entry[];
-}
+export type Record = Schemas["ReservationRecord"];
 
 export const fetchRecord = (id: string): Promise<Record> => api.get<Record>(`/v2/admin/reservations/${id}`);
 
