@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// issueAccount is POST /v1/virtual-accounts: an account without a widget (providers.md 1.3). It belongs to
-// the key set that asked for it, which is the API-individual one: a widget key is refused.
+// issueAccount handles POST /v1/virtual-accounts, which issues an account without the widget (providers.md 1.3). The
+// account belongs to the API-individual key set; a widget key is rejected.
 func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	var in struct {
 		Amount              int    `json:"amount"`
@@ -49,7 +49,7 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.state.order(in.OrderID, c.now) // moves its payments to now
+	s.state.order(in.OrderID, c.now) // brings its payments up to date
 	if slices.ContainsFunc(s.state.byOrder[in.OrderID], (*record).processed) {
 		return nil, refuse("DUPLICATED_ORDER_ID")
 	}
@@ -64,7 +64,7 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	return &r.Payment, nil
 }
 
-// dueTime is when an account stops accepting its deposit: at dueDate, Korean time, or after validHours.
+// dueTime returns when an account stops accepting its deposit: at dueDate in Korean time, or after validHours.
 func dueTime(validHours *int, dueDate string, now time.Time) (time.Time, error) {
 	switch {
 	case validHours != nil && dueDate != "":
@@ -93,18 +93,18 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// Errors of what a bank does.
+// Errors of bank operations.
 var (
-	// ErrNoSuchOrder: the provider knows no virtual account of that order.
+	// ErrNoSuchOrder is returned if no virtual account belongs to the order.
 	ErrNoSuchOrder = errors.New("no virtual account of that order")
-	// ErrBounced: the account does not take the money and the bank sends it back to the payer.
+	// ErrBounced is returned if the account cannot accept the transfer, which the bank then returns to the payer.
 	ErrBounced = errors.New("the deposit bounces")
 )
 
-// Deposit is the payer's transfer to the virtual account of an order. The payment is DONE when it returns;
-// the deposit callback is then on its way and Delivered tells how its first attempt went.
+// Deposit simulates the payer's transfer to the virtual account of an order. When it returns, the payment is DONE
+// and the delivery of the deposit callback has begun.
 //
-// The account takes one transfer, before it is due and not after a cancellation; any other is ErrBounced.
+// The account accepts one transfer, until it is due and unless it is cancelled; otherwise Deposit returns ErrBounced.
 func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,8 @@ func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
 	return d, nil
 }
 
-// Reverse is the rare correction of a bank: the deposit of an order was a network error, the money is taken
-// back and the account waits again, until its due time as before.
+// Reverse simulates a bank correcting an erroneous transfer: the deposit is withdrawn and the account waits for a
+// deposit again, with the original due time.
 func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,8 @@ func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
 	return d, nil
 }
 
-// depositCallback tells the shop that the status of a virtual account has changed. The body is flat, without
-// event type or payment key; the payment's secret is its only proof (providers.md 1.6). s.mu is held.
+// depositCallback notifies the shop that the status of a virtual account changed. The body is flat, without event
+// type or payment key; the payment's secret is its only authentication (providers.md 1.6). The caller holds s.mu.
 func (s *Sandbox) depositCallback(r *record, now time.Time) *Delivery {
 	if s.opts.WebhookURL == "" {
 		return undelivered()

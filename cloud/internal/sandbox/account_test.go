@@ -157,7 +157,7 @@ type callback struct {
 	body   map[string]any
 }
 
-// shop is the service's end of the callbacks; it answers with the statuses given, then with 200.
+// shop receives the callbacks. It answers with the given statuses in turn, then with 200.
 func shop(t *testing.T, statuses ...int) (string, <-chan callback) {
 	t.Helper()
 	got := make(chan callback, 16)
@@ -167,7 +167,7 @@ func shop(t *testing.T, statuses ...int) (string, <-chan callback) {
 			t.Errorf("callback: %v", err)
 		}
 		got <- callback{r.Header, body}
-		if len(statuses) > 0 { // one delivery at a time
+		if len(statuses) > 0 { // sequential deliveries
 			w.WriteHeader(statuses[0])
 			statuses = statuses[1:]
 		}
@@ -184,7 +184,7 @@ func TestDepositCallback(t *testing.T) {
 	if r := w.must("POST", "/sandbox/deposits", encode(map[string]any{"orderId": order})); r.body["delivered"] != true {
 		t.Errorf("deposit: %s", r.raw)
 	}
-	c := next(t, callbacks) // it was delivered before the deposit was answered
+	c := next(t, callbacks) // the delivery finished before the deposit was answered
 	done := w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", apiAuth)
 	want := map[string]any{
 		"createdAt": "2026-11-21T15:00:00.000000", "secret": issued.text("secret"), "status": "DONE",
@@ -206,7 +206,7 @@ func TestDepositCallback(t *testing.T) {
 	}
 }
 
-// Everything but a 200 is sent again, with the same transmission id.
+// Any answer other than 200 is followed by another attempt with the same transmission id.
 func TestCallbackIsRetried(t *testing.T) {
 	t.Parallel()
 	url, callbacks := shop(t, 503, 302, 204)
@@ -228,7 +228,7 @@ func TestCallbackIsRetried(t *testing.T) {
 	}
 }
 
-// A shop that does not answer holds up neither the deposit nor the end of the sandbox.
+// A shop that does not answer delays neither the deposit nor Close.
 func TestCallbackDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

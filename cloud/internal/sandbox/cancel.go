@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// cancelPayment is POST /v1/payments/{paymentKey}/cancel (providers.md 1.3, 1.5). A deposit goes back by bank
-// transfer to the account the request names, which takes its time: the payment is cancelled at once,
-// virtualAccount.refundStatus follows later. A refund that the bank sent back may be asked for again, with another
-// account: the provider documents nothing about that case.
+// cancelPayment handles POST /v1/payments/{paymentKey}/cancel (providers.md 1.3, 1.5). A deposit is refunded by a
+// bank transfer to the account in the request: the payment is cancelled at once and virtualAccount.refundStatus
+// follows later. A refund returned by the bank may be requested again with another account; the provider does not
+// document this case.
 func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	var in struct {
 		CancelReason         string         `json:"cancelReason"`
@@ -98,14 +98,14 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	return p, nil
 }
 
-// refundRequest is where a request wants the refund of a deposit to go.
+// refundRequest is the account to which a request refunds a deposit.
 type refundRequest struct {
 	Bank          string `json:"bank"`
 	AccountNumber string `json:"accountNumber"`
 	HolderName    string `json:"holderName"`
 }
 
-// refundTo notes where the refund of a deposit goes, if money can go there.
+// refundTo records the account for the refund of a deposit, if it is valid.
 func (v *VirtualAccount) refundTo(account *refundRequest) error {
 	switch {
 	case !refundableBank(account.Bank):
@@ -119,11 +119,11 @@ func (v *VirtualAccount) refundTo(account *refundRequest) error {
 	return nil
 }
 
-// startRefund sends amount back to the buyer's account.
+// startRefund transfers amount to the buyer's account.
 func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
 	t := &transfer{Amount: amount, At: now.Add(s.opts.RefundDelay)}
 	if r.Refund != nil {
-		t.Amount += r.Refund.Amount // still under way: both arrive together
+		t.Amount += r.Refund.Amount // still in progress: both arrive together
 	}
 	if f := s.takeFault(TargetRefund); f != nil {
 		switch f.Kind {
@@ -139,7 +139,8 @@ func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
 	r.Payment.VirtualAccount.RefundStatus = "PENDING"
 }
 
-// sameMonth reports whether both lie in one calendar month in Korea, as a phone bill sees it.
+// sameMonth reports whether both times are in the same calendar month in Korea, which decides about refunds of phone
+// bills.
 func sameMonth(a, b time.Time) bool {
 	a, b = a.In(kst), b.In(kst)
 	return a.Year() == b.Year() && a.Month() == b.Month()

@@ -40,7 +40,7 @@ func TestCancelCard(t *testing.T) {
 	w.wantSums(18000, 18000)
 }
 
-// A payment cancelled in parts stays PARTIAL_CANCELED when nothing is left.
+// A payment cancelled in parts remains PARTIAL_CANCELED when nothing is left.
 func TestCancelInParts(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -107,7 +107,7 @@ func TestCancelUnconfirmed(t *testing.T) {
 	wantStatus(t, w.cancel(key, reason()), 403, "NOT_CANCELABLE_PAYMENT")
 }
 
-// A phone bill can be refunded in the month of the payment only, by the calendar in Korea.
+// A payment by phone bill can be refunded only in the month of the payment, by Korean time.
 func TestCancelMobilePhone(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -191,8 +191,8 @@ func TestCancelBeforeDeposit(t *testing.T) {
 	w.wantSums(0, 0)
 }
 
-// Whatever is tried in whatever order, no money appears or vanishes: what came in less what went back is what
-// the payments still hold, and no payment gives back more than it took.
+// No sequence of operations creates or loses money: deposits minus refunds equal the balances of the payments, and no
+// payment refunds more than it received.
 func TestMoneyIsConserved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// partnerSkew is how far the time of a signed channel request may be off (providers.md 4.2).
+// partnerSkew is the accepted clock difference of a signed channel request (providers.md 4.2).
 const partnerSkew = 5 * time.Minute
 
-// Booking is a booking made at the partner channel. The channel tells the service of each change under the same
-// id with a higher sequence number, and keeps what the service decided.
+// Booking is a booking made at the partner channel. The channel notifies the service of each change under the same id
+// with a higher sequence number and stores the service's decision.
 type Booking struct {
 	ID       string    `json:"id"`
 	Branch   string    `json:"branch"`
@@ -30,10 +30,10 @@ type Booking struct {
 	Phone    string    `json:"mobileNum"`
 	Seq      int       `json:"seq"`
 	Canceled bool      `json:"canceled"`
-	Status   string    `json:"status"` // the service's answer: ACCEPTED, CONFLICT, ...; PENDING until there is one
+	Status   string    `json:"status"` // the service's answer, such as ACCEPTED or CONFLICT; PENDING until it arrives
 }
 
-// Block is a time the service has taken out of the partner channel.
+// Block is a time that the service has blocked at the partner channel.
 type Block struct {
 	ID     string    `json:"id"`
 	Branch string    `json:"branch"`
@@ -42,11 +42,11 @@ type Block struct {
 	End    time.Time `json:"end"`
 }
 
-// ErrNoSuchBooking: the channel knows no live booking of that id.
+// ErrNoSuchBooking is returned if the channel has no live booking with the id.
 var ErrNoSuchBooking = errors.New("no booking of that id")
 
-// Book is a guest booking at the partner channel. The channel does not look at its blocks: a booking may have
-// been made before a block reached it, which is the race the service has to live with.
+// Book creates a guest's booking at the partner channel. It ignores blocks, because a booking may be made before a
+// block arrives; the service has to handle this race.
 func (s *Sandbox) Book(b Booking) (Booking, *Delivery, error) {
 	if b.Branch == "" || b.Room < 1 {
 		return Booking{}, nil, errors.New("branch and room are required")
@@ -66,12 +66,12 @@ func (s *Sandbox) Book(b Booking) (Booking, *Delivery, error) {
 	return b, d, nil
 }
 
-// CancelBooking is a guest cancelling at the partner channel.
+// CancelBooking cancels a booking as its guest.
 func (s *Sandbox) CancelBooking(id string) (*Delivery, error) {
 	return s.changeBooking(id, "booking.cancelled", func(b *Booking) { b.Canceled = true })
 }
 
-// MoveBooking is a guest changing the time of a booking at the partner channel.
+// MoveBooking changes the time of a booking as its guest.
 func (s *Sandbox) MoveBooking(id string, start, end time.Time) (*Delivery, error) {
 	if !end.After(start) {
 		return nil, errors.New("the end must lie after the start")
@@ -106,7 +106,7 @@ func (s *Sandbox) Bookings() []Booking {
 	return bookings
 }
 
-// Blocks returns what the service has blocked at the partner channel, oldest first.
+// Blocks returns the service's blocks at the partner channel, oldest first.
 func (s *Sandbox) Blocks() []Block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Sandbox) Blocks() []Block {
 	return blocks
 }
 
-// announce sends a booking event to the service. s.mu is held.
+// announce sends a booking event to the service. The caller holds s.mu.
 func (s *Sandbox) announce(event string, b *Booking) *Delivery {
 	if s.opts.PartnerURL == "" {
 		return undelivered()
@@ -132,7 +132,7 @@ func (s *Sandbox) announce(event string, b *Booking) *Delivery {
 	})
 }
 
-// decided notes the service's answer to a booking event.
+// decided stores the service's answer to a booking event.
 func (s *Sandbox) decided(bookingID string, r Reply) {
 	var answer struct {
 		Status string `json:"status"`
@@ -149,7 +149,7 @@ func (s *Sandbox) decided(bookingID string, r Reply) {
 	}
 }
 
-// ListingID is how the channel calls a room: "gangnam-2".
+// ListingID returns the channel's id of a room, such as "gangnam-2".
 func ListingID(branch string, room int) string { return branch + "-" + strconv.Itoa(room) }
 
 func parseListingID(id string) (branch string, room int, err error) {
@@ -164,9 +164,9 @@ func parseListingID(id string) (branch string, room int, err error) {
 	return id[:i], room, nil
 }
 
-// receiveBlock is POST /partner/v1/blocks, the channel's side of the gateway: block.created and
-// block.cancelled, signed like the events of the other direction. The service names each block by an id of
-// its own (blockId); a repeated block is taken once, a cancelled one that is not there is no error.
+// receiveBlock handles POST /partner/v1/blocks, the channel's side of the gateway: block.created and block.cancelled,
+// signed like events in the other direction. The service identifies each block by its own blockId; repeating a block
+// or cancelling an unknown one is not an error.
 func (s *Sandbox) receiveBlock(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Sandbox) applyBlock(event, id, listing string, start, end time.Time) er
 	return nil
 }
 
-// signPartner puts identity, time and signature of a channel message into h.
+// signPartner writes identity, time and signature of a channel message into h.
 func (s *Sandbox) signPartner(h http.Header, body []byte) {
 	timestamp := strconv.FormatInt(s.now().Unix(), 10)
 	h.Set("X-Partner-Id", s.opts.PartnerID)
@@ -251,7 +251,7 @@ func (s *Sandbox) signPartner(h http.Header, body []byte) {
 	h.Set("X-Partner-Signature", partnerSignature(s.opts.PartnerSecret, timestamp, body))
 }
 
-// checkPartner checks what signPartner of the other side has written.
+// checkPartner verifies the headers written by signPartner.
 func (s *Sandbox) checkPartner(h http.Header, body []byte) error {
 	if h.Get("X-Partner-Id") != s.opts.PartnerID {
 		return errors.New("unknown partner")
@@ -271,7 +271,7 @@ func (s *Sandbox) checkPartner(h http.Header, body []byte) error {
 	return nil
 }
 
-// partnerSignature is v1=<hex HMAC-SHA256(secret, timestamp "." body)> (providers.md 4.2).
+// partnerSignature returns v1=<hex HMAC-SHA256(secret, timestamp "." body)> (providers.md 4.2).
 func partnerSignature(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "."))

@@ -20,13 +20,13 @@ func partnerSignature(secret, timestamp, body string) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// event is a request to the service's end of the channel.
+// event is a request to the service's channel endpoint.
 type event struct {
 	header http.Header
 	body   string
 }
 
-// gateway is the service's end of the channel; it answers with status and body.
+// gateway is the service's channel endpoint; it answers with status and body.
 func gateway(t *testing.T, answers ...reply) (string, <-chan event) {
 	t.Helper()
 	got := make(chan event, 16)
@@ -37,7 +37,7 @@ func gateway(t *testing.T, answers ...reply) (string, <-chan event) {
 		}
 		got <- event{r.Header, string(body)}
 		answer := reply{status: 200, raw: []byte(`{"status":"ACCEPTED"}`)}
-		if len(answers) > 0 { // one delivery at a time
+		if len(answers) > 0 { // sequential deliveries
 			answer, answers = answers[0], answers[1:]
 		}
 		w.WriteHeader(answer.status)
@@ -143,7 +143,7 @@ func TestBlocks(t *testing.T) {
 	if got := blocks(); got != `{"blocks":[]}` {
 		t.Errorf("at first: %s", got)
 	}
-	for range 2 { // delivered twice, taken once
+	for range 2 { // delivered twice, stored once
 		if r := w.block(created, sandbox.DemoPartnerSecret); r.status != 200 || r.text("blockId") != "b1" {
 			t.Fatalf("%d %s", r.status, r.raw)
 		}

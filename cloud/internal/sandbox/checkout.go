@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Checkout is what a buyer brings to the payment widget and chooses in it.
+// Checkout holds the order that the shop passes to the payment widget and the buyer's choices.
 type Checkout struct {
 	OrderID       string `json:"orderId"`
 	OrderName     string `json:"orderName"`
@@ -19,11 +19,11 @@ type Checkout struct {
 	CustomerPhone string `json:"customerMobilePhone"`
 }
 
-// ErrNoSuchPayment: the provider knows no payment of that key.
+// ErrNoSuchPayment is returned if no payment has the key.
 var ErrNoSuchPayment = errors.New("no payment of that key")
 
-// Open is the buyer opening the payment widget: a payment that waits to be authenticated. Opening it again for
-// the same order and amount, as a reload does, returns the same payment.
+// Open simulates the buyer opening the payment widget and returns a payment that waits for authentication. Opening it
+// again with the same order and amount, as a reload does, returns the same payment.
 func (s *Sandbox) Open(c Checkout) (Payment, error) {
 	if err := c.check(); err != nil {
 		return Payment{}, err
@@ -43,9 +43,9 @@ func (s *Sandbox) Open(c Checkout) (Payment, error) {
 	return clone(r.Payment), nil
 }
 
-// Authenticate is the buyer going through the payment widget in one go: the payment is IN_PROGRESS and waits
-// ten minutes to be confirmed. It returns the payment key. An order may be authenticated more than once, as
-// by a buyer with two windows open; only one of the payments can be confirmed.
+// Authenticate simulates the buyer completing the payment widget and returns the payment key. The payment is
+// IN_PROGRESS and can be confirmed for ten minutes. An order may be authenticated several times, for example in two
+// windows, but only one of its payments can be confirmed.
 func (s *Sandbox) Authenticate(c Checkout) (paymentKey string, err error) {
 	if err := c.check(); err != nil {
 		return "", err
@@ -61,7 +61,7 @@ func (s *Sandbox) Authenticate(c Checkout) (paymentKey string, err error) {
 	return r.Payment.PaymentKey, nil
 }
 
-// AuthenticatePayment is the buyer choosing a method and paying in an open widget.
+// AuthenticatePayment simulates the buyer choosing a method and paying in an open widget.
 func (s *Sandbox) AuthenticatePayment(paymentKey, method, bank string) error {
 	return s.onPayment(paymentKey, func(r *record) error {
 		if r.Payment.Status != StatusReady {
@@ -71,8 +71,8 @@ func (s *Sandbox) AuthenticatePayment(paymentKey, method, bank string) error {
 	})
 }
 
-// Decline makes the card company or bank refuse the payment when it is confirmed, with that code of the
-// provider; empty means REJECT_CARD_PAYMENT. The payment is then ABORTED.
+// Decline makes the card company or bank reject the payment at confirmation with the provider's code; empty means
+// REJECT_CARD_PAYMENT. The payment is then ABORTED.
 func (s *Sandbox) Decline(paymentKey, code string) error {
 	return s.onPayment(paymentKey, func(r *record) error {
 		if st := r.Payment.Status; st != StatusReady && st != StatusInProgress {
@@ -83,7 +83,7 @@ func (s *Sandbox) Decline(paymentKey, code string) error {
 	})
 }
 
-// Payments returns the payments of an order, or all if orderID is empty, oldest first.
+// Payments returns the payments of an order, or all payments if orderID is empty, oldest first.
 func (s *Sandbox) Payments(orderID string) []Payment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Sandbox) Payments(orderID string) []Payment {
 	return payments
 }
 
-// Payment returns the payment of that key.
+// Payment returns a payment by its key.
 func (s *Sandbox) Payment(paymentKey string) (Payment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (c Checkout) check() error {
 	return nil
 }
 
-// newRecord returns a payment in the state READY. s.mu is held.
+// newRecord returns a payment in the state READY. The caller holds s.mu.
 func (s *Sandbox) newRecord(c Checkout) *record {
 	now := s.now()
 	return &record{
@@ -161,7 +161,7 @@ func (s *Sandbox) onPayment(paymentKey string, f func(*record) error) error {
 	return nil
 }
 
-// clone copies p with what changes during the life of a payment.
+// clone returns a copy of p that later changes do not affect.
 func clone(p Payment) Payment {
 	p.Cancels = slices.Clone(p.Cancels)
 	if p.VirtualAccount != nil {

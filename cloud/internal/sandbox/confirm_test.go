@@ -128,7 +128,7 @@ func TestReadyExpires(t *testing.T) {
 	}
 }
 
-// Two windows, one order: the money is taken once.
+// Two windows with one order capture the money once.
 func TestOrderIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -160,7 +160,7 @@ func TestDecline(t *testing.T) {
 	wantStatus(t, w.confirm(key), 404, "NOT_FOUND_PAYMENT_SESSION")
 	w.wantSums(0, 0)
 
-	// The buyer tries again with the same order.
+	// The buyer retries with the same order.
 	if r := w.confirm(w.authenticated(sandbox.MethodCard)); r.status != 200 {
 		t.Errorf("second try: %d %s", r.status, r.raw)
 	}

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// firstAttemptWait is how long a request under /sandbox waits for the first delivery of what it caused, so that
-// in the ordinary case a test finds the service informed when it has its answer. A service that is away or slow
-// costs no more than this; the delivery goes on by itself.
+// firstAttemptWait is how long a request under /sandbox waits for the first delivery it caused, so that a test
+// usually finds the service notified when the response arrives. If the service is down or slow, the delivery
+// continues in the background.
 const firstAttemptWait = 2 * time.Second
 
-// routes is everything there is.
+// routes returns the handler of all endpoints.
 func (s *Sandbox) routes() http.Handler {
 	mux := http.NewServeMux()
 
@@ -56,11 +56,11 @@ func (s *Sandbox) routes() http.Handler {
 
 	s.pageRoutes(mux)
 
-	// Other pages open in the same browser must not move money here.
+	// Prevents other pages in the same browser from moving money.
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// controlError is a refusal of a request under /sandbox with another status than 400.
+// controlError is an error under /sandbox with an HTTP status other than 400.
 type controlError struct {
 	status int
 	err    error
@@ -68,8 +68,8 @@ type controlError struct {
 
 func (e *controlError) Error() string { return e.err.Error() }
 
-// control serves a request of a person or a test. Errors are answered as {"message"}; what the provider itself
-// would refuse also carries its code.
+// control adapts a handler under /sandbox. Errors are returned as {"message"}; refusals of the provider also carry
+// its code.
 func control(do func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -140,8 +140,8 @@ func (s *Sandbox) postReversal(r *http.Request) (any, error) {
 	return moveDeposit(r, s.Reverse, StatusWaitingForDeposit)
 }
 
-// moveDeposit answers {"status", "delivered"}: what the payment has become, and whether the service took the
-// callback at the first attempt. A bounced deposit is a 409.
+// moveDeposit answers {"status", "delivered"}: the payment's status, and whether the service accepted the callback at
+// the first attempt. A bounced deposit is a 409.
 func moveDeposit(r *http.Request, move func(orderID string) (*Delivery, error), becomes Status) (any, error) {
 	var in struct {
 		OrderID string `json:"orderId"`
@@ -160,7 +160,7 @@ func moveDeposit(r *http.Request, move func(orderID string) (*Delivery, error), 
 	return map[string]any{"status": becomes, "delivered": taken(depositCallbackKind, reply.Status)}, nil
 }
 
-// firstReply is what the service answered within firstAttemptWait, or no answer.
+// firstReply returns the service's answer if it arrives within firstAttemptWait.
 func firstReply(ctx context.Context, d *Delivery) Reply {
 	ctx, cancel := context.WithTimeout(ctx, firstAttemptWait)
 	defer cancel()
@@ -177,7 +177,7 @@ func (s *Sandbox) getLedger(r *http.Request) (any, error) {
 	return l, nil
 }
 
-// newest is the end of a list: as many as the parameter limit says, all without it.
+// newest returns the end of a list: as many entries as the parameter limit allows, or all without it.
 func newest[T any](list []T, r *http.Request) []T {
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil || limit < 0 || limit >= len(list) {
@@ -186,7 +186,7 @@ func newest[T any](list []T, r *http.Request) []T {
 	return list[len(list)-limit:]
 }
 
-// faultJSON is a fault as it comes over HTTP, with its delay in milliseconds.
+// faultJSON is the JSON form of a fault, with its delay in milliseconds.
 type faultJSON struct {
 	Fault
 	DelayMs int64 `json:"delayMs,omitempty"`
@@ -226,7 +226,7 @@ func (s *Sandbox) getBookings(*http.Request) (any, error) {
 	return map[string]any{"bookings": s.Bookings()}, nil
 }
 
-// postBooking answers {"id", "status"}: what the service decided, PENDING if it has not yet.
+// postBooking answers {"id", "status"}: the service's decision, or PENDING before there is one.
 func (s *Sandbox) postBooking(r *http.Request) (any, error) {
 	var in struct {
 		Branch string      `json:"branch"`
@@ -288,7 +288,7 @@ func (s *Sandbox) bookingAnswer(r *http.Request, id string, d *Delivery) any {
 	return map[string]string{"id": id, "status": bookings[i].Status}
 }
 
-// parsePeriod reads two times in the service's writing, YYYYMMDDHHmm in Korean time, or in RFC 3339.
+// parsePeriod parses two times, YYYYMMDDHHmm in Korean time or RFC 3339.
 func parsePeriod(start, end string) (from, to time.Time, err error) {
 	if from, err = parseTime(start); err == nil {
 		to, err = parseTime(end)
@@ -307,7 +307,7 @@ func parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// decode reads a JSON body; an empty one is an empty object.
+// decode parses a JSON body; an empty one is an empty object.
 func decode(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -328,7 +328,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Write(mustJSON(v))
 }
 
-// sorted yields the entries of m in the order of their keys.
+// sorted yields the entries of m in key order.
 func sorted(m map[string]string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

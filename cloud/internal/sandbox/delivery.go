@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// callbackTimeout is how long the provider waits for the shop's answer (providers.md 1.6).
+// callbackTimeout is how long the provider waits for the shop's response (providers.md 1.6).
 const callbackTimeout = 10 * time.Second
 
 // The kinds of outgoing messages.
@@ -22,7 +22,7 @@ const (
 	channelEventKind    = "channel-event"
 )
 
-// outgoing is a message to the service that is sent until the service has taken it.
+// outgoing is a message to the service that is retried until the service accepts it.
 type outgoing struct {
 	ID      string          `json:"id"`
 	Kind    string          `json:"kind"`
@@ -33,19 +33,19 @@ type outgoing struct {
 	Attempt int             `json:"attempt"` // attempts made
 }
 
-// Reply is what the service answered to a message.
+// Reply is the service's response to a message.
 type Reply struct {
-	Status int // 0: no answer
+	Status int // 0 if there was no response
 	Body   []byte
 }
 
-// Delivery is a message on its way to the service.
+// Delivery is the delivery of a message to the service.
 type Delivery struct {
 	first chan struct{} // closed after the first attempt
-	reply Reply         // of the first attempt, once first is closed
+	reply Reply         // of the first attempt, valid once first is closed
 }
 
-// First waits for the outcome of the first attempt to deliver. Later attempts go on by themselves.
+// First waits for the outcome of the first delivery attempt. Retries continue in the background.
 func (d *Delivery) First(ctx context.Context) (Reply, error) {
 	select {
 	case <-d.first:
@@ -55,14 +55,14 @@ func (d *Delivery) First(ctx context.Context) (Reply, error) {
 	}
 }
 
-// undelivered is a delivery that nobody is configured to receive.
+// undelivered is a delivery without a configured recipient.
 func undelivered() *Delivery {
 	d := &Delivery{first: make(chan struct{})}
 	close(d.first)
 	return d
 }
 
-// deliver sends m until it is taken or given up. s.mu is held.
+// deliver sends m until it is accepted or the retries are used up. The caller holds s.mu.
 func (s *Sandbox) deliver(m *outgoing) *Delivery {
 	if s.ctx.Err() != nil {
 		return undelivered()
@@ -78,7 +78,7 @@ func (s *Sandbox) startDelivery(m *outgoing) *Delivery {
 	return d
 }
 
-// resumeDeliveries goes on with what an earlier run could not deliver.
+// resumeDeliveries continues deliveries that an earlier run did not finish.
 func (s *Sandbox) resumeDeliveries() {
 	for _, m := range s.state.Outgoing {
 		s.startDelivery(m)
@@ -96,7 +96,7 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 			close(d.first)
 		}
 		if s.ctx.Err() != nil {
-			return // stays in the state, for the next run
+			return // remains in the state for the next run
 		}
 		done := err == nil && taken(m.Kind, reply.Status)
 		s.log.Info("sandbox: delivered", "kind", m.Kind, "about", m.About, "attempt", m.Attempt+1,
@@ -116,8 +116,8 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 	s.keep()
 }
 
-// taken reports whether an answer ends the delivery: a deposit callback takes exactly 200 (providers.md 1.6),
-// a channel event takes any decision, also a refusal (providers.md 4.2).
+// taken reports whether a response ends the delivery: a deposit callback requires exactly 200 (providers.md 1.6), a
+// channel event accepts any decision, including a rejection (providers.md 4.2).
 func taken(kind string, status int) bool {
 	if kind == channelEventKind {
 		return status >= 200 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
@@ -125,7 +125,7 @@ func taken(kind string, status int) bool {
 	return status == http.StatusOK
 }
 
-// errCallbackLost is the outcome of an attempt that a fault of TargetCallback stops before it is sent.
+// errCallbackLost is the outcome of an attempt that a fault of TargetCallback suppresses.
 var errCallbackLost = errors.New("deliver deposit-callback: lost, as a fault orders")
 
 func (s *Sandbox) attempt(m *outgoing) (Reply, error) {

@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// FaultKind is how a call goes wrong.
+// FaultKind is the way a call fails.
 type FaultKind string
 
-// The kinds of fault (contracts.md 4).
+// The kinds of faults (contracts.md 4).
 const (
-	// FaultError answers with a refusal. Nothing is booked and the payment stays as it is, so that the same
-	// call may succeed afterwards.
+	// FaultError answers with a refusal. Nothing is booked and the payment does not change, so the same call may
+	// succeed later.
 	FaultError FaultKind = "error"
-	// FaultTimeout holds the connection without an answer until the client gives up, for at most two minutes
-	// or Delay. Nothing is booked.
+	// FaultTimeout holds the connection without a response until the client gives up, for at most two minutes or
+	// Delay. Nothing is booked.
 	FaultTimeout FaultKind = "timeout"
-	// FaultSlow acts after Delay (3 seconds unless said otherwise), whether or not the client is still there:
-	// money may be booked after the client has given up.
+	// FaultSlow executes the call after Delay (3 seconds by default), even if the client has disconnected: money may
+	// be booked after the client gave up.
 	FaultSlow FaultKind = "slow"
-	// FaultDropAfterCommit acts and then closes the connection without an answer.
+	// FaultDropAfterCommit executes the call and then closes the connection without a response.
 	FaultDropAfterCommit FaultKind = "drop-after-commit"
 )
 
-// FaultTarget is which calls go wrong.
+// FaultTarget selects the calls that fail.
 type FaultTarget string
 
-// The targets of faults (contracts.md 4). TargetRefund is an addition: it is the bank transfer of a deposit's
-// refund, which comes after the cancel call; error makes it FAILED, slow late, timeout pending for good.
+// The targets of faults (contracts.md 4). TargetRefund is an addition: the bank transfer that refunds a deposit,
+// which follows the cancel call. There, error means FAILED, slow delays the transfer, and timeout leaves it pending.
 const (
 	TargetConfirm         FaultTarget = "confirm"
 	TargetCancel          FaultTarget = "cancel"
@@ -41,24 +41,24 @@ const (
 	TargetMessages        FaultTarget = "messages"
 	TargetChannel         FaultTarget = "channel"
 	TargetRefund          FaultTarget = "refund"
-	TargetCallback        FaultTarget = "callback" // an addition: attempts to deliver a deposit callback
+	TargetCallback        FaultTarget = "callback" // an addition: delivery attempts of deposit callbacks
 )
 
-// maxHold bounds how long a connection is held without an answer.
+// maxHold bounds how long a connection is held without a response.
 const maxHold = 2 * time.Minute
 
-// Fault makes the next Times calls to Target go wrong.
+// Fault makes the next Times calls to Target fail.
 type Fault struct {
 	Target  FaultTarget   `json:"target"`
 	Kind    FaultKind     `json:"kind"`
-	Times   int           `json:"times"`             // calls left; 0 is taken as 1, below 0 as for ever
-	Status  int           `json:"status,omitempty"`  // of an error; 0 means the code's own, or 500
+	Times   int           `json:"times"`             // remaining calls; 0 means 1, a negative number means no limit
+	Status  int           `json:"status,omitempty"`  // of an error; 0 means the code's own status, or 500
 	Code    string        `json:"code,omitempty"`    // of an error
-	Message string        `json:"message,omitempty"` // of an error; empty means the code's own
+	Message string        `json:"message,omitempty"` // of an error; empty means the code's own text
 	Delay   time.Duration `json:"-"`
 }
 
-// SetFault orders a fault. Faults of the same target are used up in the order in which they were set.
+// SetFault adds a fault. Faults of the same target are consumed in the order in which they were set.
 func (s *Sandbox) SetFault(f Fault) error {
 	if !slices.Contains([]FaultTarget{TargetConfirm, TargetCancel, TargetVirtualAccounts, TargetGet,
 		TargetMessages, TargetChannel, TargetRefund, TargetCallback}, f.Target) {
@@ -85,14 +85,14 @@ func (s *Sandbox) SetFault(f Fault) error {
 	return nil
 }
 
-// ClearFaults forgets all faults. Connections that are already held stay held.
+// ClearFaults removes all faults. Connections that are already held remain held.
 func (s *Sandbox) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// Faults returns the faults that are still to come.
+// Faults returns the pending faults.
 func (s *Sandbox) Faults() []Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Sandbox) Faults() []Fault {
 	return faults
 }
 
-// takeFault uses up one occurrence of the first fault of target; nil if there is none. s.mu is held.
+// takeFault consumes one occurrence of the first fault of target, or returns nil. The caller holds s.mu.
 func (s *Sandbox) takeFault(target FaultTarget) *Fault {
 	for i, f := range s.faults {
 		if f.Target != target {
@@ -121,11 +121,11 @@ func (s *Sandbox) takeFault(target FaultTarget) *Fault {
 	return nil
 }
 
-// is reports whether f, which may be nil, is of that kind.
+// is reports whether f is of the given kind; f may be nil.
 func (f *Fault) is(kind FaultKind) bool { return f != nil && f.Kind == kind }
 
-// meet takes the next fault of target, or nil, and lets the time pass that it orders. A request that has timed
-// out is to end without an answer.
+// meet takes the next fault of target, or nil, and waits for its delay. A request that timed out ends without a
+// response.
 func (s *Sandbox) meet(target FaultTarget, caller context.Context) (f *Fault, timedOut bool) {
 	s.mu.Lock()
 	f = s.takeFault(target)
@@ -139,7 +139,7 @@ func (s *Sandbox) meet(target FaultTarget, caller context.Context) (f *Fault, ti
 	return f, f.is(FaultTimeout)
 }
 
-// refusal is what an error fault answers at the payment provider.
+// refusal returns the payment provider's response for an error fault.
 func (f *Fault) refusal() *Refusal {
 	r := refuse("FAILED_INTERNAL_SYSTEM_PROCESSING")
 	if f.Code != "" {
@@ -158,11 +158,11 @@ func (f *Fault) refusal() *Refusal {
 	return r
 }
 
-// slowTime is how long a slow call is delayed, holdTime how long an unanswered one is held.
+// slowTime returns the delay of a slow call, holdTime the time a connection is held.
 func (f *Fault) slowTime() time.Duration { return cmp.Or(f.Delay, 3*time.Second) }
 func (f *Fault) holdTime() time.Duration { return cmp.Or(f.Delay, maxHold) }
 
-// wait blocks for d, for as long as the sandbox is open and, if done is not nil, until done closes.
+// wait blocks for d, but no longer than the sandbox is open and, unless done is nil, until done closes.
 func (s *Sandbox) wait(d time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -173,14 +173,14 @@ func (s *Sandbox) wait(d time.Duration, done <-chan struct{}) {
 	}
 }
 
-// hangUp closes the connection without an answer, in the middle of the status line. At its beginning, on a
-// connection that was used before, Go's transport would take the request for one that came too late and send
-// it again by itself if it has an Idempotency-Key: the fault would go unnoticed.
+// hangUp closes the connection without a response, in the middle of the status line. If it closed before the first
+// byte on a reused connection, Go's transport would retry a request with an Idempotency-Key by itself and hide the
+// fault.
 func hangUp(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = conn.Write([]byte("HTTP/1.1 ")) // the connection is given up either way
+	_, _ = conn.Write([]byte("HTTP/1.1 ")) // the connection is unusable either way
 	conn.Close()
 }

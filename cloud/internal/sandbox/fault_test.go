@@ -50,7 +50,7 @@ func TestFaultError(t *testing.T) {
 	}
 }
 
-// The provider books the money and the answer is lost: asking again shows it, with the same key or by a look-up.
+// The provider books the money and the response is lost: a retry with the same key or a lookup shows it.
 func TestFaultDropAfterCommit(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -92,7 +92,7 @@ func TestFaultTimeout(t *testing.T) {
 		t.Fatalf("the call ended before the client gave up: %v", err)
 	}
 	w.wantSums(0, 0)
-	// The provider has forgotten the request once it has noticed that the client is gone.
+	// The provider forgets a timed-out request once it notices that the client disconnected.
 	for range 2000 {
 		r := w.confirm(key, "Idempotency-Key", "k1")
 		if r.status == 200 {
@@ -105,7 +105,7 @@ func TestFaultTimeout(t *testing.T) {
 	t.Error("the timed-out request is never forgotten")
 }
 
-// A slow provider books the money although the client has gone.
+// A slow provider books the money although the client disconnected.
 func TestFaultSlowBooksLate(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -165,7 +165,7 @@ func TestFaultTimes(t *testing.T) {
 	}
 	w.must("DELETE", "/sandbox/faults", "")
 	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
-	w.fault(map[string]any{"target": "get", "kind": "error", "code": "COMMON_ERROR"}) // times left out: once
+	w.fault(map[string]any{"target": "get", "kind": "error", "code": "COMMON_ERROR"}) // Times omitted means once
 	wantStatus(t, w.get("x"), 500, "COMMON_ERROR")
 	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// keySet is which of the shop's two key sets a call or a payment belongs to. A payment made with one set
-// does not exist for the other (providers.md 1.1).
+// keySet is one of the shop's two key sets. A payment made with one set is invisible to the other (providers.md 1.1).
 type keySet string
 
 const (
@@ -15,7 +14,7 @@ const (
 	apiKeys    keySet = "api"
 )
 
-// mID is the shop id behind a key set; the first five letters start every payment key.
+// mID returns the shop id of a key set; its first five letters start every payment key.
 func (k keySet) mID() string {
 	if k == widgetKeys {
 		return "tgyeolda01"
@@ -23,7 +22,7 @@ func (k keySet) mID() string {
 	return "tayeolda01"
 }
 
-// authenticate tells which key set an Authorization header proves.
+// authenticate returns the key set that an Authorization header authenticates.
 func (s *Sandbox) authenticate(header string) (keySet, error) {
 	key, err := parseBasic(header)
 	if err != nil {
@@ -35,13 +34,13 @@ func (s *Sandbox) authenticate(header string) (keySet, error) {
 		}
 	}
 	if strings.HasPrefix(key, "test_gck_") || strings.HasPrefix(key, "test_ck_") {
-		return "", refuse("INVALID_API_KEY") // a client key where the secret key belongs
+		return "", refuse("INVALID_API_KEY") // a client key instead of the secret key
 	}
 	return "", refuse("UNAUTHORIZED_KEY")
 }
 
-// parseBasic returns the secret key of a header "Basic base64(secretKey:)". The colon is required and the
-// password is empty (providers.md 1.1).
+// parseBasic returns the secret key of a header "Basic base64(secretKey:)". The colon is required and the password is
+// empty (providers.md 1.1).
 func parseBasic(header string) (string, error) {
 	scheme, encoded, ok := strings.Cut(header, " ")
 	if !ok || !strings.EqualFold(scheme, "Basic") {

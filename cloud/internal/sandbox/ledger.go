@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// maxCalls bounds the calls the ledger remembers; the sums are exact for ever.
+// maxCalls bounds the remembered calls; the sums always cover all of them.
 const maxCalls = 50_000
 
-// Ledger is the provider's account of the shop: what came in, what went back, and who asked for what.
+// Ledger is the provider's account of the shop: received and refunded money, and all requests.
 type Ledger struct {
-	Charged  int    `json:"charged"`  // won that came in: confirmed payments and deposits, less bank reversals
-	Refunded int    `json:"refunded"` // won sent back, less refunds that the receiving bank returned
+	Charged  int    `json:"charged"`  // won received: confirmed payments and deposits, minus bank reversals
+	Refunded int    `json:"refunded"` // won refunded, minus refunds returned by the receiving bank
 	Calls    []Call `json:"calls"`    // the newest 50,000 calls of the payment API, oldest first
 }
 
@@ -21,23 +21,23 @@ type Call struct {
 	Method         string    `json:"method"`
 	Path           string    `json:"path"`
 	IdempotencyKey string    `json:"idempotencyKey"`
-	OrderID        string    `json:"orderId"` // empty if the call names no payment the provider knows
-	Status         int       `json:"status"`  // 0: the connection was closed without an answer
+	OrderID        string    `json:"orderId"` // empty if the call names no known payment
+	Status         int       `json:"status"`  // 0 if the connection was closed without a response
 }
 
 // Ledger returns a copy of the ledger.
 func (s *Sandbox) Ledger() Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.state.Ledger
-	l.Calls = slices.Clone(l.Calls)
-	if l.Calls == nil {
-		l.Calls = []Call{}
-	}
+	return s.state.Ledger.clone()
+}
+
+func (l Ledger) clone() Ledger {
+	l.Calls = append([]Call{}, l.Calls...)
 	return l
 }
 
-// note adds a call. s.mu is held.
+// note appends a call. The caller holds s.mu.
 func (l *Ledger) note(c Call) {
 	if len(l.Calls) >= maxCalls {
 		l.Calls = slices.Delete(l.Calls, 0, maxCalls/10)
@@ -45,8 +45,8 @@ func (l *Ledger) note(c Call) {
 	l.Calls = append(l.Calls, c)
 }
 
-// Transaction is one movement of money as GET /v1/transactions lists it, for the nightly comparison. The
-// amount of a cancellation is positive like any other; its status tells which way the money went.
+// Transaction is one movement of money as listed by GET /v1/transactions for reconciliation. The amount of a
+// cancellation is positive too; the status tells the direction.
 type Transaction struct {
 	MID            string    `json:"mId"`
 	TransactionKey string    `json:"transactionKey"`
@@ -62,7 +62,7 @@ type Transaction struct {
 	Amount         int       `json:"amount"`
 }
 
-// book adds the movement that p has just made. s.mu is held.
+// book appends the movement that p has just made. The caller holds s.mu.
 func (st *state) book(p *Payment, amount int, now time.Time) {
 	st.Transactions = append(st.Transactions, Transaction{
 		MID: p.MID, TransactionKey: *p.LastTransactionKey, PaymentKey: p.PaymentKey, OrderID: p.OrderID,

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// getPayment is GET /v1/payments/{paymentKey}.
+// getPayment handles GET /v1/payments/{paymentKey}.
 func (s *Sandbox) getPayment(c *tossCall) (any, error) {
 	return show(s.state.payment(c.PathValue("paymentKey"), c.now), c.keys)
 }
 
-// getOrder is GET /v1/payments/orders/{orderId}. Of several attempts to pay an order it shows the one the
-// provider has acted on, else the newest.
+// getOrder handles GET /v1/payments/orders/{orderId}. Of several payments of an order it returns the one the provider
+// processed, otherwise the newest.
 func (s *Sandbox) getOrder(c *tossCall) (any, error) {
 	return show(s.state.order(c.PathValue("orderId"), c.now), c.keys)
 }
@@ -27,8 +27,8 @@ func show(r *record, keys keySet) (any, error) {
 	return &r.Payment, nil
 }
 
-// listTransactions is GET /v1/transactions: what moved from startDate to endDate (Korean time, both
-// inclusive) under the caller's key set, oldest first.
+// listTransactions handles GET /v1/transactions: the movements from startDate to endDate (Korean time, inclusive)
+// under the caller's key set, oldest first.
 func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	q := c.URL.Query()
 	from, okFrom := parseKoreanTime(q.Get("startDate"), false)
@@ -60,7 +60,7 @@ func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	return found[:min(limit, len(found))], nil
 }
 
-// parseKoreanTime reads a local date-time or a date, which means its first instant or, as an end, its last.
+// parseKoreanTime parses a local date-time, or a date, which means its first instant or, as an end, its last.
 func parseKoreanTime(text string, end bool) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05.999"} {
 		if t, err := time.ParseInLocation(layout, text, kst); err == nil {

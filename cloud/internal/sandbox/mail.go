@@ -28,7 +28,7 @@ const (
 	smtpTimeout   = time.Minute
 )
 
-// ServeSMTP takes mail on l for everybody, without asking who sends, until ctx ends. It closes l.
+// ServeSMTP accepts mail on l without authentication until ctx ends. It closes l.
 func (s *Sandbox) ServeSMTP(ctx context.Context, l net.Listener) error {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &mailSession{sandbox: s, conn: c.Conn()}, nil
@@ -47,7 +47,7 @@ func (s *Sandbox) ServeSMTP(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// smtpLog keeps the library's complaints, about clients that hang up and the like, out of the way.
+// smtpLog discards the library's log, for example about disconnected clients.
 type smtpLog struct{ s *Sandbox }
 
 func (l smtpLog) Printf(format string, v ...any) {
@@ -69,7 +69,7 @@ func (m *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data takes one mail, unless a fault of the target "messages" has something against it.
+// Data accepts one mail unless a fault of the target "messages" applies.
 func (m *mailSession) Data(r io.Reader) error {
 	mail, err := parseMail(r)
 	if err != nil {
@@ -100,9 +100,8 @@ func (m *mailSession) Data(r io.Reader) error {
 func (m *mailSession) Reset()        { m.to = nil }
 func (m *mailSession) Logout() error { return nil }
 
-// parseMail reads subject and text of a mail. The service's mailer says in two headers which template and
-// variables it used (X-Yeolda-Template; X-Yeolda-Variables, base64 of a JSON object); a mail without them is
-// taken as well.
+// parseMail extracts the subject and text of a mail. The service's mailer names the template and variables in two
+// headers (X-Yeolda-Template; X-Yeolda-Variables, base64 of a JSON object); mail without them is accepted as well.
 func parseMail(r io.Reader) (Message, error) {
 	msg, err := mail.ReadMessage(r)
 	if err != nil {
@@ -133,7 +132,7 @@ func parseMail(r io.Reader) (Message, error) {
 	return m, nil
 }
 
-// mailText returns the plain text of a part, or of the first of its parts that has some; "" if none has.
+// mailText returns the plain text of a part or of the first of its subparts that has any, otherwise "".
 func mailText(header textproto.MIMEHeader, body io.Reader, depth int) (string, error) {
 	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// mailServer is the SMTP address of w.
+// mailServer returns the SMTP address of w.
 func (w *world) mailServer() string {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

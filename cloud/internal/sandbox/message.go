@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// The channels a message can come by.
+// The channels of messages.
 const (
 	ChannelAlimTalk = "alimtalk"
 	ChannelSMS      = "sms"
 	ChannelMail     = "mail"
 )
 
-// maxMessages bounds the messages that are kept.
+// maxMessages bounds the number of stored messages.
 const maxMessages = 20_000
 
-// Message is what arrived at a phone or in a mailbox.
+// Message is a message received by a phone or mailbox.
 type Message struct {
 	ID        string            `json:"id"`
 	GroupID   string            `json:"groupId"`
 	At        time.Time         `json:"at"`
 	Channel   string            `json:"channel"`
-	To        string            `json:"to"` // digits or address
+	To        string            `json:"to"` // digits or an e-mail address
 	Template  string            `json:"template"`
 	Variables map[string]string `json:"variables"` // names without #{}
 	Subject   string            `json:"subject"`
-	Reference string            `json:"reference,omitempty"` // the sender's own name for it
+	Reference string            `json:"reference,omitempty"` // the sender's own id of the message
 	Text      string            `json:"text"`
 }
 
-// Messages returns what arrived at to, a phone number (any writing) or a mail address, or everything if to is
-// empty; newest last.
+// Messages returns the messages to a phone number (in any notation) or e-mail address, or all messages if to is
+// empty, newest last.
 func (s *Sandbox) Messages(to string) []Message {
 	to = recipient(to)
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (s *Sandbox) Messages(to string) []Message {
 	return found
 }
 
-// arrive puts a message where it was sent to. s.mu is held.
+// arrive delivers a message. The caller holds s.mu.
 func (s *Sandbox) arrive(m Message) {
 	m.At, m.To = s.now().In(kst), recipient(m.To)
 	if m.Variables == nil {
@@ -57,8 +57,7 @@ func (s *Sandbox) arrive(m Message) {
 	s.state.Messages = append(s.state.Messages, m)
 }
 
-// recipient is the one form in which recipients are compared: a mail address in lower case, a phone number as
-// digits in its national form.
+// recipient normalises a recipient for comparison: lower case for mail addresses, national digits for phone numbers.
 func recipient(to string) string {
 	if strings.Contains(to, "@") {
 		return strings.ToLower(strings.TrimSpace(to))

@@ -16,7 +16,7 @@ var pageFiles embed.FS
 
 var widgetPage = template.Must(template.ParseFS(pageFiles, "page/widget.html"))
 
-// pageRoutes are what a browser sees: the page for people, the payment widget's page and its SDK.
+// pageRoutes registers the browser pages: the overview, the payment widget and its SDK.
 func (s *Sandbox) pageRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", pageFile("page/index.html"))
 	mux.Handle("GET /page/index.js", pageFile("page/index.js"))
@@ -40,10 +40,10 @@ func pageHeaders(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-cache")
 }
 
-// showWidget is the payment window: the buyer chooses a method and pays, fails or goes back.
+// showWidget renders the payment window, in which the buyer chooses a method and pays, fails or cancels.
 func (s *Sandbox) showWidget(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	amount, _ := strconv.Atoi(q.Get("amount")) // anything else is no amount, and refused as such
+	amount, _ := strconv.Atoi(q.Get("amount")) // any other input is rejected as an invalid amount
 	success, fail := q.Get("successUrl"), q.Get("failUrl")
 	if !absolute(success) || !absolute(fail) {
 		http.Error(w, "successUrl과 failUrl은 오리진을 포함한 전체 주소여야 합니다.", http.StatusBadRequest)
@@ -77,8 +77,8 @@ func (s *Sandbox) showWidget(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// useWidget carries out what the buyer pressed and sends the browser back to the shop, with the provider's own
-// parameters (providers.md 1.7).
+// useWidget performs the buyer's action and redirects the browser to the shop with the provider's parameters
+// (providers.md 1.7).
 func (s *Sandbox) useWidget(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	success, fail := r.PostFormValue("successUrl"), r.PostFormValue("failUrl")
@@ -117,7 +117,7 @@ func failure(to, code, message, orderID string) string {
 	return with(to, "code", code, "message", message, "orderId", orderID)
 }
 
-// with adds parameters to an address that absolute has accepted.
+// with adds parameters to an address accepted by absolute.
 func with(address string, pairs ...string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -131,13 +131,13 @@ func with(address string, pairs ...string) string {
 	return u.String()
 }
 
-// absolute reports whether the browser can be sent to address.
+// absolute reports whether address is a valid redirect target.
 func absolute(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// thousands writes 18000 as 18,000.
+// thousands formats 18000 as 18,000.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	var b strings.Builder

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// kst is the provider's clock: all its times carry +09:00. Korea has no daylight saving time.
+// kst is the provider's time zone: all times carry +09:00. Korea has no daylight saving time.
 var kst = time.FixedZone("KST", 9*60*60)
 
-// The methods of payment, as the provider names them.
+// The payment methods, as the provider names them.
 const (
 	MethodCard           = "카드"
 	MethodEasyPay        = "간편결제"
@@ -18,10 +18,10 @@ const (
 	MethodMobilePhone    = "휴대폰"
 )
 
-// methods are the methods of payment in the order in which the widget offers them.
+// methods lists the payment methods in the order of the widget.
 var methods = []string{MethodCard, MethodEasyPay, MethodVirtualAccount, MethodMobilePhone}
 
-// Status is where a payment stands; see the package comment for the moves.
+// Status is the status of a payment; the package comment shows the transitions.
 type Status string
 
 // The statuses of a payment (providers.md 1.2).
@@ -43,8 +43,8 @@ const (
 	widgetAccountLife  = 7 * 24 * time.Hour
 )
 
-// Payment is the provider's payment object, field for field (providers.md 1.2). Fields that the provider
-// documents as nullable are pointers.
+// Payment is the provider's payment object, field by field (providers.md 1.2). Fields documented as nullable are
+// pointers.
 type Payment struct {
 	Version             string          `json:"version"`
 	PaymentKey          string          `json:"paymentKey"`
@@ -85,7 +85,7 @@ type Payment struct {
 	Checkout            Link            `json:"checkout"`
 }
 
-// Card tells how a card payment was made.
+// Card describes a card payment.
 type Card struct {
 	Amount                int     `json:"amount"`
 	IssuerCode            string  `json:"issuerCode"`
@@ -101,14 +101,14 @@ type Card struct {
 	InterestPayer         *string `json:"interestPayer"`
 }
 
-// EasyPay tells which wallet paid. A wallet settled by card fills Payment.Card as well.
+// EasyPay names the wallet. A wallet settled by card fills Payment.Card as well.
 type EasyPay struct {
 	Provider       string `json:"provider"`
 	Amount         int    `json:"amount"`
 	DiscountAmount int    `json:"discountAmount"`
 }
 
-// MobilePhone tells which phone bill pays.
+// MobilePhone names the phone bill that is charged.
 type MobilePhone struct {
 	CustomerMobilePhone string `json:"customerMobilePhone"`
 	SettlementStatus    string `json:"settlementStatus"`
@@ -129,7 +129,7 @@ type VirtualAccount struct {
 	DepositorName        *string        `json:"depositorName"`
 }
 
-// RefundAccount is where the refund of a deposit goes.
+// RefundAccount is the account for the refund of a deposit.
 type RefundAccount struct {
 	BankCode      string `json:"bankCode"`
 	AccountNumber string `json:"accountNumber"`
@@ -153,18 +153,18 @@ type Cancel struct {
 	CancelRequestID        *string   `json:"cancelRequestId"`
 }
 
-// Failure is why a payment was aborted or expired.
+// Failure is the reason why a payment was aborted or expired.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Link is a page of the provider.
+// Link is a URL at the provider.
 type Link struct {
 	URL string `json:"url"`
 }
 
-// record is a payment with what the provider knows but does not show.
+// record is a payment with the provider's internal state.
 type record struct {
 	Payment         Payment   `json:"payment"`
 	Keys            keySet    `json:"keys"`
@@ -174,18 +174,18 @@ type record struct {
 	CustomerPhone   string    `json:"customerPhone"`
 	OpenedAt        time.Time `json:"openedAt"`
 	AuthenticatedAt time.Time `json:"authenticatedAt"`
-	Decline         string    `json:"decline"` // the code confirm will be refused with
-	Refund          *transfer `json:"refund"`  // money on its way back from a virtual account
+	Decline         string    `json:"decline"` // the code with which confirm will be rejected
+	Refund          *transfer `json:"refund"`  // refunds in progress to the buyer's account
 }
 
-// transfer is a refund that a bank carries out later.
+// transfer is a refund that a bank executes later.
 type transfer struct {
 	Amount int       `json:"amount"`
-	At     time.Time `json:"at"`    // zero: it stays pending for good
-	Fails  bool      `json:"fails"` // the receiving bank sends it back
+	At     time.Time `json:"at"`    // zero if it stays pending
+	Fails  bool      `json:"fails"` // the receiving bank will return it
 }
 
-// processed reports whether the provider has acted on the payment, after which its order id is used up.
+// processed reports whether the provider has acted on the payment, which consumes its order id.
 func (r *record) processed() bool {
 	switch r.Payment.Status {
 	case StatusDone, StatusWaitingForDeposit, StatusCanceled, StatusPartialCanceled:
@@ -196,12 +196,12 @@ func (r *record) processed() bool {
 	return false
 }
 
-// paid reports whether money came in and has not been taken back by a bank.
+// paid reports whether money was received and not reversed by a bank.
 func (r *record) paid() bool {
 	return r.Payment.ApprovedAt != nil
 }
 
-// advance moves r to where it belongs at now.
+// advance applies all transitions of r that are due by now.
 func (r *record) advance(now time.Time, l *Ledger) {
 	p := &r.Payment
 	switch p.Status {
@@ -234,7 +234,7 @@ func (r *record) expire() {
 	r.Payment.Failure = &Failure{Code: "EXPIRED_PAYMENT", Message: "결제가 만료되었습니다. 다시 시도해주세요."}
 }
 
-// newPayment returns a payment that nothing has happened to yet.
+// newPayment returns a new payment without any transaction.
 func newPayment(orderID, orderName, mID string, amount int, now time.Time) Payment {
 	key := mID[:5] + now.In(kst).Format("20060102150405") + randomHex(6)
 	return Payment{
@@ -248,7 +248,7 @@ func newPayment(orderID, orderName, mID string, amount int, now time.Time) Payme
 	}
 }
 
-// settle fills in how the payment was made and marks it paid, or waiting for its deposit.
+// settle records the payment method and marks the payment as paid or waiting for its deposit.
 func (r *record) settle(now, due time.Time) {
 	p := &r.Payment
 	p.Method = &r.Method
@@ -282,24 +282,24 @@ func (r *record) settle(now, due time.Time) {
 	p.ApprovedAt = new(wireTime(now))
 }
 
-// vat is the tenth part of the price before tax, rounded to the won.
+// vat returns the included VAT, a tenth of the net price, rounded to the won.
 func vat(amount int) int { return (amount + 5) / 11 }
 
-// wireTime is t as the provider writes it: Korean time to the second.
+// wireTime formats t as the provider does: Korean time with seconds.
 func wireTime(t time.Time) time.Time { return t.In(kst).Truncate(time.Second) }
 
-// newTransactionKey names one movement of money.
+// newTransactionKey returns the id of one movement of money.
 func newTransactionKey() string { return strings.ToUpper(randomHex(16)) }
 
 func randomHex(bytes int) string {
 	b := make([]byte, bytes)
-	rand.Read(b) // never fails (crypto/rand)
+	rand.Read(b) // never returns an error
 	return hex.EncodeToString(b)
 }
 
 func randomDigits(n int) string {
 	b := make([]byte, n)
-	rand.Read(b) // never fails (crypto/rand)
+	rand.Read(b) // never returns an error
 	for i := range b {
 		b[i] = '0' + b[i]%10
 	}

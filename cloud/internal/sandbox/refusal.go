@@ -5,16 +5,16 @@ import (
 	"net/http"
 )
 
-// Refusal is the provider's answer to what it will not do: {"code", "message"} with an HTTP status.
+// Refusal is the provider's error response: {"code", "message"} with an HTTP status.
 type Refusal struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
-	Message string `json:"message"` // Korean, meant for the buyer
+	Message string `json:"message"` // Korean, intended for the buyer
 }
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// refuse returns the documented refusal of that code. A code the provider does not document becomes a 400.
+// refuse returns the documented refusal of a code. An undocumented code becomes a 400.
 func refuse(code string) *Refusal {
 	if r, ok := refusals[code]; ok {
 		return &Refusal{Status: r.status, Code: code, Message: r.message}
@@ -22,14 +22,14 @@ func refuse(code string) *Refusal {
 	return &Refusal{Status: http.StatusBadRequest, Code: code, Message: "알 수 없는 에러가 발생했습니다."}
 }
 
-// refuseBecause is refuse with a message of its own, for codes that cover many mistakes.
+// refuseBecause is refuse with a custom message, for codes that cover several errors.
 func refuseBecause(code, message string) *Refusal {
 	r := refuse(code)
 	r.Message = cmp.Or(message, r.Message)
 	return r
 }
 
-// refusals are the documented error codes of confirm, cancel and issue (providers.md 1.4, 1.5).
+// refusals lists the documented error codes of confirm, cancel and issue (providers.md 1.4, 1.5).
 var refusals = map[string]struct {
 	status  int
 	message string

@@ -20,10 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const order = "order-0001"
 
-// start is when the clock of every test stands at first.
+// start is the initial time of every test's clock.
 var start = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC) // 15:00 in Korea
 
-// clock is a clock that a test turns by hand.
+// clock is a clock controlled by the test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -66,7 +66,7 @@ func open(t *testing.T, opts sandbox.Options) *world {
 	return &world{box, t, server.URL, c}
 }
 
-// reply is an answer as the tests look at it.
+// reply is a decoded response.
 type reply struct {
 	status int
 	body   map[string]any
@@ -92,7 +92,7 @@ var (
 	apiAuth    = basic(sandbox.DemoAPISecretKey)
 )
 
-// try sends a request; err is what the transport says.
+// try sends a request; err is the transport's error.
 func (w *world) try(method, path, body string, header ...string) (reply, error) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader([]byte(body)))
@@ -112,7 +112,7 @@ func (w *world) try(method, path, body string, header ...string) (reply, error) 
 		return reply{}, err
 	}
 	r := reply{status: res.StatusCode, raw: raw}
-	_ = json.Unmarshal(raw, &r.body) // lists are looked at in raw
+	_ = json.Unmarshal(raw, &r.body) // lists are checked in raw
 	return r, nil
 }
 
@@ -135,7 +135,7 @@ func (w *world) must(method, path, body string) reply {
 	return r
 }
 
-// authenticated is a payment of 18,000 won that waits to be confirmed.
+// authenticated returns a payment of 18,000 won that waits for confirmation.
 func (w *world) authenticated(method string) (paymentKey string) {
 	w.t.Helper()
 	return w.must("POST", "/sandbox/payments", encode(map[string]any{
@@ -153,7 +153,7 @@ func (w *world) confirmWith(body map[string]any, header ...string) reply {
 	return w.do("POST", "/v1/payments/confirm", encode(body), append([]string{"Authorization", widgetAuth}, header...)...)
 }
 
-// paid is a confirmed payment of 18,000 won: DONE, or WAITING_FOR_DEPOSIT for a virtual account.
+// paid returns a confirmed payment of 18,000 won: DONE, or WAITING_FOR_DEPOSIT for a virtual account.
 func (w *world) paid(method string) (paymentKey string) {
 	w.t.Helper()
 	key := w.authenticated(method)
@@ -196,7 +196,7 @@ func encode(v any) string {
 	return string(b)
 }
 
-// handlerWorld calls a sandbox without a socket, for tests that call it very often.
+// handlerWorld calls a sandbox without a socket, for tests with very many calls.
 type handlerWorld struct {
 	http.Handler
 	clock *clock
@@ -225,7 +225,7 @@ func decodeBody(r *http.Request, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// next is what comes out of c, which has to come soon.
+// next receives from c with a time-out.
 func next[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {

@@ -17,7 +17,7 @@ const (
 	maxMessageBody     = 1 << 20
 )
 
-// noKakaoTalk ends the numbers whose owners do not use KakaoTalk: they get the SMS instead.
+// noKakaoTalk is the suffix of numbers without KakaoTalk, which receive the SMS instead.
 const noKakaoTalk = "0000"
 
 // Status codes of a message (providers.md 2.1).
@@ -49,7 +49,7 @@ type sendRequest struct {
 	} `json:"kakaoOptions"`
 }
 
-// sentMessage is what the API says about one message.
+// sentMessage is the API's record of a message.
 type sentMessage struct {
 	MessageID     string            `json:"messageId"`
 	GroupID       string            `json:"groupId"`
@@ -65,7 +65,7 @@ type sentMessage struct {
 
 func (m *sentMessage) failed() bool { return m.StatusCode != statusAccepted }
 
-// solapi serves one endpoint of the message API. do answers with s.mu held.
+// solapi serves one endpoint of the message API. do runs with s.mu held.
 func (s *Sandbox) solapi(do func(*http.Request, []byte, *Fault) (any, *messageError)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessageBody))
@@ -105,7 +105,7 @@ func (s *Sandbox) solapi(do func(*http.Request, []byte, *Fault) (any, *messageEr
 	}
 }
 
-// statusCode is how the code of a fault looks that fails the message, not the request.
+// statusCode matches fault codes that fail the message instead of the request.
 var statusCode = regexp.MustCompile(`^[1-3][0-9]{3}$`)
 
 func (f *Fault) messageError() *messageError {
@@ -122,8 +122,8 @@ func (f *Fault) messageError() *messageError {
 	return e
 }
 
-// sendMany is POST /messages/v4/send-many/detail. It answers 200 also when every message was refused: those
-// stand in failedMessageList.
+// sendMany handles POST /messages/v4/send-many/detail. It answers 200 even if every message was rejected; rejected
+// messages are in failedMessageList.
 func (s *Sandbox) sendMany(_ *http.Request, body []byte, fault *Fault) (any, *messageError) {
 	var in struct {
 		Messages        []sendRequest `json:"messages"`
@@ -161,7 +161,7 @@ func (s *Sandbox) sendMany(_ *http.Request, body []byte, fault *Fault) (any, *me
 	return answer, nil
 }
 
-// sendOne is POST /messages/v4/send. Unlike sendMany it answers a refused message with an error.
+// sendOne handles POST /messages/v4/send. Unlike sendMany it answers a rejected message with an error.
 func (s *Sandbox) sendOne(_ *http.Request, body []byte, fault *Fault) (any, *messageError) {
 	var in struct {
 		Message *sendRequest `json:"message"`
@@ -179,7 +179,7 @@ func (s *Sandbox) sendOne(_ *http.Request, body []byte, fault *Fault) (any, *mes
 // demoAccount is the account behind the demo key.
 const demoAccount = "25112100000001"
 
-// send takes in one message and, if nothing is wrong with it, delivers it at once. s.mu is held.
+// send accepts one message and, unless it is invalid, delivers it at once. The caller holds s.mu.
 func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault) sentMessage {
 	result := sentMessage{
 		MessageID: "M4V" + s.now().UTC().Format("20060102150405") + strings.ToUpper(randomHex(8)), GroupID: group, AccountID: demoAccount,
@@ -248,8 +248,8 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 
 var placeholder = regexp.MustCompile(`#\{([^{}]+)\}`)
 
-// render fills the variables into a text; without one it lists them, as a phone would show the approved
-// template, which only KakaoTalk knows.
+// render fills the variables into a text. Without a text it lists the variables, because only KakaoTalk knows the
+// approved template.
 func render(text string, variables map[string]string) string {
 	if text == "" {
 		var b strings.Builder
@@ -266,7 +266,7 @@ func render(text string, variables map[string]string) string {
 	})
 }
 
-// listMessages is GET /messages/v4/list: what was delivered, looked up by messageId, groupId or to.
+// listMessages handles GET /messages/v4/list: delivered messages by messageId, groupId or to.
 func (s *Sandbox) listMessages(r *http.Request, _ []byte, _ *Fault) (any, *messageError) {
 	q := r.URL.Query()
 	list := map[string]any{}

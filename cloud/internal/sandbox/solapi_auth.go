@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// signatureLife is how far the date of a request may be off, and how long a signature is remembered so that it
-// is good for one request only (providers.md 2.1).
+// signatureLife is the accepted clock difference of a request, and how long a signature is remembered so that it is
+// valid for one request only (providers.md 2.1).
 const signatureLife = 15 * time.Minute
 
-// messageError is an answer of the message API other than 200.
+// messageError is a response of the message API other than 200.
 type messageError struct {
 	status  int
 	Code    string `json:"errorCode"`
@@ -35,7 +35,7 @@ type messageAuth struct {
 	at                            time.Time
 }
 
-// parseMessageAuth reads "HMAC-SHA256 apiKey=…, date=…, salt=…, signature=…".
+// parseMessageAuth parses "HMAC-SHA256 apiKey=…, date=…, salt=…, signature=…".
 func parseMessageAuth(header string) (messageAuth, error) {
 	scheme, fields, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "HMAC-SHA256") {
@@ -76,8 +76,8 @@ func parseMessageAuth(header string) (messageAuth, error) {
 	return a, nil
 }
 
-// authenticateMessage checks who sends. A signature is used up by its first request, also by one that is
-// refused afterwards.
+// authenticateMessage verifies the sender. A signature is consumed by its first request, even if that request is
+// rejected later.
 func (s *Sandbox) authenticateMessage(header string) *messageError {
 	a, err := parseMessageAuth(header)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// sign is an Authorization header of the message API.
+// sign returns an Authorization header of the message API.
 func sign(key, secret string, at time.Time, salt string) string {
 	date := at.UTC().Format(time.RFC3339)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -23,7 +23,7 @@ func sign(key, secret string, at time.Time, salt string) string {
 
 var salts atomic.Int64
 
-// salt is a new one each time: a signature is good for one request.
+// salt returns a new value for each call: a signature is valid for one request.
 func salt() string { return fmt.Sprintf("salt-%012d", salts.Add(1)) }
 
 func (w *world) send(path string, body any) reply {
@@ -48,7 +48,7 @@ func batch(messages ...map[string]any) map[string]any {
 	return map[string]any{"messages": messages, "showMessageList": true}
 }
 
-// failedWith returns the status code of the only refused message, "" if none was refused.
+// failedWith returns the status code of the only rejected message, "" if none was rejected.
 func failedWith(t *testing.T, r reply) string {
 	t.Helper()
 	if r.status != 200 {
@@ -104,7 +104,7 @@ func TestAlimTalkArrives(t *testing.T) {
 	}
 }
 
-// The owner of 010-…-0000 has no KakaoTalk.
+// Numbers that end in 0000 have no KakaoTalk.
 func TestFallbackToSMS(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -190,7 +190,7 @@ func TestMessageAuthentication(t *testing.T) {
 	if got := len(w.Messages("")); got != 2 {
 		t.Errorf("%d messages arrived, want 2", got)
 	}
-	// A signature stays used for as long as its date could be taken.
+	// A signature is remembered for as long as its date is accepted.
 	w.clock.add(15 * time.Minute)
 	if r := w.do("POST", detail, encode(batch(alimTalk("01012345678"))), "Authorization", used); r.text("errorCode") != "DuplicatedSignature" {
 		t.Errorf("a quarter of an hour later: %d %s", r.status, r.raw)

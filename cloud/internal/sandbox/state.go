@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// state is all that outlives a restart when there is a state file.
+// state is the part of a sandbox that survives a restart if there is a state file.
 type state struct {
 	Payments     []*record          `json:"payments"` // oldest first
 	Transactions []Transaction      `json:"transactions"`
@@ -25,7 +27,7 @@ type state struct {
 	byOrder map[string][]*record
 }
 
-// loadState reads the state kept at path; no path or no file is an empty state.
+// loadState reads the state file; no path or no file yields an empty state.
 func loadState(path string) (state, error) {
 	st := state{Answers: map[string]*answer{}, byKey: map[string]*record{}, byOrder: map[string][]*record{}}
 	if path == "" {
@@ -47,30 +49,73 @@ func loadState(path string) (state, error) {
 	return st, nil
 }
 
-// keepWithin bounds what a crash of the sandbox can lose. Writing the whole file at every change would make a load test
-// one of the disk.
-const keepWithin = 100 * time.Millisecond
+// saveInterval bounds what a crash of the sandbox can lose. A large state is saved less often, so that saving takes at
+// most a twentieth of the time.
+const saveInterval = 100 * time.Millisecond
 
-// keep has the state file written soon, and in any case before Close returns. Errors are logged; the sandbox goes on in
-// memory. s.mu is held.
+// keep schedules a save of the state file, which happens at the latest before Close returns. The caller holds s.mu.
 func (s *Sandbox) keep() {
-	if s.opts.StateFile == "" || s.keeping || s.ctx.Err() != nil {
+	if s.opts.StateFile == "" || s.ctx.Err() != nil {
 		return
 	}
-	s.keeping = true
-	s.wg.Go(func() {
+	s.unsaved = true
+	if !s.saving {
+		s.saving = true
+		s.wg.Go(s.save)
+	}
+}
+
+// save writes the state file until there is nothing unsaved. It holds s.mu only while it copies the state, because
+// encoding a large state takes longer than a request may wait. Errors are logged; the sandbox continues in memory.
+func (s *Sandbox) save() {
+	for pause := saveInterval; ; {
 		select {
-		case <-time.After(keepWithin):
+		case <-time.After(pause):
 		case <-s.ctx.Done():
 		}
 		s.mu.Lock()
-		s.keeping = false
-		content := mustJSON(&s.state)
-		s.mu.Unlock()
-		if err := writeFile(s.opts.StateFile, content); err != nil {
-			s.log.Error("sandbox: state not kept", "error", err)
+		if !s.unsaved {
+			s.saving = false
+			s.mu.Unlock()
+			return
 		}
-	})
+		s.unsaved = false
+		snapshot := s.state.snapshot()
+		s.mu.Unlock()
+		began := time.Now()
+		if err := writeFile(s.opts.StateFile, mustJSON(snapshot)); err != nil {
+			s.log.Error("sandbox: saving the state failed", "error", err)
+		}
+		pause = max(saveInterval, 20*time.Since(began))
+	}
+}
+
+// snapshot returns a copy of the state that later changes do not affect.
+func (st *state) snapshot() *state {
+	return &state{
+		Payments: copies(st.Payments, func(r record) record {
+			r.Payment = clone(r.Payment)
+			if r.Refund != nil {
+				r.Refund = new(*r.Refund)
+			}
+			return r
+		}),
+		Transactions: slices.Clone(st.Transactions),
+		Answers:      maps.Clone(st.Answers),
+		Ledger:       st.Ledger.clone(),
+		Messages:     slices.Clone(st.Messages),
+		Bookings:     copies(st.Bookings, func(b Booking) Booking { return b }),
+		Blocks:       copies(st.Blocks, func(b Block) Block { return b }),
+		Outgoing:     copies(st.Outgoing, func(m outgoing) outgoing { return m }),
+	}
+}
+
+func copies[T any](list []*T, deep func(T) T) []*T {
+	copied := make([]*T, len(list))
+	for i, p := range list {
+		copied[i] = new(deep(*p))
+	}
+	return copied
 }
 
 func writeFile(path string, data []byte) error {
@@ -78,7 +123,7 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // no longer there when all went well
+	defer func() { _ = os.Remove(f.Name()) }() // absent after a successful rename
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
@@ -96,7 +141,7 @@ func (st *state) index(r *record) {
 	st.byOrder[r.Payment.OrderID] = append(st.byOrder[r.Payment.OrderID], r)
 }
 
-// payment returns the payment of that key as it stands at now, or nil.
+// payment returns a payment by key, brought up to date, or nil.
 func (st *state) payment(key string, now time.Time) *record {
 	r := st.byKey[key]
 	if r != nil {
@@ -105,8 +150,8 @@ func (st *state) payment(key string, now time.Time) *record {
 	return r
 }
 
-// order returns, of the attempts to pay an order as they stand at now, the one the provider has acted on, else
-// the newest; nil if there is none.
+// order returns, of the payments of an order, the one the provider processed, otherwise the newest, or nil. All of
+// them are brought up to date.
 func (st *state) order(orderID string, now time.Time) *record {
 	var chosen *record
 	for _, r := range st.byOrder[orderID] {

@@ -14,7 +14,7 @@ import (
 const (
 	maxBody           = 64 << 10
 	maxIdempotencyKey = 300                 // characters (providers.md 1.1)
-	idempotencyLife   = 15 * 24 * time.Hour // from the first use of a key
+	idempotencyLife   = 15 * 24 * time.Hour // counted from the first use of a key
 )
 
 // tossCall is one request to the payment API.
@@ -25,7 +25,7 @@ type tossCall struct {
 	now  time.Time
 }
 
-// decode reads the body. Unknown fields are ignored, as the provider ignores them.
+// decode parses the body. Like the provider, it ignores unknown fields.
 func (c *tossCall) decode(v any) error {
 	if err := json.Unmarshal(c.body, v); err != nil {
 		return refuse("INVALID_REQUEST")
@@ -33,14 +33,14 @@ func (c *tossCall) decode(v any) error {
 	return nil
 }
 
-// answer is what goes over the wire.
+// answer is an HTTP response.
 type answer struct {
 	Status int             `json:"status"`
 	Body   json.RawMessage `json:"body"`
 	At     time.Time       `json:"at"`
 }
 
-// answerWith turns what a call came to into its answer.
+// answerWith converts the result of a call to a response.
 func answerWith(v any, err error, now time.Time) *answer {
 	status := http.StatusOK
 	if err != nil {
@@ -52,12 +52,12 @@ func answerWith(v any, err error, now time.Time) *answer {
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only values of this package come here
+		panic(err) // only values of this package are passed
 	}
 	return &answer{Status: status, Body: body, At: now}
 }
 
-// toss serves one endpoint of the payment API; do acts on a call with s.mu held.
+// toss serves one endpoint of the payment API; do handles a call with s.mu held.
 func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -80,12 +80,12 @@ func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http
 	}
 }
 
-// answerToss authenticates c and has do act on it, once per idempotency key and the way the next fault
-// orders. It returns nil if there is to be no answer.
+// answerToss authenticates c and lets do handle it, once per idempotency key and subject to the next fault. It
+// returns nil if the connection is to be closed without a response.
 //
-// The identity of a request is key, API key, URL and method; the body is not part of it. Refusals are
-// remembered like successes. Not remembered is a request the provider did not act upon because it was in
-// trouble itself (5xx, 429, an ordered time-out), for which it documents nothing, or was still at work (409).
+// The identity of a request consists of idempotency key, API key, URL and method, without the body. Refusals are
+// stored like successes. Responses to requests that the provider did not handle (5xx, 429, a time-out, or 409 while
+// the first request is in progress) are not stored.
 func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall) (any, error)) *answer {
 	keys, err := s.authenticate(c.Header.Get("Authorization"))
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall)
 	return a
 }
 
-// begin returns the answer of an earlier request of that identity, or a refusal while the first is still
-// under way, or nil: then this is the first, and end must follow.
+// begin returns the response of an earlier request with that identity, or a refusal while that request is in
+// progress, or nil if this is the first one; then end must follow.
 func (s *Sandbox) begin(identity string) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Sandbox) end(identity string) {
 	delete(s.running, identity)
 }
 
-// conclude acts and remembers the answer under identity in one step.
+// conclude handles the call and stores the response under its identity in one step.
 func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 	return a
 }
 
-// noteCall writes the call into the ledger, with the order it was about.
+// noteCall records the call and its order in the ledger.
 func (s *Sandbox) noteCall(c *tossCall, a *answer) {
 	call := Call{
 		At: s.now(), Method: c.Method, Path: c.URL.Path,
@@ -183,5 +183,5 @@ func (s *Sandbox) noteCall(c *tossCall, a *answer) {
 	s.state.Ledger.note(call)
 }
 
-// unknownTossPath answers what is not an endpoint.
+// unknownTossPath answers requests to unknown endpoints.
 func (s *Sandbox) unknownTossPath(*tossCall) (any, error) { return nil, refuse("NOT_FOUND") }

@@ -43,7 +43,7 @@ func TestIdempotency(t *testing.T) {
 	if first.status != 200 {
 		t.Fatalf("confirm: %d %s", first.status, first.raw)
 	}
-	// The body is not part of the identity: another order replays the first one's answer.
+	// The body is not part of the identity: a request for another order receives the first response.
 	for _, body := range []map[string]any{
 		{"paymentKey": key, "orderId": order, "amount": 18000},
 		{"paymentKey": "other", "orderId": "order-0002", "amount": 1},
@@ -55,7 +55,7 @@ func TestIdempotency(t *testing.T) {
 	w.wantSums(18000, 0)
 	wantStatus(t, w.confirm(key, "Idempotency-Key", "k2"), 400, "ALREADY_PROCESSED_PAYMENT")
 
-	// The key is another one at another address and for another API key.
+	// The same key at another URL or with another API key is a different request.
 	if r := w.cancel(key, reason("cancelAmount", 1000), "Idempotency-Key", "k1"); r.status != 200 {
 		t.Errorf("same key, other URL: %d %s", r.status, r.raw)
 	}
@@ -80,7 +80,7 @@ func TestIdempotencyReplaysRefusals(t *testing.T) {
 	wantStatus(t, w.confirm(key, "Idempotency-Key", "k1"), 404, "NOT_FOUND_PAYMENT_SESSION")
 }
 
-// What the provider could not act upon is acted upon when it is asked again.
+// A request that the provider could not handle is handled when it is repeated.
 func TestIdempotencyForgetsTrouble(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -107,7 +107,7 @@ func TestIdempotencyKeyLength(t *testing.T) {
 	}
 }
 
-// While the first request is under way its repetition is told so; the answer comes to who asks afterwards.
+// While the first request is in progress, a repetition is rejected; later ones receive its response.
 func TestIdempotencyWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -118,7 +118,7 @@ func TestIdempotencyWhileRunning(t *testing.T) {
 	var wg sync.WaitGroup
 	var first reply
 	wg.Go(func() { first = w.confirm(key, "Idempotency-Key", "k1") })
-	for len(w.Faults()) > 0 { // until the first request has met its fault
+	for len(w.Faults()) > 0 { // until the first request has reached its fault
 		time.Sleep(time.Millisecond)
 	}
 	wantStatus(t, w.confirm(key, "Idempotency-Key", "k1"), 409, "IDEMPOTENT_REQUEST_PROCESSING")
@@ -132,7 +132,7 @@ func TestIdempotencyWhileRunning(t *testing.T) {
 	w.wantSums(18000, 0)
 }
 
-// Many at once with one key: one is acted upon, whatever the others are told.
+// Of many concurrent requests with one key exactly one is executed.
 func TestIdempotencyAtOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
