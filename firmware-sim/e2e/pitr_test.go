@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,18 +26,7 @@ func newArchive(t *testing.T) *archive {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	programs, err := world.PostgresPrograms()
-	if errors.Is(err, world.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	as, err := world.PostgresAccount(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &archive{t: t, programs: programs, dir: dir, as: as}
+	return &archive{t: t, programs: postgresPrograms(t), dir: dir, as: postgresAccount(t, dir)}
 }
 
 func (a *archive) command(name string, args ...string) *exec.Cmd {

@@ -1,13 +1,15 @@
 package httpapi
 
 import (
+	"fmt"
+	"image/color"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/boombuler/barcode/qr"
 	"github.com/go-chi/chi/v5"
-	"rsc.io/qr"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
@@ -267,18 +269,18 @@ func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
 	}{command, *wire.Instant(now.Add(enroll.TokenLife)), picture})
 }
 
-// qrRows is a QR code as lines of 0 and 1.
+// qrRows returns a QR code as lines of 0 and 1.
 func qrRows(text string) (string, error) {
-	code, err := qr.Encode(text, qr.M)
+	code, err := qr.Encode(text, qr.M, qr.Unicode)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("encode a QR code: %w", err)
 	}
-	rows := make([]string, code.Size)
+	rows := make([]string, code.Bounds().Dy())
 	for y := range rows {
-		row := make([]byte, code.Size)
+		row := make([]byte, code.Bounds().Dx())
 		for x := range row {
 			row[x] = '0'
-			if code.Black(x, y) {
+			if code.At(x, y) == color.Black {
 				row[x] = '1'
 			}
 		}

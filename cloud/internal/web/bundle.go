@@ -112,7 +112,7 @@ func build(tree fs.FS, options api.BuildOptions) api.BuildResult {
 	options.MinifySyntax, options.MinifyWhitespace, options.MinifyIdentifiers = true, true, true
 	options.LegalComments = api.LegalCommentsNone
 	options.TsconfigRaw = `{"compilerOptions": {"useDefineForClassFields": true}}`
-	options.Plugins = []api.Plugin{fromTree(tree)}
+	options.Plugins = append(options.Plugins, fromTree(tree))
 	return api.Build(options)
 }
 

@@ -32,11 +32,35 @@ func browserPath(t *testing.T) string {
 	return ""
 }
 
-// TestCore runs testdata/core.ts in a real browser. The page posts what came of it.
+// TestCore runs testdata/core.ts in a real browser.
 func TestCore(t *testing.T) {
 	t.Parallel()
+	runInBrowser(t, bundleTest(t, "testdata/core.ts"))
+}
+
+// TestSignalsMatchPreact compares the reactive core with @preact/signals-core on random graphs.
+func TestSignalsMatchPreact(t *testing.T) {
+	t.Parallel()
+	const library = "node_modules/@preact/signals-core/dist/signals-core.mjs"
+	if _, err := os.Stat(library); err != nil {
+		const missing = "no @preact/signals-core: run npm ci in cloud/internal/web"
+		if os.Getenv("E2E_REQUIRED") == "1" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	fromModules := api.Plugin{Name: "modules", Setup: func(b api.PluginBuild) {
+		b.OnResolve(api.OnResolveOptions{Filter: `^@preact/signals-core$`}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
+			return api.OnResolveResult{Path: library, Namespace: "src"}, nil
+		})
+	}}
+	runInBrowser(t, bundleTest(t, "testdata/signals.ts", fromModules))
+}
+
+// runInBrowser runs a script that posts its results, as testdata/check.ts does, and reports each as a subtest.
+func runInBrowser(t *testing.T, script string) {
+	t.Helper()
 	browser := browserPath(t)
-	script := bundleTest(t, "testdata/core.ts")
 	type result struct{ Name, Problem string }
 	results := make(chan []result, 1)
 	mux := http.NewServeMux()
@@ -90,9 +114,9 @@ func profile(t *testing.T) string {
 	return dir
 }
 
-func bundleTest(t *testing.T, entry string) string {
+func bundleTest(t *testing.T, entry string, plugins ...api.Plugin) string {
 	t.Helper()
-	result := build(os.DirFS("."), api.BuildOptions{EntryPoints: []string{entry}, Format: api.FormatESModule})
+	result := build(os.DirFS("."), api.BuildOptions{EntryPoints: []string{entry}, Format: api.FormatESModule, Plugins: plugins})
 	if err := failure(result); err != nil {
 		t.Fatal(err)
 	}

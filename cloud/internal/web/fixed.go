@@ -5,36 +5,32 @@ import (
 	"fmt"
 )
 
-//go:embed src/icon.svg
-var iconSVG []byte
-
-//go:embed src/manifest.webmanifest
-var manifest []byte
+var (
+	//go:embed src/icon.svg
+	iconSVG []byte
+	//go:embed src/icon-512.png
+	iconPNG []byte
+	// The maskable icon fills its square and keeps its drawing within the inner 80 %.
+	//go:embed src/icon-maskable.png
+	maskableIconPNG []byte
+	//go:embed src/manifest.webmanifest
+	manifest []byte
+)
 
 const robots = "User-agent: *\nDisallow: /k/\nDisallow: /my\nDisallow: /book/\n"
 
-// fixedFiles makes the files that are known by their names.
+// fixedFiles returns the files with well-known names, by path.
 func fixedFiles() (map[string]asset, error) {
 	worker, err := inline(sources(), "sw.ts")
 	if err != nil {
 		return nil, fmt.Errorf("bundle the service worker: %w", err)
 	}
-	files := map[string]asset{
+	return map[string]asset{
 		"/icon.svg":             newAsset("icon.svg", iconSVG),
+		"/icon-512.png":         newAsset("icon-512.png", iconPNG),
+		"/icon-maskable.png":    newAsset("icon-maskable.png", maskableIconPNG),
 		"/manifest.webmanifest": newAsset("manifest.webmanifest", manifest),
 		"/sw.js":                newAsset("sw.js", []byte(worker)),
 		"/robots.txt":           newAsset("robots.txt", []byte(robots)),
-	}
-	for _, icon := range []struct {
-		name     string
-		size     int
-		maskable bool
-	}{{"icon-180", 180, true}, {"icon-192", 192, false}, {"icon-512", 512, false}, {"icon-maskable", 512, true}} {
-		drawn, err := drawIcon(icon.size, icon.maskable)
-		if err != nil {
-			return nil, err
-		}
-		files["/"+icon.name+".png"] = newAsset(icon.name+".png", drawn)
-	}
-	return files, nil
+	}, nil
 }

@@ -147,7 +147,7 @@ func TestFixedFiles(t *testing.T) {
 	site, _ := newSite(t, "15:30")
 	for path, media := range map[string]string{
 		"/sw.js": "text/javascript", "/manifest.webmanifest": "application/manifest+json", "/icon.svg": "image/svg+xml",
-		"/icon-192.png": "image/png", "/icon-512.png": "image/png", "/icon-maskable.png": "image/png", "/icon-180.png": "image/png", "/robots.txt": "text/plain",
+		"/icon-512.png": "image/png", "/icon-maskable.png": "image/png", "/robots.txt": "text/plain",
 	} {
 		w := send(site, "GET", path, "")
 		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), media) || w.Header().Get("X-Content-Type-Options") != "nosniff" {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/protocol"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // Times of the interface that a soak shortens, so that it sees many of them end.
@@ -34,11 +33,10 @@ const (
 
 // Options say what a world is made of.
 type Options struct {
-	Root     string    // the checkout, from which the programs are built unless Bin has them
-	Bin      string    // a directory with the programs; empty: they are built
-	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
-	Env      []string  // settings of the service beside the world's own
-	Log      io.Writer // receives the output of all programs; nil: LogFile
+	Root     string // the checkout, from which the programs are built unless Bin has them
+	Bin      string // a directory with the programs; empty: they are built
+	Branches int
+	Env      []string // settings of the service beside the world's own
 }
 
 // World is the running system.
@@ -51,17 +49,13 @@ type World struct {
 	Replicas  []*Replica
 	Postgres  *Process
 	Mosquitto *Process
-	LogFile   string // the output of all programs
-	AgentPort string // host:port, the agents' listener
+	LogFile   string // what all programs say
 
-	psql      string
 	dir       string
-	callbacks *faultproxy.Proxy
+	callbacks *Link
 	processes []*Process // in the order in which they were started
-	log       io.Writer
-	logFile   *os.File
-	agents    []string // branches with an agent
-	files     struct{ branches, simulation string }
+	log       *os.File
+	agentPort string
 }
 
 // Replica is one process of the cloud and the lines it hangs on.
@@ -69,9 +63,9 @@ type Replica struct {
 	*Process
 	API       string // http://…/api
 	Metrics   string // http://…
-	Database  *faultproxy.Proxy
-	Broker    *faultproxy.Proxy
-	Providers *faultproxy.Proxy
+	Database  *Link
+	Broker    *Link
+	Providers *Link
 }
 
 // Start brings up a world. Whatever goes wrong, nothing of it is left.
@@ -80,20 +74,13 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{dir: dir, log: options.Log}
+	w := &World{Branches: Branches(options.Branches), dir: dir, LogFile: filepath.Join(dir, "log")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	if w.log == nil {
-		w.LogFile = filepath.Join(dir, "log")
-		if w.logFile, err = os.Create(w.LogFile); err != nil {
-			return nil, err
-		}
-		w.log = w.logFile
-	}
-	if err := w.addBranches(options); err != nil {
+	if w.log, err = os.Create(w.LogFile); err != nil {
 		return nil, err
 	}
 	bin := options.Bin
@@ -107,22 +94,20 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 }
 
 func (w *World) start(ctx context.Context, bin string, options Options) error {
-	ports, err := FreeAddresses(ctx, 10)
+	ports, err := freeAddresses(ctx, 10)
 	if err != nil {
 		return err
 	}
-	w.Broker, w.AgentPort = ports[8], ports[9]
+	w.Broker, w.agentPort = ports[8], ports[9]
 	w.Sandbox, w.Simulator = "http://"+ports[1], "http://"+ports[3]
 	if err := w.startPostgres(ctx, ports[0]); err != nil {
 		return err
 	}
 	env := append(os.Environ(),
-		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
+		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off", "YEOLDA_LOG_LEVEL=warn",
 		"YEOLDA_SANDBOX_ADDR="+ports[1], "YEOLDA_SANDBOX_SMTP_ADDR="+ports[2], "YEOLDA_SIM_ADDR="+ports[3],
+		"YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String(),
 		"YEOLDA_DATA_DIR="+filepath.Join(w.dir, "data"))
-	if options.Branches > 0 {
-		env = append(env, "YEOLDA_LOG_LEVEL=warn", "YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String())
-	}
 	env = append(env, options.Env...)
 	acl, err := w.prepare(ctx, bin, env)
 	if err != nil {
@@ -137,7 +122,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		}
 	}
 	// Callbacks of the providers come to whichever replica is there, as through a load balancer.
-	if w.callbacks, err = faultproxy.New(w.dialReplica); err != nil {
+	if w.callbacks, err = NewLink(w.dialReplica); err != nil {
 		return err
 	}
 	outside := append(env, "YEOLDA_HTTP_ADDR="+w.callbacks.Addr())
@@ -149,8 +134,8 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 			return err
 		}
 	}
-	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.AgentPort)
-	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", w.files.simulation))
+	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.agentPort)
+	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", filepath.Join(w.dir, "sim.yaml")))
 	if err != nil {
 		return err
 	}
@@ -172,28 +157,15 @@ func (w *World) run(ctx context.Context, p *Process) error {
 	return p.Start(ctx)
 }
 
-// addBranches decides which branches there are and writes their files.
-func (w *World) addBranches(options Options) error {
-	if options.Branches == 0 {
-		demo := filepath.Join(options.Root, "deploy/demo")
-		w.files.branches, w.files.simulation = filepath.Join(demo, "branches.yaml"), filepath.Join(demo, "sim.yaml")
-		w.agents = []string{"gangnam", "hongdae", "jamsil"}
-		return nil
-	}
-	w.Branches = Branches(options.Branches)
-	for _, b := range w.Branches {
-		w.agents = append(w.agents, b.Code)
-	}
-	w.files.branches, w.files.simulation = filepath.Join(w.dir, "branches.yaml"), filepath.Join(w.dir, "sim.yaml")
-	if err := os.WriteFile(w.files.branches, []byte(branchFile(w.Branches)), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(w.files.simulation, []byte(simulationFile(w.Branches)), 0o600)
-}
-
-// prepare creates the branches and returns the broker's access rules.
+// prepare makes the branches and returns the broker's access rules.
 func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
-	for _, args := range [][]string{{"branch", "apply", "-f", w.files.branches}, {"agent", "acl"}} {
+	branches := filepath.Join(w.dir, "branches.yaml")
+	for file, text := range map[string]string{branches: branchFile(w.Branches), filepath.Join(w.dir, "sim.yaml"): siteFile(w.Branches)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	for _, args := range [][]string{{"branch", "apply", "-f", branches}, {"agent", "acl"}} {
 		command := exec.CommandContext(ctx, filepath.Join(bin, Service), args...)
 		command.Env, command.Dir = env, w.dir
 		var complaint strings.Builder
@@ -212,8 +184,8 @@ var zones = []string{"UTC", "America/New_York"}
 
 func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
-	for link, address := range map[**faultproxy.Proxy]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
-		l, err := faultproxy.New(func() (net.Conn, error) {
+	for link, address := range map[**Link]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
+		l, err := NewLink(func() (net.Conn, error) {
 			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the line outlives the start
 		})
 		if err != nil {
@@ -245,7 +217,7 @@ func (w *World) dialReplica() (net.Conn, error) {
 }
 
 func (w *World) startPostgres(ctx context.Context, address string) error {
-	programs, err := PostgresPrograms()
+	programs, err := postgresPrograms()
 	if err != nil {
 		return err
 	}
@@ -253,7 +225,7 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	as, err := PostgresAccount(data)
+	as, err := postgresAccount(data)
 	if err != nil {
 		return err
 	}
@@ -270,13 +242,13 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	w.Database = "postgres://yeolda@" + address + "/postgres?sslmode=disable"
-	w.psql = filepath.Join(programs, "psql")
+	psql := filepath.Join(programs, "psql")
 	w.Postgres = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: w.log},
 		command: func() *exec.Cmd {
 			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
 		},
 		ready: func() bool {
-			return exec.Command(w.psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
+			return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
 		},
 	}
 	return w.run(ctx, w.Postgres)
@@ -284,11 +256,11 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 
 // startMosquitto runs Mosquitto with deploy/mosquitto/mosquitto.conf, with other ports and files, and without TLS.
 func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
-	program, err := Find("mosquitto", "/usr/sbin/mosquitto")
+	program, err := find("mosquitto", "/usr/sbin/mosquitto")
 	if err != nil {
 		return err
 	}
-	passwd, err := Find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
+	passwd, err := find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
 	if err != nil {
 		return err
 	}
@@ -297,20 +269,20 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 		return err
 	}
 	listener := func(address string) string {
-		host, port, _ := net.SplitHostPort(address) // of FreeAddresses
+		host, port, _ := net.SplitHostPort(address) // of freeAddresses
 		return "listener " + port + " " + host
 	}
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	config := strings.NewReplacer(
-		"listener 1883", listener(w.Broker), "listener 8883", listener(w.AgentPort),
+		"listener 1883", listener(w.Broker), "listener 8883", listener(w.agentPort),
 		"/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
 		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
 	if os.Geteuid() == 0 {
 		config += "\nuser root\n" // the files are root's
 	}
 	users := brokerUser + ":" + brokerSecret + "\n"
-	for _, branch := range w.agents {
-		users += protocol.AgentID(branch) + ":" + fleetconfig.DemoPassword(branch) + "\n"
+	for _, b := range w.Branches {
+		users += protocol.AgentID(b.Code) + ":" + fleetconfig.DemoPassword(b.Code) + "\n"
 	}
 	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users} {
 		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
@@ -327,22 +299,13 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 	return w.run(ctx, w.Mosquitto)
 }
 
-// Query asks the database itself; each row is one line of values between bars.
-func (w *World) Query(ctx context.Context, sql string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, w.psql, w.Database, "-At", "-v", "ON_ERROR_STOP=1", "-c", sql).Output()
-	if err != nil {
-		return nil, fmt.Errorf("psql: %w", err)
-	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
-}
-
 // BrokerCredential is that of the service at the broker, which an intruder may have stolen.
 func (w *World) BrokerCredential() (username, password string) { return brokerUser, brokerSecret }
 
 // Restore starts whatever does not run and mends every line.
 func (w *World) Restore(ctx context.Context) error {
 	for _, r := range w.Replicas {
-		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
+		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
 			l.Restore()
 		}
 	}
@@ -370,7 +333,7 @@ func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
 				Online bool `json:"online"`
 			} `json:"branches"`
 		}
-		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) == 0 {
+		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) != len(w.Branches) {
 			return false
 		}
 		for _, b := range list.Branches {
@@ -406,14 +369,14 @@ func (w *World) Close() error {
 		w.callbacks.Close()
 	}
 	for _, r := range w.Replicas {
-		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
+		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
 			if l != nil {
 				l.Close()
 			}
 		}
 	}
-	if w.logFile != nil {
-		failures = append(failures, w.logFile.Close())
+	if w.log != nil {
+		failures = append(failures, w.log.Close())
 	}
 	return errors.Join(append(failures, os.RemoveAll(w.dir))...)
 }
@@ -437,8 +400,8 @@ func (p *prefixed) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// FreeAddresses returns n different addresses on loopback on which no process listens.
-func FreeAddresses(ctx context.Context, n int) ([]string, error) {
+// freeAddresses returns addresses on loopback that nobody listens on.
+func freeAddresses(ctx context.Context, n int) ([]string, error) {
 	addresses := make([]string, 0, n)
 	for range n {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

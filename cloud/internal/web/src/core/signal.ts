@@ -1,12 +1,12 @@
-// Signals: values that remember who reads them.
+// Signals: values that track their readers.
 //
-// A signal holds a value, a computed derives one, an effect does something with them. Each notes what it
-// reads while it runs and runs again, once, when any of that has changed. Everything made while an effect
-// runs belongs to that run and is disposed of before the next one, so nothing is left behind.
+// A signal holds a value, a computed derives one, an effect acts on them. Each records what it reads while it runs and
+// runs again, once, after any of those values changed. An effect owns everything created during its run and disposes of
+// it before the next run, so nothing leaks.
 
 export interface Readable<T> {
   (): T;
-  /** Reads the value without being told of its changes. */
+  /** Reads the value without subscribing to its changes. */
   peek(): T;
 }
 
@@ -17,7 +17,7 @@ export interface Signal<T> extends Readable<T> {
 
 type Dispose = () => void;
 
-/** An owner disposes of what was made under it. */
+/** An owner disposes of what was created under it, newest first. */
 class Scope {
   private disposals: Dispose[] = [];
 
@@ -45,21 +45,19 @@ class Source {
     }
   }
 
-  /** Brings the value up to date; only a computed has anything to do. */
+  /** Brings the value up to date. Only a computed has work to do. */
   refresh(): void {}
 }
 
-enum State {
-  Fresh,
-  /** Something it depends on may have changed. */
-  Doubtful,
-  /** Something it depends on has changed. */
-  Stale,
-}
+/** The states of a reaction, in the order in which a mark may raise them. */
+const fresh = 0;
+const doubtful = 1; // a dependency may have changed
+const stale = 2; // a dependency has changed
+type State = typeof fresh | typeof doubtful | typeof stale;
 
 class Reaction extends Source {
   sources = new Set<Source>();
-  state = State.Stale;
+  state: State = stale;
   readonly scope = new Scope();
   disposed = false;
 
@@ -73,23 +71,23 @@ class Reaction extends Source {
 
   mark(state: State): void {
     if (this.state >= state || this.disposed) return;
-    const first = this.state === State.Fresh;
+    const first = this.state === fresh;
     this.state = state;
     if (!first) return;
     if (this.isEffect) pending.push(this);
-    else for (const r of [...this.readers]) r.mark(State.Doubtful);
+    else for (const r of [...this.readers]) r.mark(doubtful);
   }
 
   override refresh(): void {
-    if (this.state === State.Doubtful) {
+    if (this.state === doubtful) {
       for (const s of [...this.sources]) {
         s.refresh();
-        if ((this.state as State) === State.Stale) break;
+        if ((this.state as State) === stale) break;
       }
     }
-    const stale = this.state === State.Stale;
-    this.state = State.Fresh; // before the run, which may change what it reads
-    if (stale) this.run();
+    const run = this.state === stale;
+    this.state = fresh; // before the run, which may change what it reads
+    if (run) this.run();
   }
 
   run(): void {
@@ -118,20 +116,20 @@ class Reaction extends Source {
 let pending: Reaction[] = [];
 let depth = 0;
 
-const endless = 100; // turns after which effects are taken not to come to rest
+const maxRounds = 100; // after which effects that keep changing their own dependencies are stopped
 
-/** Runs what is pending. An effect that fails is reported like any error of the page and keeps no other from running. */
+/** Runs the pending effects. A failing effect is reported like any page error and does not stop the others. */
 function flush(): void {
   if (depth > 0) return;
   depth++;
-  for (let turns = 0; pending.length > 0; turns++) {
-    const turn = pending;
+  for (let round = 0; pending.length > 0; round++) {
+    const effects = pending;
     pending = [];
-    if (turns > endless) {
+    if (round > maxRounds) {
       reportError(new Error("effects keep changing what they read"));
       break;
     }
-    for (const r of turn) {
+    for (const r of effects) {
       if (r.disposed) continue;
       try {
         r.refresh();
@@ -143,7 +141,7 @@ function flush(): void {
   depth--;
 }
 
-/** Runs effects once, after all of change. */
+/** Runs effects once, after all changes made by change. */
 export function batch(change: () => void): void {
   depth++;
   try {
@@ -166,7 +164,7 @@ export function signal<T>(initial: T): Signal<T> {
     set(next: T) {
       if (Object.is(value, next)) return;
       value = next;
-      for (const r of [...source.readers]) r.mark(State.Stale);
+      for (const r of [...source.readers]) r.mark(stale);
       flush();
     },
     update(change: (value: T) => T) {
@@ -175,40 +173,53 @@ export function signal<T>(initial: T): Signal<T> {
   });
 }
 
-/** A value derived from others; made when first read, and again only after they changed. */
+type Outcome<T> = { value: T } | { error: unknown };
+
+/**
+ * A value derived from others. It is computed on first read and recomputed on the first read after a dependency
+ * changed. If derive throws, every read rethrows the error until a dependency changes.
+ */
 export function computed<T>(derive: () => T): Readable<T> {
-  let value: T;
+  let outcome: Outcome<T> | undefined;
   const reaction = new Reaction(() => {
-    const next = derive();
-    if (Object.is(value, next)) return;
-    value = next;
-    for (const r of reaction.readers) r.mark(State.Stale);
+    const previous = outcome;
+    try {
+      outcome = { value: derive() };
+    } catch (error) {
+      outcome = { error };
+    }
+    const same = previous && "value" in previous && "value" in outcome && Object.is(previous.value, outcome.value);
+    if (!same) for (const r of reaction.readers) r.mark(stale);
   }, false);
-  const peek = () => {
-    reaction.refresh();
-    return value;
+  const result = (): T => {
+    if ("error" in outcome!) throw outcome.error;
+    return outcome!.value;
   };
   const read = () => {
-    const fresh = peek(); // first: who reads it now need not hear that it has just been made
+    reaction.refresh(); // before tracking: the current reader must not be marked by this computation
     reaction.track();
-    return fresh;
+    return result();
+  };
+  const peek = () => {
+    reaction.refresh();
+    return result();
   };
   return Object.assign(read, { peek });
 }
 
-/** Runs body now and whenever what it read has changed, until the owner is disposed of. */
+/** Runs body now and after each change of what it read, until its owner is disposed of. */
 export function effect(body: () => void): Dispose {
   const reaction = new Reaction(body, true);
   reaction.refresh();
   return () => reaction.dispose();
 }
 
-/** Calls dispose when the running effect runs again or its owner goes. */
+/** Calls dispose before the running effect runs again, or when its owner is disposed of. */
 export function onCleanup(dispose: Dispose): void {
   owner?.add(dispose);
 }
 
-/** Reads without being told of changes. */
+/** Reads without subscribing to changes. */
 export function untracked<T>(read: () => T): T {
   const previous = reader;
   reader = undefined;
@@ -219,7 +230,7 @@ export function untracked<T>(read: () => T): T {
   }
 }
 
-/** Runs body as the owner of what it makes. A detached scope lives until it is disposed of, others as long as their owner. */
+/** Runs body as the owner of what it creates. A detached scope lives until it is disposed of, others as long as their owner. */
 export function scope<T>(body: () => T, detached = false): [result: T, dispose: Dispose] {
   const own = new Scope();
   if (!detached) owner?.add(() => own.dispose());

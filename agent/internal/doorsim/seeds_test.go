@@ -1,0 +1,5 @@
+//go:build !race
+
+package doorsim
+
+const normalSeeds = 5000

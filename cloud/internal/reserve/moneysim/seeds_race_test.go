@@ -1,0 +1,6 @@
+//go:build race
+
+package moneysim
+
+// normalSeeds is less under the race detector, which makes every step ten times as long.
+const normalSeeds = 200

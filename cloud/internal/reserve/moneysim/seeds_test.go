@@ -1,0 +1,5 @@
+//go:build !race
+
+package moneysim
+
+const normalSeeds = 5000
