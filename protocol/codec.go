@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes in bytes. The broker refuses larger packets before it knows who sends them; the payload limit leaves room for
+// Sizes in bytes. The broker rejects larger packets before authentication; the payload limit leaves room for
 // the topic and the properties.
 const (
 	MaxPacket  = 64 << 10
 	MaxPayload = 63 << 10
 )
 
-// Message is a payload. Validate reports what a well-formed message of this kind must fulfil; Encode and Decode call it.
+// Message is a payload. Validate reports violations of its format; Encode and Decode call it.
 type Message interface {
 	Kind() Kind
 	Validate() error

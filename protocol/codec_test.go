@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -30,6 +32,10 @@ func sampleGrant() Grant {
 	}.Sign(sampleKey)
 }
 
+func sampleKeys() KeyList {
+	return KeyList{Epoch: 2, Keys: []string{base64.StdEncoding.EncodeToString(sampleKey.Public().(ed25519.PublicKey))}}.Sign(sampleKey)
+}
+
 func samples() map[string]Message {
 	at := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 	return map[string]Message{
@@ -37,11 +43,12 @@ func samples() map[string]Message {
 		"claim":            Claim{RequestID: sampleRequest, Nonce: sampleNonce},
 		"grant":            sampleGrant(),
 		"deny":             Deny{RequestID: sampleRequest, Nonce: sampleNonce, Reason: "request is too old"},
-		"result":           Result{RequestID: sampleRequest, Device: "room_3", Outcome: Opened, EnergizedMs: 12},
+		"result":           Result{RequestID: sampleRequest, Nonce: sampleNonce, Device: "room_3", Outcome: Opened, EnergizedMs: 12},
 		"climate-command":  ClimateCommand{RequestID: sampleRequest, AirConditionerID: LeafID("gangnam", "main", "cool", "24")},
 		"climate-result":   ClimateResult{RequestID: sampleRequest, AirConditionerID: LeafID("gangnam", "main", "cool", "24"), Outcome: ClimateSent},
 		"sensors-read":     SensorsRead{RequestID: sampleRequest},
 		"sensors-readings": SensorsReadings{RequestID: sampleRequest, Readings: []Reading{{Location: "로비", Celsius: 23.5, RelativeHumidity: 46.2}}},
+		"keys":             sampleKeys(),
 		"heartbeat":        Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000},
 		"status-offline":   Status{State: Offline, BootID: "b1", Connection: 2},
 		"status-online": Status{State: Online, BootID: "b1", Connection: 2, AgentVersion: "1.0.0", StartedAt: at,
@@ -53,6 +60,7 @@ func samples() map[string]Message {
 				Sensors: []string{"로비"},
 			},
 			SelfTest: []SelfTest{{Name: "relay front_1", OK: true}, {Name: "relay room_3", Detail: "was energised at start"}},
+			Contacts: []Contact{{Device: "room_3", Open: true, ForMs: 4200}}, KeyEpoch: 2,
 		},
 		"telemetry": Telemetry{At: at, Readings: []Reading{{Location: "로비", Celsius: -3, RelativeHumidity: 100}},
 			Events: []Event{{Kind: EventReleased, Device: "room_3", RequestID: sampleRequest, EnergizedMs: 3001}}},
@@ -79,6 +87,8 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[SensorsRead](payload)
 	case SensorsReadings:
 		return Decode[SensorsReadings](payload)
+	case KeyList:
+		return Decode[KeyList](payload)
 	case Heartbeat:
 		return Decode[Heartbeat](payload)
 	case Status:

@@ -1,58 +1,86 @@
-// Package protocol is the contract between the cloud and the agent of a branch: which MQTT topics there are, who may
-// use them, what their payloads hold, and how long anything stays true.
+// Package protocol is the contract between the cloud and the agent of a branch: the MQTT topics and their access rules,
+// the payloads, and how long each message is valid.
 //
-// Both programs compile this package, the broker takes its access rules from it, and asyncapi.yaml describes the same
-// for people who write a third program. It uses the standard library only and does no I/O.
+// Both programs compile this package, the broker derives its access rules from it, and asyncapi.yaml describes it for
+// authors of other implementations. It uses the standard library only and does no I/O.
 //
 // # Why a door takes four messages
 //
-// A message that has left the broker can be late by as long as TCP is patient: after a partition commands arrived 12 to
-// 27 seconds after they were published, whatever expiry they carried. A message that opens a door when it arrives would
-// therefore open doors for people who have left. So the command is split: an ask carries no authority, and the grant
-// that does is only worth something to the agent that asked for it a moment ago.
+// A message that has left the broker can arrive as late as TCP keeps retransmitting: after a partition, commands arrived
+// 12 to 27 seconds after they were published, whatever expiry they carried. A single command would therefore open doors
+// for guests who have left. So the command is split: an ask carries no authority, and a grant is valid only for the agent
+// that claimed it a moment ago.
 //
 //	   cloud                                             agent
 //	     │  door/ask {requestId, doors}                    │
-//	     ├────────────────────────────────────────────────►│  random nonce; notes its monotonic time m0
+//	     ├────────────────────────────────────────────────►│  has all doors? random nonce; monotonic time m0
 //	     │                    door/claim {requestId, nonce}│
 //	     │◄────────────────────────────────────────────────┤
 //	one  │ request pending, younger than ClaimLimit?       │
-//	tx   │ reservation valid now?                          │
+//	tx   │ reservation valid now? credential active?       │
 //	     │  door/grant {branch, requestId, nonce, doors,   │
 //	     │              pulseMs, signature}                │
 //	     ├────────────────────────────────────────────────►│  signature right? nonce known and unused?
 //	     │    (or door/deny {requestId, nonce, reason})    │  now - m0 <= GrantAge?  then drive the line,
 //	     │                                                 │  read it back, and the sense line if there is one
-//	     │  door/result {requestId, device, outcome, ...}  │
+//	     │  door/result {requestId, nonce, device, outcome}│
 //	     │◄────────────────────────────────────────────────┤  one per door
 //	     │  telemetry {event released, energizedMs}        │
 //	     │◄────────────────────────────────────────────────┤  when the pulse has ended
 //
-// The grant was issued after m0, so its age is at most now - m0, whatever any clock says: a lock is driven at most
-// ClaimLimit + GrantAge = 4 seconds after the request was accepted. Nonces live in the agent's memory only, so an agent
-// that restarted can replay nothing, and each is good for one drive.
+// The grant was issued after m0, so its age is at most now - m0, whatever any clock shows: a lock is driven at most
+// ClaimLimit + GrantAge = 4 seconds after the request was accepted. Nonces exist only in the agent's memory, so an agent
+// that has restarted can replay nothing, and each is good for one drive.
+//
+// # Several agents of one branch
+//
+// A branch may have several credentials, for example while its Pi is being replaced. At most one is active; the others
+// are standby. The cloud sends asks and commands to the active agent only, sends a grant only to the session that
+// claimed, and counts results, presence, readings and events of the active agent only. A standby agent is connected and
+// shown to administrators.
+//
+// Therefore each credential has its own topics, yeolda/v1/{branch}/agent/{username}/{kind}, and no other agent may use
+// them. The topics of the branch, yeolda/v1/{branch}/{kind}, serve agents of the previous release and the will:
+//
+//   - On connecting, the agent subscribes to the topics of its credential, and to those of the branch. If the broker
+//     rejects the former (a cloud of the previous release), it uses the topics of the branch for this connection.
+//   - The will and the offline status go to the branch's status topic. They name bootId and connection, which identify
+//     the connection that ended.
+//   - The embedded broker knows the credential of each session, whatever topic it uses. At an external broker, messages
+//     on a branch's topics count as those of its only credential; if the branch has several, they are ignored.
+//
+// Results count only with the nonce that was granted. Agents of the previous release send none: of their results the
+// cloud accepts opened and failed from the active credential, but not dropped, which they also send after a restart.
 //
 // # Delivery
 //
-// Everything is MQTT v5, clean start, session expiry 0: nothing waits in a broker for an agent that is away. Cloud to
-// agent is QoS 0 and the cloud repeats itself with the same ids every [RepeatInterval] while its deadline allows. Agent
-// to cloud is QoS 1, from an outbox that the agent keeps in memory: results for [ResultTTL], door events for ten minutes,
-// answers to commands for [CommandTTL].
+// Everything is MQTT v5, clean start, session expiry 0: no broker keeps messages for an agent that is offline. Cloud to
+// agent is QoS 0; the cloud repeats messages with the same ids every [RepeatInterval] while the deadline allows. Agent to
+// cloud is QoS 1, from an outbox in the agent's memory: results for [ResultTTL], door events for ten minutes, answers to
+// commands for [CommandTTL].
 //
-//   - A repeated ask gets the same claim, with the same nonce, as long as the nonce can still be used; afterwards a new
-//     one, should the first have been lost on the way. Once a grant has been judged it gets the results again.
+//   - An agent ignores an ask for a door that it does not have.
+//   - A repeated ask gets the same claim while its nonce can still be used, then a claim with a new nonce, in case the
+//     first one was lost. After the agent has acted on a grant, it gets the results again.
 //   - A repeated claim gets the same answer; a claim with another nonce for a granted request is denied.
-//   - A repeated grant drives nothing and gets the results again. A genuine grant whose nonce the agent does not know, or
-//     that is too old, gets the outcome dropped.
-//   - A repeated climate command or sensor read (same requestId) is carried out once and gets the result again.
+//   - A repeated grant drives nothing and gets the results again. A grant that is too old for its nonce gets the outcome
+//     dropped. A grant whose nonce the agent does not have gets the outcome unknown: the agent may have driven the line
+//     before it restarted.
+//   - A repeated climate command or sensor read (same requestId) is executed once and gets the same result.
 //
-// The branch is always taken from the topic, never from a payload. The grant names it too, but only so that the
-// signature covers it: a grant for one branch is worth nothing to another.
+// The branch is always taken from the topic, never from a payload. The grant names it too, so that the signature covers
+// it: a grant for one branch is worth nothing to another.
 //
 // # Presence
 //
-// The retained [Status] says what the agent is and what hangs on it. Its will is the same message with state offline.
-// It is published on connecting and every [StatusInterval]; a [Heartbeat] every [HeartbeatInterval] says that the agent
-// still runs. A branch counts as offline when its will arrives or after [OfflineTimeout] without any message. A will can
-// overtake: an offline counts only when bootId and connection are those of the last online status or heartbeat.
+// The retained [Status] describes the agent and its devices. The will is the same message with state offline. The status
+// is published after connecting and every [StatusInterval]; a [Heartbeat] every [HeartbeatInterval] shows that the agent
+// is running. An agent counts as offline when its will arrives or after [OfflineTimeout] without any message. A will can
+// arrive after the next connection's status, so an offline status counts only if bootId and connection are those of the
+// last online status or heartbeat.
+//
+// # Grant keys
+//
+// The agent accepts grants signed with the keys of its credential, or of the [KeyList] with the highest epoch that it has
+// applied.
 package protocol

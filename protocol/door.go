@@ -12,19 +12,19 @@ import (
 
 // The limits of one unlock.
 const (
-	// ClaimLimit is how old a request may be when its claim is granted, measured by the cloud.
+	// ClaimLimit is the maximum age of a request whose claim is granted, measured by the cloud.
 	ClaimLimit = 2500 * time.Millisecond
-	// GrantAge is how much monotonic time may pass between the agent's claim and the moment it drives the line.
+	// GrantAge is the maximum monotonic time between the agent's claim and the moment it drives the line.
 	GrantAge = 1500 * time.Millisecond
-	// ConfirmLimit is how long the agent waits for the read-back and the sense line before it calls the drive failed.
+	// ConfirmLimit is how long the agent waits for the read-back and the sense line before the drive counts as failed.
 	ConfirmLimit = 300 * time.Millisecond
-	// RepeatInterval is how often the cloud repeats an ask or a command that has no answer yet. A repeated ask brings claim
-	// and grant again.
+	// RepeatInterval is how often the cloud repeats an ask or a command without an answer. A repeated ask triggers claim and
+	// grant again.
 	RepeatInterval = 400 * time.Millisecond
-	// ResultTTL is how long the agent keeps a result in order to repeat it.
+	// ResultTTL is how long the agent keeps a result for repeated asks.
 	ResultTTL = 60 * time.Second
 
-	// DefaultPulse, MinPulse and MaxPulse bound how long a line stays driven. No pulse is shorter than its confirmation.
+	// DefaultPulse, MinPulse and MaxPulse bound how long a line is driven. No pulse is shorter than ConfirmLimit.
 	DefaultPulse = 3 * time.Second
 	MinPulse     = 500 * time.Millisecond
 	MaxPulse     = 10 * time.Second
@@ -35,7 +35,7 @@ const MaxDoors = 16
 
 const maxDetail = 240
 
-// DoorKind tells the branch's entrance doors from the doors of its rooms.
+// DoorKind distinguishes the entrance doors of a branch from the doors of its rooms.
 type DoorKind string
 
 // The kinds of doors.
@@ -56,14 +56,14 @@ func ParseDevice(device string) (kind DoorKind, number string, err error) {
 	}
 	n, err := strconv.ParseUint(number, 10, 32)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != number {
-		return "", "", fmt.Errorf("device %q has no number", device)
+		return "", "", fmt.Errorf("device %q has no valid number", device)
 	}
 	return kind, number, nil
 }
 
 func checkDoors(doors []string) error {
 	if len(doors) == 0 || len(doors) > MaxDoors {
-		return fmt.Errorf("doors holds %d devices, want 1 to %d", len(doors), MaxDoors)
+		return fmt.Errorf("doors contains %d devices, want 1 to %d", len(doors), MaxDoors)
 	}
 	for i, device := range doors {
 		if _, _, err := ParseDevice(device); err != nil {
@@ -71,14 +71,14 @@ func checkDoors(doors []string) error {
 		}
 		for _, earlier := range doors[:i] {
 			if earlier == device {
-				return fmt.Errorf("doors holds %s twice", device)
+				return fmt.Errorf("doors contains %s more than once", device)
 			}
 		}
 	}
 	return nil
 }
 
-// NewNonce makes the 128 random bits of a claim, base64url without padding (22 characters).
+// NewNonce returns 128 random bits in base64url without padding (22 characters).
 func NewNonce() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
@@ -93,13 +93,13 @@ func checkNonce(nonce string) error {
 	return nil
 }
 
-// Ask announces that somebody wants these doors open. It carries no authority.
+// Ask announces that doors are to be opened. It carries no authority.
 type Ask struct {
 	RequestID string   `json:"requestId"` // UUID
 	Doors     []string `json:"doors"`     // device names
 }
 
-// Claim asks for the authority to drive the doors of a request.
+// Claim requests the authority to drive the doors of a request. An agent claims only if it has all of the doors.
 type Claim struct {
 	RequestID string `json:"requestId"`
 	Nonce     string `json:"nonce"` // see NewNonce
@@ -118,14 +118,14 @@ type Grant struct {
 // Pulse is how long the lines are to be driven.
 func (g Grant) Pulse() time.Duration { return time.Duration(g.PulseMs) * time.Millisecond }
 
-// Deny tells the agent to forget a claim. An agent that misses it loses nothing: its nonce ages out.
+// Deny tells the agent to discard a claim. If it is lost, the nonce expires anyway.
 type Deny struct {
 	RequestID string `json:"requestId"`
 	Nonce     string `json:"nonce"`
 	Reason    string `json:"reason"` // for logs
 }
 
-// Outcome is how a door answered.
+// Outcome is the result of a grant at one door.
 type Outcome string
 
 // The outcomes.
@@ -134,19 +134,23 @@ const (
 	Opened Outcome = "opened"
 	// Failed: the agent knows that the door is not open. The line is idle again.
 	Failed Outcome = "failed"
-	// Dropped: the grant could not be used, too old for example. The line was not touched and never will be for this
-	// request: the nonce is spent.
+	// Dropped: the grant came too late for its nonce. The agent knows that it did not drive the line with this nonce and
+	// never will: the nonce is spent.
 	Dropped Outcome = "dropped"
+	// Unknown: the agent does not have the nonce, because it restarted after its claim, so it cannot know whether the line
+	// was driven. The cloud does not decide the request by it.
+	Unknown Outcome = "unknown"
 )
 
-// Result is the one and only outcome of a request at a door. It is sent as soon as it is known, while an opened door's
-// pulse still runs: EnergizedMs is how long the line had been driven at that moment, all in all if it failed. The length
-// of an opened door's whole pulse follows as the telemetry event released.
+// Result is the only outcome of a grant at a door. It is sent as soon as it is known, while the pulse of an opened door is
+// still in progress: EnergizedMs is the time driven so far, or the total time if the drive failed. The telemetry event
+// released reports the length of the whole pulse.
 type Result struct {
 	RequestID   string  `json:"requestId"`
+	Nonce       string  `json:"nonce,omitempty"` // of the grant; missing from agents of the previous release
 	Device      string  `json:"device"`
 	Outcome     Outcome `json:"outcome"`
-	Detail      string  `json:"detail"` // for logs and staff; empty when there is nothing to say
+	Detail      string  `json:"detail"` // for logs and staff; empty when there is nothing to add
 	EnergizedMs uint32  `json:"energizedMs"`
 }
 
@@ -175,7 +179,7 @@ func (m Claim) Validate() error {
 	return errors.Join(checkRequestID(m.RequestID), checkNonce(m.Nonce))
 }
 
-// Validate checks the form of a grant. Whether it is genuine is for Verify.
+// Validate checks the form of a grant. Verify checks the signature.
 func (m Grant) Validate() error {
 	var err error
 	if !ValidBranch(m.Branch) {
@@ -199,9 +203,12 @@ func (m Deny) Validate() error {
 func (m Result) Validate() error {
 	var err error
 	switch m.Outcome {
-	case Opened, Failed, Dropped:
+	case Opened, Failed, Dropped, Unknown:
 	default:
 		err = fmt.Errorf("outcome %q is unknown", m.Outcome)
+	}
+	if m.Nonce != "" {
+		err = errors.Join(err, checkNonce(m.Nonce))
 	}
 	_, _, deviceErr := ParseDevice(m.Device)
 	return errors.Join(err, deviceErr, checkRequestID(m.RequestID), checkText("detail", m.Detail, maxDetail, false))

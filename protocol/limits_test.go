@@ -269,7 +269,7 @@ func TestListsCanBeLeftEarly(t *testing.T) {
 	if want := []Kind{KindDoorAsk, KindDoorClaim}; !slices.Equal(kinds, want) {
 		t.Errorf("first of all and first from agents: %v, want %v", kinds, want)
 	}
-	for filter := range AgentFilters("gangnam") {
+	for filter := range (Agent{Branch: "gangnam"}).Filters() {
 		if want := "yeolda/v1/gangnam/door/ask"; filter != want {
 			t.Errorf("first filter of an agent: %s, want %s", filter, want)
 		}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// The rhythm of presence and telemetry.
+// The intervals of presence and telemetry.
 const (
 	KeepAlive         = 10 * time.Second // MQTT keep-alive of agents
 	HeartbeatInterval = 5 * time.Second
-	OfflineTimeout    = 12 * time.Second // silence after which a branch counts as offline
-	StatusInterval    = time.Minute      // the retained status is published again, should a late will have replaced it
+	OfflineTimeout    = 12 * time.Second // silence after which an agent counts as offline
+	StatusInterval    = time.Minute      // the retained status is repeated in case a late will has replaced it
 	TelemetryInterval = time.Minute      // readings
 )
 
@@ -21,7 +21,7 @@ const (
 	maxSelfTests = 512
 )
 
-// State is whether the agent has a connection to the broker.
+// State says whether the agent is connected to the broker.
 type State string
 
 const (
@@ -35,36 +35,46 @@ type Status struct {
 	BootID       string     `json:"bootId"`     // random, new at each start of the agent
 	Connection   uint32     `json:"connection"` // counts the connections since that start, from 1
 	AgentVersion string     `json:"agentVersion,omitempty"`
-	StartedAt    time.Time  `json:"startedAt,omitzero"` // the agent's clock, which may be wrong: a Pi has no battery
+	StartedAt    time.Time  `json:"startedAt,omitzero"` // by the agent's clock, which may be wrong: a Pi has no battery
 	Inventory    *Inventory `json:"inventory,omitempty"`
 	SelfTest     []SelfTest `json:"selfTest,omitempty"`
+	Contacts     []Contact  `json:"contacts,omitempty"` // the levels of the door contacts when the status was made
+	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
 }
 
-// Inventory is what hangs on the agent.
+// Contact is the level of a door contact. A status carries levels because events that are older than the agent's outbox,
+// or that happened while it was off, are never sent.
+type Contact struct {
+	Device string `json:"device"`
+	Open   bool   `json:"open"`
+	ForMs  uint64 `json:"forMs"` // monotonic time since the level changed, or since the agent started
+}
+
+// Inventory lists the devices wired to the agent.
 type Inventory struct {
 	Doors           []Door           `json:"doors"`
 	AirConditioners []AirConditioner `json:"airConditioners"`
 	Sensors         []string         `json:"sensors"` // locations
 }
 
-// Door is a lock and the inputs fitted to it.
+// Door is a lock and its inputs.
 type Door struct {
 	Device  string   `json:"device"`
 	Kind    DoorKind `json:"kind"`
-	Sense   bool     `json:"sense"`   // the lock confirms that it is released
-	Contact bool     `json:"contact"` // the door leaf reports open and closed
-	Exit    bool     `json:"exit"`    // the exit button is observed
+	Sense   bool     `json:"sense"`   // the lock reports that it is released
+	Contact bool     `json:"contact"` // a contact reports the door open or closed
+	Exit    bool     `json:"exit"`    // the exit button is connected
 }
 
-// SelfTest is one thing the agent found out about its hardware when it started.
+// SelfTest is a result of checking the hardware when the agent started.
 type SelfTest struct {
 	Name   string `json:"name"` // "relay front_1"
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"` // "was energised at start"
 }
 
-// Heartbeat says that the agent behind a connection still runs. It is published every HeartbeatInterval and, unlike the
-// status, small. Its acknowledgement tells the agent that the line is not half open.
+// Heartbeat shows that the agent is running. It is published every HeartbeatInterval and is small, unlike the status. Its
+// acknowledgement tells the agent that the connection is not half open.
 type Heartbeat struct {
 	BootID     string `json:"bootId"`
 	Connection uint32 `json:"connection"`
@@ -96,6 +106,13 @@ func (m Status) Validate() error {
 	for _, t := range m.SelfTest {
 		err = errors.Join(err, checkText("self-test name", t.Name, maxName, true), checkText("self-test detail", t.Detail, maxDetail, false))
 	}
+	if len(m.Contacts) > maxLocks {
+		err = errors.Join(err, fmt.Errorf("more than %d contacts", maxLocks))
+	}
+	for _, c := range m.Contacts {
+		_, _, deviceErr := ParseDevice(c.Device)
+		err = errors.Join(err, deviceErr)
+	}
 	return errors.Join(err, checkBootID(m.BootID), checkText("agentVersion", m.AgentVersion, maxName, false))
 }
 
@@ -111,7 +128,7 @@ func (v Inventory) validate() error {
 	names := make(map[string]struct{})
 	once := func(what, name string) error {
 		if _, twice := names[what+name]; twice {
-			return fmt.Errorf("%s %q stands twice", what, name)
+			return fmt.Errorf("%s %q is listed more than once", what, name)
 		}
 		names[what+name] = struct{}{}
 		return nil
@@ -122,7 +139,7 @@ func (v Inventory) validate() error {
 			return err
 		}
 		if kind != d.Kind {
-			return fmt.Errorf("door %s says kind %q", d.Device, d.Kind)
+			return fmt.Errorf("door %s has kind %q", d.Device, d.Kind)
 		}
 		if err := once("door", d.Device); err != nil {
 			return err

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Telemetry tells what happens at the branch without being asked: the readings of all sensors every TelemetryInterval,
-// and events as they happen.
+// Telemetry carries the readings of all sensors every TelemetryInterval, and door events as they happen.
 type Telemetry struct {
-	At       time.Time `json:"at"` // the agent's clock, which may be wrong: the cloud keeps its own time of arrival too
+	At       time.Time `json:"at"` // by the agent's clock, which may be wrong; the cloud also records the time of arrival
 	Readings []Reading `json:"readings,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
 }
 
-// EventKind is what happened at a door.
+// EventKind is a kind of door event. Receivers ignore kinds they do not know, so that either side may be updated first.
 type EventKind string
 
 const (
@@ -22,12 +21,14 @@ const (
 	EventReleased     EventKind = "released"      // the line is idle again after EnergizedMs; RequestID is the last that held it
 	EventRelayError   EventKind = "relay-error"   // the line could not be driven, released or read back
 	EventWasEnergized EventKind = "was-energized" // the agent found the line driven when it started, and released it
-	EventDoorOpened   EventKind = "door-opened"   // the door leaf, where a contact is fitted
+	EventDoorOpened   EventKind = "door-opened"   // by the door's contact, where one is fitted
 	EventDoorClosed   EventKind = "door-closed"
 	EventExitPressed  EventKind = "exit-pressed"
+	// EventLockReleased: the sense line reports the lock released while the relay is idle, so a keypad or a key opened it.
+	EventLockReleased EventKind = "lock-released"
 )
 
-// Event is one thing that happened at a door.
+// Event is a door event.
 type Event struct {
 	Kind        EventKind `json:"kind"`
 	Device      string    `json:"device"`
@@ -54,13 +55,18 @@ func (m Telemetry) Validate() error {
 	return checkReadings(m.Readings)
 }
 
-func (e Event) validate() error {
-	var err error
-	switch e.Kind {
-	case EventEnergized, EventReleased, EventRelayError, EventWasEnergized, EventDoorOpened, EventDoorClosed, EventExitPressed:
-	default:
-		err = fmt.Errorf("event %q is unknown", e.Kind)
+// Known reports whether this release knows the kind.
+func (k EventKind) Known() bool {
+	switch k {
+	case EventEnergized, EventReleased, EventRelayError, EventWasEnergized, EventDoorOpened, EventDoorClosed, EventExitPressed,
+		EventLockReleased:
+		return true
 	}
+	return false
+}
+
+func (e Event) validate() error {
+	err := checkText("event kind", string(e.Kind), maxName, true)
 	if e.RequestID != "" {
 		err = errors.Join(err, checkRequestID(e.RequestID))
 	}

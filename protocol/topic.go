@@ -5,12 +5,16 @@ import (
 	"strings"
 )
 
-const root = "yeolda/v1/"
+const (
+	root = "yeolda/v1/"
+	// ofAgent precedes the user name in the topics of one credential. No kind starts with it.
+	ofAgent = "agent/"
+)
 
-// Kind is the part of a topic after the branch. It decides the direction, the quality of service and the payload.
+// Kind is the last part of a topic. It decides the direction, the quality of service and the payload.
 type Kind string
 
-// The topics of a branch.
+// The kinds of messages.
 const (
 	KindDoorAsk         Kind = "door/ask"
 	KindDoorClaim       Kind = "door/claim"
@@ -21,6 +25,7 @@ const (
 	KindClimateResult   Kind = "climate/result"
 	KindSensorsRead     Kind = "sensors/read"
 	KindSensorsReadings Kind = "sensors/readings"
+	KindKeys            Kind = "keys"
 	KindStatus          Kind = "status"
 	KindHeartbeat       Kind = "heartbeat"
 	KindTelemetry       Kind = "telemetry"
@@ -33,7 +38,7 @@ type rule struct {
 	retained  bool
 }
 
-// rules is the one table behind topics, access rules and delivery.
+// rules is the single table from which topics, access rules and delivery are derived.
 var rules = [...]rule{
 	{kind: KindDoorAsk},
 	{kind: KindDoorClaim, fromAgent: true, qos: 1},
@@ -44,6 +49,7 @@ var rules = [...]rule{
 	{kind: KindClimateResult, fromAgent: true, qos: 1},
 	{kind: KindSensorsRead},
 	{kind: KindSensorsReadings, fromAgent: true, qos: 1},
+	{kind: KindKeys},
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
 	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},
@@ -70,8 +76,8 @@ func (k Kind) FromCloud() bool {
 	return ok && !r.fromAgent
 }
 
-// QoS is the quality of service this kind is published and subscribed with: 0 towards the agent, where the application
-// repeats itself, 1 towards the cloud.
+// QoS is the quality of service of this kind: 0 towards the agent, where the application repeats messages, 1 towards the
+// cloud.
 func (k Kind) QoS() byte {
 	r, _ := k.rule()
 	return r.qos
@@ -94,12 +100,19 @@ func Kinds() iter.Seq[Kind] {
 	}
 }
 
-// ValidBranch reports whether the code can stand in a topic: 1 to 63 of a-z, 0-9 and '-', starting with a letter or digit.
-func ValidBranch(branch string) bool {
-	if branch == "" || len(branch) > 63 || branch[0] == '-' {
+// ValidBranch reports whether a branch code can be part of a topic: 1 to 63 of a-z, 0-9 and '-', starting with a letter
+// or digit.
+func ValidBranch(branch string) bool { return validName(branch, 63) }
+
+// ValidUsername reports whether the user name of a credential can be part of a topic: 1 to 100 of a-z, 0-9 and '-',
+// starting with a letter or digit.
+func ValidUsername(username string) bool { return validName(username, 100) }
+
+func validName(name string, limit int) bool {
+	if name == "" || len(name) > limit || name[0] == '-' {
 		return false
 	}
-	for _, c := range []byte(branch) {
+	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
 			return false
 		}
@@ -107,8 +120,20 @@ func ValidBranch(branch string) bool {
 	return true
 }
 
-// Topic names the topic of a kind in a branch. It panics on an invalid branch or kind: neither ever comes from outside
-// unchecked, and a wildcard smuggled into a topic would cross branches.
+// Agent identifies an agent: the branch it serves and the user name of its credential. The user name is empty for an
+// agent of the release before credentials had topics of their own; see [Agent.Topic].
+type Agent struct {
+	Branch   string
+	Username string
+}
+
+// AgentID is the default MQTT client id and user name of the agent of a branch. A credential issued later appends "-" and
+// a random word. The client id equals the user name and the credential determines the branch, so that no agent can read
+// another branch's topics or take over its connection.
+func AgentID(branch string) string { return "agent-" + branch }
+
+// Topic returns the topic of a kind in a branch, which all credentials of the branch share. It panics on an invalid branch
+// or kind: both are validated on input, and a wildcard in a topic would cross branches.
 func Topic(branch string, kind Kind) string {
 	if _, ok := kind.rule(); !ok || !ValidBranch(branch) {
 		panic("protocol: no topic for branch " + branch + ", kind " + string(kind))
@@ -116,61 +141,96 @@ func Topic(branch string, kind Kind) string {
 	return root + branch + "/" + string(kind)
 }
 
-// ParseTopic splits a topic into branch and kind. Wildcards, unknown kinds and foreign roots are not ok.
-func ParseTopic(topic string) (branch string, kind Kind, ok bool) {
+// Topic returns the topic of a kind for this credential alone, or the branch's topic if the user name is empty. It panics
+// on an invalid agent or kind, like [Topic].
+func (a Agent) Topic(kind Kind) string {
+	if a.Username == "" {
+		return Topic(a.Branch, kind)
+	}
+	if _, ok := kind.rule(); !ok || !ValidBranch(a.Branch) || !ValidUsername(a.Username) {
+		panic("protocol: no topic for agent " + a.Username + " of " + a.Branch + ", kind " + string(kind))
+	}
+	return root + a.Branch + "/" + ofAgent + a.Username + "/" + string(kind)
+}
+
+// ParseAgentTopic splits a topic into agent and kind. The user name is empty for a topic of the whole branch. Wildcards,
+// unknown kinds and other roots are not ok.
+func ParseAgentTopic(topic string) (a Agent, kind Kind, ok bool) {
 	rest, found := strings.CutPrefix(topic, root)
 	if !found {
-		return "", "", false
+		return Agent{}, "", false
 	}
 	branch, name, found := strings.Cut(rest, "/")
 	if !found || !ValidBranch(branch) {
-		return "", "", false
+		return Agent{}, "", false
+	}
+	username := ""
+	if rest, found := strings.CutPrefix(name, ofAgent); found {
+		if username, name, found = strings.Cut(rest, "/"); !found || !ValidUsername(username) {
+			return Agent{}, "", false
+		}
 	}
 	r, known := Kind(name).rule()
 	if !known {
-		return "", "", false
+		return Agent{}, "", false
 	}
-	return branch, r.kind, true
+	return Agent{Branch: branch, Username: username}, r.kind, true
 }
 
-// AgentID is the MQTT client id and user name of the agent of a branch; a credential made later may append to it
-// ("-" and a random word). Client id and user name are the same, and the credential names the branch, so that one branch
-// can neither read another's topics nor push its agent off the line.
-func AgentID(branch string) string { return "agent-" + branch }
-
-// AgentMayPublish is the broker's rule for a publish, and for the will, of the agent of a branch.
-func AgentMayPublish(branch, topic string) bool {
-	b, kind, ok := ParseTopic(topic)
-	return ok && b == branch && kind.FromAgent()
+// ParseTopic is [ParseAgentTopic] for callers that need the branch only.
+func ParseTopic(topic string) (branch string, kind Kind, ok bool) {
+	a, kind, ok := ParseAgentTopic(topic)
+	return a.Branch, kind, ok
 }
 
-// AgentMaySubscribe is the broker's rule for a subscription of the agent of a branch, and for each delivery. Agents
-// subscribe to exact topics; no wildcard and no shared subscription is allowed.
-func AgentMaySubscribe(branch, filter string) bool {
-	b, kind, ok := ParseTopic(filter)
-	return ok && b == branch && kind.FromCloud()
+// MayPublish is the broker's rule for a publish, and for the will, of an agent.
+func (a Agent) MayPublish(topic string) bool {
+	kind, own := a.owns(topic)
+	return own && kind.FromAgent()
 }
 
-// AgentFilters yields what the agent of a branch subscribes to.
-func AgentFilters(branch string) iter.Seq[string] {
+// MaySubscribe is the broker's rule for a subscription of an agent, and for each delivery. Agents subscribe to exact
+// topics; wildcards and shared subscriptions are not allowed.
+func (a Agent) MaySubscribe(filter string) bool {
+	kind, own := a.owns(filter)
+	return own && kind.FromCloud()
+}
+
+// owns reports whether a topic belongs to this credential or to its branch as a whole.
+func (a Agent) owns(topic string) (Kind, bool) {
+	of, kind, ok := ParseAgentTopic(topic)
+	return kind, ok && of.Branch == a.Branch && (of.Username == "" || of.Username == a.Username)
+}
+
+// Filters yields the topics of this agent that the cloud publishes to: those of its credential, or those of its branch if
+// the user name is empty.
+func (a Agent) Filters() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for k := range Kinds() {
-			if k.FromCloud() && !yield(Topic(branch, k)) {
+			if k.FromCloud() && !yield(a.Topic(k)) {
 				return
 			}
 		}
 	}
 }
 
-// Filter names the topics of a kind in every branch at once. It is for the cloud's subscriptions and rights.
-func Filter(kind Kind) string { return root + "+/" + string(kind) }
+// Filters returns the topics of a kind in every branch: of branches as a whole and of single credentials. They are for the
+// cloud's subscriptions and access rules.
+func Filters(kind Kind) [2]string {
+	return [2]string{root + "+/" + string(kind), root + "+/" + ofAgent + "+/" + string(kind)}
+}
 
-// CloudFilters yields what the cloud subscribes to: every kind of message of every agent.
+// CloudFilters yields the cloud's subscriptions: every kind of message of every agent.
 func CloudFilters() iter.Seq2[Kind, string] {
 	return func(yield func(Kind, string) bool) {
 		for k := range Kinds() {
-			if k.FromAgent() && !yield(k, Filter(k)) {
-				return
+			if !k.FromAgent() {
+				continue
+			}
+			for _, filter := range Filters(k) {
+				if !yield(k, filter) {
+					return
+				}
 			}
 		}
 	}

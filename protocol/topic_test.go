@@ -11,43 +11,55 @@ import (
 
 var branches = rapid.StringMatching(`[a-z0-9][a-z0-9-]{0,62}`)
 
+var usernames = rapid.StringMatching(`([a-z0-9][a-z0-9-]{0,99})?`)
+
 var kinds = rapid.SampledFrom(slices.Collect(Kinds()))
 
 func TestTopicRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		branch, kind := branches.Draw(t, "branch"), kinds.Draw(t, "kind")
-		gotBranch, gotKind, ok := ParseTopic(Topic(branch, kind))
-		if !ok || gotBranch != branch || gotKind != kind {
-			t.Fatalf("ParseTopic(Topic(%q, %q)) = %q, %q, %v", branch, kind, gotBranch, gotKind, ok)
+		want, kind := Agent{branches.Draw(t, "branch"), usernames.Draw(t, "username")}, kinds.Draw(t, "kind")
+		got, gotKind, ok := ParseAgentTopic(want.Topic(kind))
+		if !ok || got != want || gotKind != kind {
+			t.Fatalf("ParseAgentTopic(%q) = %v, %q, %v, want %v, %q", want.Topic(kind), got, gotKind, ok, want, kind)
 		}
 	})
 }
 
 func TestEveryTopicHasOneDirection(t *testing.T) {
 	t.Parallel()
+	own := Agent{"gangnam", "agent-gangnam"}
 	for kind := range Kinds() {
-		topic := Topic("gangnam", kind)
-		if AgentMayPublish("gangnam", topic) == AgentMaySubscribe("gangnam", topic) {
-			t.Errorf("%s: the agent must be allowed exactly one of publish and subscribe", topic)
+		for _, topic := range []string{Topic("gangnam", kind), own.Topic(kind)} {
+			if own.MayPublish(topic) == own.MaySubscribe(topic) {
+				t.Errorf("%s: the agent must be allowed exactly one of publish and subscribe", topic)
+			}
+			for _, other := range []Agent{{"hongdae", "agent-hongdae"}, {"hongdae", "agent-gangnam"}} {
+				if other.MayPublish(topic) || other.MaySubscribe(topic) {
+					t.Errorf("%v may use %s of another branch", other, topic)
+				}
+			}
 		}
-		if AgentMayPublish("hongdae", topic) || AgentMaySubscribe("hongdae", topic) {
-			t.Errorf("%s is open to another branch", topic)
+		standby := Agent{"gangnam", "agent-gangnam-2"}
+		if topic := own.Topic(kind); standby.MayPublish(topic) || standby.MaySubscribe(topic) {
+			t.Errorf("%v may use %s of another credential", standby, topic)
 		}
 	}
 }
 
-func TestAgentMayNothingElse(t *testing.T) {
+func TestOtherTopicsAreForbidden(t *testing.T) {
 	t.Parallel()
 	for _, topic := range []string{
 		"", "#", "+", "$SYS/#", "$SYS/broker/version", "yeolda/v1/#", "yeolda/v1/+/door/ask", "yeolda/v1/gangnam/#",
 		"yeolda/v1/gangnam/+", "yeolda/v1/gangnam/door/+", "yeolda/v1/gangnam/door/ask/", "/yeolda/v1/gangnam/door/ask",
 		"yeolda/v1//door/ask", "yeolda/v1/gangnam", "yeolda/v1/gangnam/", "yeolda/v2/gangnam/door/ask", "yeolda/v1/Gangnam/door/ask",
 		"$share/a/yeolda/v1/gangnam/door/ask", "$share/a/yeolda/v1/gangnam/status", "yeolda/v1/gangnam/door/ask\x00",
+		"yeolda/v1/gangnam/agent/+/door/ask", "yeolda/v1/gangnam/agent/#", "yeolda/v1/gangnam/agent//door/ask",
+		"yeolda/v1/gangnam/agent/agent-gangnam", "yeolda/v1/gangnam/agent/agent-gangnam/", "yeolda/v1/gangnam/agent/a/b/door/ask",
 	} {
-		for _, branch := range []string{"gangnam", "", "+", "#"} {
-			if AgentMayPublish(branch, topic) || AgentMaySubscribe(branch, topic) {
-				t.Errorf("agent of %q may use %q", branch, topic)
+		for _, agent := range []Agent{{"gangnam", "agent-gangnam"}, {"gangnam", ""}, {"gangnam", "+"}, {"", ""}, {"+", "+"}, {"#", "#"}} {
+			if agent.MayPublish(topic) || agent.MaySubscribe(topic) {
+				t.Errorf("%v may use %q", agent, topic)
 			}
 		}
 	}
@@ -55,28 +67,32 @@ func TestAgentMayNothingElse(t *testing.T) {
 
 func TestAgentFiltersAreAllowed(t *testing.T) {
 	t.Parallel()
-	n := 0
-	for filter := range AgentFilters("gangnam") {
-		n++
-		if !AgentMaySubscribe("gangnam", filter) {
-			t.Errorf("agent may not subscribe to its own %s", filter)
+	own := Agent{"gangnam", "agent-gangnam"}
+	for _, agent := range []Agent{own, {Branch: "gangnam"}} {
+		n := 0
+		for filter := range agent.Filters() {
+			n++
+			if !own.MaySubscribe(filter) {
+				t.Errorf("%v may not subscribe to %s", own, filter)
+			}
 		}
-	}
-	if n != 5 {
-		t.Errorf("agent has %d subscriptions, want 5", n)
+		if n != 6 {
+			t.Errorf("%v has %d subscriptions, want 6", agent, n)
+		}
 	}
 }
 
-func TestCloudFiltersMatchWhatAgentsPublish(t *testing.T) {
+func TestCloudFiltersMatchAgentTopics(t *testing.T) {
 	t.Parallel()
 	filters := make(map[string]Kind)
 	for kind, filter := range CloudFilters() {
 		filters[filter] = kind
 	}
 	for kind := range Kinds() {
-		filter := strings.Replace(Topic("gangnam", kind), "gangnam", "+", 1)
-		if _, subscribed := filters[filter]; subscribed != kind.FromAgent() {
-			t.Errorf("%s: cloud subscribes %v, agent publishes %v", kind, subscribed, kind.FromAgent())
+		for _, filter := range []string{"yeolda/v1/+/" + string(kind), "yeolda/v1/+/agent/+/" + string(kind)} {
+			if _, subscribed := filters[filter]; subscribed != kind.FromAgent() {
+				t.Errorf("%s: cloud subscribes %v, agent publishes %v", filter, subscribed, kind.FromAgent())
+			}
 		}
 	}
 }
@@ -84,16 +100,20 @@ func TestCloudFiltersMatchWhatAgentsPublish(t *testing.T) {
 func TestTopicPanicsOnWildcards(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		branch string
-		kind   Kind
-	}{{"+", KindDoorAsk}, {"a/b", KindDoorAsk}, {"", KindStatus}, {"-a", KindStatus}, {strings.Repeat("a", 64), KindStatus}, {"a", "door/#"}} {
+		agent Agent
+		kind  Kind
+	}{
+		{Agent{"+", ""}, KindDoorAsk}, {Agent{"a/b", ""}, KindDoorAsk}, {Agent{"", ""}, KindStatus}, {Agent{"-a", ""}, KindStatus},
+		{Agent{strings.Repeat("a", 64), ""}, KindStatus}, {Agent{"a", ""}, "door/#"},
+		{Agent{"a", "+"}, KindStatus}, {Agent{"a", "b/c"}, KindStatus}, {Agent{"+", "a"}, KindStatus}, {Agent{"a", "b"}, "door/#"},
+	} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("Topic(%q, %q) did not panic", c.branch, c.kind)
+					t.Errorf("%v.Topic(%q) did not panic", c.agent, c.kind)
 				}
 			}()
-			Topic(c.branch, c.kind)
+			c.agent.Topic(c.kind)
 		}()
 	}
 }
@@ -101,4 +121,9 @@ func TestTopicPanicsOnWildcards(t *testing.T) {
 func ExampleTopic() {
 	fmt.Println(Topic("gangnam", KindDoorAsk))
 	// Output: yeolda/v1/gangnam/door/ask
+}
+
+func ExampleAgent_Topic() {
+	fmt.Println(Agent{"gangnam", "agent-gangnam-x3"}.Topic(KindDoorGrant))
+	// Output: yeolda/v1/gangnam/agent/agent-gangnam-x3/door/grant
 }

@@ -197,7 +197,7 @@ func (b *Broker) Retained(branch string) (status protocol.Status, ok bool) {
 
 // RefuseSubscriptions makes the next n SUBSCRIBE packets of an agent fail.
 func (b *Broker) RefuseSubscriptions(n int) {
-	filters := len(slices.Collect(protocol.AgentFilters("any")))
+	filters := len(slices.Collect(protocol.Agent{Branch: "any"}.Filters()))
 	b.guard.mu.Lock()
 	defer b.guard.mu.Unlock()
 	b.guard.refuse = n * filters
@@ -241,7 +241,7 @@ func (*guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	branch := strings.TrimPrefix(cl.ID, protocol.AgentID(""))
 	if write {
-		return protocol.AgentMayPublish(branch, topic)
+		return protocol.Agent{Branch: branch, Username: cl.ID}.MayPublish(topic)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,7 +249,7 @@ func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 		g.refuse--
 		return false
 	}
-	return protocol.AgentMaySubscribe(branch, topic)
+	return protocol.Agent{Branch: branch, Username: cl.ID}.MaySubscribe(topic)
 }
 
 func (*guard) OnConnect(cl *mqtt.Client, _ packets.Packet) error {

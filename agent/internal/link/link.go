@@ -262,7 +262,7 @@ func (l *Link) connectPacket() *paho.Connect {
 
 func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	var packet paho.Subscribe
-	for filter := range protocol.AgentFilters(l.config.Branch) {
+	for filter := range (protocol.Agent{Branch: l.config.Branch}).Filters() {
 		packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: filter})
 	}
 	var err error

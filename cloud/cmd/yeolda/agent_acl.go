@@ -41,19 +41,23 @@ func writeCloudRules(out io.Writer, username string) {
 		if kind.FromAgent() {
 			right = "read"
 		}
-		fmt.Fprintf(out, "topic %s %s\n", right, protocol.Filter(kind))
+		for _, filter := range protocol.Filters(kind) {
+			fmt.Fprintf(out, "topic %s %s\n", right, filter)
+		}
 	}
 }
 
 func writeAgentRules(out io.Writer, username, branch string) {
 	fmt.Fprintf(out, "\nuser %s\n", username)
+	agent := protocol.Agent{Branch: branch, Username: username}
 	for kind := range protocol.Kinds() {
-		topic := protocol.Topic(branch, kind)
-		if protocol.AgentMayPublish(branch, topic) {
-			fmt.Fprintf(out, "topic write %s\n", topic)
-		}
-		if protocol.AgentMaySubscribe(branch, topic) {
-			fmt.Fprintf(out, "topic read %s\n", topic)
+		for _, topic := range []string{agent.Topic(kind), protocol.Topic(branch, kind)} {
+			if agent.MayPublish(topic) {
+				fmt.Fprintf(out, "topic write %s\n", topic)
+			}
+			if agent.MaySubscribe(topic) {
+				fmt.Fprintf(out, "topic read %s\n", topic)
+			}
 		}
 	}
 }

@@ -155,7 +155,7 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	}
 	t.Cleanup(a.Close)
 	subscribe := &paho.Subscribe{}
-	for filter := range protocol.AgentFilters(cfg.Branch) {
+	for filter := range (protocol.Agent{Branch: cfg.Branch}).Filters() {
 		subscribe.Subscriptions = append(subscribe.Subscriptions, paho.SubscribeOptions{Topic: filter})
 	}
 	if _, err := a.client.Subscribe(connectCtx, subscribe); err != nil {

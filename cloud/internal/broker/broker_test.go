@@ -182,7 +182,7 @@ func (r *running) agent(t *testing.T, branch string) *agenttest.Agent {
 
 // hears reports whether an agent of the branch has subscribed to asks.
 func (r *running) hears(branch string) bool {
-	return slices.ContainsFunc(r.sessions.of(branch), func(s *session) bool { return s.subscribed(protocol.KindDoorAsk) })
+	return slices.ContainsFunc(r.sessions.of(branch), func(s *session) bool { return s.topic(protocol.KindDoorAsk) != "" })
 }
 
 func (r *running) ask(t *testing.T, branch string) string {
@@ -235,7 +235,7 @@ func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
 	}
 }
 
-func TestCommandsSayWhereTheirAnswerBelongs(t *testing.T) {
+func TestCommandsCarryResponseTopic(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	const id = "11111111-2222-4333-8444-555555555555"
@@ -250,11 +250,11 @@ func TestCommandsSayWhereTheirAnswerBelongs(t *testing.T) {
 	if m, ok := h.message.(protocol.ClimateResult); !ok || m.RequestID != id || m.AirConditionerID != option {
 		t.Errorf("got %+v", h)
 	}
-	p := properties("gangnam", protocol.SensorsRead{RequestID: id})
+	p := properties("yeolda/v1/gangnam/sensors/read", protocol.SensorsRead{RequestID: id})
 	if p.ResponseTopic != "yeolda/v1/gangnam/sensors/readings" || string(p.CorrelationData) != id || p.MessageExpiryInterval != 7 {
 		t.Errorf("properties of a read: %+v", p)
 	}
-	if p := properties("gangnam", protocol.Ask{}); p.MessageExpiryInterval != 3 || p.ResponseTopic != "" {
+	if p := properties("yeolda/v1/gangnam/door/ask", protocol.Ask{}); p.MessageExpiryInterval != 3 || p.ResponseTopic != "" {
 		t.Errorf("properties of an ask: %+v", p)
 	}
 }

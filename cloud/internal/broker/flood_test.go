@@ -166,7 +166,7 @@ func TestNothingWaitsForAnAbsentAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	subscribe := []byte{0x82, 0, 0, 1, 0}
-	for filter := range protocol.AgentFilters("gangnam") {
+	for filter := range (protocol.Agent{Branch: "gangnam"}).Filters() {
 		subscribe = append(append(binary.BigEndian.AppendUint16(subscribe, uint16(len(filter))), filter...), 1) // QoS 1
 	}
 	subscribe[1] = byte(len(subscribe) - 2)

@@ -159,7 +159,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	code := packets.CodeSuccess
 	_, kind, ok := protocol.ParseTopic(pk.TopicName)
 	switch {
-	case !ok || !protocol.AgentMayPublish(s.branch, pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
+	case !ok || !s.agent().MayPublish(pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
 		code = packets.ErrNotAuthorized
 	case kind != protocol.KindHeartbeat: // that it came was all it had to say
 		h.inbox.put(delivery{branch: s.branch, kind: kind, payload: pk.Payload})
@@ -177,7 +177,7 @@ func subscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 		switch {
 		case !mqtt.IsValidFilter(f.Filter, false):
 			codes[i] = packets.ErrTopicFilterInvalid.Code
-		case !protocol.AgentMaySubscribe(s.branch, f.Filter):
+		case !s.agent().MaySubscribe(f.Filter):
 			codes[i] = packets.ErrNotAuthorized.Code
 		default:
 			s.subscribe(f.Filter, true)
@@ -191,7 +191,7 @@ func subscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	codes := make([]byte, len(pk.Filters))
 	for i, f := range pk.Filters {
-		if !protocol.AgentMaySubscribe(s.branch, f.Filter) || !s.subscribe(f.Filter, false) {
+		if !s.agent().MaySubscribe(f.Filter) || !s.subscribe(f.Filter, false) {
 			codes[i] = packets.CodeNoSubscriptionExisted.Code // [MQTT-3.11.3-2]
 		}
 	}

@@ -80,8 +80,9 @@ func (r *Remote) Send(branch string, m protocol.Message) error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	p := properties(branch, m)
-	publish := &paho.Publish{Topic: protocol.Topic(branch, m.Kind()), Payload: payload, Properties: &paho.PublishProperties{
+	topic := protocol.Topic(branch, m.Kind())
+	p := properties(topic, m)
+	publish := &paho.Publish{Topic: topic, Payload: payload, Properties: &paho.PublishProperties{
 		MessageExpiry: &p.MessageExpiryInterval, ResponseTopic: p.ResponseTopic, CorrelationData: p.CorrelationData}}
 	select {
 	case r.outgoing <- publish:

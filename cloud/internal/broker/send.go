@@ -18,20 +18,16 @@ func (b *Broker) Send(branch string, m protocol.Message) error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	pk := packets.Packet{
-		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
-		ProtocolVersion: 5, // there is no other: see New
-		TopicName:       protocol.Topic(branch, m.Kind()),
-		Payload:         payload,
-		Properties:      properties(branch, m),
-		Mods:            packets.Mods{AllowResponseInfo: true},
-	}
-	var message bytes.Buffer
-	if err := pk.PublishEncode(&message); err != nil {
-		return fmt.Errorf("broker: %w", err)
-	}
 	for _, s := range b.sessions.of(branch) {
-		if s.subscribed(m.Kind()) && s.takes(message.Len()) && !s.out.send(message.Bytes()) {
+		topic := s.topic(m.Kind())
+		if topic == "" {
+			continue
+		}
+		message, err := encode(topic, payload, properties(topic, m))
+		if err != nil {
+			return err
+		}
+		if s.takes(len(message)) && !s.out.send(message) {
 			b.unsent.Add(1)
 			droppedOut.Inc()
 		}
@@ -39,9 +35,26 @@ func (b *Broker) Send(branch string, m protocol.Message) error {
 	return nil
 }
 
-// properties are the MQTT properties of a message to an agent: the two commands say where their answer belongs, and
-// everything says when it is not worth delivering any more. Nothing relies on that expiry (package protocol).
-func properties(branch string, m protocol.Message) packets.Properties {
+// encode returns a PUBLISH packet.
+func encode(topic string, payload []byte, p packets.Properties) ([]byte, error) {
+	pk := packets.Packet{
+		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
+		ProtocolVersion: 5, // there is no other: see New
+		TopicName:       topic,
+		Payload:         payload,
+		Properties:      p,
+		Mods:            packets.Mods{AllowResponseInfo: true},
+	}
+	var message bytes.Buffer
+	if err := pk.PublishEncode(&message); err != nil {
+		return nil, fmt.Errorf("broker: encode message for %s: %w", topic, err)
+	}
+	return message.Bytes(), nil
+}
+
+// properties returns the MQTT properties of a message to an agent: a response topic for the two commands, and an expiry for
+// every message. Correctness does not depend on that expiry (package protocol).
+func properties(topic string, m protocol.Message) packets.Properties {
 	life, answer, id := protocol.ClaimLimit, protocol.Kind(""), ""
 	switch m := m.(type) {
 	case protocol.Grant, protocol.Deny:
@@ -53,7 +66,8 @@ func properties(branch string, m protocol.Message) packets.Properties {
 	}
 	p := packets.Properties{MessageExpiryInterval: uint32((life + time.Second - 1) / time.Second)}
 	if answer != "" {
-		p.ResponseTopic = protocol.Topic(branch, answer)
+		agent, _, _ := protocol.ParseAgentTopic(topic) // the answer uses topics of the same form
+		p.ResponseTopic = agent.Topic(answer)
 		p.CorrelationData = []byte(id)
 	}
 	return p

@@ -13,19 +13,19 @@ import (
 
 // session is one authenticated connection of an agent.
 type session struct {
-	branch   string
-	username string
-	client   *mqtt.Client
-	registry *sessions
-	began    time.Duration // by the registry's clock
-	heard    atomic.Int64  // time of the last message, since the registry's start
-	ended    bool          // guarded by registry.mu
-	kinds    atomic.Uint32 // what it subscribed to, by bitOf
-	out      outbox
+	branch        string
+	username      string
+	client        *mqtt.Client
+	registry      *sessions
+	began         time.Duration // by the registry's clock
+	heard         atomic.Int64  // time of the last message, since the registry's start
+	ended         bool          // guarded by registry.mu
+	subscriptions atomic.Uint32 // bits of bitOf
+	out           outbox
 }
 
-// bitOf gives each kind of message to agents a bit.
-var bitOf = func() map[protocol.Kind]uint32 {
+// kindBits assigns a bit to each kind of message to agents.
+var kindBits = func() map[protocol.Kind]uint32 {
 	bits := make(map[protocol.Kind]uint32)
 	for kind := range protocol.Kinds() {
 		if kind.FromCloud() {
@@ -35,17 +35,38 @@ var bitOf = func() map[protocol.Kind]uint32 {
 	return bits
 }()
 
-// subscribe notes that a subscription to a topic of its branch begins or ends. It reports whether that changed anything.
-func (s *session) subscribe(filter string, on bool) bool {
-	_, kind, _ := protocol.ParseTopic(filter)
-	bit := bitOf[kind]
-	if on {
-		return s.kinds.Or(bit)&bit == 0
+// bitOf returns the bit of a subscription. Topics of the credential have other bits than those of the branch.
+func bitOf(filter string) uint32 {
+	agent, kind, _ := protocol.ParseAgentTopic(filter)
+	if agent.Username != "" {
+		return kindBits[kind] << len(kindBits)
 	}
-	return s.kinds.And(^bit)&bit != 0
+	return kindBits[kind]
 }
 
-func (s *session) subscribed(kind protocol.Kind) bool { return s.kinds.Load()&bitOf[kind] != 0 }
+func (s *session) agent() protocol.Agent {
+	return protocol.Agent{Branch: s.branch, Username: s.username}
+}
+
+// subscribe records that a subscription begins or ends. It reports whether that changed anything.
+func (s *session) subscribe(filter string, on bool) bool {
+	bit := bitOf(filter)
+	if on {
+		return s.subscriptions.Or(bit)&bit == 0
+	}
+	return s.subscriptions.And(^bit)&bit != 0
+}
+
+// topic returns the topic on which the agent receives a kind, or "" if it has not subscribed to it. The topic of the
+// credential has priority: an agent may subscribe to both.
+func (s *session) topic(kind protocol.Kind) string {
+	for _, topic := range []string{s.agent().Topic(kind), protocol.Topic(s.branch, kind)} {
+		if s.subscriptions.Load()&bitOf(topic) != 0 {
+			return topic
+		}
+	}
+	return ""
+}
 
 // takes reports whether the agent wants packets of this size [MQTT-3.1.2-24].
 func (s *session) takes(size int) bool {
@@ -104,7 +125,7 @@ func (r *sessions) begin(s *session, clean bool) {
 		return
 	}
 	if earlier := r.latest[s.username]; earlier != nil && !clean {
-		s.kinds.Store(earlier.kinds.Load())
+		s.subscriptions.Store(earlier.subscriptions.Load())
 	}
 	of := r.byBranch[s.branch]
 	first := len(of) == 0

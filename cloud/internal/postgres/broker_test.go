@@ -49,8 +49,7 @@ func texts(t *testing.T, q postgres.Querier, sql string) [][]string {
 	return all
 }
 
-// What a broker outside is told about an agent is what package protocol says and the embedded broker enforces.
-func TestBrokerOutsideIsToldTheRules(t *testing.T) {
+func TestExternalBrokerRulesMatchProtocol(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	exec(t, db.Pool, `insert into branch (code, front_doors) values ('gangnam', '{front_1}'), ('hongdae', '{front_1}')`)
@@ -75,12 +74,14 @@ func TestBrokerOutsideIsToldTheRules(t *testing.T) {
 		told[[2]string{rule[1], rule[2]}] = true
 	}
 	n := 0
-	for _, branch := range []string{"gangnam", "hongdae"} {
+	own := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-x"}
+	for _, of := range []protocol.Agent{own, {Branch: "gangnam"}, {Branch: "gangnam", Username: "agent-gangnam-y"},
+		{Branch: "hongdae"}, {Branch: "hongdae", Username: "agent-gangnam-x"}, {Branch: "hongdae", Username: "agent-hongdae"}} {
 		for kind := range protocol.Kinds() {
-			topic := protocol.Topic(branch, kind)
+			topic := of.Topic(kind)
 			for action, may := range map[string]bool{
-				"publish":   protocol.AgentMayPublish("gangnam", topic),
-				"subscribe": protocol.AgentMaySubscribe("gangnam", topic),
+				"publish":   own.MayPublish(topic),
+				"subscribe": own.MaySubscribe(topic),
 			} {
 				if told[[2]string{action, topic}] != may {
 					t.Errorf("%s %s: told %v, want %v", action, topic, !may, may)

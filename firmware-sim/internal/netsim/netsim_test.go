@@ -124,7 +124,7 @@ func logIn(t *testing.T, conn net.Conn, keepAlive uint16) *client {
 		t.Fatal(err)
 	}
 	var s paho.Subscribe
-	for filter := range protocol.AgentFilters("a") {
+	for filter := range (protocol.Agent{Branch: "a"}).Filters() {
 		s.Subscriptions = append(s.Subscriptions, paho.SubscribeOptions{Topic: filter})
 	}
 	if _, err := c.Subscribe(ctx, &s); err != nil {

@@ -76,7 +76,7 @@ func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Clien
 		conn.Close()
 		return nil, nil
 	}
-	_, err = client.Subscribe(limited, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: protocol.Filter(protocol.KindDoorClaim)}}})
+	_, err = client.Subscribe(limited, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: protocol.Filters(protocol.KindDoorClaim)[0]}}})
 	if err != nil {
 		conn.Close()
 		return nil, nil
