@@ -29,6 +29,10 @@ race: ## run every test under the race detector
 	@deploy/demo/install.sh
 	@go test -race -count=1 work
 
+flaky: ## run each package RUNS=50 times alone and LOADED=10 times beside load (RACE=1, PACKAGES=./x/..., RUN=TestX)
+	@deploy/demo/install.sh
+	@RUNS=$(RUNS) LOADED=$(LOADED) RACE=$(RACE) PACKAGES="$(PACKAGES)" RUN="$(RUN)" deploy/flaky.sh
+
 hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
 	@agent/hwtest/run.sh
 
