@@ -78,13 +78,16 @@ func startStack(t *testing.T, env map[string]string) *world.Stack {
 	return s
 }
 
+// testTimeout ends the wait for an event that does not come.
+const testTimeout = 30 * time.Second
+
 // until waits for something another process does, which nothing announces to us.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(testTimeout)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within %s", what, testTimeout)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -84,12 +84,12 @@ func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch) str
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Error("the program does not stop")
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	cloud.Status(sites[len(sites)-1].Branch, protocol.Online, time.Time{}, 10*time.Second)
+	cloud.Status(sites[len(sites)-1].Branch, protocol.Online, time.Time{}, 30*time.Second)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestDemoRuns(t *testing.T) {
 	}
 	panel := start(t, cloud, sites)
 	for _, branch := range []string{"gangnam", "hongdae"} {
-		cloud.Status(branch, protocol.Online, time.Time{}, 10*time.Second)
+		cloud.Status(branch, protocol.Online, time.Time{}, 30*time.Second)
 		answer, err := http.Get(panel + "/sim/branches/" + url.PathEscape(branch))
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestFleetRuns(t *testing.T) {
 	}
 	start(t, cloud, sites)
 	for _, s := range sites {
-		cloud.Status(s.Branch, protocol.Online, time.Time{}, 10*time.Second)
+		cloud.Status(s.Branch, protocol.Online, time.Time{}, 30*time.Second)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
@@ -66,7 +65,7 @@ func TestRecordingReplays(t *testing.T) {
 	second.until("the air drifts again", func() bool { _, _, held := lobby(); return !held })
 	want := []protocol.EventKind{protocol.EventDoorOpened, protocol.EventExitPressed}
 	for _, kind := range want {
-		second.cloud.Event(name, kind, patience)
+		second.cloud.Event(name, kind, testTimeout)
 	}
 	if n := len(second.Hardware().Actuations()); n != 1 { // the one that was asked for above
 		t.Errorf("a recording moved relays: %d actuations", n)
@@ -118,7 +117,7 @@ func TestScenarios(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until(scenario+" is over", func() bool { return s.Playback().Replay == nil })
-		s.untilWithin(20*time.Second, "online again", func() bool { return s.State().Online })
+		s.until("online again", func() bool { return s.State().Online })
 		after := s.State()
 		if !reflect.DeepEqual(after.Faults, before.Faults) || slices.ContainsFunc(after.Doors, open) {
 			t.Errorf("%s: faults %v, doors %+v", scenario, after.Faults, after.Doors)

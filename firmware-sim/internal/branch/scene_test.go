@@ -41,7 +41,7 @@ func run(t *testing.T) *scene {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("the branch does not stop")
 		}
 	})
@@ -75,11 +75,9 @@ func (s *scene) changed(c branch.Change) {
 }
 
 // until waits for a condition that some change brings about.
-func (s *scene) until(what string, holds func() bool) { s.untilWithin(patience, what, holds) }
-
-func (s *scene) untilWithin(limit time.Duration, what string, holds func() bool) {
+func (s *scene) until(what string, holds func() bool) {
 	s.t.Helper()
-	late := time.After(limit)
+	late := time.After(testTimeout)
 	for {
 		s.mu.Lock()
 		news := s.news
@@ -90,7 +88,7 @@ func (s *scene) untilWithin(limit time.Duration, what string, holds func() bool)
 		select {
 		case <-news:
 		case <-late:
-			s.t.Fatalf("not %s within %v: %+v", what, limit, s.State())
+			s.t.Fatalf("not %s within %v: %+v", what, testTimeout, s.State())
 		}
 	}
 }
@@ -111,5 +109,5 @@ func (s *scene) of(requestID string) []hardware.Actuation {
 func (s *scene) outcome(device string) (protocol.Result, string) {
 	s.t.Helper()
 	id := s.cloud.Unlock(name, device)
-	return s.cloud.Result(id, device, 2*soon), id
+	return s.cloud.Result(id, device, testTimeout), id
 }

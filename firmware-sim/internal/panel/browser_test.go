@@ -55,7 +55,7 @@ func browse(t *testing.T, f *fixture) context.Context {
 // until waits for an expression to hold in the page.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+expression+") || null", chromedp.WithPollingTimeout(patience))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+expression+") || null", chromedp.WithPollingTimeout(testTimeout))); err != nil {
 		t.Fatalf("%s: %v", expression, err)
 	}
 }

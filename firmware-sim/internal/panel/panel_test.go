@@ -27,7 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 5 * time.Second
+// testTimeout ends the wait for an event that does not come.
+const testTimeout = 30 * time.Second
 
 // fixture is the demo branches behind a panel; they run only where a test needs
 // an agent.
@@ -76,7 +77,7 @@ func (f *fixture) run() {
 			f.t.Error(err)
 		}
 	})
-	f.cloud.Status("gangnam", protocol.Online, time.Time{}, patience)
+	f.cloud.Status("gangnam", protocol.Online, time.Time{}, testTimeout)
 }
 
 // do sends a request and gives status and body.
@@ -227,7 +228,7 @@ func TestRecordings(t *testing.T) {
 	if status, body := f.do("PUT", gangnam+"/replay", `{"tape":`+recording+`,"speed":100}`); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for !get[hardware.State](f, gangnam).Doors[3].Open {
 		if time.Now().After(deadline) {
 			t.Fatal("the recording does not happen again")
@@ -303,7 +304,7 @@ func (f *fixture) socket(query string) string {
 // patiently bounds the reads that follow.
 func patiently(t *testing.T, conn *websocket.Conn) {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 }
