@@ -75,9 +75,9 @@ type Service struct {
 	Alone         bool          // no other replica reaches the agents, as with the embedded broker: there is nobody to tell
 	Now           func() time.Time
 
-	asks     postgres.Gather[postgres.KeyedAsk, postgres.KeyedDoor]
-	claims   postgres.Gather[postgres.DoorClaim, []string]
-	reports  postgres.Gather[postgres.DoorReport, postgres.DoorReported]
+	asks     postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
+	claims   postgres.Batcher[postgres.DoorClaim, []string]
+	reports  postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
 	presses  limit.Lenient
 	attempts attempts
 	waiters  waiters

@@ -115,10 +115,10 @@ func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 		order by r.place desc
 		on conflict do nothing`,
 		now,
-		column(readings, func(r reading) string { return r.branch }),
-		column(readings, func(r reading) string { return r.Location }),
-		column(readings, func(r reading) float64 { return r.Celsius }),
-		column(readings, func(r reading) float64 { return r.RelativeHumidity }))
+		array(readings, func(r reading) string { return r.branch }),
+		array(readings, func(r reading) string { return r.Location }),
+		array(readings, func(r reading) float64 { return r.Celsius }),
+		array(readings, func(r reading) float64 { return r.RelativeHumidity }))
 }
 
 // queueEvents writes events, in their order.
@@ -132,11 +132,11 @@ func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 		join branch b on b.code = e.code, relaxed
 		order by e.place`,
 		now,
-		column(events, func(e event) string { return e.branch }),
-		column(events, func(e event) string { return e.Device }),
-		column(events, func(e event) string { return string(e.Kind) }),
-		column(events, func(e event) string { return e.RequestID }),
-		column(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
+		array(events, func(e event) string { return e.branch }),
+		array(events, func(e event) string { return e.Device }),
+		array(events, func(e event) string { return string(e.Kind) }),
+		array(events, func(e event) string { return e.RequestID }),
+		array(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
 }
 
 // queueForced writes that a door was forced unless the events before now say how it came to open. Without an exit button

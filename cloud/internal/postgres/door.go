@@ -88,7 +88,7 @@ type KeyedDoor struct {
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
 func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]KeyedDoor, error) {
-	all, err := together(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
+	all, err := queryBatch(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
 		with `+relaxed+`, asked as (
 			select * from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
 				with ordinality as a (code, key, kind, request, key_hash, state, detail, at, place)
@@ -112,14 +112,14 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 		from found f left join made on made.id = f.request`,
 		func(turn []KeyedAsk) []any {
 			return []any{
-				column(turn, func(a KeyedAsk) string { return a.Branch }),
-				column(turn, func(a KeyedAsk) pgtype.UUID { return native(a.Key) }),
-				column(turn, func(a KeyedAsk) string { return a.Kind }),
-				column(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
-				column(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
-				column(turn, func(a KeyedAsk) string { return string(a.State) }),
-				column(turn, func(a KeyedAsk) string { return a.Detail }),
-				column(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
+				array(turn, func(a KeyedAsk) string { return a.Branch }),
+				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.Key) }),
+				array(turn, func(a KeyedAsk) string { return a.Kind }),
+				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
+				array(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
+				array(turn, func(a KeyedAsk) string { return string(a.State) }),
+				array(turn, func(a KeyedAsk) string { return a.Detail }),
+				array(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
 			}
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
@@ -172,7 +172,7 @@ type DoorClaim struct {
 // Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
 // cancellation that is under way and then sees it; if that takes long there is an error, and the agent claims again.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
-	return together(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
+	return queryBatch(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
 		update door_request d
 		set state = case d.state when 'PENDING' then 'GRANTED' else d.state end,
 		    nonce = c.nonce, granted_at = coalesce(d.granted_at, clock_timestamp())
@@ -187,10 +187,10 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		returning c.place, d.devices`,
 		func(turn []DoorClaim) []any {
 			return []any{
-				column(turn, func(c DoorClaim) pgtype.UUID { return native(c.ID) }),
-				column(turn, func(c DoorClaim) string { return c.Branch }),
-				column(turn, func(c DoorClaim) string { return c.Nonce }),
-				column(turn, func(c DoorClaim) time.Time { return c.Now.Add(booking.UnlockLead) }),
+				array(turn, func(c DoorClaim) pgtype.UUID { return native(c.ID) }),
+				array(turn, func(c DoorClaim) string { return c.Branch }),
+				array(turn, func(c DoorClaim) string { return c.Nonce }),
+				array(turn, func(c DoorClaim) time.Time { return c.Now.Add(booking.UnlockLead) }),
 				claimLimit, driveLimit,
 			}
 		},
@@ -222,7 +222,7 @@ type DoorReported struct {
 // all doors opened, else FAILED. Later reports are kept with the row and change nothing.
 func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorReported, error) {
 	const complete = `d.state = 'GRANTED' and (d.outcomes || r.outcome) ?& d.devices`
-	return together(ctx, q, reports, func(r DoorReport) uuid.UUID { return r.ID }, `
+	return queryBatch(ctx, q, reports, func(r DoorReport) uuid.UUID { return r.ID }, `
 		with `+relaxed+`
 		update door_request d
 		set outcomes = d.outcomes || r.outcome,
@@ -236,10 +236,10 @@ func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorRe
 		returning r.place, case when d.finished_at >= statement_timestamp() then d.state end`,
 		func(turn []DoorReport) []any {
 			return []any{
-				column(turn, func(r DoorReport) pgtype.UUID { return native(r.ID) }),
-				column(turn, func(r DoorReport) string { return r.Branch }),
-				column(turn, func(r DoorReport) string { return r.Device }),
-				column(turn, func(r DoorReport) map[string]DoorOutcome { return map[string]DoorOutcome{r.Device: r.Outcome} }),
+				array(turn, func(r DoorReport) pgtype.UUID { return native(r.ID) }),
+				array(turn, func(r DoorReport) string { return r.Branch }),
+				array(turn, func(r DoorReport) string { return r.Device }),
+				array(turn, func(r DoorReport) map[string]DoorOutcome { return map[string]DoorOutcome{r.Device: r.Outcome} }),
 			}
 		},
 		func(rows pgx.Rows, place *int) (DoorReported, error) {

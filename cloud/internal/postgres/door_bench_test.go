@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,5 +50,54 @@ func BenchmarkDoor(b *testing.B) {
 	b.ReportMetric(median(grant), "grant-p50-us")
 	b.ReportMetric(median(result), "result-p50-us")
 	b.ReportMetric(median(all), "p50-us")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkBatcher grants the claims of 64 concurrent clients on a durable server, once through a Batcher and once with a
+// statement and a commit for each claim.
+func BenchmarkBatcher(b *testing.B) {
+	const clients, claimsPerClient = 64, 30
+	db, _ := durable(b)
+	now := time.Now().Truncate(time.Hour)
+	key, hash := oneRoom(b, db, now)
+	grant := func(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {
+		return postgres.GrantDoors(ctx, db.Doors, claims, time.Minute, time.Minute)
+	}
+	var batcher postgres.Batcher[postgres.DoorClaim, []string]
+	measure := func(do func(postgres.DoorClaim) ([]string, error)) (perSecond float64) {
+		ids := make([]uuid.UUID, clients*claimsPerClient)
+		for i := range ids {
+			ids[i] = uuid.New()
+			ask(b, db, ids[i], key, hash, now)
+		}
+		began := time.Now()
+		var group sync.WaitGroup
+		for client := range clients {
+			group.Go(func() {
+				for _, id := range ids[client*claimsPerClient:][:claimsPerClient] {
+					doors, err := do(postgres.DoorClaim{ID: id, Branch: "gangnam", Nonce: "nonce", Now: now})
+					if err != nil || doors == nil {
+						b.Errorf("claim %s: %v, %v", id, doors, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		return float64(len(ids)) / time.Since(began).Seconds()
+	}
+	var alone, batched []float64
+	for range 3 {
+		alone = append(alone, measure(func(c postgres.DoorClaim) ([]string, error) {
+			granted, err := grant(b.Context(), []postgres.DoorClaim{c})
+			if err != nil {
+				return nil, err
+			}
+			return granted[0], nil
+		}))
+		batched = append(batched, measure(func(c postgres.DoorClaim) ([]string, error) { return batcher.Do(b.Context(), c, grant) }))
+	}
+	b.ReportMetric(median(alone), "alone/s")
+	b.ReportMetric(median(batched), "batched/s")
 	b.ReportMetric(0, "ns/op")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// MigrateTo makes the schema of an earlier release.
+// MigrateTo creates the schema of an earlier release.
 func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
 	files, err := fs.Sub(migrations, "migration")
 	if err != nil {
@@ -25,9 +25,9 @@ func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
 	return err
 }
 
-// Waiting is the number of calls that no group has taken yet.
-func (g *Gather[Q, A]) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.waiting)
+// Waiting returns the number of calls that are in no batch yet.
+func (b *Batcher[Q, A]) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
 }
