@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,7 +17,20 @@ const (
 	importHorizon = 180 * 24 * time.Hour
 	slot          = 10 * time.Minute
 	maxProblems   = 20
-	maxRecurring  = 200 // each may cost 15 ms of searching for a day that never comes
+)
+
+// ErrOverBudget is returned for a calendar that costs more memory or time than a room's calendar ever needs.
+var ErrOverBudget = errors.New("calendar exceeds its budget")
+
+// The budget of one calendar. Bounds on single entries are not enough, because their product is what costs.
+const (
+	maxBookings   = 2_000                  // bookings in the imported period
+	maxDates      = 10_000                 // dates listed by RDATE and EXDATE
+	maxSteps      = 100_000                // steps of recurrence rules, past occurrences included
+	maxRecurring  = 200                    // recurring entries
+	maxRecurrence = 7 * 24 * time.Hour     // length of a recurring entry
+	maxSpan       = 366 * 24 * time.Hour   // length of any entry
+	parseTimeout  = 400 * time.Millisecond // a search for a date that never comes costs 15 ms and no step
 )
 
 // ParseCalendar reads the bookings of a calendar from a day ago to 180 days ahead.
@@ -26,15 +40,20 @@ const (
 // to whole slots; the caller adds margins. Entries that cannot be parsed are listed as
 // problems.
 //
-// An error means that the calendar is incomplete.
-func ParseCalendar(body []byte, zone *time.Location, domain string, now time.Time) ([]Booking, []string, error) {
+// An error means that the calendar is incomplete, or [ErrOverBudget].
+func ParseCalendar(ctx context.Context, body []byte, zone *time.Location, domain string, now time.Time) ([]Booking, []string, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, parseTimeout, fmt.Errorf("%w: more than %v to read it", ErrOverBudget, parseTimeout))
+	defer stop()
 	events, err := splitEvents(body)
 	if err != nil {
 		return nil, nil, fmt.Errorf("channel: %w", err)
 	}
-	p := parser{zone: zone, suffix: "@" + strings.ToLower(domain), from: now.Add(-importPast), to: now.Add(importHorizon), bookings: map[string]entry{}}
+	p := parser{ctx: ctx, zone: zone, suffix: "@" + strings.ToLower(domain), from: now.Add(-importPast), to: now.Add(importHorizon), bookings: map[string]entry{}, zones: map[string]*time.Location{}}
 	var overrides []ical.Event
 	for _, lines := range events {
+		if err := p.spent(); err != nil {
+			return nil, nil, fmt.Errorf("channel: %w", err)
+		}
 		e, err := decodeEvent(lines)
 		if err != nil {
 			p.problem("", err)
@@ -48,6 +67,9 @@ func ParseCalendar(body []byte, zone *time.Location, domain string, now time.Tim
 	}
 	for _, e := range overrides {
 		p.event(e)
+	}
+	if err := p.spent(); err != nil {
+		return nil, nil, fmt.Errorf("channel: %w", err)
 	}
 	list := make([]Booking, 0, len(p.bookings))
 	for _, id := range p.order {
@@ -77,6 +99,9 @@ func decodeEvent(lines []string) (e ical.Event, err error) {
 		if len(line) > maxEventLine {
 			return ical.Event{}, fmt.Errorf("a line of %d bytes", len(line))
 		}
+		if name, _, _ := strings.Cut(line, ":"); len(name) > maxParameters {
+			return ical.Event{}, fmt.Errorf("parameters of %d bytes", len(name))
+		}
 		b.WriteString(strings.ReplaceAll(line, "\r", ""))
 		b.WriteString("\r\n")
 	}
@@ -93,14 +118,37 @@ func decodeEvent(lines []string) (e ical.Event, err error) {
 }
 
 type parser struct {
+	ctx      context.Context // of this call
 	zone     *time.Location
 	suffix   string // of the UIDs in our own calendars
 	from, to time.Time
 
-	bookings  map[string]entry
-	order     []string
-	problems  []string
-	recurring int
+	bookings map[string]entry
+	order    []string
+	problems []string
+	zones    map[string]*time.Location // by TZID; loading one reads a file
+
+	recurring, dateCount, steps int // spent of the budget
+	over                        error
+}
+
+// spent returns the error of a calendar that is over its budget or has taken too long.
+func (p *parser) spent() error {
+	if p.over == nil {
+		p.over = context.Cause(p.ctx)
+	}
+	if p.over == nil && len(p.bookings) > maxBookings {
+		p.over = fmt.Errorf("%w: more than %d bookings", ErrOverBudget, maxBookings)
+	}
+	return p.over
+}
+
+// spend takes n from a budget.
+func (p *parser) spend(spent *int, n, budget int, of string) error {
+	if *spent += n; *spent > budget && p.over == nil {
+		p.over = fmt.Errorf("%w: more than %d %s", ErrOverBudget, budget, of)
+	}
+	return p.spent()
 }
 
 func (p *parser) problem(uid string, err error) {
@@ -180,8 +228,11 @@ func (p *parser) read(e ical.Event, uid string) error {
 		p.keep(b)
 		return nil
 	}
-	if p.recurring++; p.recurring > maxRecurring {
-		return fmt.Errorf("more than %d recurring entries", maxRecurring)
+	if err := p.spend(&p.recurring, 1, maxRecurring, "recurring entries"); err != nil {
+		return err
+	}
+	if length > maxRecurrence {
+		return fmt.Errorf("a recurring entry of %v", length)
 	}
 	starts, err := p.recur(e, start, length)
 	if err != nil {
@@ -190,6 +241,9 @@ func (p *parser) read(e ical.Event, uid string) error {
 	for _, at := range starts {
 		b.ExternalID, b.Start, b.End = instanceID(uid, at), at, at.Add(length)
 		p.keep(b)
+		if err := p.spent(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -222,6 +276,9 @@ func (p *parser) span(e ical.Event) (start time.Time, length time.Duration, err 
 	}
 	if length < 0 {
 		return start, 0, errors.New("ends before it starts")
+	}
+	if length > maxSpan {
+		return start, 0, fmt.Errorf("an entry of %v", length)
 	}
 	return start, length, nil
 }
@@ -262,7 +319,14 @@ func (p *parser) location(tzid string) (*time.Location, error) {
 	case "Local": // the server's own zone
 		return nil, errors.New("unknown time zone Local")
 	}
-	return time.LoadLocation(strings.TrimPrefix(tzid, "/"))
+	if zone, ok := p.zones[tzid]; ok {
+		return zone, nil
+	}
+	zone, err := time.LoadLocation(strings.TrimPrefix(tzid, "/"))
+	if err == nil {
+		p.zones[tzid] = zone
+	}
+	return zone, err
 }
 
 func value(e ical.Event, name string) string {

@@ -1,10 +1,17 @@
 package channel
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +80,7 @@ type line struct {
 func TestParseCalendar(t *testing.T) {
 	t.Parallel()
 	for name, body := range inputs(t, "import/*.ics") {
-		list, problems, err := ParseCalendar(body, seoul, ourDomain, now)
+		list, problems, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -96,7 +103,7 @@ func TestTruncatedCalendarsAreRefused(t *testing.T) {
 	for name, body := range inputs(t, "import/*.ics") {
 		whole := strings.TrimRight(string(body), "\r\n")
 		for cut := range len(whole) {
-			if _, _, err := ParseCalendar([]byte(whole[:cut]), seoul, ourDomain, now); err == nil {
+			if _, _, err := ParseCalendar(t.Context(), []byte(whole[:cut]), seoul, ourDomain, now); err == nil {
 				t.Fatalf("%s cut at %d of %d was taken", name, cut, len(whole))
 			}
 		}
@@ -108,41 +115,172 @@ func TestTruncatedCalendarsAreRefused(t *testing.T) {
 		strings.Repeat("BEGIN:VCALENDAR\r\n", 100_000),
 		"BEGIN:VCALENDAR\r\n" + strings.Repeat("BEGIN:VEVENT\r\nEND:VEVENT\r\n", maxEvents+1) + "END:VCALENDAR\r\n",
 	} {
-		if _, _, err := ParseCalendar([]byte(body), seoul, ourDomain, now); err == nil {
+		if _, _, err := ParseCalendar(t.Context(), []byte(body), seoul, ourDomain, now); err == nil {
 			t.Errorf("%.60q was taken", body)
 		}
 	}
 }
 
-// What is made to be slow must not be. The limit is far above what a loaded machine
-// needs and far below what the attacks cost without their countermeasures.
-func TestHostileCalendarsAreCheap(t *testing.T) {
+// bomb generates a calendar of at most 5 MB that is made to cost memory or time: many or long entries, recurrence rules
+// that multiply, long lists of dates, parameters and folded lines, rules that never match.
+func bomb(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var b bytes.Buffer
+	b.WriteString("BEGIN:VCALENDAR\r\n")
+	size := 1 << (10 + r.IntN(13)) // 1 KiB to 4 MiB
+	kinds := 1 + r.IntN(3)
+	pick := r.Perm(10)[:kinds]
+	dates := func(zone string, n int) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = now.Add(time.Duration(r.IntN(200*24*60))*time.Minute).Format("20060102T150405") + zone
+		}
+		return strings.Join(list, ",")
+	}
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "BEGIN:VEVENT\r\nUID:%d\r\n", i)
+		switch pick[r.IntN(kinds)] {
+		case 0: // many long occurrences
+			fmt.Fprintf(&b, "DTSTART:1972%02d01T000000Z\r\nDURATION:P21000D\r\nRRULE:FREQ=DAILY;COUNT=20000\r\n", 1+r.IntN(12))
+		case 1: // many short occurrences
+			fmt.Fprintf(&b, "DTSTART:19720101T%02d0000Z\r\nDURATION:PT10M\r\nRRULE:FREQ=DAILY\r\n", r.IntN(24))
+		case 2: // exceptions
+			b.WriteString("DTSTART:20261121T000000Z\r\nDURATION:PT10M\r\nRRULE:FREQ=DAILY;COUNT=20000\r\n")
+			for range 1 + r.IntN(400) {
+				fmt.Fprintf(&b, "EXDATE:%s\r\n", dates("Z", 1+r.IntN(200)))
+			}
+		case 3: // dates in a zone
+			fmt.Fprintf(&b, "DTSTART:20261121T000000Z\r\nDURATION:PT10M\r\n")
+			for range 1 + r.IntN(400) {
+				fmt.Fprintf(&b, "RDATE;TZID=America/Argentina/ComodRivadavia:%s\r\n", dates("", 1+r.IntN(200)))
+			}
+		case 4: // single entries
+			fmt.Fprintf(&b, "DTSTART:20261123T000000Z\r\nDTEND:20261123T010000Z\r\n")
+		case 5: // long parameters
+			fmt.Fprintf(&b, "DTSTART;X=%s:20261123T000000Z\r\n", strings.Repeat("a", r.IntN(4000)))
+		case 6: // long and folded values
+			fmt.Fprintf(&b, "DTSTART:%s\r\n", strings.Repeat("\r\n 2", r.IntN(10_000)))
+		case 7: // rules without an occurrence
+			fmt.Fprintf(&b, "DTSTART:20261123T000000Z\r\nRRULE:%s\r\n", []string{
+				"FREQ=DAILY;INTERVAL=7;BYDAY=TU", "FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=31", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+				"FREQ=MONTHLY;BYDAY=MO;BYSETPOS=300", "FREQ=DAILY;BYMONTH=2;BYDAY=TU;INTERVAL=14;COUNT=3",
+			}[r.IntN(5)])
+		case 8: // the past, one step at a time
+			fmt.Fprintf(&b, "DTSTART:19700101T000000Z\r\nDURATION:P7D\r\nRRULE:FREQ=DAILY;INTERVAL=%d\r\n", 1+r.IntN(3))
+		case 9: // nested components and entries that are dropped
+			fmt.Fprintf(&b, "BEGIN:VALARM\r\nDESCRIPTION:%s\r\nEND:VALARM\r\nDTSTART:20261123T000000Z\r\n", strings.Repeat("x", r.IntN(100_000)))
+		}
+		b.WriteString("END:VEVENT\r\n")
+	}
+	b.WriteString("END:VCALENDAR\r\n")
+	return b.Bytes()
+}
+
+var bombs = flag.Int("bombs", 30, "number of generated calendars in TestCalendarBombs")
+
+// Any calendar costs at most 100 MB of memory and stays within the budget of bookings, whose cost is bounded by
+// parseTimeout. The time is measured by BenchmarkCalendarBombs.
+func TestCalendarBombs(t *testing.T) {
+	const limit = 100 << 20
+	var slowest time.Duration
+	var largest uint64
+	for seed := range uint64(*bombs) {
+		body := bomb(seed)
+		runtime.GC()
+		base, peak := heap(), watchHeap()
+		began := time.Now()
+		list, problems, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
+		slowest = max(slowest, time.Since(began))
+		used := peak() - base
+		largest = max(largest, used)
+		if used > limit {
+			t.Errorf("seed %d: %d bytes of calendar used %d MB (%d bookings, %v)", seed, len(body), used>>20, len(list), err)
+		}
+		if len(list) > maxBookings || len(problems) > maxProblems {
+			t.Errorf("seed %d: %d bookings, %d problems", seed, len(list), len(problems))
+		}
+	}
+	t.Logf("%d calendars: at most %d MB and %v", *bombs, largest>>20, slowest)
+}
+
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// watchHeap samples the heap until the returned function is called, which returns the largest sample.
+func watchHeap() func() uint64 {
+	stop, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		largest := heap()
+		for {
+			select {
+			case <-stop:
+				peak <- max(largest, heap())
+				return
+			case <-time.After(time.Millisecond):
+				largest = max(largest, heap())
+			}
+		}
+	}()
+	return func() uint64 { close(stop); return <-peak }
+}
+
+func BenchmarkCalendarBombs(b *testing.B) {
+	for i := 0; b.Loop(); i++ {
+		body := bomb(uint64(i))
+		_, _, _ = ParseCalendar(b.Context(), body, seoul, ourDomain, now)
+	}
+}
+
+// Each of these calendars is rejected as a whole: it is not a room's calendar.
+func TestBudgetOfACalendar(t *testing.T) {
 	t.Parallel()
-	event := func(lines ...string) string {
-		return "BEGIN:VEVENT\r\nUID:%\r\nDTSTART:20261123T000000Z\r\nDTEND:20261123T010000Z\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VEVENT\r\n"
+	event := func(i int, lines ...string) string {
+		return fmt.Sprintf("BEGIN:VEVENT\r\nUID:%d\r\n%s\r\nEND:VEVENT\r\n", i, strings.Join(lines, "\r\n"))
 	}
+	repeat := func(n int, lines ...string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(event(i, lines...))
+		}
+		return b.String()
+	}
+	const hour = "DTSTART:20261123T000000Z\r\nDTEND:20261123T010000Z"
 	for name, body := range map[string]string{
-		"endless parameter":   event(`RDATE;X="` + strings.Repeat("a", 4<<20) + `":20261123T000000Z`),
-		"endless value":       event("DESCRIPTION:" + strings.Repeat("a", 4<<20)),
-		"folded all the way":  event("RDATE:" + strings.Repeat("\r\n 2", 1<<20)),
-		"endless entry":       event(strings.Repeat("RDATE:20261123T000000Z\r\n", 150_000)),
-		"never a Monday":      event("RRULE:FREQ=DAILY;INTERVAL=7;BYDAY=TU"),
-		"no such day":         event("RRULE:FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=31"),
-		"no such day of year": event("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"),
+		"too many entries":       repeat(maxEvents+1, hour),
+		"too many bookings":      repeat(maxBookings+1, hour),
+		"too many occurrences":   repeat(maxBookings/150, hour, "RRULE:FREQ=DAILY"),
+		"too many rules":         repeat(maxRecurring+1, hour, "RRULE:FREQ=DAILY;COUNT=1"),
+		"too many steps":         repeat(10, "DTSTART:19700101T000000Z", "RRULE:FREQ=DAILY"),
+		"too many excluded days": repeat(1, hour, "RRULE:FREQ=DAILY", strings.Repeat("EXDATE:"+strings.Repeat("20261123T000000Z,", 200)+"20261123T000000Z\r\n", 50)+"SEQUENCE:1"),
 	} {
-		start := time.Now()
-		_, problems, err := ParseCalendar([]byte("BEGIN:VCALENDAR\r\n"+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now)
-		took := time.Since(start)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if took > time.Minute {
-			t.Errorf("%s took %v (problems %v)", name, took, problems)
+		if _, _, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now); !errors.Is(err, ErrOverBudget) {
+			t.Errorf("%s: %v, want %v", name, err, ErrOverBudget)
 		}
 	}
-	many := strings.Repeat(event("RRULE:FREQ=DAILY;COUNT=2"), maxRecurring+1)
-	if _, problems, err := ParseCalendar([]byte("BEGIN:VCALENDAR\r\n"+many+"END:VCALENDAR\r\n"), seoul, ourDomain, now); err != nil || len(problems) != 1 {
-		t.Errorf("%d recurring entries: %v, %v", maxRecurring+1, problems, err)
+	// These entries are problems; the rest of the calendar is read.
+	for name, body := range map[string]string{
+		"long parameter":       event(1, "DTSTART;X="+strings.Repeat("a", maxParameters)+":20261123T000000Z"),
+		"long value":           event(1, "RDATE:"+strings.Repeat("2", maxEventLine)),
+		"long entry":           event(1, "DTSTART:20261123T000000Z", "DURATION:P400D"),
+		"long recurring entry": event(1, "DTSTART:20261123T000000Z", "DURATION:P8D", "RRULE:FREQ=DAILY"),
+	} {
+		list, problems, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+event(2, hour)+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now)
+		if err != nil || len(problems) != 1 || len(list) != 1 {
+			t.Errorf("%s: %d bookings, problems %v, %v; want one of each", name, len(list), problems, err)
+		}
+	}
+}
+
+// Parsing ends with its context.
+func TestParsingIsCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := ParseCalendar(ctx, anHour, seoul, ourDomain, now); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -165,7 +303,7 @@ func FuzzParseCalendar(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		list, _, err := ParseCalendar(body, seoul, ourDomain, now)
+		list, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
 		if err != nil && list != nil {
 			t.Error("bookings beside an error")
 		}

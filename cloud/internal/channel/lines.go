@@ -12,6 +12,7 @@ const (
 	maxEvents     = 20_000
 	maxDepth      = 8
 	maxEventLine  = 4 << 10 // bytes
+	maxParameters = 200     // bytes of a name and its parameters; the library is quadratic in them
 	maxEventLines = 500
 )
 
@@ -55,7 +56,7 @@ func splitEvents(body []byte) ([][]string, error) {
 			}
 			if len(stack) == 2 && stack[1] == "VEVENT" {
 				if events = append(events, event); len(events) > maxEvents {
-					return fmt.Errorf("more than %d events", maxEvents)
+					return fmt.Errorf("%w: more than %d events", ErrOverBudget, maxEvents)
 				}
 			}
 			if stack = stack[:len(stack)-1]; len(stack) == 0 {

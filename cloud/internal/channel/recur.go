@@ -11,12 +11,8 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// maxOccurrences bounds how far a rule is followed, past occurrences included: 50
-// years of days.
-const maxOccurrences = 20_000
-
-// recur lists the starts of a recurring event's occurrences that touch the window.
-// The library's own RecurrenceSet knows neither lists of dates nor RDATE.
+// recur returns the starts of a recurring event's occurrences within the imported period. The library's RecurrenceSet
+// supports neither lists of dates nor RDATE.
 func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]time.Time, error) {
 	excluded, err := p.dates(e, ical.PropExceptionDates)
 	if err != nil {
@@ -46,13 +42,13 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 			return nil, err
 		}
 		next := rule.Iterator()
-		for n := 0; ; n++ {
+		for {
 			at, ok := next()
 			if !ok || !at.Before(p.to) {
 				break
 			}
-			if n == maxOccurrences {
-				return nil, fmt.Errorf("more than %d occurrences", maxOccurrences)
+			if err := p.spend(&p.steps, 1, maxSteps, "steps of recurrence rules"); err != nil {
+				return nil, err
 			}
 			if touches(at) {
 				starts = append(starts, at)
@@ -61,8 +57,10 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 	}
 	slices.SortFunc(starts, time.Time.Compare)
 	starts = slices.CompactFunc(starts, time.Time.Equal)
+	slices.SortFunc(excluded, time.Time.Compare)
 	return slices.DeleteFunc(starts, func(at time.Time) bool {
-		return slices.ContainsFunc(excluded, at.Equal)
+		_, found := slices.BinarySearchFunc(excluded, at, time.Time.Compare)
+		return found
 	}), nil
 }
 
@@ -109,6 +107,9 @@ func (p *parser) dates(e ical.Event, name string) ([]time.Time, error) {
 			return nil, fmt.Errorf("%s with periods is not supported", name)
 		}
 		for one := range strings.SplitSeq(prop.Value, ",") {
+			if err := p.spend(&p.dateCount, 1, maxDates, "listed dates"); err != nil {
+				return nil, err
+			}
 			single := prop
 			single.Value = one
 			at, err := p.when(&single)

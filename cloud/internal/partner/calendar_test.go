@@ -3,6 +3,7 @@ package partner_test
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -172,4 +173,53 @@ func TestImportedCalendar(t *testing.T) {
 		t.Fatal(err)
 	}
 	states(map[string]string{"A": "CONFIRMED DONE", "over ours": "CONFIRMED DONE"})
+}
+
+// A read of a calendar is recorded before it is parsed, and a calendar that exceeds its budget, or whose reading kills
+// the process, is read once an hour from then on.
+func TestFeedQuarantine(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	listing := s.calendar(t, 1, "t")
+	if _, err := s.DB.Pool.Exec(s.ctx, `update channel_listing set feed_url = 'https://partner.example/1.ics' where id = $1`, listing.ID); err != nil {
+		t.Fatal(err)
+	}
+	due := func(ago time.Duration) bool {
+		t.Helper()
+		now := s.DB.Now().Add(ago)
+		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, now.Add(-5*time.Minute), now.Add(-time.Hour), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(feeds) == 1
+	}
+	from := &feed{}
+	service := &partner.Service{DB: s.DB, Reserve: s.Replica(t), ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	read := func(err error) {
+		t.Helper()
+		from.err = err
+		if err := service.Import(s.ctx, listing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, in5, in60 bool) {
+		t.Helper()
+		if now, five, hour := due(0), due(6*time.Minute), due(61*time.Minute); now || five != in5 || hour != in60 {
+			t.Errorf("%s: due now %v, in 6 minutes %v, in 61 minutes %v; want false, %v, %v", when, now, five, hour, in5, in60)
+		}
+	}
+	read(nil)
+	expect("after a successful read", true, true)
+	read(io.ErrUnexpectedEOF)
+	expect("after a failed read", true, true)
+	read(fmt.Errorf("read: %w", channel.ErrOverBudget))
+	expect("after a calendar over its budget", false, true)
+	read(nil)
+	expect("after the calendar recovered", true, true)
+	for range 3 {
+		if err := postgres.BeginFetch(s.ctx, s.DB.Pool, listing.ID, s.DB.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("after three reads that killed the process", false, true)
 }

@@ -3,6 +3,7 @@ package partner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -12,27 +13,42 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// Each calendar is read every two to five minutes. The random interval spreads the load on partners.
+// Each calendar is read every two to five minutes. The random interval spreads the load on partners. A calendar in
+// quarantine is read every hour.
 const (
-	feedInterval = 2 * time.Minute
-	feedJitter   = 3 * time.Minute
+	feedInterval       = 2 * time.Minute
+	feedJitter         = 3 * time.Minute
+	quarantineInterval = time.Hour
 )
 
 // ImportFeeds imports the calendars that are due.
 func (s *Service) ImportFeeds(ctx context.Context) error {
-	before := s.DB.Now().Add(-feedInterval - rand.N(feedJitter))
-	feeds, err := postgres.Feeds(ctx, s.DB.Pool, before, sweepLimit)
+	now := s.DB.Now()
+	feeds, err := postgres.Feeds(ctx, s.DB.Pool, now.Add(-feedInterval-rand.N(feedJitter)), now.Add(-quarantineInterval), sweepLimit)
+	if err != nil {
+		return fmt.Errorf("find due calendars: %w", err)
+	}
 	for _, listing := range feeds {
 		err = errors.Join(err, s.Import(ctx, listing))
 	}
 	return err
 }
 
-// Import reads a listing's calendar and brings ours in line with it. A calendar that cannot be read, or says nothing
-// that can be relied on, changes nothing.
+// Import reads a listing's calendar and updates ours. A calendar that cannot be read, or that is unreliable, changes
+// nothing.
 func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
+	if err := s.importCalendar(ctx, listing); err != nil {
+		return fmt.Errorf("import the calendar of listing %d: %w", listing.ID, err)
+	}
+	return nil
+}
+
+func (s *Service) importCalendar(ctx context.Context, listing postgres.Listing) error {
 	branch, err := s.DB.BranchByID(ctx, listing.Branch)
 	if err != nil {
+		return err
+	}
+	if err := postgres.BeginFetch(ctx, s.DB.Pool, listing.ID, s.DB.Now()); err != nil {
 		return err
 	}
 	pulled, err := s.ICal.Pull(ctx, channel.Feed{
@@ -40,8 +56,9 @@ func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
 	})
 	now := s.DB.Now()
 	if err != nil {
-		s.Log.WarnContext(ctx, "reading a calendar failed", "listing", listing.ID, "error", err)
-		return postgres.NoteFetch(ctx, s.DB.Pool, listing.ID, "", "", err.Error(), now)
+		failed := postgres.Fetch{Problem: err.Error(), Quarantine: errors.Is(err, channel.ErrOverBudget)}
+		s.Log.ErrorContext(ctx, "reading a calendar failed", "listing", listing.ID, "quarantine", failed.Quarantine, "error", err)
+		return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, failed, now)
 	}
 	stored, err := postgres.PartnerBookings(ctx, s.DB.Pool, listing.ID, now)
 	if err != nil {
@@ -60,10 +77,10 @@ func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
 	if err := s.carryOut(ctx, listing, plan, byID); err != nil {
 		return err
 	}
-	return errors.Join(
-		postgres.CountMissed(ctx, s.DB.Pool, listing.ID, plan.Seen, plan.Miss, now),
-		postgres.NoteFetch(ctx, s.DB.Pool, listing.ID, plan.Cursor.ETag, plan.Cursor.LastModified, "", now),
-	)
+	if err := postgres.CountMissed(ctx, s.DB.Pool, listing.ID, plan.Seen, plan.Miss, now); err != nil {
+		return err
+	}
+	return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, postgres.Fetch{ETag: plan.Cursor.ETag, Since: plan.Cursor.LastModified}, now)
 }
 
 // carryOut applies the changes, those that free a time before those that occupy one.

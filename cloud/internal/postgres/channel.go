@@ -54,22 +54,42 @@ func ListingByToken(ctx context.Context, q Querier, branch string, room int, tok
 	return oneListing(ctx, q, `and b.code = $1 and r.no = $2 and l.export_token = $3`, branch, room, token)
 }
 
-// Feeds returns the listings whose calendar was last fetched before a time, oldest first.
-func Feeds(ctx context.Context, q Querier, before time.Time, limit int) ([]Listing, error) {
-	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <= $1)
-		order by l.fetched_at nulls first limit $2`, before, limit)
+// maxUnfinished is the number of reads without an end after which a feed is in quarantine.
+const maxUnfinished = 3
+
+// Feeds returns the listings whose calendar was last fetched before a time, oldest first. A feed in quarantine is due
+// only if it was fetched before another, earlier time.
+func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit int) ([]Listing, error) {
+	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <=
+			case when l.feed_quarantined_at is null and l.feed_unfinished < $4 then $1::timestamptz else $2::timestamptz end)
+		order by l.fetched_at nulls first limit $3`, before, quarantined, limit, maxUnfinished)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
 }
 
-// NoteFetch notes that a calendar was read, and what went wrong, if something did: then the place stays where it was.
-func NoteFetch(ctx context.Context, q Querier, listing int, etag, since, problem string, now time.Time) error {
+// BeginFetch records that the reading of a calendar begins. The record comes before the reading, so that a calendar
+// that kills the process is not due again at once.
+func BeginFetch(ctx context.Context, q Querier, listing int, now time.Time) error {
+	_, err := q.Exec(ctx, `update channel_listing set fetched_at = $2, feed_unfinished = feed_unfinished + 1 where id = $1`, listing, now)
+	return err
+}
+
+// Fetch is the outcome of reading a calendar.
+type Fetch struct {
+	ETag, Since string // stored only if there was no problem
+	Problem     string
+	Quarantine  bool // the calendar must be read less often
+}
+
+// EndFetch records the outcome of reading a calendar.
+func EndFetch(ctx context.Context, q Querier, listing int, f Fetch, now time.Time) error {
 	_, err := q.Exec(ctx, `
-		update channel_listing set fetched_at = $5, fetch_error = $4,
+		update channel_listing set fetched_at = $5, fetch_error = $4, feed_unfinished = 0,
+		       feed_quarantined_at = case when $6 then coalesce(feed_quarantined_at, $5) end,
 		       feed_etag = case when $4 = '' then $2 else feed_etag end, feed_modified = case when $4 = '' then $3 else feed_modified end
-		where id = $1`, listing, etag, since, problem, now)
+		where id = $1`, listing, f.ETag, f.Since, f.Problem, now, f.Quarantine)
 	return err
 }
 
