@@ -1,8 +1,8 @@
-// Package contract holds exchanges over HTTP against openapi.yaml, the description of the interface. It serves tests:
-// a client that checks every exchange makes every test of the service a test of the description, and the reverse.
+// Package contract checks HTTP exchanges against openapi.yaml, the description of the interface. A test client that
+// checks every exchange makes each test of the service a test of the description as well.
 //
-// An answer must be one that the description has for the operation. A request must be valid only if the service took
-// it: tests send invalid ones on purpose, but whatever is answered with success the description must allow.
+// A response must match the description of its operation. A request must match only if the service accepted it, because
+// tests send invalid requests on purpose.
 package contract
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/yeolda/yeolda/cloud"
 )
 
-// An Exchange is a request and its answer, with both bodies read.
+// An Exchange is a request and its response, with both bodies read.
 type Exchange struct {
 	Request *http.Request // its URL's path is below the server's, without /api
 	Sent    []byte
@@ -32,7 +32,7 @@ type Exchange struct {
 	Got     []byte
 }
 
-// Document returns the description, which is valid or panics: a test that needs it cannot go on without.
+// Document returns the description. It panics if the description is invalid, since no test can run without it.
 var Document = sync.OnceValue(func() *openapi3.T {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.FileBodyDecoder)
 	doc, err := openapi3.NewLoader().LoadFromData(cloud.OpenAPI)
@@ -45,16 +45,16 @@ var Document = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// An Operation is a method of a path, as described.
+// An Operation is one described method of a path.
 type Operation struct {
 	Path   string // with {names}
 	Method string
 	*openapi3.Operation
 
-	Item *openapi3.PathItem // with the parameters all methods share
+	Item *openapi3.PathItem // holds the parameters that all methods of the path share
 }
 
-// Operations returns all that are described.
+// Operations returns all described operations, sorted by path and method.
 func Operations() []Operation {
 	var list []Operation
 	for path, item := range Document().Paths.Map() {
@@ -66,16 +66,16 @@ func Operations() []Operation {
 	return list
 }
 
-// Access is who may call the operation: its x-access.
+// Access returns the x-access of the operation: which callers it admits.
 func (o Operation) Access() string {
 	access, _ := o.Extensions["x-access"].(string)
 	return access
 }
 
-// Check returns what is wrong with an exchange.
+// Check returns an error if an exchange violates the description.
 func Check(x Exchange) error {
 	if x.Request.Method == http.MethodHead {
-		return nil // no body to look at
+		return nil // no body to check
 	}
 	if x.Answer.StatusCode == http.StatusForbidden && http.NewCrossOriginProtection().Check(x.Request) != nil {
 		return visit("CrossOrigin", x.Got)
@@ -96,7 +96,7 @@ func Check(x Exchange) error {
 	}
 	if x.Answer.StatusCode < 300 {
 		if err := openapi3filter.ValidateRequest(context.Background(), request); err != nil {
-			return fmt.Errorf("%s: answered %d to a request that is not allowed: %w", operation.OperationID, x.Answer.StatusCode, err)
+			return fmt.Errorf("%s: status %d for a request that violates the description: %w", operation.OperationID, x.Answer.StatusCode, err)
 		}
 	}
 	err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
@@ -104,7 +104,7 @@ func Check(x Exchange) error {
 		Body: io.NopCloser(bytes.NewReader(x.Got)), Options: request.Options,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: answer %d: %w", operation.OperationID, x.Answer.StatusCode, err)
+		return fmt.Errorf("%s: response %d: %w", operation.OperationID, x.Answer.StatusCode, err)
 	}
 	return checkEvent(operation, x)
 }
@@ -115,17 +115,17 @@ func withBody(r *http.Request, body []byte) *http.Request {
 	return r
 }
 
-// checkStray judges the answer to what is not described: an error in the envelope that says so.
+// checkStray checks the response to an undescribed operation: it must be an error in the envelope.
 func checkStray(x Exchange) error {
 	switch x.Answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
 	default:
-		return fmt.Errorf("answer %d to what is not described", x.Answer.StatusCode)
+		return fmt.Errorf("status %d for an undescribed operation", x.Answer.StatusCode)
 	}
 	return visit("AnyError", x.Got)
 }
 
-// checkEvent holds the data of an event against its schema: a media type has none for it.
+// checkEvent checks the data of a server-sent event against its schema, which OpenAPI cannot attach to a media type.
 func checkEvent(o Operation, x Exchange) error {
 	const stream = "text/event-stream"
 	response := o.Responses.Status(x.Answer.StatusCode)
@@ -139,7 +139,7 @@ func checkEvent(o Operation, x Exchange) error {
 	return visit("DoorResult", bytes.TrimSpace(data))
 }
 
-// visit holds JSON against a schema of the components.
+// visit checks JSON against a component schema.
 func visit(schema string, raw []byte) error {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -148,7 +148,7 @@ func visit(schema string, raw []byte) error {
 	return Document().Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
 }
 
-// find returns the operation that a request is for. Of several paths that match, the one with fewer names does.
+// find returns the operation of a request. If several paths match, the one with the fewest parameters wins.
 func find(method string, segments []string) (Operation, map[string]string, bool) {
 	var (
 		best  string
@@ -182,7 +182,7 @@ func match(template, segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// seen is what the exchanges so far have covered.
+// seen records the responses covered so far.
 var seen struct {
 	sync.Mutex
 	answers map[string]map[int]bool // operation id -> status
@@ -200,8 +200,8 @@ func note(o Operation, status int) {
 	seen.answers[o.OperationID][status] = true
 }
 
-// Uncovered returns the answers described for the interface itself, additions for pages aside, that no checked exchange
-// has had yet, as "operation status".
+// Uncovered returns the described responses that no checked exchange has covered yet, as "operation status". Operations
+// for the customers' pages and the console are left out.
 func Uncovered() []string {
 	seen.Lock()
 	defer seen.Unlock()

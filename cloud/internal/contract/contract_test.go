@@ -16,7 +16,8 @@ const (
 	opened  = "id: 0d6f7a7e-6c1e-4c6e-9f3b-4e0b8f7f2c11\nevent: door-result\ndata: {\"status\":\"SUCCESS\",\"device\":\"front\",\"failoverKey\":null}\n\n"
 )
 
-// A checker that lets everything through would make every other test worthless.
+// TestCheck shows that the checker rejects violations: a checker that accepts everything would make all contract tests
+// worthless.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	payment := `{"amount":1,"name":"a","mobileNum":"01012345678"}`
@@ -25,7 +26,7 @@ func TestCheck(t *testing.T) {
 		method, path, sent string
 		status             int
 		got                string
-		wrong              string // part of the complaint; empty: none
+		wrong              string // part of the expected error; empty: no error
 	}{
 		"valid":                      {"POST", "/payment", payment, 200, registered, ""},
 		"bad request, refused":       {"POST", "/payment", `{"amount":"x"}`, 401, expired, ""},
@@ -58,7 +59,7 @@ func TestCheck(t *testing.T) {
 		case c.wrong == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
 		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
-			t.Errorf("%s: %v, want something about %q", name, err, c.wrong)
+			t.Errorf("%s: got %v, want an error containing %q", name, err, c.wrong)
 		}
 	}
 }
@@ -66,22 +67,23 @@ func TestCheck(t *testing.T) {
 func TestUncovered(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "http://yeolda.example/my-reservations", nil)
 	if !slices.Contains(contract.Uncovered(), "myReservations 401") {
-		t.Fatal("covered before it was")
+		t.Fatal("operation counted as covered before any exchange")
 	}
 	_ = contract.Check(contract.Exchange{Request: request, Answer: &http.Response{StatusCode: http.StatusUnauthorized}})
 	if slices.Contains(contract.Uncovered(), "myReservations 401") {
-		t.Error("not covered after it was")
+		t.Error("operation not counted as covered after an exchange")
 	}
 }
 
-// Every operation says who may call it, has an id and the answers every operation can give.
+// TestDocument checks that every operation has an access level, a unique id and the responses that any operation can
+// give.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for _, o := range contract.Operations() {
 		name := o.Method + " " + o.Path
 		if o.OperationID == "" || ids[o.OperationID] {
-			t.Errorf("%s: operationId %q is missing or taken", name, o.OperationID)
+			t.Errorf("%s: operationId %q is missing or duplicate", name, o.OperationID)
 		}
 		ids[o.OperationID] = true
 		statuses := []string{"500"}
@@ -92,14 +94,14 @@ func TestDocument(t *testing.T) {
 		case "customer", "look", "change", "hq":
 			statuses = append(statuses, "401", "403")
 		default:
-			t.Errorf("%s: x-access %q", name, o.Access())
+			t.Errorf("%s: unknown x-access %q", name, o.Access())
 		}
 		if o.RequestBody != nil && o.Extensions["x-envelope"] == nil {
 			statuses = append(statuses, "400", "413")
 		}
 		for _, status := range statuses {
 			if o.Responses.Value(status) == nil {
-				t.Errorf("%s: no answer %s", name, status)
+				t.Errorf("%s: response %s is not described", name, status)
 			}
 		}
 	}

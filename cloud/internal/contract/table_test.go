@@ -20,8 +20,8 @@ import (
 
 const tableFile = "../../../docs/interface-tests.md"
 
-// The table of which test holds which line of the interface: every test it names exists, no line is without one, and
-// nothing that openapi.yaml describes is missing.
+// TestTable checks docs/interface-tests.md, which names the test of each line of the interface: every named test exists,
+// every line names one, and everything that openapi.yaml describes has a line.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(tableFile)
@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 		}
 		for _, name := range named {
 			if !tests[name[1]] {
-				t.Errorf("line %d: there is no %s", i+1, name[1])
+				t.Errorf("line %d: test %s does not exist", i+1, name[1])
 			}
 		}
 	}
@@ -81,8 +81,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// described are the lines an endpoint must have: itself, who may call it, its parameters, the fields of its body and of
-// its data.
+// described returns the lines that an endpoint must have: the endpoint, its access level, its parameters, the fields of
+// its request body and of its response data.
 func described(o contract.Operation) []string {
 	lines := []string{"endpoint", "access"}
 	for _, p := range slices.Concat(o.Parameters, o.Item.Parameters) {
@@ -101,7 +101,7 @@ func described(o contract.Operation) []string {
 	return lines
 }
 
-// properties are the names of a schema's properties and of theirs, with dots between.
+// properties returns the names of a schema's properties, nested names separated by dots.
 func properties(ref *openapi3.SchemaRef, prefix string, above []*openapi3.Schema) (names []string) {
 	if ref == nil || ref.Value == nil || slices.Contains(above, ref.Value) {
 		return nil
@@ -117,7 +117,7 @@ func properties(ref *openapi3.SchemaRef, prefix string, above []*openapi3.Schema
 	return append(names, properties(ref.Value.Items, prefix, above)...)
 }
 
-// testNames are all tests below cloud/internal as package.TestName, and their parts that have a name of their own.
+// testNames returns all tests below cloud/internal as package.TestName, and their named subtests.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

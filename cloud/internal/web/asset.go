@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// serveAsset serves a file whose name says what is in it: it never changes.
+// serveAsset serves a file that is named by its content, so browsers may keep it permanently.
 func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.pages.assets[r.PathValue("name")]
 	if !ok {
@@ -17,7 +17,7 @@ func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a.serve(w, r)
 }
 
-// serveFixed serves a file that keeps its name when it changes.
+// serveFixed serves a file whose name stays the same when its content changes.
 func (s *site) serveFixed(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	s.fixed[r.URL.Path].serve(w, r)
@@ -35,7 +35,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	writeZipped(w, r, http.StatusOK, a.body, a.zipped)
 }
 
-// writeZipped sends zipped to who takes it, body to others and where zipping gained nothing.
+// writeZipped sends the compressed body if the client accepts gzip and compression made it smaller.
 func writeZipped(w http.ResponseWriter, r *http.Request, status int, body, zipped []byte) {
 	if len(zipped) < len(body) && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -43,5 +43,5 @@ func writeZipped(w http.ResponseWriter, r *http.Request, status int, body, zippe
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the browser is gone: nobody is left to tell
+	_, _ = w.Write(body) // the client has closed the connection
 }

@@ -19,16 +19,16 @@ import (
 //go:embed src
 var embedded embed.FS
 
-// sources returns the tree that is bundled.
+// sources returns the tree of browser sources.
 func sources() fs.FS {
 	tree, err := fs.Sub(embedded, "src")
 	if err != nil {
-		panic(err) // the directory is named above
+		panic(err) // impossible: the directory is embedded above
 	}
 	return tree
 }
 
-// An asset is one file of a bundle, ready to be sent.
+// An asset is one file of a bundle with everything needed to serve it.
 type asset struct {
 	mediaType string
 	body      []byte
@@ -36,7 +36,7 @@ type asset struct {
 	etag      string
 }
 
-// mediaTypes are the types of what is served; the system's own table may be missing or odd.
+// mediaTypes maps extensions to media types. The system's table may be missing or incomplete.
 var mediaTypes = map[string]string{
 	".js":          "text/javascript; charset=utf-8",
 	".css":         "text/css; charset=utf-8",
@@ -60,21 +60,21 @@ func zip(body []byte) []byte {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
-		panic(err) // the level is a constant
+		panic(err) // impossible: the level is a valid constant
 	}
-	_, _ = w.Write(body) // a buffer takes everything
+	_, _ = w.Write(body) // writing to a buffer cannot fail
 	_ = w.Close()
 	return zipped.Bytes()
 }
 
-// A bundle is what esbuild made of the sources.
+// A bundle is the output of esbuild.
 type bundle struct {
-	assets map[string]asset  // by name with hash
-	entry  map[string]string // source -> name with hash
+	assets map[string]asset  // by hashed name
+	entry  map[string]string // source -> hashed name
 	needs  map[string][]string
 }
 
-// bundlePages bundles entry points that share code; the parts that are shared become files of their own.
+// bundlePages bundles entry points. Code that they share becomes separate files.
 func bundlePages(tree fs.FS, entries ...string) (*bundle, error) {
 	result := build(tree, api.BuildOptions{
 		EntryPoints: entries,
@@ -95,7 +95,7 @@ func bundlePages(tree fs.FS, entries ...string) (*bundle, error) {
 	return b, b.readMetafile(result.Metafile)
 }
 
-// inline bundles one entry point to a text that stands in a page or is served under a name of its own.
+// inline bundles one entry point into a single text, to be embedded in a page or served under a fixed name.
 func inline(tree fs.FS, entry string) (string, error) {
 	result := build(tree, api.BuildOptions{EntryPoints: []string{entry}, Format: api.FormatIIFE})
 	if err := failure(result); err != nil {
@@ -116,12 +116,12 @@ func build(tree fs.FS, options api.BuildOptions) api.BuildResult {
 	return api.Build(options)
 }
 
-// fromTree resolves and loads modules from tree alone.
+// fromTree resolves and loads modules from tree only.
 func fromTree(tree fs.FS) api.Plugin {
 	return api.Plugin{Name: "tree", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `.*`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 			if strings.HasPrefix(args.Path, "data:") {
-				return api.OnResolveResult{Path: args.Path, External: true}, nil // the drawing stands in the style itself
+				return api.OnResolveResult{Path: args.Path, External: true}, nil // an image inside the stylesheet
 			}
 			name, err := resolve(tree, args)
 			return api.OnResolveResult{Path: name, Namespace: "src"}, err
@@ -142,7 +142,7 @@ func resolve(tree fs.FS, args api.OnResolveArgs) (string, error) {
 	name := path.Clean(args.Path)
 	if args.Kind != api.ResolveEntryPoint {
 		if !strings.HasPrefix(args.Path, "./") && !strings.HasPrefix(args.Path, "../") {
-			return "", fmt.Errorf("%q is not a file of ours: no third-party code in the browser", args.Path)
+			return "", fmt.Errorf("import %q: only relative files are allowed, no third-party code in the browser", args.Path)
 		}
 		name = path.Join(path.Dir(args.Importer), name)
 	}
@@ -151,7 +151,7 @@ func resolve(tree fs.FS, args api.OnResolveArgs) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", fmt.Errorf("no file %s", name)
+	return "", fmt.Errorf("file %s not found", name)
 }
 
 func failure(result api.BuildResult) error {

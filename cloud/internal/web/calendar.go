@@ -10,7 +10,7 @@ import (
 	"github.com/emersion/go-ical"
 )
 
-// serveCalendar sends the reservation of a key as a calendar file.
+// serveCalendar serves the reservation of a key as an iCalendar file.
 func (s *site) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	key, ok := s.findKey(w, r)
 	if !ok {
@@ -22,7 +22,7 @@ func (s *site) serveCalendar(w http.ResponseWriter, r *http.Request) {
 		name = key.NameEn
 	}
 	link := s.PublicURL + "/k/" + r.PathValue("key")
-	uid := sha256.Sum256([]byte(r.PathValue("key"))) // calendars are shared and the key is secret
+	uid := sha256.Sum256([]byte(r.PathValue("key"))) // hashed: calendars are shared and the key is secret
 
 	event := ical.NewEvent()
 	event.Props.SetText(ical.PropUID, hex.EncodeToString(uid[:16])+"@yeolda")

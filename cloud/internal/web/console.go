@@ -13,8 +13,8 @@ func parseConsole() (*template.Template, error) {
 	return template.New("console").Parse(consoleHTML)
 }
 
-// serveConsole serves the one document of the administrators' console; its screens are in src/console.ts. No third
-// party has a part in it, so it has the strictest policy.
+// serveConsole serves the single document of the administrators' console, whose screens are in src/console.ts. It loads
+// no third-party code, so it gets the strictest policy.
 func (s *site) serveConsole(w http.ResponseWriter, r *http.Request) {
 	s.writeDocument(w, r, s.console, shellData{
 		Style:    s.pages.entry["styles/console.css"],

@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// browserPath finds a browser, or skips the test.
+// browserPath returns the path of a browser, or skips the test if there is none.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
@@ -86,7 +86,7 @@ func runInBrowser(t *testing.T, script string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = command.Wait() }() // killed by then
+	defer func() { _ = command.Wait() }() // killed by cancel
 	defer cancel()
 	select {
 	case list := <-results:
@@ -98,12 +98,12 @@ func runInBrowser(t *testing.T, script string) {
 			})
 		}
 	case <-ctx.Done():
-		t.Fatal("the browser did not report")
+		t.Fatal("the browser did not report its results")
 	}
 }
 
-// profile is a directory for a browser. Its children may still write there when it has ended, so removing it is tried
-// and not insisted on, unlike with t.TempDir.
+// profile returns a directory for a browser profile. Child processes may still write there after the browser has exited,
+// so unlike with t.TempDir a failing removal is not an error.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "yeolda-browser-")
@@ -140,7 +140,7 @@ type oracleTime struct {
 	Local   string `json:"local"`
 }
 
-// oracle is what the service's own rules say about things the browser computes too.
+// oracle returns prices and times computed by the service, which the browser code must reproduce.
 func oracle(t *testing.T) any {
 	random := rand.New(rand.NewPCG(1, 2))
 	tier := func() *int {

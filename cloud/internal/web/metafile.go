@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// readMetafile learns which file each entry point became and which others it needs at once.
+// readMetafile records the output file of each entry point and the files that it imports statically.
 func (b *bundle) readMetafile(text string) error {
 	var meta struct {
 		Outputs map[string]struct {

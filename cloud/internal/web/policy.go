@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// policy holds the Content-Security-Policies. Only the document that takes a payment may run the payment
-// provider's script; every other one runs nothing but our own.
+// policy holds the Content-Security-Policies. Only the document that takes a payment may run the payment provider's
+// script; all others run only our own code.
 type policy struct {
 	page    string
 	payment string
@@ -29,7 +29,7 @@ func newPolicy(publicURL string, widget Widget) policy {
 		"frame-src " + others,
 		"connect-src 'self' " + others,
 		"img-src 'self' data: " + others,
-		"style-src 'self' 'unsafe-inline'", // the widget styles the frames it adds
+		"style-src 'self' 'unsafe-inline'", // the widget adds inline styles to its frames
 		"object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
 		"form-action 'self' " + others,
 	}, "; ")
@@ -41,7 +41,7 @@ func newPolicy(publicURL string, widget Widget) policy {
 	return p
 }
 
-// inlinePolicy allows exactly the given style and script of a page that holds them itself.
+// inlinePolicy allows exactly the given inline style and script.
 func inlinePolicy(style, script string) string {
 	return strings.Join([]string{
 		"default-src 'none'", "style-src " + hashSource(style), "script-src " + hashSource(script),
@@ -55,7 +55,7 @@ func hashSource(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// secured sets what every answer has in common.
+// secured sets the headers that all responses share.
 func secured(next http.Handler, https bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// screens are the addresses of the customers' site; the screens themselves are in src/customer.ts.
+// screens lists the addresses of the customers' site. The screens are rendered by src/customer.ts.
 var screens = []string{
 	"/{$}", "/b/{branch}", "/b/{branch}/{date}", "/b/{branch}/{date}/{room}/{times}",
 	"/book/contact", paymentPath, "/book/confirm", "/book/fail", "/book/receipt",
 	"/login", "/my", "/my/{id}/cancel", "/terms", "/privacy",
 }
 
-// paymentPath is the one document in which the payment provider's script may run.
+// paymentPath is the only document in which the payment provider's script may run.
 const paymentPath = "/book/pay"
 
 //go:embed src/template/shell.html
@@ -31,7 +31,7 @@ type shellData struct {
 
 func (s *site) serveShell(w http.ResponseWriter, r *http.Request) { s.writeShell(w, r, http.StatusOK) }
 
-// serveMissing answers 404 with the shell, which has a screen for it.
+// serveMissing responds 404 with the shell, which renders a screen for unknown addresses.
 func (s *site) serveMissing(w http.ResponseWriter, r *http.Request) {
 	s.writeShell(w, r, http.StatusNotFound)
 }
@@ -49,7 +49,7 @@ func (s *site) writeShell(w http.ResponseWriter, r *http.Request, status int) {
 	}, policy, status)
 }
 
-// writeDocument sends a document that names its bundle.
+// writeDocument renders a document and sends it.
 func (s *site) writeDocument(w http.ResponseWriter, r *http.Request, document *template.Template, data shellData, policy string, status int) {
 	var page bytes.Buffer
 	if err := document.Execute(&page, data); err != nil {
@@ -64,7 +64,7 @@ func (s *site) writeDocument(w http.ResponseWriter, r *http.Request, document *t
 	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))
 }
 
-// fail answers what nobody foresaw.
+// fail logs an unexpected error and responds 500.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, page string, err error) {
 	s.Log.ErrorContext(r.Context(), "page failed", "page", page, "error", err)
 	http.Error(w, "일시적인 오류가 발생했습니다. 잠시 후 다시 시도해 주세요.", http.StatusInternalServerError)

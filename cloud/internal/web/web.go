@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Options is what the pages need to know of the service behind them.
+// Options configures the pages.
 type Options struct {
-	PublicURL string // where customers reach the service, without a slash at the end
+	PublicURL string // the address at which customers reach the service, without a trailing slash
 	Company   Company
 	Widget    Widget
 	Keys      Keys
@@ -22,18 +22,18 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Company is who runs the shop, as the law wants it shown; empty fields are left out.
+// Company identifies the operator of the shop, as the law requires on every page. Empty fields are omitted.
 type Company struct {
 	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber string
 }
 
-// Widget is the payment provider's part of the payment page.
+// Widget describes the payment provider's script on the payment page.
 type Widget struct {
 	ScriptURL string   // such as https://js.tosspayments.com/v2/standard
-	Origins   []string // what that script frames and talks to, as the Content-Security-Policy writes sources
+	Origins   []string // origins that the script loads and contacts, as Content-Security-Policy sources
 }
 
-// TossWidget is the provider's own widget.
+// TossWidget returns the provider's widget.
 func TossWidget() Widget {
 	return Widget{
 		ScriptURL: "https://js.tosspayments.com/v2/standard",
@@ -41,19 +41,19 @@ func TossWidget() Widget {
 	}
 }
 
-// SandboxWidget is the stand-in for it that yeolda-sandbox serves at origin, such as http://127.0.0.1:8090.
+// SandboxWidget returns the substitute widget that yeolda-sandbox serves at origin, such as http://127.0.0.1:8090.
 func SandboxWidget(origin string) Widget {
 	return Widget{ScriptURL: origin + "/v2/standard", Origins: []string{origin}}
 }
 
-// Keys is what the key page needs of the service. All of its functions are called with the caller's own key.
+// Keys is the part of the service that the key page uses. Every function receives the key from the page's address.
 type Keys struct {
-	// Find returns what a doorlockKey opens, or ErrUnknownKey.
+	// Find returns the reservation of a doorlockKey, or ErrUnknownKey.
 	Find func(ctx context.Context, key string) (Key, error)
-	// Unlock asks for a door ("front", "room") and returns the id of the request.
+	// Unlock requests a door ("front" or "room") and returns the id of the request.
 	Unlock func(ctx context.Context, branch, door, key string) (requestID string, err error)
-	// Await waits for the end of a request and returns it. It fails if the request is not of this key or is
-	// forgotten, or if nothing came in time.
+	// Await waits for the result of a request. It fails if the request belongs to another key, is unknown, or has no
+	// result in time.
 	Await func(r *http.Request, requestID, key string) (Result, error)
 }
 
@@ -69,23 +69,23 @@ type Key struct {
 	Online         bool      // the branch's agent is connected
 }
 
-// Result is how a request ended.
+// Result is the result of an unlock request.
 type Result struct {
 	Opened bool
-	PIN    string // for the keypad, if the door did not open
+	PIN    string // for the keypad, if the door did not open and a PIN may be shown
 }
 
-// ErrUnknownKey says that a key opens nothing, or no longer does.
-var ErrUnknownKey = errors.New("web: no such key")
+// ErrUnknownKey is returned for a key that never existed or no longer opens a door.
+var ErrUnknownKey = errors.New("web: unknown key")
 
-// site is everything that is served.
+// site serves all pages.
 type site struct {
 	Options
 	*made
 	policy policy
 }
 
-// made is what comes from the sources alone.
+// made holds everything derived from the embedded sources.
 type made struct {
 	pages   *bundle
 	fixed   map[string]asset // by path
@@ -94,7 +94,7 @@ type made struct {
 	keyPage *keyPage
 }
 
-// makeOnce makes it once per process: the sources are embedded and do not change.
+// makeOnce bundles the sources once per process.
 var makeOnce = sync.OnceValues(func() (*made, error) {
 	var m made
 	var err error
