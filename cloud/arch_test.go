@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"config", "queue", "limit"},
 	{"reserve", "access", "climate", "device", "account", "franchise", "live"},
 	{"chatops", "branchfile", "partner", "enroll"},
+	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
 }
@@ -36,6 +37,8 @@ var rules = []struct{ in, imports, because string }{
 	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,enroll,cmd", "net/http", "transport stays at the edges"},
 	{"!broker,agenttest", "github.com/mochi-mqtt/server/v2", "the broker is behind access.Link and climate.Link"},
 	{"!tracing", "go.opentelemetry.io/otel/trace", "traces are package tracing's, which costs nothing while they are off"},
+	{"httpapi", module + "postgres", "handlers call verbs; storage stays below them"},
+	{"httpapi", "github.com/jackc/pgx/v5", "handlers call verbs; storage stays below them"},
 	{"!httpapi,service,web,broker,sandbox,partner", "github.com/go-chi/chi/v5", "routing is transport"},
 }
 

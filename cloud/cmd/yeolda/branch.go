@@ -128,7 +128,7 @@ func (c *branchShowCmd) Run(p *program) error {
 		today := b.Schedule.Day(booking.DateOf(db.Now(), b.Zone))
 		table := newTable(p.out)
 		table.row("code", b.Code)
-		for _, fact := range branchfile.Describe(b) {
+		for _, fact := range b.Facts() {
 			table.row(fact.Name, fact.Text)
 		}
 		table.row("today", strings.TrimSpace(string(today.Status)+" "+today.Reason))

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
+// MaxLoginID is the longest login id that a login reads, in characters.
+const MaxLoginID = 100
+
 // Parameters of argon2id as recommended by OWASP's password storage cheat sheet: 19 MiB, two passes, one lane.
 const (
 	argonMemory = 19 << 10 // KiB

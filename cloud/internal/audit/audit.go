@@ -3,6 +3,8 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -37,4 +39,28 @@ func WithOrigin(ctx context.Context, from Origin) context.Context {
 func OriginOf(ctx context.Context) Origin {
 	from, _ := ctx.Value(originKey{}).(Origin)
 	return from
+}
+
+// Row is an entry as it is stored.
+type Row struct {
+	ID        int64
+	At        time.Time
+	Actor     string
+	Action    string
+	Target    string
+	Detail    json.RawMessage
+	Address   string
+	RequestID string
+}
+
+// Filter selects entries. Empty fields select all.
+type Filter struct {
+	Branch  string    // code
+	Global  bool      // includes entries that concern no branch
+	Actions string    // the part before the dot: door, reservation, …
+	Actor   string    // a part of it
+	From    time.Time // first moment
+	Until   time.Time // first moment after
+	Before  int64     // id; 0: the newest
+	Limit   int
 }

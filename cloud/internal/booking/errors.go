@@ -34,9 +34,9 @@ var (
 
 // What is wrong with input that names a thing.
 var (
-	ErrMalformedSlot   = errors.New("booking: not a slot")
-	ErrMalformedDate   = errors.New("booking: not a date")
-	ErrInvalidSchedule = errors.New("booking: invalid schedule")
+	ErrMalformedSlot = errors.New("booking: not a slot")
+	ErrMalformedDate = errors.New("booking: not a date")
+	ErrInvalid       = errors.New("booking: invalid setting") // what every [InvalidError] is
 )
 
 // A ClosedError says on which day the branch is closed, and why. It is an

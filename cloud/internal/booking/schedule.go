@@ -2,7 +2,6 @@ package booking
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -151,30 +150,4 @@ func anyCovers(spans []ClockSpan, minute int) bool {
 	return slices.ContainsFunc(spans, func(c ClockSpan) bool {
 		return c.From <= minute && minute < c.To
 	})
-}
-
-// Validate returns an ErrInvalidSchedule that names the first span or closure
-// that makes no sense: spans begin on their day, last at most 24 hours, and lie
-// on ten-minute marks, so that no slot is half open.
-func (s Schedule) Validate() error {
-	for weekday, day := range s.Week {
-		for _, span := range slices.Concat(day.Open, day.Breaks) {
-			if !span.valid() {
-				return fmt.Errorf("%w: %s, minutes %d to %d", ErrInvalidSchedule, time.Weekday(weekday), span.From, span.To)
-			}
-		}
-	}
-	for _, c := range s.Closures {
-		if c.To.Before(c.From) {
-			return fmt.Errorf("%w: closure from %s to %s", ErrInvalidSchedule, c.From, c.To)
-		}
-	}
-	return nil
-}
-
-func (c ClockSpan) valid() bool {
-	const grid = int(SlotLength / time.Minute)
-	return 0 <= c.From && c.From < minutesPerDay &&
-		c.From < c.To && c.To <= c.From+minutesPerDay &&
-		c.From%grid == 0 && c.To%grid == 0
 }

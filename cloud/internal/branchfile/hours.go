@@ -1,10 +1,7 @@
 package branchfile
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +36,11 @@ func (r *reader) readHours(n *yaml.Node, s *booking.Schedule) {
 			s.Week[day].Closed, s.Week[day].Open = isClosed, spans
 		}
 	})
-	r.overnight(n, "hours", s, func(d booking.Day) []booking.ClockSpan { return d.Open })
+	var hours booking.Schedule
+	for i, day := range s.Week {
+		hours.Week[i].Open = day.Open
+	}
+	r.check(n, hours.Validate())
 }
 
 // readBreaks reads breaks by weekday.
@@ -50,7 +51,11 @@ func (r *reader) readBreaks(n *yaml.Node, s *booking.Schedule) {
 			s.Week[day].Breaks = spans
 		}
 	})
-	r.overnight(n, "breaks", s, func(d booking.Day) []booking.ClockSpan { return d.Breaks })
+	var breaks booking.Schedule
+	for i, day := range s.Week {
+		breaks.Week[i].Breaks = day.Breaks
+	}
+	r.check(n, breaks.Validate())
 }
 
 func (r *reader) week(n *yaml.Node, what string, read func(n *yaml.Node, days ...time.Weekday)) {
@@ -63,22 +68,19 @@ func (r *reader) week(n *yaml.Node, what string, read func(n *yaml.Node, days ..
 	r.mapping(n, what, fields...)
 }
 
-var spanForm = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
-
-// spans reads one span or a list of them, and reports those that overlap.
+// spans reads one span or a list of them.
 func (r *reader) spans(n *yaml.Node, expected string) []booking.ClockSpan {
 	var spans []booking.ClockSpan
 	read := func(n *yaml.Node) {
-		span, err := parseSpan(n)
-		if err != nil {
-			r.problem(n, "%v; expected %s", err, expected)
+		from, to, found := strings.Cut(n.Value, "-")
+		if n.Kind != yaml.ScalarNode || !found {
+			r.problem(n, "%s is not a span of time; expected %s", kindOf(n), expected)
 			return
 		}
-		for _, earlier := range spans {
-			if span.From < earlier.To && earlier.From < span.To {
-				r.problem(n, "%s overlaps with %s", formatSpan(span), formatSpan(earlier))
-				return
-			}
+		span, err := booking.ParseClockSpan(strings.TrimSpace(from), strings.TrimSpace(to))
+		if err != nil {
+			r.problem(n, "%s; expected %s", strings.TrimPrefix(err.Error(), booking.ErrInvalid.Error()+": "), expected)
+			return
 		}
 		spans = append(spans, span)
 	}
@@ -91,56 +93,6 @@ func (r *reader) spans(n *yaml.Node, expected string) []booking.ClockSpan {
 	return spans
 }
 
-// parseSpan reads HH:MM-HH:MM. An end that is not after the start lies on the next day; 24:00 is midnight.
-func parseSpan(n *yaml.Node) (booking.ClockSpan, error) {
-	if n.Kind != yaml.ScalarNode {
-		return booking.ClockSpan{}, fmt.Errorf("%s", kindOf(n))
-	}
-	parts := spanForm.FindStringSubmatch(n.Value)
-	if parts == nil {
-		return booking.ClockSpan{}, fmt.Errorf("%s is not a span of time", kindOf(n))
-	}
-	var m [4]int
-	for i := range m {
-		m[i], _ = strconv.Atoi(parts[i+1]) // digits
-	}
-	from, to := m[0]*60+m[1], m[2]*60+m[3]
-	switch {
-	case m[1] > 59 || m[3] > 59 || from >= 24*60 || to > 24*60:
-		return booking.ClockSpan{}, fmt.Errorf("%q is not a time of day", n.Value)
-	case from%10 != 0 || to%10 != 0:
-		return booking.ClockSpan{}, fmt.Errorf("%q is not on ten-minute marks", n.Value)
-	}
-	if to <= from {
-		to += 24 * 60
-	}
-	return booking.ClockSpan{From: from, To: to}, nil
-}
-
-// overnight reports spans that run past midnight into one of the next day.
-func (r *reader) overnight(n *yaml.Node, what string, s *booking.Schedule, spans func(booking.Day) []booking.ClockSpan) {
-	const day = 24 * 60
-	for i, w := range weekdays {
-		next := weekdays[(i+1)%7]
-		for _, late := range spans(s.Week[w.day]) {
-			for _, early := range spans(s.Week[next.day]) {
-				if early.From+day < late.To {
-					r.problem(n, "%s of %s, %s, overlap with those of %s, %s", what, w.key, formatSpan(late), next.key, formatSpan(early))
-				}
-			}
-		}
-	}
-}
-
-func formatSpan(s booking.ClockSpan) string {
-	clock := func(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
-	to := s.To
-	if to > 24*60 {
-		to -= 24 * 60
-	}
-	return clock(s.From) + "-" + clock(to)
-}
-
 func (r *reader) readClosures(n *yaml.Node, s *booking.Schedule) {
 	r.list(n, "closures", func(n *yaml.Node) {
 		var (
@@ -150,10 +102,10 @@ func (r *reader) readClosures(n *yaml.Node, s *booking.Schedule) {
 		r.mapping(n, "a closure",
 			required("from", func(n *yaml.Node) { c.From, from = r.date(n, "from") }),
 			required("to", func(n *yaml.Node) { c.To, upTo = r.date(n, "to") }),
-			required("reason", func(n *yaml.Node) { c.Reason, _ = r.text(n, "reason", 100) }),
+			required("reason", func(n *yaml.Node) { c.Reason, _ = r.text(n, "reason", booking.MaxReason) }),
 		)
-		if from && upTo && c.To.Before(c.From) {
-			r.problem(n, "a closure ends on %s, before it begins on %s", c.To, c.From)
+		if from && upTo {
+			r.check(n, booking.Schedule{Closures: []booking.Closure{c}}.Validate())
 		}
 		s.Closures = append(s.Closures, c)
 	})
@@ -182,7 +134,7 @@ func (r *reader) readHolidays(n *yaml.Node, s *booking.Schedule) {
 				)
 				r.mapping(n, "an extra holiday",
 					required("date", func(n *yaml.Node) { date, ok = r.date(n, "date") }),
-					required("name", func(n *yaml.Node) { name, _ = r.text(n, "name", 50) }),
+					required("name", func(n *yaml.Node) { name, _ = r.text(n, "name", booking.MaxReason) }),
 				)
 				if _, twice := s.ExtraHolidays[date]; ok && twice {
 					r.problem(n, "extra holiday %s stands here twice", date)
@@ -204,48 +156,4 @@ func (r *reader) date(n *yaml.Node, what string) (booking.Date, bool) {
 	}
 	r.problem(n, "%s is %s; expected a date such as 2026-12-25", what, kindOf(n))
 	return booking.Date{}, false
-}
-
-// formatWeek writes opening hours or breaks in a line, days that are alike together: "mon closed, tue-sun 10:00-22:00".
-func formatWeek(week [7]booking.Day, format func(booking.Day) string) string {
-	var parts []string
-	for i := 0; i < len(weekdays); {
-		text := format(week[weekdays[i].day])
-		last := i
-		for last+1 < len(weekdays) && format(week[weekdays[last+1].day]) == text {
-			last++
-		}
-		days := weekdays[i].key
-		if last > i {
-			days += "-" + weekdays[last].key
-		}
-		if text != "" {
-			parts = append(parts, days+" "+text)
-		}
-		i = last + 1
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
-}
-
-func formatOpen(d booking.Day) string {
-	switch {
-	case d.Closed:
-		return closed
-	case len(d.Open) == 0:
-		return "00:00-24:00"
-	}
-	return formatSpans(d.Open)
-}
-
-func formatBreaks(d booking.Day) string { return formatSpans(d.Breaks) }
-
-func formatSpans(spans []booking.ClockSpan) string {
-	texts := make([]string, len(spans))
-	for i, s := range spans {
-		texts[i] = formatSpan(s)
-	}
-	return strings.Join(texts, " and ")
 }

@@ -100,6 +100,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 		PINs:   map[string]string{},
 		line:   n.Line,
 	}
+	before := len(r.problems)
 	r.mapping(n, "a branch",
 		required("code", func(n *yaml.Node) {
 			if code, ok := r.text(n, "code", 40); ok && !codeForm.MatchString(code) {
@@ -110,15 +111,15 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 		}),
 		required("name", func(n *yaml.Node) {
 			r.mapping(n, "name",
-				required("ko", func(n *yaml.Node) { b.NameKo, _ = r.text(n, "the Korean name", 50) }),
-				required("en", func(n *yaml.Node) { b.NameEn, _ = r.text(n, "the English name", 50) }),
+				required("ko", func(n *yaml.Node) { b.NameKo, _ = r.text(n, "the Korean name", booking.MaxBranchName) }),
+				required("en", func(n *yaml.Node) { b.NameEn, _ = r.text(n, "the English name", booking.MaxBranchName) }),
 			)
 		}),
-		optional("address", func(n *yaml.Node) { b.Address, _ = r.text(n, "address", 200) }),
+		optional("address", func(n *yaml.Node) { b.Address, _ = r.text(n, "address", booking.MaxAddress) }),
 		optional("phone", func(n *yaml.Node) {
-			phone, ok := r.quotedText(n, "phone", 20)
-			if ok && strings.Trim(phone, "0123456789-+() ") != "" {
-				r.problem(n, "phone is %q; expected digits and hyphens", phone)
+			phone, ok := r.quotedText(n, "phone", booking.MaxPhone)
+			if ok {
+				r.check(n, booking.CheckPhone(phone))
 			}
 			b.Phone = phone
 		}),
@@ -135,7 +136,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 			b.Zone = zone
 		}),
 		optional("horizonDays", func(n *yaml.Node) {
-			if days, ok := r.whole(n, "horizonDays", 1, 366); ok {
+			if days, ok := r.whole(n, "horizonDays", 1, booking.MaxHorizonDays); ok {
 				b.Horizon = time.Duration(days) * 24 * time.Hour
 			}
 		}),
@@ -154,7 +155,23 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 			r.list(n, "agents", func(n *yaml.Node) { b.Agents = append(b.Agents, r.readAgent(n, b.Code)) })
 		}),
 	)
+	if len(r.problems) == before {
+		r.check(n, b.Branch.Validate())
+	}
 	return b
+}
+
+// check reports a setting that no branch may have.
+func (r *reader) check(n *yaml.Node, err error) {
+	bad := new(booking.InvalidError)
+	if !errors.As(err, &bad) {
+		return
+	}
+	what := bad.Field
+	if bad.Weekday != nil {
+		what += " of " + bad.Weekday.String()
+	}
+	r.problem(n, "%s: %s", what, bad.Problem)
 }
 
 // defaultZone is where branches are unless their file says otherwise.
@@ -209,21 +226,18 @@ func (r *reader) readRooms(n *yaml.Node, pins map[string]string) []Room {
 	return rooms
 }
 
-// maxPrice is a price nobody means; it keeps the sum of any reservation within the provider's amounts.
-const maxPrice = 10_000_000
-
 func (r *reader) readRoom(n *yaml.Node, pins map[string]string) Room {
 	room := Room{Room: booking.Room{Enabled: true}}
 	price := func(what string, to **int) func(*yaml.Node) {
 		return func(n *yaml.Node) {
-			if won, ok := r.whole(n, what, 1, maxPrice); ok {
+			if won, ok := r.whole(n, what, booking.MinPrice, booking.MaxPrice); ok {
 				*to = &won
 			}
 		}
 	}
 	r.mapping(n, "a room",
-		required("no", func(n *yaml.Node) { room.No, _ = r.whole(n, "no", 1, 9999) }),
-		optional("machine", func(n *yaml.Node) { room.Machine, _ = r.text(n, "machine", 50) }),
+		required("no", func(n *yaml.Node) { room.No, _ = r.whole(n, "no", 1, booking.MaxRoomNo) }),
+		optional("machine", func(n *yaml.Node) { room.Machine, _ = r.text(n, "machine", booking.MaxMachine) }),
 		optional("grade", func(n *yaml.Node) {
 			grade, ok := r.text(n, "grade", 20)
 			if ok && !booking.Grade(grade).Valid() {

@@ -1,13 +1,11 @@
 package branchfile
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -132,13 +130,13 @@ func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, form
 func (p *planner) branch(b Branch) error {
 	old, exists := p.branches[b.Code]
 	put := func(batch *postgres.BranchBatch) error { return batch.PutBranch(b.Branch, p.file.Demo) }
-	facts := withDemo(branchFacts(b.Branch), p.file.Demo)
+	facts := withDemo(b.Branch.Facts(), p.file.Demo)
 	if exists {
-		for _, difference := range differences(withDemo(branchFacts(old.Branch), old.Demo), facts) {
+		for _, difference := range booking.Differences(withDemo(old.Branch.Facts(), old.Demo), facts) {
 			p.change("~", put, "branch %s: %s", b.Code, difference)
 		}
 	} else {
-		p.change("+", put, "branch %s: %s", b.Code, sentence(facts))
+		p.change("+", put, "branch %s: %s", b.Code, booking.Sentence(facts))
 	}
 	for _, room := range b.Rooms {
 		p.room(b, old.Branch, room)
@@ -169,10 +167,10 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 		return nil
 	}
 	if !exists {
-		p.change("+", put, "room %s/%d: %s", b.Code, room.No, sentence(roomFacts(room.Room)))
+		p.change("+", put, "room %s/%d: %s", b.Code, room.No, booking.Sentence(room.Room.Facts()))
 		return
 	}
-	for _, difference := range differences(roomFacts(old), roomFacts(room.Room)) {
+	for _, difference := range booking.Differences(old.Facts(), room.Room.Facts()) {
 		p.change("~", put, "room %s/%d: %s", b.Code, room.No, difference)
 	}
 }
@@ -293,98 +291,9 @@ func (p *planner) administrator(a Administrator) error {
 
 func notNil(list []string) []string { return append([]string{}, list...) }
 
-// A Fact is one property of a branch or room as a person reads it. Equal texts mean equal values.
-type Fact struct{ Name, Text string }
-
-// Describe returns what a branch file can say about a branch, its rooms aside.
-func Describe(b booking.Branch) []Fact { return branchFacts(b) }
-
-func branchFacts(b booking.Branch) []Fact {
-	return []Fact{
-		{"name", fmt.Sprintf("%q", b.NameKo)},
-		{"English name", fmt.Sprintf("%q", b.NameEn)},
-		{"address", fmt.Sprintf("%q", b.Address)},
-		{"phone", fmt.Sprintf("%q", b.Phone)},
-		{"time zone", b.Zone.String()},
-		{"horizon", fmt.Sprintf("%d days", b.Horizon/(24*time.Hour))},
-		{"front doors", strings.Join(b.FrontDoors, " ")},
-		{"hours", formatWeek(b.Schedule.Week, formatOpen)},
-		{"breaks", formatWeek(b.Schedule.Week, formatBreaks)},
-		{"closures", formatClosures(b.Schedule.Closures)},
-		{"holidays", formatHolidays(b.Schedule)},
-	}
-}
-
-func withDemo(facts []Fact, demo bool) []Fact {
+func withDemo(facts []booking.Fact, demo bool) []booking.Fact {
 	if demo {
-		return append(facts, Fact{"demo", "yes"})
+		return append(facts, booking.Fact{Name: "demo", Text: "yes"})
 	}
-	return append(facts, Fact{"demo", "no"})
-}
-
-func roomFacts(r booking.Room) []Fact {
-	tier := func(won *int) string {
-		if won == nil {
-			return "-"
-		}
-		return fmt.Sprint(*won)
-	}
-	facts := []Fact{
-		{"machine", fmt.Sprintf("%q", r.Machine)},
-		{"grade", cmp.Or(string(r.Grade), "none")},
-		{"price", tier(r.Price.Min10) + "/" + tier(r.Price.Min30) + "/" + tier(r.Price.Min60)},
-	}
-	if r.Enabled {
-		return append(facts, Fact{"state", "enabled"})
-	}
-	return append(facts, Fact{"state", "disabled"})
-}
-
-func differences(old, shall []Fact) []string {
-	var list []string
-	for i, f := range shall {
-		if old[i].Text != f.Text {
-			list = append(list, fmt.Sprintf("%s %s → %s", f.Name, old[i].Text, f.Text))
-		}
-	}
-	return list
-}
-
-func sentence(facts []Fact) string {
-	texts := make([]string, len(facts))
-	for i, f := range facts {
-		texts[i] = f.Name + " " + f.Text
-	}
-	return strings.Join(texts, ", ")
-}
-
-func formatClosures(closures []booking.Closure) string {
-	if len(closures) == 0 {
-		return "none"
-	}
-	texts := make([]string, len(closures))
-	for i, c := range closures {
-		texts[i] = fmt.Sprintf("%s to %s %q", c.From, c.To, c.Reason)
-	}
-	return strings.Join(texts, "; ")
-}
-
-func formatHolidays(s booking.Schedule) string {
-	text := "open"
-	if s.ClosedOnHolidays {
-		text = closed
-	}
-	dates := func(name string, list []booking.Date) {
-		for _, d := range list {
-			text += fmt.Sprintf("; %s %s", name, d)
-		}
-	}
-	dates("open on", s.OpenHolidays)
-	for _, d := range slices.SortedFunc(maps.Keys(s.ExtraHolidays), func(a, b booking.Date) int {
-		return cmp.Compare(a.String(), b.String())
-	}) {
-		text += fmt.Sprintf("; also %s %q", d, s.ExtraHolidays[d])
-	}
-	dates("not", s.RemovedHolidays)
-	return text
+	return append(facts, booking.Fact{Name: "demo", Text: "no"})
 }

@@ -75,7 +75,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	principal := account.Principal{LoginType: customer.Type, LoginID: customer.ID}
-	if err := a.startSession(w, r, principal, a.CustomerTTL); err != nil {
+	if err := a.Sessions.Start(w, r, principal, a.CustomerTTL); err != nil {
 		return err
 	}
 	return wire.WriteData(w, payments)
@@ -83,7 +83,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 
 // logout is POST /account/logout and POST /admin/logout. Without a session there is nothing to end.
 func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
-	if err := a.endSession(w, r); err != nil {
+	if err := a.Sessions.End(w, r); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -3,15 +3,9 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
-)
-
-// Longest credentials that are looked at.
-const (
-	maxLoginID  = 100
-	maxPassword = 256
 )
 
 // loginAdmin is POST /admin/login.
@@ -24,15 +18,15 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	id, err := wire.Text("id", body.ID, maxLoginID)
+	id, err := wire.Text("id", body.ID, account.MaxLoginID)
 	if err != nil {
 		return err
 	}
 	if body.Password == nil || *body.Password == "" {
 		return wire.Missing("password")
 	}
-	if len([]rune(*body.Password)) > maxPassword {
-		return wire.TooLong("password", maxPassword)
+	if len([]rune(*body.Password)) > account.MaxPassword {
+		return wire.TooLong("password", account.MaxPassword)
 	}
 	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
 	if err != nil {
@@ -45,13 +39,10 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Account.SecondFactor(r.Context(), principal.AdminLoginID, code); err != nil {
 		return err
 	}
-	err = postgres.AppendAudit(r.Context(), a.DB.Pool, audit.Entry{
-		Actor: principal.Actor(), Action: "administrator.login", Target: principal.AdminLoginID,
-	})
-	if err != nil {
+	if err := a.Backoffice.LoggedIn(r.Context(), principal.AdminLoginID, principal.Actor()); err != nil {
 		return err
 	}
-	if err := a.startSession(w, r, principal, adminSessionTTL); err != nil {
+	if err := a.Sessions.Start(w, r, principal, session.AdministratorTTL); err != nil {
 		return err
 	}
 	return wire.WriteData(w, struct {

@@ -18,7 +18,7 @@ import (
 // inScope returns the check whether the administrator of a request may act at a branch. code becomes the branch's.
 func (a *API) inScope(r *http.Request, code *string) func(booking.BranchID) error {
 	return func(id booking.BranchID) error {
-		branch, err := a.DB.BranchByID(r.Context(), id)
+		branch, err := a.Backoffice.BranchByID(r.Context(), id)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Scope(r, detail.Branch.Code); err != nil {
 		return err
 	}
-	if err := a.viewed(r, "reservation.view", wire.ReservationID(id), detail.Branch.ID); err != nil {
+	if err := a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "reservation.view", wire.ReservationID(id), detail.Branch.ID); err != nil {
 		return err
 	}
 	if detail.BookingStatus() == booking.StatusPaid {
@@ -126,11 +126,11 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body refundBody
+	var body wire.RefundAccount
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
-	account, err := body.account()
+	account, err := body.Account()
 	if err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	target := code + "/" + strconv.Itoa(no)
 	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled)
 	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer says who they are
-		err = cmp.Or(a.viewed(r, "room.conflicts", target, busy.Conflicts[0].Branch), err)
+		err = cmp.Or(a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "room.conflicts", target, busy.Conflicts[0].Branch), err)
 	}
 	if err != nil {
 		return err
@@ -365,4 +365,40 @@ func conflictKind(r booking.Reservation) (kind, status, description string) {
 		return "BOOKING", string(r.BookingStatus()), "예약 진행 중"
 	}
 	return "PAID", "DONE", "결제 완료"
+}
+
+// retryRefund is POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
+// account if one is given.
+func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	var body wire.RefundAccount
+	if err := wire.DecodeOptional(r, &body); err != nil {
+		return err
+	}
+	to, err := body.Account()
+	if err != nil {
+		return err
+	}
+	var branch string
+	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
+	if err != nil {
+		return err
+	}
+	return a.done(w, r, branch, "reservation.refund", wire.ReservationID(id), nil)
+}
+
+// resendKey is POST /v2/admin/reservations/{id}/key-message.
+func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	var branch string
+	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r, &branch)); err != nil {
+		return err
+	}
+	return a.done(w, r, branch, "reservation.key-message", wire.ReservationID(id), nil)
 }

@@ -6,35 +6,31 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
-
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
-	"github.com/yeolda/yeolda/cloud/internal/live"
-	"github.com/yeolda/yeolda/cloud/internal/partner"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // API is the HTTP interface over the verbs. Every field is required but those that say otherwise.
 type API struct {
-	DB        *postgres.DB
-	Reserve   *reserve.Service
-	Access    *access.Service
-	Climate   *climate.Service
-	Account   *account.Service
-	Franchise *franchise.Service
-	Partner   *partner.Service
-	Limits    *limit.Limiter
-	Live      *live.Hub
-	Sessions  *scs.SessionManager
-	Log       *slog.Logger
-	Now       func() time.Time
+	Backoffice *backoffice.Service
+	Console    *console.Console
+	Reserve    *reserve.Service
+	Access     *access.Service
+	Climate    *climate.Service
+	Account    *account.Service
+	Franchise  *franchise.Service
+	Limits     *limit.Limiter
+	Sessions   *session.Manager
+	Log        *slog.Logger
+	Now        func() time.Time
 
-	CookieSecure   bool           // of the hold cookies
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; may be empty
 	CustomerTTL    time.Duration  // life of a customer's session
 	Discord        http.Handler   // the chat bot

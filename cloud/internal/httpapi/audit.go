@@ -5,7 +5,6 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // done writes the audit entry of an administrator's deed at a branch and answers 200 with data, or null.
@@ -21,7 +20,7 @@ func (a *API) done(w http.ResponseWriter, r *http.Request, branch, action, targe
 
 // audit notes who did what at which branch.
 func (a *API) audit(r *http.Request, branch, action, target string, detail any) error {
-	return postgres.AppendAudit(r.Context(), a.DB.Pool, audit.Entry{
+	return a.Backoffice.Record(r.Context(), audit.Entry{
 		Actor: wire.Principal(r).Actor(), Branch: branch, Action: action, Target: target, Detail: detail,
 	})
 }

@@ -135,17 +135,11 @@ func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 
 // wireRoom is a room of the V2 look-up.
 type wireRoom struct {
-	RoomNo  string    `json:"roomNo"`
-	Machine string    `json:"machine"`
-	Grade   *string   `json:"grade"`
-	Enabled bool      `json:"enabled"`
-	Pricing wirePrice `json:"pricing"`
-}
-
-type wirePrice struct {
-	Min10 *int `json:"min10"`
-	Min30 *int `json:"min30"`
-	Min60 *int `json:"min60"`
+	RoomNo  string     `json:"roomNo"`
+	Machine string     `json:"machine"`
+	Grade   *string    `json:"grade"`
+	Enabled bool       `json:"enabled"`
+	Pricing wire.Price `json:"pricing"`
 }
 
 func wireRooms(branch booking.Branch) []wireRoom {
@@ -154,7 +148,7 @@ func wireRooms(branch booking.Branch) []wireRoom {
 	rooms := make([]wireRoom, 0, len(sorted))
 	for _, room := range sorted {
 		rooms = append(rooms, wireRoom{
-			strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled, wirePrice(room.Price),
+			strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled, wire.Price(room.Price),
 		})
 	}
 	return rooms

@@ -30,16 +30,12 @@ func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 		TimeZone string `json:"timeZone"`
 		Horizon  int    `json:"bookingHorizonDays"`
 	}
-	codes, err := a.DB.BranchCodes(r.Context())
+	all, err := a.Backoffice.Branches(r.Context())
 	if err != nil {
 		return err
 	}
-	branches := make([]item, 0, len(codes))
-	for _, code := range codes {
-		b, err := a.DB.Branch(r.Context(), code)
-		if err != nil {
-			return err
-		}
+	branches := make([]item, 0, len(all))
+	for _, b := range all {
 		branches = append(branches, item{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))})
 	}
 	return wire.WriteData(w, map[string]any{"branches": branches})

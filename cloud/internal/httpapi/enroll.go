@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
@@ -20,7 +19,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := enroll.Exchange(r.Context(), a.DB, token, a.GrantPublicKeys, a.client(r))
+	c, err := a.Backoffice.EnrollAgent(r.Context(), token, a.GrantPublicKeys)
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -52,8 +53,6 @@ var (
 	errNoPath           = errors.New("httpapi: no such path")
 	errMethod           = errors.New("httpapi: method not allowed")
 	errEnded            = errors.New("httpapi: this version has ended")
-	errNoSuchSession    = errors.New("httpapi: no such session")
-	errOwnRights        = errors.New("httpapi: nobody takes his own rights away")
 	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
 )
 
@@ -78,8 +77,9 @@ var table = []row{
 	{account.ErrLoginID, 400, typeIllegal, "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다."},
 	{account.ErrRole, 400, typeIllegal, "역할(role) 값이 올바르지 않습니다."},
 	{account.ErrNeedsBranch, 400, typeIllegal, "본사가 아니면 담당 지점(branches)이 하나 이상 필요합니다."},
-	{errOwnRights, 400, typeIllegal, "자신의 권한은 스스로 바꿀 수 없습니다."},
-	{errNoSuchSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
+	{console.ErrOwnRights, 400, typeIllegal, "자신의 권한은 스스로 바꿀 수 없습니다."},
+	{backoffice.ErrLoginCode, 400, typeIllegal, "로그인 인증번호는 다시 보낼 수 없습니다."},
+	{backoffice.ErrNoSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
 	{booking.ErrAdministratorExists, 409, typeAlreadyExist, "이미 사용 중인 아이디입니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
@@ -96,12 +96,12 @@ var table = []row{
 	{booking.ErrNoReservation, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
-	{postgres.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
-	{postgres.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
-	{postgres.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
-	{postgres.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
+	{backoffice.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
+	{backoffice.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
+	{backoffice.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
+	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
 	{reserve.ErrNothingToSend, 400, typeIllegal, "보낼 열쇠나 받는 사람이 없습니다."},
-	{postgres.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
+	{backoffice.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{booking.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},
 
@@ -158,6 +158,7 @@ func (a answer) retryAfterSeconds() string {
 func answerTo(err error) (answer, bool) {
 	var (
 		field    *wire.FieldError
+		invalid  *booking.InvalidError
 		refused  *reserve.PaymentRefused
 		busy     *reserve.RoomBusy
 		exceeded *limit.ExceededError
@@ -166,6 +167,8 @@ func answerTo(err error) (answer, bool) {
 	switch {
 	case errors.As(err, &field):
 		return answer{status: http.StatusBadRequest, errorType: typeIllegal, message: field.Error()}, true
+	case errors.As(err, &invalid):
+		return answer{status: http.StatusBadRequest, errorType: typeIllegal, message: wire.Invalid(invalid).Error()}, true
 	case errors.As(err, &refused):
 		return answer{status: http.StatusBadRequest, errorType: typePaymentFailed, errorCode: &refused.Code, message: refused.Message}, true
 	case errors.As(err, &busy):

@@ -74,6 +74,21 @@ func (a *API) identified(next http.Handler) http.Handler {
 	})
 }
 
+// session identifies the principal of a request for the layers behind it.
+func (a *API) session(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := a.Sessions.Identify(r)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if p.Authenticated() {
+			r = wire.WithPrincipal(r, p)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // securityHeaders are on every answer. None of them is a page: nothing may run or frame it, nothing keeps it, and no
 // address with a key in it is told to anybody.
 var securityHeaders = map[string]string{

@@ -17,8 +17,8 @@ type layer func(account.Principal) error
 // public needs no session: the interface's exempt list and what has auth none.
 func public(account.Principal) error { return nil }
 
-// session is layer 1.
-func session(p account.Principal) error {
+// loggedIn is layer 1: any session.
+func loggedIn(p account.Principal) error {
 	if !p.Authenticated() {
 		return errNoSession
 	}
@@ -27,7 +27,7 @@ func session(p account.Principal) error {
 
 // customer is layer 1 where only a customer's session makes sense.
 func customer(p account.Principal) error {
-	if err := session(p); err != nil {
+	if err := loggedIn(p); err != nil {
 		return err
 	}
 	if p.Administrator() {
@@ -38,7 +38,7 @@ func customer(p account.Principal) error {
 
 // administrator is layer 2, also for those who may only look.
 func administrator(p account.Principal) error {
-	if err := session(p); err != nil {
+	if err := loggedIn(p); err != nil {
 		return err
 	}
 	if !p.Administrator() {
@@ -70,7 +70,7 @@ func headQuarters(p account.Principal) error {
 }
 
 func (a *API) public(h handler) http.HandlerFunc   { return a.handle(public, h) }
-func (a *API) user(h handler) http.HandlerFunc     { return a.handle(session, h) }
+func (a *API) user(h handler) http.HandlerFunc     { return a.handle(loggedIn, h) }
 func (a *API) customer(h handler) http.HandlerFunc { return a.handle(customer, h) }
 func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrator, h) }
 func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
@@ -111,5 +111,5 @@ func layerOf(r *http.Request) layer {
 	case place == "/admin", strings.HasPrefix(place, "/admin/"), strings.HasPrefix(place, "/v2/admin/"):
 		return administrator
 	}
-	return session
+	return loggedIn
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
-	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // registerPayment is POST /payment.
@@ -142,47 +141,12 @@ func wireDue(account money.DepositAccount, zone *time.Location) *string {
 	return wire.Nullable(account.DueAt.In(zone).Format(wire.LayoutLocalISO))
 }
 
-// refundBody is where the money of a virtual account goes back to.
-type refundBody struct {
-	Bank   *string `json:"refundReceiveAccountBank"`
-	Number *string `json:"refundReceiveAccountNumber"`
-	Holder *string `json:"refundReceiveAccountHolderName"`
-}
-
-// account reads the refund account; nil when none is given. Whether one is needed depends on the payment.
-func (b refundBody) account() (*toss.RefundAccount, error) {
-	if wire.Blank(b.Bank) && wire.Blank(b.Number) && wire.Blank(b.Holder) {
-		return nil, nil
-	}
-	bank, err := wire.Text("refundReceiveAccountBank", b.Bank, 10)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := booking.BankByCode(bank); !ok {
-		return nil, wire.UnknownValue("refundReceiveAccountBank")
-	}
-	number, err := wire.Text("refundReceiveAccountNumber", b.Number, 20)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range number {
-		if (r < '0' || r > '9') && r != '-' && r != ' ' {
-			return nil, wire.Malformed("refundReceiveAccountNumber")
-		}
-	}
-	holder, err := wire.Text("refundReceiveAccountHolderName", b.Holder, 60)
-	if err != nil {
-		return nil, err
-	}
-	return &toss.RefundAccount{Bank: bank, Number: number, Holder: holder}, nil
-}
-
 // cancelPayment is POST /payment/cancel.
 func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID           *int64  `json:"id"`
 		CancelReason *string `json:"cancelReason"`
-		refundBody
+		wire.RefundAccount
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -194,7 +158,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	account, err := body.account()
+	account, err := body.Account()
 	if err != nil {
 		return err
 	}

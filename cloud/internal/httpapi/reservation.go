@@ -103,5 +103,5 @@ func holdToken(r *http.Request, name string) reserve.Token {
 
 // setHoldCookie hands the secret of a hold to the browser, or takes it back when ttl is 0.
 func (a *API) setHoldCookie(w http.ResponseWriter, name string, token reserve.Token, ttl time.Duration) {
-	a.setCookie(w, name, string(token), ttl)
+	a.Sessions.SetCookie(w, name, string(token), ttl)
 }

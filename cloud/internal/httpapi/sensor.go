@@ -20,7 +20,7 @@ func (a *API) readSensors(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
-	if _, err := a.DB.Branch(r.Context(), code); err != nil {
+	if _, err := a.Backoffice.Branch(r.Context(), code); err != nil {
 		return err
 	}
 	readings, err := a.Climate.Sensors(r.Context(), code)

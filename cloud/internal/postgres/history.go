@@ -64,22 +64,23 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HistoryEntry])
 }
 
-// SearchReservations finds reservations of branches by the start of a name, a part of a phone number (digits only, four
-// at least), or the whole of an order id, id or e-mail address; the latest first.
-func SearchReservations(ctx context.Context, q Querier, branches []string, text, digits string, limit int) ([]booking.Reservation, error) {
+// SearchReservations finds the latest reservations of branches by a part of a name, a part of a phone number (digits
+// only, at least four), or a whole order id, id or e-mail address. pattern is the text with LIKE's wildcards escaped.
+func SearchReservations(ctx context.Context, q Querier, branches []string, text, pattern, digits string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
 		where b.code = any($1) and r.state not in ('EXPIRED', 'RELEASED')
-		  and (r.name ilike $2 || '%' or r.order_id = $2 or r.email_key = lower($2)
+		  and (r.name ilike '%' || $5 || '%' or r.order_id = $2 or r.email_key = lower($2)
 		       or length($3) >= 4 and r.mobile_key like '%' || $3 || '%' or $3 = $2 and r.id::text = $3)
-		order by r.start_at desc limit $4`, branches, text, digits, limit)
+		order by r.start_at desc limit $4`, branches, text, digits, limit, pattern)
 }
 
-// NoteView writes down that somebody looked at personal data, once in ten minutes for the same person and target.
-func NoteView(ctx context.Context, q Querier, e audit.Entry, now time.Time) error {
+// NoteView appends an entry about a view of personal data, unless the same administrator viewed the same target after a
+// moment.
+func NoteView(ctx context.Context, q Querier, e audit.Entry, after time.Time) error {
 	var seen bool
 	err := q.QueryRow(ctx, `select exists (select from audit where target = $1 and actor = $2 and action = $3 and at > $4)`,
-		e.Target, e.Actor, e.Action, now.Add(-10*time.Minute)).Scan(&seen)
+		e.Target, e.Actor, e.Action, after).Scan(&seen)
 	if err != nil || seen {
 		return err
 	}

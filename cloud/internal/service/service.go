@@ -17,6 +17,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -24,6 +25,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
@@ -195,14 +198,18 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
+	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, s.now)
+	office := &backoffice.Service{DB: s.db, Queue: work}
 	api := &httpapi.API{
-		Live: s.live, GrantPublicKeys: publicKeys(grantKeys),
-		Discord: chat,
-		DB:      s.db, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
-		Partner: s.partner, Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Sessions: httpapi.NewSessions(s.db), Log: s.log, Now: s.now,
-		CookieSecure: set.HTTP.CookieSecure, TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
-		Site: site(set),
+		Backoffice: office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
+		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
+		Discord:   chat, Sessions: sessions, Log: s.log, Now: s.now,
+		Console: &console.Console{
+			Backoffice: office, Reserve: s.reserve, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
+			PublicURL: set.HTTP.PublicURL, GrantPublicKeys: publicKeys(grantKeys),
+		},
+		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
+		GrantPublicKeys: publicKeys(grantKeys), Site: site(set),
 	}
 	s.handler, err = s.routes(api)
 	return err

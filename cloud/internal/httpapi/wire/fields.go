@@ -69,6 +69,18 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"yearMonth": "조회 월",
 }
 
+// weekdays are the Korean names of the days of the week, from Sunday.
+var weekdays = [7]string{"일요일", "월요일", "화요일", "수요일", "목요일", "금요일", "토요일"}
+
+// Invalid says in Korean which setting no branch may have.
+func Invalid(e *booking.InvalidError) *FieldError {
+	problem := &FieldError{Field: e.Field, Problem: "값이 올바르지 않습니다."}
+	if e.Weekday != nil {
+		problem = &FieldError{Problem: weekdays[*e.Weekday] + " " + problem.Error()}
+	}
+	return problem
+}
+
 func fieldName(field string) string {
 	if name, ok := fieldNames[field]; ok {
 		return name + "(" + field + ")"

@@ -1,4 +1,4 @@
-package httpapi
+package console
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ const (
 var liveUpgrader = websocket.Upgrader{HandshakeTimeout: liveWrite} // its origin check is the same-origin one
 
 // liveEvents is GET /v2/admin/live?branch=&date=, a WebSocket: {"events": [{kind, target}]} whenever something changes.
-func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	code, err := wire.Query(r, "branch")
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
-	branch, err := a.DB.Branch(r.Context(), code)
+	branch, err := c.Backoffice.Branch(r.Context(), code)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
 		return nil // answered by the upgrader
 	}
 	defer func() { _ = conn.Close() }()     // whoever watched is gone
-	events, stop := a.Live.Watch(code, day) //nolint:contextcheck // stop ends it
+	events, stop := c.Live.Watch(code, day) //nolint:contextcheck // stop ends it
 	defer stop()
 	gone := make(chan struct{})
 	go listen(conn, gone)
@@ -65,7 +65,7 @@ func (a *API) liveEvents(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-ping.C:
-			if p, err := a.identify(r); err != nil || !p.Reaches(code) {
+			if p, err := c.Sessions.Identify(r); err != nil || !p.Reaches(code) {
 				farewell(conn, websocket.ClosePolicyViolation)
 				return nil
 			}

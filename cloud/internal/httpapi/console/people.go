@@ -1,18 +1,21 @@
-package httpapi
+package console
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
+// ErrOwnRights is returned when administrators try to reduce their own rights.
+var ErrOwnRights = errors.New("console: administrators cannot reduce their own rights")
+
 // listAdministrators is GET /v2/admin/administrators (head quarters, as all about administrators).
-func (a *API) listAdministrators(w http.ResponseWriter, r *http.Request) error {
-	found, err := postgres.AdministratorStates(r.Context(), a.DB.Pool, a.Now())
+func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) error {
+	found, err := c.Backoffice.Administrators(r.Context())
 	if err != nil {
 		return err
 	}
@@ -33,7 +36,7 @@ func (a *API) listAdministrators(w http.ResponseWriter, r *http.Request) error {
 }
 
 // addAdministrator is POST /v2/admin/administrators.
-func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID       *string  `json:"id"`
 		Password *string  `json:"password"`
@@ -43,7 +46,7 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	id, err := wire.Text("id", body.ID, maxLoginID)
+	id, err := wire.Text("id", body.ID, account.MaxLoginID)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = a.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, wire.Principal(r).Actor())
+	err = c.Account.AddAdministrator(r.Context(), account.NewAdministrator{LoginID: id, Password: secret, Role: account.Role(role), Branches: body.Branches}, actor(r))
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func (a *API) addAdministrator(w http.ResponseWriter, r *http.Request) error {
 }
 
 // changeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. Nobody takes his own rights away.
-func (a *API) changeAdministrator(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Role     *string  `json:"role"`
 		Branches []string `json:"branches"`
@@ -77,16 +80,16 @@ func (a *API) changeAdministrator(w http.ResponseWriter, r *http.Request) error 
 	}
 	id := chi.URLParam(r, "id")
 	if id == wire.Principal(r).AdminLoginID && account.Role(role) != account.HQ {
-		return errOwnRights
+		return ErrOwnRights
 	}
-	if err := a.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, wire.Principal(r).Actor()); err != nil {
+	if err := c.Account.ChangeRights(r.Context(), id, account.Role(role), body.Branches, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
 }
 
 // switchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
-func (a *API) switchAdministrator(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) SwitchAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Disabled *bool `json:"disabled"`
 	}
@@ -98,20 +101,20 @@ func (a *API) switchAdministrator(w http.ResponseWriter, r *http.Request) error 
 	}
 	id := chi.URLParam(r, "id")
 	if id == wire.Principal(r).AdminLoginID {
-		return errOwnRights
+		return ErrOwnRights
 	}
-	change := a.Account.EnableAdministrator
+	change := c.Account.EnableAdministrator
 	if *body.Disabled {
-		change = a.Account.DisableAdministrator
+		change = c.Account.DisableAdministrator
 	}
-	if err := change(r.Context(), id, wire.Principal(r).Actor()); err != nil {
+	if err := change(r.Context(), id, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
 }
 
 // resetPassword is POST /v2/admin/administrators/{id}/password.
-func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
 	}
@@ -122,23 +125,23 @@ func (a *API) resetPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, wire.Principal(r).Actor()); err != nil {
+	if err := c.Account.SetPassword(r.Context(), chi.URLParam(r, "id"), secret, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
 }
 
 // removeTOTP is DELETE /v2/admin/administrators/{id}/totp, for whoever lost his authenticator.
-func (a *API) removeTOTP(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), wire.Principal(r).Actor()); err != nil {
+func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
+	if err := c.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
 }
 
 // endSessions is DELETE /v2/admin/administrators/{id}/sessions.
-func (a *API) endSessions(w http.ResponseWriter, r *http.Request) error {
-	if err := a.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), wire.Principal(r).Actor()); err != nil {
+func (c *Console) EndSessions(w http.ResponseWriter, r *http.Request) error {
+	if err := c.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -1,4 +1,4 @@
-package httpapi
+package console
 
 import (
 	"net/http"
@@ -8,11 +8,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/money"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
-	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // monthOf is the local month that yearMonth names.
@@ -26,8 +24,8 @@ func monthOf(text string, zone *time.Location) (booking.Interval, error) {
 
 // showMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the refunds that are not
 // over, and where the provider's books differ from ours.
-func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -39,23 +37,15 @@ func (a *API) showMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	paid, err := postgres.PaidDuring(r.Context(), a.DB.Pool, branch.ID, month)
-	if err != nil {
-		return err
-	}
-	refunds, err := postgres.OpenRefunds(r.Context(), a.DB.Pool, branch.ID)
-	if err != nil {
-		return err
-	}
-	differences, err := postgres.DiscrepanciesOf(r.Context(), a.DB.Pool, branch.ID, wire.Principal(r).Role == account.HQ)
+	books, err := c.Backoffice.Money(r.Context(), branch.ID, month, wire.Principal(r).Role == account.HQ)
 	if err != nil {
 		return err
 	}
 	return wire.WriteData(w, struct {
-		Payments    []wirePaid       `json:"payments"`
-		Refunds     []wireRefund     `json:"refunds"`
-		Differences []wireDifference `json:"differences"`
-	}{wirePaidList(paid, branch.Zone), wireRefunds(refunds), wireDifferences(differences)})
+		Payments      []wirePaid       `json:"payments"`
+		Refunds       []wireRefund     `json:"refunds"`
+		Discrepancies []wireDifference `json:"differences"`
+	}{wirePaidList(books.Paid, branch.Zone), wireRefunds(books), wireDifferences(books)})
 }
 
 type wirePaid struct {
@@ -95,9 +85,9 @@ type wireRefund struct {
 	ErrorMessage  *string `json:"errorMessage"`
 }
 
-func wireRefunds(list []postgres.RefundRow) []wireRefund {
-	refunds := make([]wireRefund, 0, len(list))
-	for _, f := range list {
+func wireRefunds(books backoffice.Money) []wireRefund {
+	refunds := make([]wireRefund, 0, len(books.Refunds))
+	for _, f := range books.Refunds {
 		refunds = append(refunds, wireRefund{
 			strconv.FormatInt(f.ID, 10), wire.ReservationID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
 			*wire.Instant(f.CreatedAt), *wire.Instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
@@ -116,9 +106,9 @@ type wireDifference struct {
 	Resolution *string `json:"resolution"`
 }
 
-func wireDifferences(list []money.Discrepancy) []wireDifference {
-	differences := make([]wireDifference, 0, len(list))
-	for _, d := range list {
+func wireDifferences(books backoffice.Money) []wireDifference {
+	differences := make([]wireDifference, 0, len(books.Discrepancies))
+	for _, d := range books.Discrepancies {
 		item := wireDifference{
 			strconv.FormatInt(d.ID, 10), *wire.Instant(d.FoundAt), d.OrderID, d.Kind, d.Detail, wire.Instant(d.ResolvedAt), wire.Nullable(d.Resolution),
 		}
@@ -127,31 +117,8 @@ func wireDifferences(list []money.Discrepancy) []wireDifference {
 	return differences
 }
 
-// retryRefund is POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
-// account if one is given.
-func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
-	id, err := wire.PathReservation(r)
-	if err != nil {
-		return err
-	}
-	var body refundBody
-	if err := wire.DecodeOptional(r, &body); err != nil {
-		return err
-	}
-	to, err := body.account()
-	if err != nil {
-		return err
-	}
-	var branch string
-	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
-	if err != nil {
-		return err
-	}
-	return a.done(w, r, branch, "reservation.refund", wire.ReservationID(id), nil)
-}
-
 // resolveDifference is POST /v2/admin/differences/{id}/resolution (head quarters).
-func (a *API) resolveDifference(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Resolution *string `json:"resolution"`
 	}
@@ -164,18 +131,18 @@ func (a *API) resolveDifference(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {
-		return postgres.ErrNoDiscrepancy
+		return backoffice.ErrNoDiscrepancy
 	}
-	if err := postgres.ResolveDiscrepancy(r.Context(), a.DB.Pool, id, resolution, a.Now()); err != nil {
+	if err := c.Backoffice.ResolveDiscrepancy(r.Context(), id, resolution, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, "", "difference.resolve", strconv.FormatInt(id, 10), nil)
+	return wire.WriteData(w, nil)
 }
 
 // noteExport is POST /v2/admin/branches/{branch}/exports: a list with names in it leaves the console as a file, and that
 // is written down.
-func (a *API) noteExport(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) NoteExport(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -200,5 +167,8 @@ func (a *API) noteExport(w http.ResponseWriter, r *http.Request) error {
 		}
 		detail["yearMonth"] = *body.YearMonth
 	}
-	return a.done(w, r, branch.Code, "export."+what, "", detail)
+	if err := c.Backoffice.Exported(r.Context(), branch.Code, what, detail, actor(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
 }

@@ -1,20 +1,18 @@
-package httpapi
+package console
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // The settings of a branch on the wire: clock times as 10:00, up to 24:00, dates as 2026-12-25, weekdays from Sunday.
@@ -53,12 +51,11 @@ type (
 	}
 )
 
-func wireClock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
-
 func wireClockSpans(spans []booking.ClockSpan) []wireClockSpan {
 	list := make([]wireClockSpan, 0, len(spans))
 	for _, s := range spans {
-		list = append(list, wireClockSpan{wireClock(s.From), wireClock(s.To)})
+		from, to, _ := strings.Cut(s.String(), "-")
+		list = append(list, wireClockSpan{from, to})
 	}
 	return list
 }
@@ -90,12 +87,12 @@ func toWireSettings(b booking.Branch) wireSettings {
 }
 
 // showSettings is GET /v2/admin/branches/{branch}/settings.
-func (a *API) showSettings(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	listings, err := postgres.ListingsOf(r.Context(), a.DB.Pool, branch.ID)
+	listings, err := c.Backoffice.Listings(r.Context(), branch.ID)
 	if err != nil {
 		return err
 	}
@@ -130,8 +127,8 @@ func (a *API) showSettings(w http.ResponseWriter, r *http.Request) error {
 
 // changeSettings is PUT /v2/admin/branches/{branch}/settings: all of them but rooms and channels. revision is the one
 // that was read; if somebody has changed the branch since, nothing is changed. Reservations that exist stay.
-func (a *API) changeSettings(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -142,83 +139,90 @@ func (a *API) changeSettings(w http.ResponseWriter, r *http.Request) error {
 	if err := body.apply(&branch); err != nil {
 		return err
 	}
-	if err := postgres.EditBranch(r.Context(), a.DB.Pool, branch); err != nil {
+	if err := c.Backoffice.ChangeSettings(r.Context(), branch, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "settings.change", branch.Code, nil)
+	return wire.WriteData(w, nil)
 }
 
-// apply writes the settings into a branch.
+// apply writes the settings into a branch. Bounds are checked by booking.Branch.Validate.
 func (s wireSettings) apply(b *booking.Branch) (err error) {
 	for _, field := range []struct {
 		name string
 		from string
 		to   *string
 		max  int
-	}{{"nameKo", s.NameKo, &b.NameKo, 100}, {"nameEn", s.NameEn, &b.NameEn, 100}, {"address", s.Address, &b.Address, 200}, {"phone", s.Phone, &b.Phone, 30}} {
+	}{
+		{"nameKo", s.NameKo, &b.NameKo, booking.MaxBranchName}, {"nameEn", s.NameEn, &b.NameEn, booking.MaxBranchName},
+		{"address", s.Address, &b.Address, booking.MaxAddress}, {"phone", s.Phone, &b.Phone, booking.MaxPhone},
+	} {
 		if *field.to, err = wire.OptionalText(field.name, &field.from, field.max); err != nil {
 			return err
 		}
 	}
-	if _, err := wire.Whole("bookingHorizonDays", &s.HorizonDays, 1, 366); err != nil {
+	if _, err := wire.Whole("bookingHorizonDays", &s.HorizonDays, 1, booking.MaxHorizonDays); err != nil {
 		return err
 	}
 	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
-	schedule := booking.Schedule{ClosedOnHolidays: s.ClosedOnHolidays}
-	if len(s.Week) != 7 || len(s.Closures) > 200 || len(s.ExtraHolidays) > 100 {
-		return wire.Malformed("week")
+	b.Schedule, err = s.schedule()
+	return err
+}
+
+func (s wireSettings) schedule() (schedule booking.Schedule, err error) {
+	schedule.ClosedOnHolidays = s.ClosedOnHolidays
+	if len(s.Week) != len(schedule.Week) {
+		return schedule, wire.Malformed("week")
 	}
 	for i, d := range s.Week {
-		open, err := clockSpans("open", d.Open)
-		if err != nil {
-			return err
+		day := booking.Day{Closed: d.Closed}
+		if day.Open, err = clockSpans("open", time.Weekday(i), d.Open); err != nil {
+			return schedule, err
 		}
-		breaks, err := clockSpans("breaks", d.Breaks)
-		if err != nil {
-			return err
+		if day.Breaks, err = clockSpans("breaks", time.Weekday(i), d.Breaks); err != nil {
+			return schedule, err
 		}
-		schedule.Week[i] = booking.Day{Closed: d.Closed, Open: open, Breaks: breaks}
+		schedule.Week[i] = day
 	}
 	for _, c := range s.Closures {
 		from, fromErr := booking.ParseDate(c.From)
 		to, toErr := booking.ParseDate(c.To)
-		if fromErr != nil || toErr != nil || to.Before(from) {
-			return wire.Malformed("closures")
+		if fromErr != nil || toErr != nil {
+			return schedule, wire.Malformed("closures")
 		}
-		reason, err := wire.OptionalText("reason", &c.Reason, 100)
+		reason, err := wire.OptionalText("reason", &c.Reason, booking.MaxReason)
 		if err != nil {
-			return err
+			return schedule, err
 		}
 		schedule.Closures = append(schedule.Closures, booking.Closure{From: from, To: to, Reason: reason})
 	}
 	if schedule.OpenHolidays, err = dates("openHolidays", s.OpenHolidays); err != nil {
-		return err
+		return schedule, err
 	}
 	if schedule.RemovedHolidays, err = dates("removedHolidays", s.RemovedHolidays); err != nil {
-		return err
+		return schedule, err
 	}
-	for _, holiday := range s.ExtraHolidays {
-		date, err := booking.ParseDate(holiday.Date)
-		if err != nil {
-			return wire.Malformed("extraHolidays")
-		}
-		name, err := wire.Text("holidayName", &holiday.Name, 100)
-		if err != nil {
-			return err
-		}
-		if schedule.ExtraHolidays == nil {
-			schedule.ExtraHolidays = map[booking.Date]string{}
-		}
-		schedule.ExtraHolidays[date] = name
+	schedule.ExtraHolidays, err = s.extraHolidays()
+	return schedule, err
+}
+
+func (s wireSettings) extraHolidays() (map[booking.Date]string, error) {
+	if len(s.ExtraHolidays) == 0 {
+		return nil, nil
 	}
-	b.Schedule = schedule
-	return nil
+	holidays := map[booking.Date]string{}
+	for _, h := range s.ExtraHolidays {
+		date, err := booking.ParseDate(h.Date)
+		if err != nil {
+			return nil, wire.Malformed("extraHolidays")
+		}
+		if holidays[date], err = wire.Text("holidayName", &h.Name, booking.MaxReason); err != nil {
+			return nil, err
+		}
+	}
+	return holidays, nil
 }
 
 func dates(field string, texts []string) (list []booking.Date, err error) {
-	if len(texts) > 100 {
-		return nil, wire.Malformed(field)
-	}
 	for _, text := range texts {
 		date, err := booking.ParseDate(text)
 		if err != nil {
@@ -229,38 +233,29 @@ func dates(field string, texts []string) (list []booking.Date, err error) {
 	return list, nil
 }
 
-// clockSpans reads spans of a day: on the marks of slots, in order, none touching another.
-func clockSpans(field string, spans []wireClockSpan) (list []booking.ClockSpan, err error) {
-	last := -1
+// clockSpans reads the spans of a day. An end that is not after its start lies on the next day.
+func clockSpans(field string, weekday time.Weekday, spans []wireClockSpan) (list []booking.ClockSpan, err error) {
 	for _, s := range spans {
-		from, fromOK := clockMinutes(s.From)
-		to, toOK := clockMinutes(s.To)
-		if !fromOK || !toOK || to <= from || from <= last || len(list) == 8 {
-			return nil, wire.Malformed(field)
+		span, err := booking.ParseClockSpan(s.From, s.To)
+		if err != nil {
+			return nil, &booking.InvalidError{Field: field, Weekday: &weekday, Problem: err.Error()}
 		}
-		list, last = append(list, booking.ClockSpan{From: from, To: to}), to
+		list = append(list, span)
 	}
+	slices.SortFunc(list, func(a, b booking.ClockSpan) int { return a.From - b.From })
 	return list, nil
-}
-
-func clockMinutes(text string) (int, bool) {
-	hour, minute, found := strings.Cut(text, ":")
-	h, hErr := strconv.Atoi(hour)
-	m, mErr := strconv.Atoi(minute)
-	n := h*60 + m
-	return n, found && hErr == nil && mErr == nil && h >= 0 && m >= 0 && m < 60 && n <= 24*60 && n%10 == 0
 }
 
 // changeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade and prices; a number that is not there yet
 // becomes a room.
-func (a *API) changeRoom(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
 	no, err := strconv.Atoi(chi.URLParam(r, "room"))
-	if err != nil || no < 1 || no > 9999 {
-		return wire.OutOfRange("room", 1, 9999)
+	if err != nil || no < 1 || no > booking.MaxRoomNo {
+		return wire.OutOfRange("room", 1, booking.MaxRoomNo)
 	}
 	var body struct {
 		Machine *string `json:"machine"`
@@ -273,29 +268,21 @@ func (a *API) changeRoom(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	room := booking.Room{No: no, Price: booking.Price{Min10: body.Min10, Min30: body.Min30, Min60: body.Min60}}
-	if room.Machine, err = wire.OptionalText("machine", body.Machine, 100); err != nil {
+	if room.Machine, err = wire.OptionalText("machine", body.Machine, booking.MaxMachine); err != nil {
 		return err
-	}
-	for _, won := range []*int{body.Min10, body.Min30, body.Min60} {
-		if won != nil && (*won < 100 || *won > 10_000_000) {
-			return wire.OutOfRange("price", 100, 10_000_000)
-		}
 	}
 	if body.Grade != nil {
 		room.Grade = booking.Grade(*body.Grade)
 	}
-	if !room.Grade.Valid() {
-		return wire.UnknownValue("grade")
-	}
-	if err := postgres.EditRoom(r.Context(), a.DB.Pool, branch.ID, room); err != nil {
+	if err := c.Backoffice.ChangeRoom(r.Context(), branch, room, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "room.change", branch.Code+"/"+strconv.Itoa(no), map[string]any{"min10": body.Min10, "min30": body.Min30, "min60": body.Min60})
+	return wire.WriteData(w, nil)
 }
 
 // addListing is POST /v2/admin/branches/{branch}/channels: a room on a partner's calendar.
-func (a *API) addListing(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) AddListing(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -327,26 +314,23 @@ func (a *API) addListing(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if parsed, err := url.Parse(feed); feed != "" && (err != nil || parsed.Scheme != "https" || parsed.Host == "") {
-		return wire.Malformed("feedUrl")
-	}
-	if err := postgres.AddListing(r.Context(), a.DB.Pool, room.ID, partner, branch.Code+"-"+number, feed); err != nil {
+	if err := c.Backoffice.AddListing(r.Context(), branch.Code, backoffice.NewListing{Partner: partner, Room: room, FeedURL: feed}, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "channel.add", partner, map[string]any{"room": no})
+	return wire.WriteData(w, nil)
 }
 
 func listingID(r *http.Request) (int, error) {
 	id, err := strconv.Atoi(chi.URLParam(r, "listing"))
 	if err != nil || id < 1 {
-		return 0, postgres.ErrNoListing
+		return 0, backoffice.ErrNoListing
 	}
 	return id, nil
 }
 
 // switchListing is PATCH /v2/admin/branches/{branch}/channels/{listing}.
-func (a *API) switchListing(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -363,16 +347,16 @@ func (a *API) switchListing(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := postgres.SwitchListing(r.Context(), a.DB.Pool, branch.ID, id, *body.Enabled); err != nil {
+	if err := c.Backoffice.SwitchListing(r.Context(), branch, id, *body.Enabled, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "channel.switch", strconv.Itoa(id), map[string]any{"enabled": *body.Enabled})
+	return wire.WriteData(w, nil)
 }
 
 // exportListing is POST /v2/admin/branches/{branch}/channels/{listing}/export: a new link at which the partner reads our
 // reservations. It is in this answer and nowhere else; the one before is worth nothing any more.
-func (a *API) exportListing(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ExportListing(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -380,14 +364,11 @@ func (a *API) exportListing(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	token := rand.Text()
-	hash := sha256.Sum256([]byte(token))
-	room, err := postgres.SetExportToken(r.Context(), a.DB.Pool, branch.ID, id, hash[:])
+	room, token, err := c.Backoffice.NewExport(r.Context(), branch, id, actor(r))
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	return a.done(w, r, branch.Code, "channel.export", strconv.Itoa(id), nil, map[string]string{
-		"url": fmt.Sprintf("%s/ical/%s/%d.ics?token=%s", a.Site.PublicURL, branch.Code, room, token),
+	return wire.WriteData(w, map[string]string{
+		"url": fmt.Sprintf("%s/ical/%s/%d.ics?token=%s", c.PublicURL, branch.Code, room, token),
 	})
 }

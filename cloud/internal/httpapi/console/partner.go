@@ -1,17 +1,18 @@
-package httpapi
+package console
 
 import (
 	"net/http"
 	"strconv"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 )
 
 // enterPartnerBooking is POST /v2/admin/branches/{branch}/partner-bookings: a booking that an administrator has read at
 // a partner without a connection to us. The same externalId again changes it; DELETE /admin/reservation/{id} ends it.
-func (a *API) enterPartnerBooking(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) EnterPartnerBooking(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,18 @@ func (a *API) enterPartnerBooking(w http.ResponseWriter, r *http.Request) error 
 	if entry.Mobile, err = wire.Mobile("mobileNum", body.MobileNum, false); err != nil {
 		return err
 	}
-	id, err := a.Partner.Enter(r.Context(), entry)
+	id, err := c.Partner.Enter(r.Context(), entry)
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch.Code, "partner-booking.enter", wire.ReservationID(id), map[string]any{"partner": entry.Partner, "externalId": entry.ExternalID}, struct {
+	err = c.Backoffice.Record(r.Context(), audit.Entry{
+		Actor: actor(r), Branch: branch.Code, Action: "partner-booking.enter", Target: wire.ReservationID(id),
+		Detail: map[string]any{"partner": entry.Partner, "externalId": entry.ExternalID},
+	})
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, struct {
 		ID string `json:"id"`
 	}{wire.ReservationID(id)})
 }

@@ -1,4 +1,4 @@
-package httpapi
+package console
 
 import (
 	"fmt"
@@ -11,37 +11,19 @@ import (
 	"github.com/boombuler/barcode/qr"
 	"github.com/go-chi/chi/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// branchInScope returns the branch of the path, if the administrator may use it.
-func (a *API) branchInScope(r *http.Request) (booking.Branch, error) {
-	code := chi.URLParam(r, "branch")
-	if err := wire.Scope(r, code); err != nil {
-		return booking.Branch{}, err
-	}
-	return a.DB.Branch(r.Context(), code)
-}
-
 // listDoors is GET /v2/admin/branches/{branch}/doors: the doors, whether they stand open, and what happened there last.
-func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	agent, err := postgres.AgentOf(r.Context(), a.DB.Pool, branch.ID)
-	if err != nil {
-		return err
-	}
-	open, err := postgres.DoorContacts(r.Context(), a.DB.Pool, branch.ID, a.Now())
-	if err != nil {
-		return err
-	}
-	happened, err := postgres.DoorHistory(r.Context(), a.DB.Pool, branch.ID, 50)
+	state, err := c.Backoffice.Doors(r.Context(), branch.ID)
 	if err != nil {
 		return err
 	}
@@ -55,13 +37,10 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 	doors := []door{}
 	add := func(device, kind, room string) {
 		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room)}
-		for _, fitted := range agent.Inventory.Doors {
-			if fitted.Device != device {
-				continue
-			}
+		if fitted, ok := backoffice.FittedDoor(state.Agent, device); ok {
 			d.Sense = fitted.Sense
-			if is, known := open[device]; known && fitted.Contact {
-				d.Leaf = wire.Nullable(map[bool]string{true: "open", false: "closed"}[is])
+			if open, known := state.Open[device]; known && fitted.Contact {
+				d.Leaf = wire.Nullable(map[bool]string{true: "open", false: "closed"}[open])
 			}
 		}
 		doors = append(doors, d)
@@ -82,8 +61,8 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 		LatencyMs     *int64  `json:"latencyMs"`
 		Detail        *string `json:"detail"`
 	}
-	events := make([]event, 0, len(happened))
-	for _, e := range happened {
+	events := make([]event, 0, len(state.Events))
+	for _, e := range state.Events {
 		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail)}
 		if e.Reservation != nil {
 			item.ReservationID = wire.Nullable(wire.ReservationID(*e.Reservation))
@@ -95,7 +74,7 @@ func (a *API) listDoors(w http.ResponseWriter, r *http.Request) error {
 		SeenAt *string `json:"seenAt"`
 		Doors  []door  `json:"doors"`
 		Events []event `json:"events"`
-	}{agent.Online, wire.Instant(agent.SeenAt), doors, events})
+	}{state.Agent.Online, wire.Instant(state.Agent.SeenAt), doors, events})
 }
 
 type wireReading struct {
@@ -104,25 +83,13 @@ type wireReading struct {
 	Humidity float64 `json:"humidity"`
 }
 
-func toWireReading(r postgres.SensorReading) wireReading {
-	return wireReading{*wire.Instant(r.At), r.Celsius, r.Humidity}
-}
-
 // showClimate is GET /v2/admin/branches/{branch}/climate: the last reading of each sensor and the last commands.
-func (a *API) showClimate(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	agent, err := postgres.AgentOf(r.Context(), a.DB.Pool, branch.ID)
-	if err != nil {
-		return err
-	}
-	latest, err := postgres.LatestReadings(r.Context(), a.DB.Pool, branch.ID, agent.Inventory.Sensors)
-	if err != nil {
-		return err
-	}
-	sent, err := postgres.ClimateCommands(r.Context(), a.DB.Pool, branch.ID, 20)
+	state, err := c.Backoffice.Climate(r.Context(), branch.ID)
 	if err != nil {
 		return err
 	}
@@ -138,27 +105,26 @@ func (a *API) showClimate(w http.ResponseWriter, r *http.Request) error {
 		Outcome string   `json:"outcome"`
 	}
 	sensors, commands := []sensor{}, []command{}
-	for _, location := range agent.Inventory.Sensors {
+	for _, location := range state.Agent.Inventory.Sensors {
 		item := sensor{Location: location}
-		if reading, ok := latest[location]; ok {
-			wire := toWireReading(reading)
-			item.Latest = &wire
+		if m, ok := state.Latest[location]; ok {
+			item.Latest = &wireReading{*wire.Instant(m.At), m.Celsius, m.Humidity}
 		}
 		sensors = append(sensors, item)
 	}
-	for _, c := range sent {
-		commands = append(commands, command{*wire.Instant(c.At), c.Unit, c.Path, c.By, c.Outcome})
+	for _, sent := range state.Commands {
+		commands = append(commands, command{*wire.Instant(sent.At), sent.Unit, sent.Path, sent.By, sent.Outcome})
 	}
 	return wire.WriteData(w, struct {
 		Online   bool      `json:"online"`
 		Sensors  []sensor  `json:"sensors"`
 		Commands []command `json:"commands"`
-	}{agent.Online, sensors, commands})
+	}{state.Agent.Online, sensors, commands})
 }
 
 // sensorHistory is GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over the time asked for.
-func (a *API) sensorHistory(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) SensorHistory(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -170,30 +136,28 @@ func (a *API) sensorHistory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	span := time.Duration(hours) * time.Hour
-	step := max(time.Minute, (span / 288).Truncate(time.Minute))
-	found, err := postgres.Readings(r.Context(), a.DB.Pool, branch.ID, location, a.Now().Add(-span), step)
+	found, err := c.Backoffice.Readings(r.Context(), branch.ID, location, time.Duration(hours)*time.Hour)
 	if err != nil {
 		return err
 	}
 	readings := make([]wireReading, 0, len(found))
-	for _, reading := range found {
-		readings = append(readings, toWireReading(reading))
+	for _, m := range found {
+		readings = append(readings, wireReading{*wire.Instant(m.At), m.Celsius, m.Humidity})
 	}
 	return wire.WriteData(w, map[string]any{"readings": readings})
 }
 
 // showDevices is GET /v2/admin/branches/{branch}/devices: the agent, what hangs on it, and the credentials for it.
-func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	agent, err := postgres.AgentOf(r.Context(), a.DB.Pool, branch.ID)
+	agent, err := c.Backoffice.Agent(r.Context(), branch.ID)
 	if err != nil {
 		return err
 	}
-	all, err := postgres.AgentCredentials(r.Context(), a.DB.Pool)
+	issued, err := c.Backoffice.Credentials(r.Context(), branch.Code)
 	if err != nil {
 		return err
 	}
@@ -204,10 +168,8 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 		RevokedAt *string `json:"revokedAt"`
 	}
 	credentials := []credential{}
-	for _, c := range all {
-		if c.Branch == branch.Code {
-			credentials = append(credentials, credential{c.Username, c.Demo, *wire.Instant(c.CreatedAt), wire.Instant(c.RevokedAt)})
-		}
+	for _, i := range issued {
+		credentials = append(credentials, credential{i.Username, i.Demo, *wire.Instant(i.CreatedAt), wire.Instant(i.RevokedAt)})
 	}
 	type test struct {
 		Name   string  `json:"name"`
@@ -246,27 +208,25 @@ func (a *API) showDevices(w http.ResponseWriter, r *http.Request) error {
 
 // enrollAgent is POST /v2/admin/branches/{branch}/agents: the command that makes one machine the branch's agent. The
 // token in it is in this answer and nowhere else; the picture is for whoever is at the machine with a phone.
-func (a *API) enrollAgent(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	now := a.Now()
-	token, err := enroll.Offer(r.Context(), a.DB.Pool, branch.Code, wire.Principal(r).Actor(), a.GrantPublicKeys, now)
+	token, expires, err := c.Backoffice.OfferAgent(r.Context(), branch.Code, actor(r), c.GrantPublicKeys)
 	if err != nil {
 		return err
 	}
-	command := enroll.Command(a.Site.PublicURL, token)
+	command := enroll.Command(c.PublicURL, token)
 	picture, err := qrRows(command)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	return a.done(w, r, branch.Code, "agent.offer", "", nil, struct {
+	return wire.WriteData(w, struct {
 		Command   string `json:"command"`
 		ExpiresAt string `json:"expiresAt"`
 		QR        string `json:"qr"`
-	}{command, *wire.Instant(now.Add(enroll.TokenLife)), picture})
+	}{command, *wire.Instant(expires), picture})
 }
 
 // qrRows returns a QR code as lines of 0 and 1.
@@ -290,17 +250,17 @@ func qrRows(text string) (string, error) {
 }
 
 // revokeAgent is DELETE /v2/admin/agents/{username}.
-func (a *API) revokeAgent(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) RevokeAgent(w http.ResponseWriter, r *http.Request) error {
 	username := chi.URLParam(r, "username")
-	branch, err := postgres.BranchOfAgent(r.Context(), a.DB.Pool, username)
+	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
 	if err != nil {
 		return err
 	}
 	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
-	if err := postgres.RevokeAgent(r.Context(), a.DB.Pool, username); err != nil {
+	if err := c.Backoffice.RevokeAgent(r.Context(), branch, username, actor(r)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "agent.revoke", username, nil)
+	return wire.WriteData(w, nil)
 }

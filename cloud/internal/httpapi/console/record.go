@@ -1,62 +1,38 @@
-package httpapi
+package console
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
-	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // reservationRecord is GET /v2/admin/reservations/{id}: all that is known of a reservation, whatever became of it, and
 // everything that happened to it. Who looked is written down.
-func (a *API) reservationRecord(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
 		return err
 	}
-	reservation, err := postgres.Reservation(r.Context(), a.DB.Pool, id)
+	record, err := c.Backoffice.Reservation(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	branch, err := a.DB.BranchByID(r.Context(), reservation.Branch)
+	if err := wire.Scope(r, record.Branch.Code); err != nil {
+		return err
+	}
+	if record, err = c.Backoffice.Complete(r.Context(), record, actor(r)); err != nil {
+		return err
+	}
+	answer, err := c.wireRecord(record, wire.Principal(r).MayChange())
 	if err != nil {
 		return err
 	}
-	if err := wire.Scope(r, branch.Code); err != nil {
-		return err
-	}
-	payment, err := postgres.PaymentOf(r.Context(), a.DB.Pool, id)
-	if err != nil && !errors.Is(err, postgres.ErrNoPayment) {
-		return err
-	}
-	history, err := postgres.HistoryOf(r.Context(), a.DB.Pool, id)
-	if err != nil {
-		return err
-	}
-	if err := a.viewed(r, "reservation.view", wire.ReservationID(id), branch.ID); err != nil {
-		return err
-	}
-	record, err := a.wireRecord(reserve.Receipt{Branch: branch, Reservation: reservation, Payment: payment}, history, wire.Principal(r).MayChange())
-	if err != nil {
-		return err
-	}
-	return wire.WriteData(w, record)
-}
-
-// viewed writes down that an administrator looked at somebody's data.
-func (a *API) viewed(r *http.Request, action, target string, branch booking.BranchID) error {
-	entry := audit.Entry{Actor: wire.Principal(r).Actor(), Action: action, Target: target}
-	if branch != 0 {
-		entry.BranchID = &branch
-	}
-	return postgres.NoteView(r.Context(), a.DB.Pool, entry, a.Now())
+	return wire.WriteData(w, answer)
 }
 
 type wireHistory struct {
@@ -76,7 +52,7 @@ type wireAccount struct {
 
 // wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, only while doors open
 // with it, and not for those who may only look: a key opens doors.
-func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, withKey bool) (any, error) {
+func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
@@ -106,14 +82,14 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, wit
 		CanceledAt: wire.Instant(d.CanceledAt), ReceiptURL: wire.Nullable(d.Payment.ReceiptURL),
 		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
 		Movable:         d.State == booking.Done,
-		Cancelable:      d.Occupies(a.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
-		History:         make([]wireHistory, 0, len(history)),
+		Cancelable:      d.Occupies(c.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
+		History:         make([]wireHistory, 0, len(d.History)),
 	}
 	if d.State == booking.Done {
 		record.RefundUntil = wire.Instant(d.RefundDeadline())
 	}
 	if d.DoorlockKey != "" && withKey {
-		record.KeyLink = wire.Nullable(a.Reserve.KeyLink(d.DoorlockKey))
+		record.KeyLink = wire.Nullable(c.Reserve.KeyLink(d.DoorlockKey))
 	}
 	if account := d.Payment.Account; account.Number != "" {
 		picture, err := qrRows(fmt.Sprintf("%s %s %d원", booking.BankName(account.Bank), account.Number, d.Amount))
@@ -122,7 +98,7 @@ func (a *API) wireRecord(d reserve.Receipt, history []postgres.HistoryEntry, wit
 		}
 		record.Account = &wireAccount{booking.BankName(account.Bank), account.Number, account.Holder, wire.Instant(account.DueAt), picture}
 	}
-	for _, e := range history {
+	for _, e := range d.History {
 		record.History = append(record.History, wireHistory{e.At.UTC().Format(time.RFC3339Nano), e.Kind, wire.Nullable(e.By), e.Detail})
 	}
 	return record, nil

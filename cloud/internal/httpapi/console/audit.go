@@ -1,4 +1,4 @@
-package httpapi
+package console
 
 import (
 	"encoding/json"
@@ -6,14 +6,14 @@ import (
 	"strconv"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // listAudit is GET /v2/admin/branches/{branch}/audit?action=&actor=&before=&limit=, newest first. The head quarters also
 // sees what concerns no branch.
-func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.branchInScope(r)
+func (c *Console) ListAudit(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (a *API) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows, err := postgres.AuditRows(r.Context(), a.DB.Pool, postgres.AuditFilter{
+	rows, err := c.Backoffice.Audit(r.Context(), audit.Filter{
 		Branch: branch.Code, Global: wire.Principal(r).Role == account.HQ, Before: before, Limit: limit,
 		Actions: r.URL.Query().Get("action"), Actor: r.URL.Query().Get("actor"),
 	})

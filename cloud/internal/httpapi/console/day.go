@@ -1,4 +1,4 @@
-package httpapi
+package console
 
 import (
 	"net/http"
@@ -6,11 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // The additions under /v2/admin serve the console. Their times are real, also where a reservation ends.
@@ -80,28 +77,24 @@ func wireSpans(slots []time.Time, zone *time.Location) []wireSpan {
 }
 
 type timelineRoom struct {
-	RoomNo  string    `json:"roomNo"`
-	Machine string    `json:"machine"`
-	Grade   *string   `json:"grade"`
-	Enabled bool      `json:"enabled"`
-	Pricing wirePrice `json:"pricing"`
+	RoomNo  string     `json:"roomNo"`
+	Machine string     `json:"machine"`
+	Grade   *string    `json:"grade"`
+	Enabled bool       `json:"enabled"`
+	Pricing wire.Price `json:"pricing"`
 }
 
 func wireTimelineRoom(room booking.Room) timelineRoom {
 	return timelineRoom{
 		strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled,
-		wirePrice{room.Price.Min10, room.Price.Min30, room.Price.Min60},
+		wire.Price(room.Price),
 	}
 }
 
 // timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, everything that occupies them
 // on that day, and when the branch is closed.
-func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
-	code := chi.URLParam(r, "branch")
-	if err := wire.Scope(r, code); err != nil {
-		return err
-	}
-	branch, err := a.DB.Branch(r.Context(), code)
+func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
@@ -109,7 +102,7 @@ func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := postgres.ReservationsDuring(r.Context(), a.DB.Pool, branch.ID, day)
+	found, err := c.Backoffice.Day(r.Context(), branch, day)
 	if err != nil {
 		return err
 	}
@@ -117,12 +110,9 @@ func (a *API) timeline(w http.ResponseWriter, r *http.Request) error {
 	for _, room := range branch.Rooms {
 		rooms = append(rooms, wireTimelineRoom(room))
 	}
-	now := a.Now()
-	reservations := []timelineReservation{}
+	reservations := make([]timelineReservation, 0, len(found))
 	for _, reservation := range found {
-		if reservation.Occupies(now) {
-			reservations = append(reservations, wireTimelineReservation(reservation, branch.Zone))
-		}
+		reservations = append(reservations, wireTimelineReservation(reservation, branch.Zone))
 	}
 	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
 	return wire.WriteData(w, struct {
@@ -155,7 +145,7 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 // searchReservations is GET /v2/admin/reservations?query=: the latest 50 of the administrator's branches whose name
 // starts with it, whose phone number has it in it (four digits or more), or whose order id, id or e-mail address it is.
 // Whose were found is written down; what was asked is not, it may be a name.
-func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
+func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) error {
 	text, err := wire.Query(r, "query")
 	if err != nil {
 		return err
@@ -163,7 +153,7 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 	if text = strings.TrimSpace(text); len([]rune(text)) < 2 || len(text) > 100 {
 		return wire.Malformed("query")
 	}
-	found, err := postgres.SearchReservations(r.Context(), a.DB.Pool, wire.Principal(r).Branches, strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text), booking.NormalizePhone(text), 50)
+	found, err := c.Backoffice.Search(r.Context(), actor(r), wire.Principal(r).Branches, text)
 	if err != nil {
 		return err
 	}
@@ -172,19 +162,8 @@ func (a *API) searchReservations(w http.ResponseWriter, r *http.Request) error {
 		timelineReservation
 	}
 	list := make([]item, 0, len(found))
-	ids := map[booking.BranchID][]string{}
-	for _, reservation := range found {
-		branch, err := a.DB.BranchByID(r.Context(), reservation.Branch)
-		if err != nil {
-			return err
-		}
-		ids[branch.ID] = append(ids[branch.ID], wire.ReservationID(reservation.ID))
-		list = append(list, item{branch.Code, wireTimelineReservation(reservation, branch.Zone)})
-	}
-	for branch, of := range ids {
-		if err := a.viewed(r, "reservation.search", strings.Join(of, " "), branch); err != nil {
-			return err
-		}
+	for _, f := range found {
+		list = append(list, item{f.Branch.Code, wireTimelineReservation(f.Reservation, f.Branch.Zone)})
 	}
 	return wire.WriteData(w, map[string]any{"reservations": list})
 }

@@ -1,0 +1,64 @@
+package backoffice
+
+import (
+	"context"
+	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// Day returns the reservations that keep rooms of a branch busy within a span of time, by room and time.
+func (s *Service) Day(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
+	found, err := postgres.ReservationsDuring(ctx, s.DB.Pool, branch.ID, span)
+	if err != nil {
+		return nil, err
+	}
+	now := s.DB.Now()
+	live := make([]booking.Reservation, 0, len(found))
+	for _, r := range found {
+		if r.Occupies(now) {
+			live = append(live, r)
+		}
+	}
+	return live, nil
+}
+
+// maxFound is the length of a search result.
+const maxFound = 50
+
+// Found is a reservation that a search found, with its branch.
+type Found struct {
+	Branch booking.Branch
+	booking.Reservation
+}
+
+// likePattern escapes the wildcards of LIKE.
+var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// Search returns the latest reservations of branches by a part of a name, a part of a phone number (four digits or
+// more), or a whole order id, reservation id or e-mail address.
+//
+// The audit log records the reservations found, not the query: it may be a name.
+func (s *Service) Search(ctx context.Context, by string, branches []string, text string) ([]Found, error) {
+	rows, err := postgres.SearchReservations(ctx, s.DB.Pool, branches, text, likePattern.Replace(text), booking.NormalizePhone(text), maxFound)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Found, 0, len(rows))
+	ids := map[booking.BranchID][]string{}
+	for _, r := range rows {
+		branch, err := s.DB.BranchByID(ctx, r.Branch)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Found{branch, r})
+		ids[branch.ID] = append(ids[branch.ID], target(r.ID))
+	}
+	for branch, of := range ids {
+		if err := s.Viewed(ctx, by, "reservation.search", strings.Join(of, " "), branch); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,87 @@
+package backoffice
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// ErrLoginCode is returned when a login code is to be sent again: it has expired by then.
+var ErrLoginCode = errors.New("backoffice: a login code is not sent again")
+
+// Messages returns the latest messages of a branch before an id (0: the newest) in a state (empty: any).
+func (s *Service) Messages(ctx context.Context, branch booking.BranchID, state string, before int64, limit int) ([]booking.Message, error) {
+	return postgres.MessagesInState(ctx, s.DB.Pool, branch, state, before, limit)
+}
+
+// Message returns a message and the code of its branch, which is empty for a message of no branch.
+func (s *Service) Message(ctx context.Context, id int64) (booking.Message, string, error) {
+	m, err := postgres.MessageByID(ctx, s.DB.Pool, id)
+	if err != nil || m.Branch == 0 {
+		return m, "", err
+	}
+	branch, err := s.DB.BranchByID(ctx, m.Branch)
+	return m, branch.Code, err
+}
+
+// hidden replaces a secret in the text of a message.
+const hidden = "••••••"
+
+// MessageText renders a message as the guest reads it. The code of a login is never shown, and keys only to an
+// administrator who may open doors. The view is recorded.
+func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys bool, by string) (notify.Text, error) {
+	variables, err := s.Queue.Variables(m)
+	if err != nil {
+		return notify.Text{}, err
+	}
+	secrets := []string{"code"}
+	if !withKeys {
+		secrets = append(secrets, "doorlockKey", "link")
+	}
+	for _, name := range secrets {
+		if _, there := variables[name]; there {
+			variables[name] = hidden
+		}
+	}
+	for _, name := range notify.Template(m.Template).Variables() {
+		if variables[name] == "" {
+			variables[name] = "–" // erased, or never set
+		}
+	}
+	text, err := notify.Message{Template: notify.Template(m.Template), Language: notify.Language(m.Language), Variables: variables}.Render()
+	if err != nil {
+		return notify.Text{}, err
+	}
+	return text, s.Viewed(ctx, by, "message.view", strconv.FormatInt(m.ID, 10), m.Branch)
+}
+
+// ResendMessage sends a message again, as a message of its own. It returns ErrLoginCode or reserve.ErrNothingToSend.
+func (s *Service) ResendMessage(ctx context.Context, m booking.Message, branch, by string) error {
+	switch {
+	case notify.Template(m.Template) == notify.LoginCode:
+		return ErrLoginCode
+	case m.Mobile == "" && m.Email == "":
+		return reserve.ErrNothingToSend
+	}
+	variables, err := s.Queue.Variables(m)
+	if err != nil {
+		return err
+	}
+	entry := audit.Entry{Actor: by, Branch: branch, Action: "message.resend", Target: strconv.FormatInt(m.ID, 10)}
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return s.Queue.Message(ctx, tx, queue.Message{
+			Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: m.Language,
+			Mobile: m.Mobile, Email: m.Email, Variables: variables,
+		})
+	})
+}

@@ -1,0 +1,85 @@
+package backoffice
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// ErrNoSession is returned when an administrator has no session with the id.
+var ErrNoSession = errors.New("backoffice: no such session")
+
+// Audit returns the newest audit entries that pass a filter.
+func (s *Service) Audit(ctx context.Context, f audit.Filter) ([]audit.Row, error) {
+	return postgres.AuditRows(ctx, s.DB.Pool, f)
+}
+
+// Administrators returns all administrators by login id.
+func (s *Service) Administrators(ctx context.Context) ([]postgres.AdministratorState, error) {
+	return postgres.AdministratorStates(ctx, s.DB.Pool, s.DB.Now())
+}
+
+// HasSecondStep reports whether an administrator logs in with a second step.
+func (s *Service) HasSecondStep(ctx context.Context, loginID string) (bool, error) {
+	step, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
+	return len(step.Secret) > 0, err
+}
+
+// Sessions returns the live sessions of an administrator, the latest first.
+func (s *Service) Sessions(ctx context.Context, loginID string) ([]postgres.AdministratorSession, error) {
+	return postgres.AdministratorSessions(ctx, s.DB.Pool, loginID, s.DB.Now())
+}
+
+// EndSession ends one session of an administrator. It returns ErrNoSession.
+func (s *Service) EndSession(ctx context.Context, loginID, id, by string) error {
+	entry := audit.Entry{Actor: by, Action: "administrator.sessions-end", Target: loginID}
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		ended, err := postgres.EndAdministratorSession(ctx, tx, loginID, id)
+		if err == nil && !ended {
+			return ErrNoSession
+		}
+		return err
+	})
+}
+
+// pseudonym identifies a guest in the audit log, which cannot be erased, without naming the guest. It answers whether a
+// request was carried out for a contact that is known.
+func pseudonym(contact string) string {
+	sum := sha256.Sum256([]byte("yeolda person " + contact))
+	return hex.EncodeToString(sum[:8])
+}
+
+// PersonalData returns everything that is kept about a contact: digits of a phone number or an e-mail address.
+func (s *Service) PersonalData(ctx context.Context, contact, by string) (data json.RawMessage, err error) {
+	entry := audit.Entry{Actor: by, Action: "personal.export", Target: pseudonym(contact)}
+	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) (err error) {
+		data, err = postgres.PersonalData(ctx, tx, contact)
+		return err
+	})
+	return data, err
+}
+
+// Erase removes name and contact of a guest from every reservation that is over. Reservations to come need them and are
+// kept; cancel those first.
+func (s *Service) Erase(ctx context.Context, contact, by string) (erased, kept int64, err error) {
+	entry := audit.Entry{Actor: by, Action: "personal.erase", Target: pseudonym(contact)}
+	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
+		erased, kept, err = postgres.Erase(ctx, tx, contact, s.Queue.NoVariables(), now)
+		entry.Detail = map[string]int64{"reservations": erased, "kept": kept}
+		return err
+	})
+	return erased, kept, err
+}
+
+// LoggedIn records the login of an administrator.
+func (s *Service) LoggedIn(ctx context.Context, loginID, by string) error {
+	return postgres.AppendAudit(ctx, s.DB.Pool, audit.Entry{Actor: by, Action: "administrator.login", Target: loginID})
+}

@@ -1,0 +1,44 @@
+package backoffice
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// target names a reservation in the audit log.
+func target(id booking.ReservationID) string { return strconv.FormatInt(int64(id), 10) }
+
+// Record is everything that is known about a reservation, whatever its state.
+type Record struct {
+	Branch booking.Branch
+	booking.Reservation
+	Payment money.Payment // zero if there is none
+	History []postgres.HistoryEntry
+}
+
+// Reservation returns a reservation with its branch, or booking.ErrNoReservation.
+func (s *Service) Reservation(ctx context.Context, id booking.ReservationID) (Record, error) {
+	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
+	if err != nil {
+		return Record{}, err
+	}
+	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	return Record{Branch: branch, Reservation: r}, err
+}
+
+// Complete adds the payment and the history, and records that an administrator saw them.
+func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, error) {
+	var err error
+	if r.Payment, err = postgres.PaymentOf(ctx, s.DB.Pool, r.ID); err != nil && !errors.Is(err, postgres.ErrNoPayment) {
+		return r, err
+	}
+	if r.History, err = postgres.HistoryOf(ctx, s.DB.Pool, r.ID); err != nil {
+		return r, err
+	}
+	return r, s.Viewed(ctx, by, "reservation.view", target(r.ID), r.Branch.ID)
+}

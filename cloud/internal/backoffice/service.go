@@ -1,0 +1,87 @@
+// Package backoffice holds the verbs of the console: what administrators read about a branch, and the changes that no
+// other package owns. Reservations and money belong to reserve, doors to access, devices to climate.
+//
+// Every change writes its audit entry in its own transaction, so there is neither a change without an entry nor an entry
+// without a change.
+package backoffice
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+)
+
+// Errors of lookups and changes.
+var (
+	ErrNoListing     = postgres.ErrNoListing
+	ErrListingExists = postgres.ErrListingExists
+	ErrNoDiscrepancy = postgres.ErrNoDiscrepancy
+	ErrNoAgent       = postgres.ErrNoAgent
+	ErrChanged       = postgres.ErrChanged
+)
+
+// Service reads and changes the database for the console.
+type Service struct {
+	DB    *postgres.DB
+	Queue *queue.Queue
+}
+
+// Branch returns a branch with its rooms, or booking.ErrNoBranch.
+func (s *Service) Branch(ctx context.Context, code string) (booking.Branch, error) {
+	return s.DB.Branch(ctx, code)
+}
+
+// BranchByID is Branch for a stored reference.
+func (s *Service) BranchByID(ctx context.Context, id booking.BranchID) (booking.Branch, error) {
+	return s.DB.BranchByID(ctx, id)
+}
+
+// change runs a change and appends its audit entry in one transaction. do may complete the entry.
+func (s *Service) change(ctx context.Context, entry *audit.Entry, do func(ctx context.Context, tx pgx.Tx, now time.Time) error) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		if err := do(ctx, tx, now); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, *entry)
+	})
+}
+
+// viewInterval is the time within which repeated views of the same record by the same administrator are one entry.
+const viewInterval = 10 * time.Minute
+
+// Viewed records that an administrator saw a guest's data.
+func (s *Service) Viewed(ctx context.Context, by, action, target string, branch booking.BranchID) error {
+	entry := audit.Entry{Actor: by, Action: action, Target: target}
+	if branch != 0 {
+		entry.BranchID = &branch
+	}
+	return postgres.NoteView(ctx, s.DB.Pool, entry, s.DB.Now().Add(-viewInterval))
+}
+
+// Branches returns all branches in the order they were added.
+func (s *Service) Branches(ctx context.Context) ([]booking.Branch, error) {
+	codes, err := s.DB.BranchCodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	branches := make([]booking.Branch, 0, len(codes))
+	for _, code := range codes {
+		b, err := s.DB.Branch(ctx, code)
+		if err != nil {
+			return nil, err
+		}
+		branches = append(branches, b)
+	}
+	return branches, nil
+}
+
+// Record appends an audit entry.
+func (s *Service) Record(ctx context.Context, entry audit.Entry) error {
+	return postgres.AppendAudit(ctx, s.DB.Pool, entry)
+}

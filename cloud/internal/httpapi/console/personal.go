@@ -1,0 +1,61 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+)
+
+// contact reads {contact}: the digits of a phone number, or an e-mail address.
+func contact(r *http.Request) (string, error) {
+	var body struct {
+		Contact *string `json:"contact"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return "", err
+	}
+	text, err := wire.Text("contact", body.Contact, 100)
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(text, "@") {
+		return booking.NormalizeEmail(text), nil
+	}
+	digits := booking.NormalizePhone(text)
+	if len(digits) < 9 {
+		return "", wire.Malformed("contact")
+	}
+	return digits, nil
+}
+
+// ExportPerson is POST /v2/admin/personal-data/export (head quarters): everything that is kept about one guest.
+func (c *Console) ExportPerson(w http.ResponseWriter, r *http.Request) error {
+	contact, err := contact(r)
+	if err != nil {
+		return err
+	}
+	data, err := c.Backoffice.PersonalData(r.Context(), contact, actor(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, data)
+}
+
+// ErasePerson is POST /v2/admin/personal-data/erase (head quarters): name and contact of one guest are removed from every
+// reservation that is over.
+func (c *Console) ErasePerson(w http.ResponseWriter, r *http.Request) error {
+	contact, err := contact(r)
+	if err != nil {
+		return err
+	}
+	erased, kept, err := c.Backoffice.Erase(r.Context(), contact, actor(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, struct {
+		Reservations int64 `json:"reservations"`
+		Kept         int64 `json:"kept"`
+	}{erased, kept})
+}
