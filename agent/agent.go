@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,8 +28,9 @@ const (
 )
 
 // Run runs the agent. It first de-energises every lock, then serves the cloud until ctx is done, de-energises every lock
-// again and disconnects. It returns an error only if the config or the board is invalid: network and hardware failures are
-// reported to the cloud, and the agent keeps running.
+// again and disconnects. It returns an error if the config or the board is invalid, or if a relay line that worked has failed
+// for ten seconds: a restarted agent requests it afresh. All other failures are reported to the cloud, and the agent keeps
+// running.
 func Run(ctx context.Context, config Config, board Board) error {
 	url, err := config.validate()
 	if err != nil {
@@ -43,7 +45,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.events.send = a.report
 	a.link = link.New(link.Config{
 		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
-		TLS: config.TLS, Dial: config.Dial, Receive: a.receive, Logger: log,
+		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
 	a.doors = door.NewController(door.Config{
 		Branch: config.Branch, Keys: config.GrantKeys, Event: a.event, Logger: log,
@@ -51,11 +53,11 @@ func Run(ctx context.Context, config Config, board Board) error {
 	}, board.locks())
 	a.climate = climate.New(ctx, config.Branch, board.units(), board.sensors(), log)
 
-	self := link.Self{
+	a.doors.Relock()
+	return a.run(ctx, link.AgentInfo{
 		BootID: rand.Text(), Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
-		SelfTest: a.doors.Relock(), Inventory: board.inventory(),
-	}
-	return a.run(ctx, self)
+		SelfTest: a.selfTests, Inventory: board.inventory(),
+	})
 }
 
 type agent struct {
@@ -67,15 +69,15 @@ type agent struct {
 	events  eventBuffer
 }
 
-func (a *agent) run(ctx context.Context, self link.Self) error {
+func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	// The connection to the cloud stays up until the doors have reported their final events.
 	online, disconnect := context.WithCancel(context.WithoutCancel(ctx))
 	defer disconnect()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.link.Run(online, self) })
+	g.Go(func() error { return a.link.Run(online, info) })
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
-	g.Go(func() error { a.showAlive(ctx); return nil })
+	g.Go(func() error { return a.supervise(ctx) })
 	<-ctx.Done()
 	a.doors.Close()
 	a.events.flush()
@@ -152,17 +154,31 @@ func (a *agent) measure(ctx context.Context) {
 	}
 }
 
-// showAlive feeds the watchdog unless a relay line hangs.
-func (a *agent) showAlive(ctx context.Context) {
+// selfTests returns the state of the hardware and of the machine.
+func (a *agent) selfTests() []protocol.SelfTest {
+	return append(a.doors.SelfTests(), a.config.SelfTest()...)
+}
+
+// supervise feeds the watchdog unless a driver hangs, publishes changes of the self-tests, and returns an error if a relay
+// line was lost.
+func (a *agent) supervise(ctx context.Context) error {
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()
+	last := a.selfTests()
 	for {
 		if a.doors.Alive() {
 			a.config.Alive()
 		}
+		if err := a.doors.Lost(); err != nil {
+			return err
+		}
+		if tests := a.selfTests(); !slices.Equal(tests, last) {
+			last = tests
+			a.link.Refresh()
+		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}

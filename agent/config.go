@@ -28,11 +28,14 @@ type Config struct {
 	TLS  *tls.Config                                             // nil: the system's root certificates
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
-	Version string
-	Logger  *slog.Logger         // nil: slog.Default()
-	Now     func() time.Time     // wall clock for timestamps; no door decision depends on it; nil: time.Now
-	Observe func(protocol.Event) // receives door events as they happen; must not block; may be nil
-	Alive   func()               // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
+	AddressFile string // stores the last address of the broker that worked; empty: none
+
+	Version  string
+	Logger   *slog.Logger               // nil: slog.Default()
+	Now      func() time.Time           // wall clock for timestamps; no door decision depends on it; nil: time.Now
+	Observe  func(protocol.Event)       // receives door events as they happen; must not block; may be nil
+	SelfTest func() []protocol.SelfTest // checks of the machine for the status; called often; may be nil
+	Alive    func()                     // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
 }
 
 func (c Config) validate() (*url.URL, error) {
@@ -65,6 +68,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Observe == nil {
 		c.Observe = func(protocol.Event) {}
+	}
+	if c.SelfTest == nil {
+		c.SelfTest = func() []protocol.SelfTest { return nil }
 	}
 	if c.Alive == nil {
 		c.Alive = func() {}

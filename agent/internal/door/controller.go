@@ -2,6 +2,7 @@ package door
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,52 +11,35 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-const (
-	// maxRequests bounds what the controller remembers. When it is reached, what has no use any more is forgotten.
-	maxRequests = 1024
-	// spentDelay is the age of a claim after which its decided request has no use: nobody asks for it any more
-	// (decisions.md 8: 7 seconds), and a grant for it would be too old.
-	spentDelay = 10 * time.Second
-)
-
-// Config is what a controller needs.
+// Config configures a Controller.
 type Config struct {
 	Branch string
-	Keys   []ed25519.PublicKey // of the cloud, for grants
+	Keys   []ed25519.PublicKey // public keys of the cloud, to verify grants
 
-	// Send hands a claim or a result to the line to the cloud, which drops it after its life. It must not block.
+	// Send queues a claim or a result for the cloud; it is dropped after its lifetime. Send must not block.
 	Send func(m protocol.Message, life time.Duration)
-	// Event is told what happens at the doors. It must not block.
+	// Event receives door events. It must not block.
 	Event func(protocol.Event)
 
 	Logger *slog.Logger
 }
 
-// Controller holds the requests of a branch and the doors they are for.
+// Controller holds the unlock requests of a branch and the doors they are for.
 type Controller struct {
 	config Config
 	doors  map[string]*door
 	order  []*door
+	inputs []*input
 
 	mu       sync.Mutex
-	requests map[string]*request
+	requests requests
 	driving  sync.WaitGroup
 	closed   bool
 }
 
-// request is what the controller knows about a request id. It lives in memory only: after a restart no nonce is known, so
-// nothing can be replayed.
-type request struct {
-	nonce     string
-	claimedAt time.Time // monotonic; the grant for nonce was issued later
-	decided   bool      // granted or denied: the nonce is spent
-	results   []protocol.Result
-	forget    time.Time
-}
-
-// NewController takes the locks over. It does not touch them; see Relock.
+// NewController takes over the locks. It does not touch them; see Relock.
 func NewController(config Config, locks []Lock) *Controller {
-	c := &Controller{config: config, doors: make(map[string]*door, len(locks)), requests: make(map[string]*request)}
+	c := &Controller{config: config, doors: make(map[string]*door, len(locks)), requests: newRequests()}
 	for _, lock := range locks {
 		d := newDoor(lock, config.Event, config.Logger)
 		c.doors[lock.Device] = d
@@ -64,11 +48,25 @@ func NewController(config Config, locks []Lock) *Controller {
 	return c
 }
 
-// Relock makes every line idle and reports how that went, in the order of the locks, and then the inputs that fail.
-func (c *Controller) Relock() []protocol.SelfTest {
-	tests := make([]protocol.SelfTest, len(c.order))
-	for i, d := range c.order {
-		tests[i] = d.relock()
+// Relock de-energises every line, before the first request can arrive, and sets up the inputs.
+func (c *Controller) Relock() {
+	for _, d := range c.order {
+		d.relock()
+	}
+	c.inputs = nil
+	for _, d := range c.order {
+		d.inspect()
+		c.observe(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
+		c.observe(d.lock.Device, d.lock.Exit, protocol.EventExitPressed, "")
+	}
+}
+
+// SelfTests returns the current state of every relay line, in the order of the locks, followed by the inputs that are
+// unavailable.
+func (c *Controller) SelfTests() []protocol.SelfTest {
+	tests := make([]protocol.SelfTest, 0, len(c.order))
+	for _, d := range c.order {
+		tests = append(tests, d.selfTest())
 	}
 	for _, d := range c.order {
 		tests = append(tests, d.inspect()...)
@@ -76,15 +74,20 @@ func (c *Controller) Relock() []protocol.SelfTest {
 	return tests
 }
 
-// Ask answers an ask with a claim. The same ask again gets the same claim while its nonce can still be used, a new one
-// after that, and the results once there was a grant.
+// Ask answers an ask with a claim. While the nonce is usable, a repeated ask receives the same claim; after that it receives
+// a new claim. After a grant it receives the results. An ask for doors that this agent does not have is ignored: another
+// agent of the branch may have them.
 func (c *Controller) Ask(m protocol.Ask) {
+	if !c.hasAny(m.Doors) {
+		c.config.Logger.Debug("ask for unknown doors ignored", "request", m.RequestID, "doors", m.Doors)
+		return
+	}
 	now := time.Now()
 	c.mu.Lock()
-	r := c.lookup(m.RequestID, now)
+	r := c.requests.add(m.RequestID, m.Doors[0], now)
 	if r == nil {
 		c.mu.Unlock()
-		c.config.Logger.Warn("too many requests at once, ask ignored", "request", m.RequestID)
+		c.config.Logger.Debug("too many requests for one door, ask ignored", "request", m.RequestID, "device", m.Doors[0])
 		return
 	}
 	if r.decided {
@@ -95,16 +98,17 @@ func (c *Controller) Ask(m protocol.Ask) {
 	}
 	if r.nonce == "" || now.Sub(r.claimedAt) > protocol.GrantAge {
 		r.nonce, r.claimedAt = protocol.NewNonce(), now
-		r.forget = now.Add(protocol.ResultTTL)
+		r.expires = now.Add(protocol.ResultTTL)
 	}
 	claim, life := protocol.Claim{RequestID: m.RequestID, Nonce: r.nonce}, protocol.GrantAge-now.Sub(r.claimedAt)
 	c.mu.Unlock()
 	c.config.Send(claim, life)
 }
 
-// Grant judges a grant and, once in the life of its nonce, drives the doors it names.
+// Grant checks a grant and drives the doors it names, at most once per nonce. A grant for a nonce that this agent did not
+// issue since it started is ignored: it belongs to another agent, or to an earlier run whose outcome is unknown.
 func (c *Controller) Grant(m protocol.Grant) {
-	now := time.Now() // before the signature is checked: that takes time too
+	now := time.Now() // before the signature is verified, which takes time too
 	if m.Branch != c.config.Branch {
 		c.config.Logger.Warn("grant for another branch ignored", "request", m.RequestID)
 		return
@@ -115,9 +119,10 @@ func (c *Controller) Grant(m protocol.Grant) {
 	}
 
 	c.mu.Lock()
-	r := c.lookup(m.RequestID, now)
-	if r == nil || c.closed {
+	r := c.requests.byID[m.RequestID]
+	if c.closed || r == nil || r.nonce != m.Nonce {
 		c.mu.Unlock()
+		c.config.Logger.Debug("grant for an unknown nonce ignored", "request", m.RequestID)
 		return
 	}
 	if r.decided {
@@ -126,24 +131,17 @@ func (c *Controller) Grant(m protocol.Grant) {
 		c.send(results)
 		return
 	}
-	r.decided, r.forget = true, now.Add(protocol.ResultTTL)
-	rejection := ""
-	switch age := now.Sub(r.claimedAt); {
-	case r.nonce != m.Nonce:
-		rejection = "the nonce is not known; the agent may have restarted"
-	case age > protocol.GrantAge:
-		rejection = fmt.Sprintf("the grant came %v after the claim", age.Round(time.Millisecond))
-	}
-	notAfter := r.claimedAt.Add(protocol.GrantAge)
-	c.driving.Add(len(m.Doors)) // under the lock: Close waits for what came before it
+	r.decided, r.expires = true, now.Add(protocol.ResultTTL)
+	age, notAfter := now.Sub(r.claimedAt), r.claimedAt.Add(protocol.GrantAge)
+	c.driving.Add(len(m.Doors)) // under the lock, so that Close waits for these drives
 	c.mu.Unlock()
 
 	for _, device := range m.Doors {
 		go func() {
 			defer c.driving.Done()
 			result := protocol.Result{RequestID: m.RequestID, Device: device}
-			if d := c.doors[device]; rejection != "" {
-				result.Outcome, result.Detail = protocol.Dropped, rejection
+			if d := c.doors[device]; age > protocol.GrantAge {
+				result.Outcome, result.Detail = protocol.Dropped, fmt.Sprintf("the grant arrived %v after the claim", age.Round(time.Millisecond))
 			} else if d == nil {
 				result.Outcome, result.Detail = protocol.Failed, "there is no such door"
 			} else {
@@ -154,17 +152,17 @@ func (c *Controller) Grant(m protocol.Grant) {
 	}
 }
 
-// Deny spends the nonce of a claim.
+// Deny invalidates the nonce of a claim.
 func (c *Controller) Deny(m protocol.Deny) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.requests[m.RequestID]; r != nil && r.nonce == m.Nonce && !r.decided {
+	if r := c.requests.byID[m.RequestID]; r != nil && r.nonce == m.Nonce && !r.decided {
 		r.decided = true
 		c.config.Logger.Info("claim denied", "request", m.RequestID, "reason", m.Reason)
 	}
 }
 
-// Close takes no further requests, lets the drives under way be confirmed, and makes every line idle.
+// Close accepts no further requests, waits until the drives in progress are confirmed, and de-energises every line.
 func (c *Controller) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -180,7 +178,7 @@ func (c *Controller) Close() {
 	waitAtMost(time.Second, finishing.Wait)
 }
 
-// within waits, but no longer than the limit: a driver that hangs must not keep the agent from stopping.
+// waitAtMost limits a wait: a driver that hangs must not prevent the agent from stopping.
 func waitAtMost(limit time.Duration, wait func()) {
 	done := make(chan struct{})
 	go func() { wait(); close(done) }()
@@ -190,7 +188,20 @@ func waitAtMost(limit time.Duration, wait func()) {
 	}
 }
 
-// Alive reports whether every line answers. An agent with a line that hangs cannot end its pulse and is better restarted.
+// ErrLineLost is returned when a relay line that worked has failed for ten seconds. A restarted agent requests it afresh.
+var ErrLineLost = errors.New("relay line lost")
+
+// Lost returns ErrLineLost and the door, or nil if no line is lost.
+func (c *Controller) Lost() error {
+	for _, d := range c.order {
+		if d.isLost() {
+			return fmt.Errorf("%w: %s", ErrLineLost, d.lock.Device)
+		}
+	}
+	return nil
+}
+
+// Alive reports whether no driver hangs. An agent whose driver hangs cannot end a pulse, so it must be restarted.
 func (c *Controller) Alive() bool {
 	for _, d := range c.order {
 		if d.hangs() {
@@ -200,33 +211,16 @@ func (c *Controller) Alive() bool {
 	return true
 }
 
-// remember finds or makes the request; nil when there are too many. The lock is held.
-func (c *Controller) lookup(id string, now time.Time) *request {
-	if r := c.requests[id]; r != nil {
-		return r
-	}
-	if len(c.requests) >= maxRequests {
-		c.evict(now)
-	}
-	if len(c.requests) >= maxRequests {
-		return nil
-	}
-	r := &request{forget: now.Add(protocol.ResultTTL)}
-	c.requests[id] = r
-	return r
-}
-
-// evict forgets requests whose life is over and those that are spent. What the latter sent is still in the outbox. The
-// lock is held.
-func (c *Controller) evict(now time.Time) {
-	for id, r := range c.requests {
-		if now.After(r.forget) || r.decided && now.Sub(r.claimedAt) > spentDelay {
-			delete(c.requests, id)
+func (c *Controller) hasAny(doors []string) bool {
+	for _, device := range doors {
+		if c.doors[device] != nil {
+			return true
 		}
 	}
+	return false
 }
 
-// recordResult remembers a result, for repeated questions, and sends it.
+// recordResult stores a result for repeated asks and sends it.
 func (c *Controller) recordResult(r *request, result protocol.Result) {
 	c.config.Logger.Info("door", "request", result.RequestID, "device", result.Device, "outcome", result.Outcome, "detail", result.Detail)
 	c.mu.Lock()

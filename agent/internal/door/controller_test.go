@@ -23,14 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var cloudKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 
-// branch is a controller with two doors, room_1 (lock, contact, exit) and front_1 (lock2), and what it sent.
+// branch is a controller with two doors, room_1 (lock, contact, exit) and front_1 (lock2), and the messages it sent.
 type branch struct {
 	t             testing.TB
 	controller    *Controller
 	lock, lock2   *boardtest.Lock
 	contact, exit *boardtest.Contact
 	sent          chan protocol.Message
-	stop          time.Duration // for how long the process is stopped once a relay is driven
+	suspend       time.Duration // how long the process is suspended after a relay was driven
 
 	mu       sync.Mutex
 	events   []protocol.Event
@@ -44,7 +44,7 @@ func newBranch(t testing.TB) *branch {
 	return b
 }
 
-// start makes a controller over the same locks, as a restarted agent does.
+// start creates a controller on the same locks, as a restarted agent does.
 func (b *branch) start(send func(protocol.Message, time.Duration)) *Controller {
 	controller := NewController(Config{
 		Branch: "gangnam",
@@ -52,7 +52,7 @@ func (b *branch) start(send func(protocol.Message, time.Duration)) *Controller {
 		Send:   send,
 		Event: func(e protocol.Event) {
 			if e.Kind == protocol.EventEnergized {
-				time.Sleep(b.stop)
+				time.Sleep(b.suspend)
 			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *branch) claim(request string) protocol.Claim {
 	b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
 	claim, ok := (<-b.sent).(protocol.Claim)
 	if !ok || claim.RequestID != request {
-		b.t.Fatalf("ask was answered with %+v", claim)
+		b.t.Fatalf("got %+v, want a claim for %s", claim, request)
 	}
 	return claim
 }
@@ -86,7 +86,7 @@ func grant(c protocol.Claim, pulse time.Duration, doors ...string) protocol.Gran
 	return protocol.Grant{Branch: "gangnam", RequestID: c.RequestID, Nonce: c.Nonce, Doors: doors, PulseMs: milliseconds(pulse)}.Sign(cloudKey)
 }
 
-// unlock goes through ask, claim and grant for room_1, at once.
+// unlock exchanges ask, claim and grant for room_1 without delay.
 func (b *branch) unlock(pulse time.Duration) {
 	b.t.Helper()
 	b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
@@ -110,7 +110,7 @@ func (b *branch) wantResult(want protocol.Outcome) protocol.Result {
 	b.t.Helper()
 	r, ok := (<-b.sent).(protocol.Result)
 	if !ok || r.Outcome != want {
-		b.t.Fatalf("got %+v, want a result %s", r, want)
+		b.t.Fatalf("got %+v, want result %s", r, want)
 	}
 	if err := r.Validate(); err != nil {
 		b.t.Error(err)
@@ -123,7 +123,7 @@ func (b *branch) wantSilence() {
 	synctest.Wait()
 	select {
 	case m := <-b.sent:
-		b.t.Errorf("unexpected %+v", m)
+		b.t.Errorf("got %+v, want no message", m)
 	default:
 	}
 }
@@ -135,7 +135,7 @@ func (b *branch) wantPulses(want ...time.Duration) {
 		got = append(got, p.For)
 	}
 	if !slices.Equal(got, want) {
-		b.t.Errorf("pulses %v, want %v", got, want)
+		b.t.Errorf("got pulses %v, want %v", got, want)
 	}
 }
 
@@ -152,11 +152,11 @@ func (b *branch) wantEvents(want ...protocol.EventKind) {
 		got = append(got, e.Kind)
 	}
 	if !slices.Equal(got, want) {
-		b.t.Errorf("events %v, want %v", got, want)
+		b.t.Errorf("got events %v, want %v", got, want)
 	}
 }
 
-// drivenTwice is a request that has driven a door twice, or "".
+// drivenTwice returns a request that has driven a door twice, or "".
 func (b *branch) drivenTwice() string {
 	synctest.Wait()
 	b.mu.Lock()
@@ -173,7 +173,7 @@ func (b *branch) drivenTwice() string {
 	return ""
 }
 
-func TestLateGrantNeverDrives(t *testing.T) {
+func TestGrantExpiresAfterGrantAge(t *testing.T) {
 	t.Parallel()
 	for age, want := range map[time.Duration]protocol.Outcome{
 		protocol.GrantAge - time.Millisecond:    protocol.Opened,
@@ -200,8 +200,8 @@ func TestLateGrantNeverDrives(t *testing.T) {
 	}
 }
 
-// TestGrantAgesWhileItWaits: the door is busy confirming another request until the grant is too old.
-func TestGrantAgesWhileItWaits(t *testing.T) {
+// TestGrantExpiresWhileTheDoorIsBusy keeps the door busy with another request until the grant is too old.
+func TestGrantExpiresWhileTheDoorIsBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -215,12 +215,12 @@ func TestGrantAgesWhileItWaits(t *testing.T) {
 		b.wantResult(protocol.Failed)
 		time.Sleep(time.Minute)
 		if n := len(b.lock.Pulses()); n != 1 {
-			t.Errorf("%d pulses, want the stuck one only", n)
+			t.Errorf("got %d pulses, want only that of the stuck lock", n)
 		}
 	})
 }
 
-func TestDuplicatesGiveOnePulse(t *testing.T) {
+func TestDuplicateGrantsProduceOnePulse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -228,7 +228,7 @@ func TestDuplicatesGiveOnePulse(t *testing.T) {
 		claim := b.claim(request)
 		for range 3 {
 			if again := b.claim(request); again != claim {
-				t.Errorf("claim %+v, then %+v", claim, again)
+				t.Errorf("got claim %+v, want %+v again", again, claim)
 			}
 		}
 		g := grant(claim, time.Second, "room_1")
@@ -237,24 +237,25 @@ func TestDuplicatesGiveOnePulse(t *testing.T) {
 		b.controller.Grant(g)
 		first := b.wantResult(protocol.Opened)
 		b.lock.Break(boardtest.Faults{})
-		b.wantSilence() // the second grant came before there was a result to repeat
+		b.wantSilence() // the second grant arrived before there was a result to repeat
 		for range 5 {
 			time.Sleep(5 * time.Second)
 			b.controller.Grant(g)
 			if again := b.wantResult(protocol.Opened); again != first {
-				t.Errorf("result %+v, then %+v", first, again)
+				t.Errorf("got result %+v, want %+v again", again, first)
 			}
 			b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
 			if again := b.wantResult(protocol.Opened); again != first {
-				t.Errorf("result %+v, then %+v", first, again)
+				t.Errorf("got result %+v, want %+v again", again, first)
 			}
 			b.wantSilence()
 		}
-		b.wantPulses(time.Second) // whole, though the relay was slow to begin it
+		b.wantPulses(time.Second) // the full pulse although the relay was slow
 	})
 }
 
-// TestLostClaimIsReplaced: the first claim never reached the cloud, so a later ask may claim anew. The old nonce is dead.
+// TestLostClaimIsReplaced covers a claim that never reached the cloud: a later ask receives a new nonce, and the old one is
+// void.
 func TestLostClaimIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,26 +265,26 @@ func TestLostClaimIsReplaced(t *testing.T) {
 		time.Sleep(protocol.GrantAge + time.Millisecond)
 		fresh := b.claim(request)
 		if fresh.Nonce == lost.Nonce {
-			t.Fatal("the nonce is claimed again after it has aged")
+			t.Fatal("got the old nonce after it expired")
 		}
 		b.controller.Grant(grant(fresh, time.Second, "room_1"))
 		b.wantResult(protocol.Opened)
 		b.controller.Grant(grant(lost, time.Second, "room_1"))
-		b.wantResult(protocol.Opened) // the result of the request, again
+		b.wantSilence()
 		time.Sleep(time.Minute)
 		b.wantPulses(time.Second)
 	})
 }
 
-func TestGrantThatIsNotOurs(t *testing.T) {
+func TestForgedGrantIsIgnored(t *testing.T) {
 	t.Parallel()
-	stranger := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	foreignKey := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
 	for name, forge := range map[string]func(protocol.Grant) protocol.Grant{
 		"bad signature": func(g protocol.Grant) protocol.Grant {
 			g.Signature = strings.Repeat("A", len(g.Signature))
 			return g
 		},
-		"another's signature":  func(g protocol.Grant) protocol.Grant { return g.Sign(stranger) },
+		"foreign signature":    func(g protocol.Grant) protocol.Grant { return g.Sign(foreignKey) },
 		"no signature":         func(g protocol.Grant) protocol.Grant { g.Signature = ""; return g },
 		"door added":           func(g protocol.Grant) protocol.Grant { g.Doors = []string{"room_1", "front_1"}; return g },
 		"longer pulse":         func(g protocol.Grant) protocol.Grant { g.PulseMs = 9000; return g },
@@ -303,14 +304,16 @@ func TestGrantThatIsNotOurs(t *testing.T) {
 				b.controller.Grant(forge(genuine))
 				b.wantSilence()
 				b.wantPulses()
-				b.controller.Grant(genuine) // the forgery has not spent the nonce
+				b.controller.Grant(genuine) // the forged grant did not invalidate the nonce
 				b.wantResult(protocol.Opened)
 			})
 		})
 	}
 }
 
-func TestGrantWithAnotherNonceIsDropped(t *testing.T) {
+// TestForeignNonceIsIgnored covers a second agent of the branch: the grant for its nonce neither drives a door here nor
+// produces a result, and the agent's own claim stays valid.
+func TestForeignNonceIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -318,36 +321,59 @@ func TestGrantWithAnotherNonceIsDropped(t *testing.T) {
 		other := claim
 		other.Nonce = protocol.NewNonce()
 		b.controller.Grant(grant(other, time.Second, "room_1", "front_1"))
-		b.wantResult(protocol.Dropped)
-		b.wantResult(protocol.Dropped)
-		b.controller.Grant(grant(claim, time.Second, "room_1")) // dropped was final
-		b.wantResult(protocol.Dropped)
-		b.wantResult(protocol.Dropped)
-		time.Sleep(time.Minute)
+		b.controller.Grant(grant(protocol.Claim{RequestID: b.newRequest(), Nonce: protocol.NewNonce()}, time.Second, "room_1"))
+		b.wantSilence()
 		b.wantPulses()
+		b.controller.Grant(grant(claim, time.Second, "room_1"))
+		b.wantResult(protocol.Opened)
 	})
 }
 
-func TestRestartForgetsNonces(t *testing.T) {
+// TestUnknownDoorIsNotClaimed covers an agent without the requested doors, such as a spare Pi: it stays silent.
+func TestUnknownDoorIsNotClaimed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_9", "front_2"}})
+		b.wantSilence()
+		if n := len(b.controller.requests.byID); n != 0 {
+			t.Errorf("got %d requests in memory, want none", n)
+		}
+	})
+}
+
+// TestRestartedAgentIsSilent covers a grant for a nonce of the agent's previous run. The agent does not know whether that run
+// drove the line, so it neither drives it nor reports that it was not driven.
+func TestRestartedAgentIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		g := grant(b.claim(b.newRequest()), time.Second, "room_1")
+		b.controller.Grant(g)
+		b.wantResult(protocol.Opened)
 		b.controller.Close()
 		b.controller = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
 		b.controller.Grant(g)
-		b.wantResult(protocol.Dropped)
-		b.wantPulses()
+		b.wantSilence()
+		b.controller.Ask(protocol.Ask{RequestID: g.RequestID, Doors: g.Doors})
+		if again, ok := (<-b.sent).(protocol.Claim); !ok || again.Nonce == g.Nonce {
+			t.Errorf("got %+v, want a claim with a new nonce", again)
+		}
+		b.controller.Grant(g)
+		b.wantSilence()
+		if n := len(b.lock.Pulses()); n != 1 {
+			t.Errorf("got %d pulses, want 1", n)
+		}
 	})
 }
 
-func TestDenySpendsTheNonce(t *testing.T) {
+func TestDenyInvalidatesTheNonce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		request := b.newRequest()
 		claim := b.claim(request)
-		b.controller.Deny(protocol.Deny{RequestID: request, Nonce: protocol.NewNonce()}) // of another claim: no effect
+		b.controller.Deny(protocol.Deny{RequestID: request, Nonce: protocol.NewNonce()}) // another claim: no effect
 		b.claim(request)
 		b.controller.Deny(protocol.Deny{RequestID: request, Nonce: claim.Nonce, Reason: "cancelled"})
 		b.controller.Ask(protocol.Ask{RequestID: request, Doors: []string{"room_1"}})
@@ -357,8 +383,8 @@ func TestDenySpendsTheNonce(t *testing.T) {
 	})
 }
 
-// TestPulseEndsThoughTheReporterBlocks: the line to the cloud takes nothing more, ever.
-func TestPulseEndsThoughTheReporterBlocks(t *testing.T) {
+// TestPulseEndsWhileSendBlocks checks that the pulse ends although results can no longer be sent.
+func TestPulseEndsWhileSendBlocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -390,15 +416,15 @@ func TestTwoDoorsInParallel(t *testing.T) {
 		b.wantResult(protocol.Opened)
 		b.wantResult(protocol.Opened)
 		if took := time.Since(began); took != 200*time.Millisecond {
-			t.Errorf("two doors took %v, one takes 200ms", took)
+			t.Errorf("two doors took %v, want 200ms as for one door", took)
 		}
-		// One door that hangs does not hold the other up.
+		// A door that hangs does not delay the other one.
 		hang := make(chan struct{})
 		b.lock.Break(boardtest.Faults{Hang: hang})
 		b.lock2.Break(boardtest.Faults{})
 		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "room_1", "front_1"))
 		if r := b.wantResult(protocol.Opened); r.Device != "front_1" {
-			t.Errorf("%s opened", r.Device)
+			t.Errorf("got %s opened first, want front_1", r.Device)
 		}
 		close(hang)
 		b.wantResult(protocol.Opened)
@@ -410,7 +436,7 @@ func TestUnknownDoorFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "room_9"))
-		b.wantResult(protocol.Failed)
+		b.wantResult(protocol.Failed) // the claim was this agent's, so no other agent drives the door
 	})
 }
 
@@ -441,14 +467,44 @@ func TestMemoryIsBounded(t *testing.T) {
 		b.wantSilence()
 		time.Sleep(protocol.ResultTTL + time.Millisecond)
 		b.claim(b.newRequest())
-		if n := len(b.controller.requests); n != 1 {
-			t.Errorf("%d requests remembered", n)
+		if n := len(b.controller.requests.byID); n != 1 {
+			t.Errorf("got %d requests in memory, want 1", n)
 		}
 	})
 }
 
-// A branch whose doors are opened several times a second never runs out of memory for requests.
-func TestRushIsServed(t *testing.T) {
+// TestFloodedDoorDoesNotAffectOthers floods room_1 with requests until the memory is full. A request for front_1 is served,
+// and the flood does not displace it.
+func TestFloodedDoorDoesNotAffectOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		flood := func() {
+			for range 2 * maxRequests {
+				b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+			}
+			for len(b.sent) > 0 {
+				<-b.sent
+			}
+		}
+		flood()
+		front := b.newRequest()
+		b.controller.Ask(protocol.Ask{RequestID: front, Doors: []string{"front_1"}})
+		claim, ok := (<-b.sent).(protocol.Claim)
+		if !ok || claim.RequestID != front {
+			t.Fatalf("got %+v, want a claim for front_1", claim)
+		}
+		flood()
+		b.controller.Grant(grant(claim, time.Second, "front_1"))
+		b.wantResult(protocol.Opened)
+		if n := len(b.controller.requests.byID); n != maxRequests {
+			t.Errorf("got %d requests in memory, want %d", n, maxRequests)
+		}
+	})
+}
+
+// TestSustainedLoad checks that a branch whose doors open several times a second never runs out of memory for requests.
+func TestSustainedLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -457,16 +513,15 @@ func TestRushIsServed(t *testing.T) {
 			b.controller.Deny(protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce})
 			time.Sleep(spentDelay / (maxRequests - 24))
 		}
-		if n := len(b.controller.requests); n > maxRequests {
-			t.Errorf("%d requests remembered", n)
+		if n := len(b.controller.requests.byID); n > maxRequests {
+			t.Errorf("got %d requests in memory, want at most %d", n, maxRequests)
 		}
 	})
 }
 
-// TestWhateverArrives sends asks, grants and denies of a few requests in any order, any number of times, with any delay,
-// against faulty locks and restarts, and holds the two things that must never fail: no request drives a door twice, and
-// none later than GrantAge after a claim for it.
-func TestWhateverArrives(t *testing.T) {
+// TestAnyMessageOrder sends asks, grants and denies of a few requests in any order, any number of times and with any delay,
+// to faulty locks and restarting agents. No request may drive a door twice, or later than GrantAge after its claim.
+func TestAnyMessageOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		actions := rapid.SliceOfN(rapid.IntRange(0, 6), 1, 40).Draw(rt, "actions")
@@ -525,20 +580,20 @@ func TestWhateverArrives(t *testing.T) {
 				violations = append(violations, request+" drove the door twice")
 			}
 			if !b.lock.Locked() {
-				violations = append(violations, "the lock stays unlocked")
+				violations = append(violations, "the lock remains unlocked")
 			}
 			for _, p := range b.lock.Pulses() {
-				// A pulse that was extended twice, and a dead relay can not be released before it is mended.
+				// Pulses may be extended twice, and a dead relay cannot be released before it is repaired.
 				if p.For > 4*time.Second && !dead {
 					violations = append(violations, fmt.Sprintf("a pulse of %v", p.For))
 				}
-				young := slices.ContainsFunc(requests, func(request string) bool {
+				inTime := slices.ContainsFunc(requests, func(request string) bool {
 					return slices.ContainsFunc(claimed[request], func(at time.Time) bool {
 						return !p.At.Before(at) && p.At.Sub(at) <= protocol.GrantAge+50*time.Millisecond
 					})
 				})
-				if !young {
-					violations = append(violations, fmt.Sprintf("a pulse at %v without a young claim", p.At))
+				if !inTime {
+					violations = append(violations, fmt.Sprintf("a pulse at %v without a recent claim", p.At))
 				}
 			}
 		})

@@ -1,18 +1,16 @@
-// Package door drives the locks of a branch, and decides when it may.
+// Package door drives the locks of a branch and decides when it may.
 //
-// Two things are kept apart. The controller knows requests: it hands out nonces, judges grants and remembers results, and
-// touches no hardware. A door knows one line: it drives it, confirms it and makes it idle again, and knows nothing of
+// Two types are separate. A Controller handles requests: it issues nonces, checks grants and stores results, and touches no
+// hardware. A door handles one relay line: it drives the line, confirms it and de-energises it again, and knows nothing of
 // MQTT.
 //
-//	request at the controller:  (unknown) ──ask──► claimed ──grant──► decided ──60 s──► (forgotten)
-//	                                            └─────deny────►   ▲
-//	                      (unknown) ──grant, nonce not known──────┘
+//	request in the controller:  (unknown) ──ask──► claimed ──grant or deny──► decided ──60 s──► (forgotten)
 //
-//	line of a door:       idle ──drive──► driven ──timer──► idle
-//	                                        └──drive: the end moves, nothing stacks
+//	line of a door:             idle ──drive──► driven ──timer──► idle
+//	                                              └──drive: the end of the pulse moves; pulses do not add up
 //
-// A line that does not become idle is tried again until it does. The timer that ends a pulse is armed before the line
-// is driven and runs on its own: it waits for nobody who reports, confirms or hangs.
+// A line that does not become idle is retried until it does. The timer that ends a pulse is armed before the line is driven
+// and runs independently: it never waits for reporting, for confirmation or for a driver that hangs.
 package door
 
 import (
@@ -25,53 +23,62 @@ import (
 
 	"periph.io/x/conn/v3/gpio"
 
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 const (
-	pollInterval      = 5 * time.Millisecond   // between looks at the line and the sense line while a drive is confirmed
-	idleRetryInterval = 100 * time.Millisecond // between attempts to make a line idle
-	turnTimeout       = 400 * time.Millisecond // how long the end of a pulse waits for a drive that confirms; longer than it may take
+	pollInterval      = 5 * time.Millisecond   // between reads of the line and the sense line while a drive is confirmed
+	idleRetryInterval = 100 * time.Millisecond // between attempts to de-energise a line
+	turnTimeout       = 400 * time.Millisecond // how long the end of a pulse waits for a drive to be confirmed; longer than ConfirmLimit
 	finishAttempts    = 5
-	hangTimeout       = 2 * time.Second // a turn this long is a driver that hangs
+	hangTimeout       = 2 * time.Second  // a turn that takes longer means that the driver hangs
+	checkInterval     = time.Second      // between checks of an idle line
+	lostTimeout       = 10 * time.Second // how long a line that worked before may fail before the agent is restarted
 )
 
 // Lock is the hardware of one door; see agent.Lock.
 type Lock struct {
 	Device  string
 	Kind    protocol.DoorKind
+	Pulse   time.Duration
 	Relay   gpio.PinIO
 	Sense   gpio.PinIn
 	Contact gpio.PinIn
 	Exit    gpio.PinIn
 }
 
-// door owns the line of one lock.
+// door owns the relay line of one lock.
 type door struct {
 	lock  Lock
 	event func(protocol.Event)
-	log   *slog.Logger
-	turn  chan struct{} // holds one token: of the request that drives, or of the end of a pulse
+	line  condition.Condition
+	turn  chan struct{} // holds one token: of a drive, of the end of a pulse or of a check
 
-	mu      sync.Mutex // guards what follows; never held while the hardware is called
+	mu      sync.Mutex // guards the fields below; never held during a call of the hardware
 	since   time.Time  // when the line was driven; zero: idle
 	until   time.Time  // when the pulse ends
-	request string     // the last that drives
-	failing bool       // the line did not become idle
+	request string     // the latest request that drives
 	closed  bool
-	turnAt  time.Time // when the turn was taken; zero: free
+	turnAt  time.Time // when a drive or the end of a pulse took the turn; zero: neither has it
 	timer   *time.Timer
+
+	foundDriven bool  // the line was energised when the agent started
+	worked      bool  // the line has worked since the agent started
+	lost        bool  // the line worked, and has failed for lostTimeout
+	failure     error // of the line; nil: it works
 }
 
 func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
-	d := &door{lock: lock, event: event, log: log.With("device", lock.Device), turn: make(chan struct{}, 1)}
+	d := &door{lock: lock, event: event, turn: make(chan struct{}, 1)}
+	d.line.Log, d.line.Name = log.With("device", lock.Device), "relay line"
 	d.timer = time.AfterFunc(time.Hour, d.expire)
 	d.timer.Stop()
 	return d
 }
 
-// drive unlocks the door for a pulse unless it is later than notAfter, and reports as soon as that is confirmed.
-// It is called from many goroutines; they take turns.
+// drive unlocks the door for a pulse, unless notAfter has passed, and returns as soon as the result is confirmed.
+// Concurrent calls take turns.
 func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) protocol.Result {
 	r := protocol.Result{RequestID: request, Device: d.lock.Device, Outcome: protocol.Dropped}
 	if !d.takeTurn(time.Until(notAfter)) {
@@ -80,13 +87,14 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 	}
 	defer d.releaseTurn()
 	start := time.Now()
-	if start.After(notAfter) { // the process may have been stopped for any time since
+	if start.After(notAfter) { // the process may have been suspended in the meantime
 		r.Detail = "the grant was too old"
 		return r
 	}
 
+	pulse = cmp.Or(d.lock.Pulse, pulse)
 	if !d.begin(request, start, start.Add(pulse)) {
-		r.Detail = "the agent stops"
+		r.Detail = "the agent is stopping"
 		return r
 	}
 	if err := guard(func() error { return d.lock.Relay.Out(gpio.High) }); err != nil {
@@ -97,11 +105,11 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		return r
 	}
 	driven := time.Now()
-	d.begin(request, start, driven.Add(pulse)) // the whole pulse from here; the end was armed before in case Out hung
+	d.begin(request, start, driven.Add(pulse)) // the full pulse from now on; the timer was armed earlier in case Out hung
 	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
 	limit := start.Add(protocol.ConfirmLimit)
 	err := d.confirm(limit)
-	if driven.After(limit) { // the line may have moved too late, or when the pulse was over
+	if driven.After(limit) { // the line may have moved too late, or after the end of the pulse
 		err = fmt.Errorf("the relay took longer than %v", protocol.ConfirmLimit)
 	}
 	if err != nil {
@@ -113,7 +121,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 	return r
 }
 
-// begin notes the pulse, or that it is to last longer, and arms its end. A pulse is never made shorter.
+// begin records a pulse, or extends the current one, and arms its end. A pulse is never shortened.
 func (d *door) begin(request string, start, until time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,8 +139,8 @@ func (d *door) begin(request string, start, until time.Time) bool {
 	return true
 }
 
-// confirm looks at the line, and at the sense line, until both say driven or the limit has passed. Its last look is one
-// behind the limit: a process that was stopped meanwhile must not call a door failed that stands open.
+// confirm reads the line and the sense line until both are driven or the limit has passed. The last read happens after the
+// limit, so that a process that was suspended in between does not report an open door as failed.
 func (d *door) confirm(limit time.Time) error {
 	for {
 		late := time.Now().After(limit)
@@ -158,7 +166,7 @@ func (d *door) confirm(limit time.Time) error {
 	}
 }
 
-// undo forgets a pulse that began at start because its line was never driven. One that ran before goes on to be released.
+// undo removes a pulse that began at start because its line was never driven. An earlier pulse continues.
 func (d *door) undo(start time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,92 +175,133 @@ func (d *door) undo(start time.Time) {
 	}
 }
 
-// abort ends the pulse of a drive that failed.
+// abort ends the pulse of a failed drive.
 func (d *door) abort() {
 	d.mu.Lock()
 	d.until = time.Now()
 	d.mu.Unlock()
-	_ = d.idle() // it has told of its error itself
+	_ = d.idle() // reports its error itself
 }
 
-// expire is the end of a pulse. It runs in the timer's own goroutine.
+// expire ends a pulse. It runs in the goroutine of the timer.
 func (d *door) expire() {
 	if d.takeTurn(turnTimeout) {
 		defer d.releaseTurn()
-	} // else whoever drives hangs, and the pulse ends nevertheless
+	} // otherwise a drive hangs, and the pulse ends nevertheless
 	d.mu.Lock()
-	over := !time.Now().Before(d.until) // else a later drive has moved the end, and the timer with it
+	over := !time.Now().Before(d.until) // otherwise a later drive has moved the end, and the timer with it
 	d.mu.Unlock()
 	if over {
-		_ = d.idle() // it has told of its error itself
+		_ = d.idle() // reports its error itself
 	}
 }
 
-// idle makes the line idle; if that fails the timer tries again, unless the door is closed.
+// idle de-energises the line. If that fails, the timer tries again, unless the door is closed.
 func (d *door) idle() error {
-	err := d.lower()
-	var happened protocol.Event
+	lineErr, err := d.lower()
 	d.mu.Lock()
-	switch {
-	case err != nil:
+	first, request := d.failure == nil, d.request
+	var released protocol.Event
+	if err != nil {
 		if !d.closed {
 			d.timer.Reset(idleRetryInterval)
 		}
-		if !d.failing {
-			d.failing = true
-			happened = protocol.Event{Kind: protocol.EventRelayError, RequestID: d.request, Detail: protocol.Clip(err.Error())}
+	} else {
+		if !d.since.IsZero() {
+			released = protocol.Event{Kind: protocol.EventReleased, Device: d.lock.Device, RequestID: d.request, EnergizedMs: milliseconds(time.Since(d.since))}
 		}
-	case !d.since.IsZero():
-		happened = protocol.Event{Kind: protocol.EventReleased, RequestID: d.request, EnergizedMs: milliseconds(time.Since(d.since))}
-		fallthrough
-	default:
 		d.timer.Stop()
-		d.since, d.until, d.request, d.failing = time.Time{}, time.Time{}, "", false
+		d.since, d.until, d.request = time.Time{}, time.Time{}, ""
 	}
 	d.mu.Unlock()
-	if happened.Kind != "" {
-		happened.Device = d.lock.Device
-		d.event(happened)
+	d.record(lineErr)
+	if released.Kind != "" {
+		d.event(released)
 	}
-	if err != nil {
-		d.log.Error("relay is not idle", "error", err)
+	if err != nil && first {
+		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: protocol.Clip(err.Error())})
 	}
 	return err
 }
 
-// lower drives the line idle. What counts is what it reads back as: a relay that can be driven neither way is idle too.
-func (d *door) lower() error {
+// record stores and logs whether the line works.
+func (d *door) record(err error) {
+	lasted := d.line.Set(err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failure = err
+	d.worked = d.worked || err == nil
+	d.lost = d.worked && lasted > lostTimeout
+}
+
+// lower de-energises the line. lineErr is any fault of the line; idleErr is set only if the line may still be driven. The
+// level that reads back decides: a relay that can be driven neither way is idle too, but will not open the door.
+func (d *door) lower() (lineErr, idleErr error) {
 	outErr := guard(func() error { return d.lock.Relay.Out(gpio.Low) })
 	level, readErr := read(d.lock.Relay)
 	switch {
-	case readErr == nil && level == gpio.Low:
-		return nil
 	case outErr != nil:
-		return fmt.Errorf("the relay could not be released: %w", outErr)
+		lineErr = fmt.Errorf("the relay could not be released: %w", outErr)
 	case readErr != nil:
-		return fmt.Errorf("the line could not be read back: %w", readErr)
+		lineErr = fmt.Errorf("the line could not be read back: %w", readErr)
+	case level == gpio.High:
+		lineErr = errors.New("the relay was released but reads back as driven")
+	}
+	if readErr == nil && level == gpio.Low {
+		return lineErr, nil
+	}
+	return lineErr, lineErr
+}
+
+// relock de-energises the line when the agent starts.
+func (d *door) relock() {
+	level, err := read(d.lock.Relay)
+	if err == nil && level == gpio.High {
+		d.mu.Lock()
+		d.foundDriven = true
+		d.mu.Unlock()
+		d.event(protocol.Event{Kind: protocol.EventWasEnergized, Device: d.lock.Device})
+	}
+	_ = d.idle() // reports its error itself
+}
+
+// check writes the idle level again, which requests a missing line anew and shows whether the line still works. A door that
+// is in use is left alone.
+func (d *door) check() {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
 	default:
-		return errors.New("the relay was released but reads back as driven")
+		return
+	}
+	d.mu.Lock()
+	skip, known := !d.since.IsZero() || d.closed, d.failure != nil
+	d.mu.Unlock()
+	if skip {
+		return
+	}
+	err, _ := d.lower()
+	d.record(err)
+	if err != nil && !known {
+		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, Detail: protocol.Clip(err.Error())})
 	}
 }
 
-// relock is the first thing done to a lock. It reports what the cloud should know about it.
-func (d *door) relock() protocol.SelfTest {
+// selfTest returns the state of the relay line.
+func (d *door) selfTest() protocol.SelfTest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	test := protocol.SelfTest{Name: "relay " + d.lock.Device, OK: true}
-	level, err := read(d.lock.Relay)
-	if err == nil && level == gpio.High {
+	switch {
+	case d.failure != nil:
+		test.OK, test.Detail = false, protocol.Clip(d.failure.Error())
+	case d.foundDriven:
 		test.OK, test.Detail = false, "was energised at start"
-		d.event(protocol.Event{Kind: protocol.EventWasEnergized, Device: d.lock.Device})
-	}
-	// A relay that cannot be driven is idle, but it will open nothing.
-	outErr := guard(func() error { return d.lock.Relay.Out(gpio.Low) })
-	if err := cmp.Or(d.idle(), outErr); err != nil {
-		test.OK, test.Detail = false, protocol.Clip(err.Error())
 	}
 	return test
 }
 
-// inspect sets the inputs up and reports those that cannot be had.
+// inspect sets up the inputs and returns a failed self-test for each one that is unavailable.
 func (d *door) inspect() []protocol.SelfTest {
 	var failed []protocol.SelfTest
 	for _, input := range []struct {
@@ -276,8 +325,8 @@ func (d *door) close() {
 	d.closed = true
 }
 
-// finish makes the line of a closed door idle, or gives up after a while: what cannot be released now is for the
-// hardware to release when the process is gone.
+// finish de-energises the line of a closed door, or gives up after a few attempts: the kernel releases the line when the
+// process ends.
 func (d *door) finish() {
 	for range finishAttempts {
 		if d.idle() == nil {
@@ -309,21 +358,27 @@ func (d *door) releaseTurn() {
 	<-d.turn
 }
 
-// hangs reports whether the hardware has kept somebody's turn for longer than any drive may take.
+// hangs reports whether the hardware has blocked a turn for longer than any drive may take.
 func (d *door) hangs() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangTimeout
 }
 
-// read is Read of a pin that may panic, as a driver may whose device went away.
+func (d *door) isLost() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lost
+}
+
+// read reads a pin and turns a panic into an error: a driver may panic after its device disappeared.
 func read(pin gpio.PinIn) (level gpio.Level, err error) {
 	err = guard(func() error { level = pin.Read(); return nil })
 	return level, err
 }
 
-// guard turns a panic of a driver into an error: a fault of one line must not take the agent, and with it the end of
-// another line's pulse, away.
+// guard turns a panic of a driver into an error: a fault of one line must not end the agent, and with it the pulse timers of
+// all other lines.
 func guard(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

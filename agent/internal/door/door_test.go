@@ -2,7 +2,9 @@ package door
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// These tests look at one line, in the bubble's own time: what the durations say is exact.
+// These tests observe one line in simulated time, so durations are exact.
 
 func TestPulseEndsOnTime(t *testing.T) {
 	t.Parallel()
@@ -21,19 +23,19 @@ func TestPulseEndsOnTime(t *testing.T) {
 		b.wantResult(protocol.Opened)
 		synctest.Wait()
 		if b.lock.Locked() {
-			t.Error("locked while the pulse runs")
+			t.Error("locked during the pulse")
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		b.wantPulses(3 * time.Second)
 		b.wantEvents(protocol.EventEnergized, protocol.EventReleased)
 		if got := b.events[1].EnergizedMs; got != 3000 {
-			t.Errorf("released after %d ms", got)
+			t.Errorf("released after %d ms, want 3000", got)
 		}
 	})
 }
 
-func TestRepeatedUnlockExtends(t *testing.T) {
+func TestRepeatedUnlockExtendsThePulse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -50,7 +52,7 @@ func TestRepeatedUnlockExtends(t *testing.T) {
 	})
 }
 
-func TestSenseLineIsWaitedFor(t *testing.T) {
+func TestDriveWaitsForTheSenseLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -73,14 +75,14 @@ func TestStuckLockFailsAndIsReleased(t *testing.T) {
 		b.unlock(3 * time.Second)
 		b.wantResult(protocol.Failed)
 		if took := time.Since(began); took > protocol.ConfirmLimit+2*pollInterval {
-			t.Errorf("failed after %v", took)
+			t.Errorf("failed after %v, want about %v", took, protocol.ConfirmLimit)
 		}
 		if !b.lock.Locked() {
 			t.Error("failed was reported before the line was idle")
 		}
 		time.Sleep(time.Minute)
 		if n := len(b.lock.Pulses()); n != 1 {
-			t.Errorf("%d pulses", n)
+			t.Errorf("got %d pulses, want 1", n)
 		}
 	})
 }
@@ -99,13 +101,13 @@ func TestDeadRelayFails(t *testing.T) {
 				time.Sleep(time.Minute)
 				b.wantPulses()
 				b.unlock(time.Second)
-				b.wantResult(protocol.Opened) // one fault does not condemn the door
+				b.wantResult(protocol.Opened) // the door recovers from a fault
 			})
 		})
 	}
 }
 
-func TestRelayThatIsNotReleasedIsTriedAgain(t *testing.T) {
+func TestFailedReleaseIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -114,25 +116,25 @@ func TestRelayThatIsNotReleasedIsTriedAgain(t *testing.T) {
 		b.lock.Break(boardtest.Faults{DeadLow: true})
 		time.Sleep(10 * time.Second)
 		if b.lock.Locked() {
-			t.Fatal("the fault does not bite")
+			t.Fatal("the fault has no effect")
 		}
 		b.lock.Break(boardtest.Faults{})
 		time.Sleep(2 * idleRetryInterval)
 		if !b.lock.Locked() {
-			t.Error("not tried again")
+			t.Error("the release was not retried")
 		}
 		b.wantEvents(protocol.EventEnergized, protocol.EventRelayError, protocol.EventReleased)
 	})
 }
 
-func TestSlowRelayIsNotCalledOpened(t *testing.T) {
+func TestSlowRelayFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		b.lock.Break(boardtest.Faults{Slow: 500 * time.Millisecond})
 		b.unlock(3 * time.Second)
 		if r := b.wantResult(protocol.Failed); r.Detail != "the relay took longer than 300ms" {
-			t.Errorf("detail %q", r.Detail)
+			t.Errorf("got detail %q", r.Detail)
 		}
 		if !b.lock.Locked() {
 			t.Error("failed was reported before the line was idle")
@@ -140,13 +142,13 @@ func TestSlowRelayIsNotCalledOpened(t *testing.T) {
 	})
 }
 
-// TestStoppedProcessCallsAnOpenDoorOpen: the process is stopped, or waits for a processor, between driving and looking. The
-// door stands open, so nobody may be told that it failed.
-func TestStoppedProcessCallsAnOpenDoorOpen(t *testing.T) {
+// TestSuspendedProcessReportsOpened suspends the process between driving the line and reading it back. The door is open, so the
+// result must not be failed.
+func TestSuspendedProcessReportsOpened(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
-		b.stop = 2 * protocol.ConfirmLimit
+		b.suspend = 2 * protocol.ConfirmLimit
 		b.unlock(3 * time.Second)
 		b.wantResult(protocol.Opened)
 		time.Sleep(time.Minute)
@@ -155,13 +157,13 @@ func TestStoppedProcessCallsAnOpenDoorOpen(t *testing.T) {
 		b.lock.Break(boardtest.Faults{Stuck: true})
 		b.unlock(3 * time.Second)
 		b.wantResult(protocol.Failed)
-		b.wantPulses(3*time.Second, b.stop)
+		b.wantPulses(3*time.Second, b.suspend)
 	})
 }
 
-// TestPulseEndsThoughTheDriveHangs: the driver hangs in the call that energises, longer than the pulse, and then does
-// what it was told. The line must not stay driven, and the door must not count as open.
-func TestPulseEndsThoughTheDriveHangs(t *testing.T) {
+// TestPulseEndsWhileTheDriverHangs covers a driver that blocks for longer than the pulse and then energises the line. The line
+// must not stay driven, and the door must not be reported as opened.
+func TestPulseEndsWhileTheDriverHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -170,15 +172,15 @@ func TestPulseEndsThoughTheDriveHangs(t *testing.T) {
 		b.unlock(time.Second)
 		time.Sleep(3 * time.Second)
 		if b.controller.Alive() {
-			t.Error("a door whose driver hangs counts as alive")
+			t.Error("alive while the driver hangs")
 		}
 		close(hang)
 		b.wantResult(protocol.Failed)
 		if !b.lock.Locked() {
-			t.Error("the line stays driven")
+			t.Error("the line remains driven")
 		}
 		if !b.controller.Alive() {
-			t.Error("not alive after the driver came back")
+			t.Error("not alive after the driver returned")
 		}
 	})
 }
@@ -187,41 +189,184 @@ func TestRelockOnStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
+		relock := func() []protocol.SelfTest {
+			b.controller.Relock()
+			return b.controller.SelfTests()
+		}
 		b.lock.Energize()
-		tests := b.controller.Relock()
+		tests := relock()
 		if !b.lock.Locked() {
 			t.Error("the relay is still energised")
 		}
 		if len(tests) != 2 || tests[0].OK || tests[0].Detail != "was energised at start" || !tests[1].OK {
-			t.Errorf("self-tests %+v", tests)
+			t.Errorf("got self-tests %+v, want a relay that was energised", tests)
 		}
 		b.wantEvents(protocol.EventWasEnergized)
 
 		b.lock.Break(boardtest.Faults{Welded: true})
-		if tests := b.controller.Relock(); tests[0].OK {
+		if tests := relock(); tests[0].OK {
 			t.Errorf("a welded relay passes: %+v", tests[0])
 		}
 		b.lock.Break(boardtest.Faults{Dead: true})
 		b.contact.Lose(errors.New("no such line"))
-		tests = b.controller.Relock()
+		tests = relock()
 		if len(tests) != 3 || tests[0].OK || tests[2].OK || !strings.HasPrefix(tests[2].Name, "contact ") {
-			t.Errorf("a dead relay or a lost contact passes: %+v", tests)
+			t.Errorf("a dead relay or a missing contact passes: %+v", tests)
 		}
 		b.lock.Break(boardtest.Faults{})
 	})
 }
 
-func TestInputsAreWatched(t *testing.T) {
+// TestDeadRelayIsReportedOnce covers a relay that can never be driven: one event, and no release.
+func TestDeadRelayIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
+		b.lock.Break(boardtest.Faults{Dead: true})
+		b.unlock(time.Second)
+		b.wantResult(protocol.Failed)
+		time.Sleep(5 * time.Second)
+		b.wantEvents(protocol.EventRelayError)
+		b.wantPulses()
+	})
+}
+
+// TestLineIsRequestedAgain covers a relay that is missing when the agent starts, as on a system without permissions for GPIO:
+// it works as soon as it is available, without a press, and the self-test shows both states.
+func TestLineIsRequestedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.lock.Break(boardtest.Faults{Dead: true})
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		time.Sleep(time.Hour)
+		if b.controller.SelfTests()[0].OK {
+			t.Error("a missing relay passes its self-test")
+		}
+		if err := b.controller.Lost(); err != nil {
+			t.Errorf("got %v for a line that never worked: a restart would not help", err)
+		}
+		b.lock.Break(boardtest.Faults{})
+		time.Sleep(2 * checkInterval)
+		if test := b.controller.SelfTests()[0]; !test.OK {
+			t.Errorf("got self-test %+v after the relay became available", test)
+		}
+		b.unlock(time.Second)
+		b.wantResult(protocol.Opened)
+	})
+}
+
+// TestLostLine covers a GPIO chip that disappears while the agent runs: one event, a failed self-test, and after ten seconds
+// a reason to restart. A line that is back earlier is not lost.
+func TestLostLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		time.Sleep(time.Minute)
+		b.lock.Break(boardtest.Faults{Dead: true})
+		time.Sleep(lostTimeout)
+		if err := b.controller.Lost(); err != nil {
+			t.Errorf("got %v after %v", err, lostTimeout)
+		}
+		b.lock.Break(boardtest.Faults{})
+		time.Sleep(2 * checkInterval)
+		b.lock.Break(boardtest.Faults{Dead: true})
+		time.Sleep(lostTimeout + 3*checkInterval)
+		if err := b.controller.Lost(); !errors.Is(err, ErrLineLost) {
+			t.Errorf("got %v, want %v", err, ErrLineLost)
+		}
+		b.wantEvents(protocol.EventRelayError, protocol.EventRelayError)
+		b.lock.Break(boardtest.Faults{})
+	})
+}
+
+// TestLogVolume keeps every line in its worst state for a day. The log of a branch of eight doors must stay below 1 MB a day,
+// or it wears out the SD card.
+func TestLogVolume(t *testing.T) {
+	t.Parallel()
+	const doors, limit = 8, 1 << 20
+	for name, faults := range map[string]boardtest.Faults{
+		"missing": {Dead: true}, "cannot be released": {DeadLow: true}, "welded": {Welded: true}, "panics": {Panic: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log logSize
+				lock := new(boardtest.Lock)
+				c := NewController(Config{Event: func(protocol.Event) {}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+					[]Lock{{Device: "room_1", Kind: protocol.DoorRoom, Relay: lock.Relay()}})
+				c.Relock()
+				go c.Watch(t.Context())
+				time.Sleep(time.Second)
+				c.doors["room_1"].drive("a", time.Second, time.Now().Add(time.Second))
+				lock.Break(faults)
+				time.Sleep(6 * time.Hour)
+				perDay := 4 * doors * log.Load() // an overestimate: the first hours log most
+				t.Logf("%d bytes a day for %d doors", perDay, doors)
+				if perDay > limit || perDay == 0 {
+					t.Errorf("got %d bytes a day for %d doors, want some, but less than %d", perDay, doors, limit)
+				}
+				lock.Break(boardtest.Faults{})
+				c.Close()
+			})
+		})
+	}
+}
+
+// logSize counts the bytes written to a log.
+type logSize struct{ atomic.Int64 }
+
+func (l *logSize) Write(b []byte) (int, error) {
+	l.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// TestPulseOfTheDoor checks that the pulse in the settings of a door takes precedence over that of the grant.
+func TestPulseOfTheDoor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.doors["room_1"].lock.Pulse = 800 * time.Millisecond
+		b.unlock(3 * time.Second)
+		b.wantResult(protocol.Opened)
+		time.Sleep(time.Minute)
+		b.wantPulses(800 * time.Millisecond)
+	})
+}
+
+// TestLeavesAtStart checks that a door that is open when the agent starts is known to be open.
+func TestLeavesAtStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.contact.Set(true)
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		if open := b.controller.Leaves(); len(open) != 1 || !open["room_1"] {
+			t.Errorf("got %v, want room_1 open", open)
+		}
+		b.contact.Set(false)
+		time.Sleep(3 * watchInterval)
+		if open := b.controller.Leaves(); open["room_1"] {
+			t.Errorf("got %v, want room_1 closed", open)
+		}
+	})
+}
+
+func TestInputEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Relock()
 		go b.controller.Watch(t.Context())
 		synctest.Wait()
 		b.contact.Set(true)
 		time.Sleep(3 * watchInterval)
 		b.contact.Set(false)
 		time.Sleep(watchInterval / 2)
-		b.contact.Set(true) // bounces: shorter than two looks
+		b.contact.Set(true) // bounces for less than two reads
 		time.Sleep(watchInterval / 2)
 		b.contact.Set(false)
 		time.Sleep(3 * watchInterval)

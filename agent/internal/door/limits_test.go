@@ -14,21 +14,21 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// These tests stand at the edges: the last moment of a claim, the last request that fits, a pin that cannot be read, the
-// stop of the agent while something is under way.
+// These tests cover limits: the last moment of a claim, the last request that fits, a pin that cannot be read, and the stop of
+// the agent during a drive.
 
-// unreadable is a pin whose device went away for reading.
+// unreadable is a pin whose driver panics when it is read.
 type unreadable struct{ gpio.PinIO }
 
-func (unreadable) Read() gpio.Level { panic("gpio: the device went away") }
+func (unreadable) Read() gpio.Level { panic("gpio: the device disappeared") }
 
-// loose is a pin that takes every order and never moves.
+// loose is a pin that accepts every call and never changes its level.
 type loose struct{ gpio.PinIO }
 
 func (loose) Out(gpio.Level) error { return nil }
 func (loose) Read() gpio.Level     { return gpio.Low }
 
-// lateError is a pin whose driver reports an error of driving after the line has moved.
+// lateError is a pin whose driver returns an error after it has driven the line.
 type lateError struct{ gpio.PinIO }
 
 func (p lateError) Out(level gpio.Level) error {
@@ -39,14 +39,14 @@ func (p lateError) Out(level gpio.Level) error {
 	return err
 }
 
-// silent makes a door that nobody listens to.
-func silent(lock Lock) *door {
+// newTestDoor returns a door whose events are discarded.
+func newTestDoor(lock Lock) *door {
 	lock.Device = "room_1"
 	return newDoor(lock, func(protocol.Event) {}, slog.New(slog.DiscardHandler))
 }
 
-// TestClaimLivesAsLongAsItsNonce: what the cloud gets after that could only be denied or dropped.
-func TestClaimLivesAsLongAsItsNonce(t *testing.T) {
+// TestClaimExpiresWithItsNonce checks that a claim is not sent after its nonce expired: the cloud could only deny it.
+func TestClaimExpiresWithItsNonce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type sending struct {
@@ -60,42 +60,39 @@ func TestClaimLivesAsLongAsItsNonce(t *testing.T) {
 		controller.Ask(ask)
 		time.Sleep(400 * time.Millisecond)
 		controller.Ask(ask)
-		time.Sleep(protocol.GrantAge - 400*time.Millisecond) // the last moment of the nonce
+		time.Sleep(protocol.GrantAge - 400*time.Millisecond) // the nonce expires now
 		controller.Ask(ask)
 		time.Sleep(time.Nanosecond)
 		controller.Ask(ask)
 		for i, want := range []time.Duration{protocol.GrantAge, protocol.GrantAge - 400*time.Millisecond, 0, protocol.GrantAge} {
 			if sent[i].life != want {
-				t.Errorf("claim %d lives for %v, want %v", i, sent[i].life, want)
+				t.Errorf("claim %d: got lifetime %v, want %v", i, sent[i].life, want)
 			}
 			if again := sent[i].m == sent[0].m; again != (i < 3) {
-				t.Errorf("claim %d is the first again: %v", i, again)
+				t.Errorf("claim %d equals the first: got %v, want %v", i, again, i < 3)
 			}
 		}
 		controller.Grant(grant(sent[3].m.(protocol.Claim), time.Second, "room_1"))
 		synctest.Wait()
 		if last := sent[len(sent)-1]; last.life != protocol.ResultTTL {
-			t.Errorf("%T lives for %v", last.m, last.life)
+			t.Errorf("%T: got lifetime %v, want %v", last.m, last.life, protocol.ResultTTL)
 		}
 	})
 }
 
-func TestUnknownDenialAndGrantTooMany(t *testing.T) {
+func TestUnknownDenialIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		b.controller.Deny(protocol.Deny{RequestID: b.newRequest(), Nonce: protocol.NewNonce()})
-		for range maxRequests {
-			b.claim(b.newRequest())
-		}
-		b.controller.Grant(grant(protocol.Claim{RequestID: b.newRequest(), Nonce: protocol.NewNonce()}, time.Second, "room_1"))
 		b.wantSilence()
 		b.wantPulses()
 	})
 }
 
-// TestTidyKeepsWhatIsOfUse: a full controller forgets what was decided and is old, and neither what is young nor what waits.
-func TestTidyKeepsWhatIsOfUse(t *testing.T) {
+// TestObsoleteRequestsAreRemoved checks that a full memory removes decided requests after spentDelay, but neither recent nor
+// pending ones.
+func TestObsoleteRequestsAreRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
@@ -104,19 +101,20 @@ func TestTidyKeepsWhatIsOfUse(t *testing.T) {
 		for range maxRequests - 1 {
 			b.claim(b.newRequest())
 		}
-		for range 2 { // when all are new, and at the last moment of the one that was denied
+		for range 2 { // when all requests are recent, and at the last moment of the denied one
 			b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
 			b.wantSilence()
 			time.Sleep(spentDelay)
 		}
 		b.claim(b.newRequest())
-		if n := len(b.controller.requests); n != maxRequests {
-			t.Errorf("%d requests remembered, want %d", n, maxRequests)
+		if n := len(b.controller.requests.byID); n != maxRequests {
+			t.Errorf("got %d requests in memory, want %d", n, maxRequests)
 		}
 	})
 }
 
-// TestCloseWaitsForTheDrive: the drive under way is confirmed before the line is made idle, however slow its driver is.
+// TestCloseWaitsForTheDrive checks that a drive in progress is confirmed before the line is de-energised, even with a slow
+// driver.
 func TestCloseWaitsForTheDrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,16 +132,16 @@ func TestCloseWaitsForTheDrive(t *testing.T) {
 	})
 }
 
-// TestCloseTriesForAWhile: a relay that comes back half-way is released, one that does not holds nobody up.
-func TestCloseTriesForAWhile(t *testing.T) {
+// TestCloseRetriesTheRelease checks that Close releases a relay that recovers in time, and does not wait for one that does not.
+func TestCloseRetriesTheRelease(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		mended time.Duration
-		locked bool
-		took   time.Duration
+		repaired time.Duration
+		locked   bool
+		took     time.Duration
 	}{
-		"comes back": {250 * time.Millisecond, true, 300 * time.Millisecond},
-		"does not":   {time.Hour, false, finishAttempts * idleRetryInterval},
+		"recovers": {250 * time.Millisecond, true, 300 * time.Millisecond},
+		"does not": {time.Hour, false, finishAttempts * idleRetryInterval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,21 +149,21 @@ func TestCloseTriesForAWhile(t *testing.T) {
 				b.unlock(3 * time.Second)
 				b.wantResult(protocol.Opened)
 				b.lock.Break(boardtest.Faults{DeadLow: true})
-				time.AfterFunc(c.mended, func() { b.lock.Break(boardtest.Faults{}) })
+				time.AfterFunc(c.repaired, func() { b.lock.Break(boardtest.Faults{}) })
 				began := time.Now()
 				b.controller.Close()
 				if took := time.Since(began); took != c.took {
 					t.Errorf("Close took %v, want %v", took, c.took)
 				}
 				if b.lock.Locked() != c.locked {
-					t.Errorf("locked %v, want %v", !c.locked, c.locked)
+					t.Errorf("locked: got %v, want %v", !c.locked, c.locked)
 				}
 			})
 		})
 	}
 }
 
-// TestHungDriver: a turn of exactly the limit is not yet one that hangs, and Close leaves such a driver behind.
+// TestHungDriver checks that a turn of exactly hangTimeout does not count as hanging, and that Close abandons such a driver.
 func TestHungDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,11 +174,11 @@ func TestHungDriver(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(hangTimeout)
 		if !b.controller.Alive() {
-			t.Error("a turn that takes as long as it may counts as hanging")
+			t.Error("a turn of exactly hangTimeout counts as hanging")
 		}
 		time.Sleep(time.Nanosecond)
 		if b.controller.Alive() {
-			t.Error("a door whose driver hangs counts as alive")
+			t.Error("alive while the driver hangs")
 		}
 		began := time.Now()
 		b.controller.Close()
@@ -192,20 +190,20 @@ func TestHungDriver(t *testing.T) {
 	})
 }
 
-// TestLowerBelievesWhatItReads and says which half of the relay is at fault.
-func TestLowerBelievesWhatItReads(t *testing.T) {
+// TestLower checks that the level read back decides, and that the error names the part of the relay that failed.
+func TestLower(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		driven, torn bool
-		faults       boardtest.Faults
-		want         string
+		driven, unreadable bool
+		faults             boardtest.Faults
+		want               string
 	}{
 		"healthy":             {driven: true},
 		"dead but idle":       {faults: boardtest.Faults{Dead: true}},
 		"dead and driven":     {driven: true, faults: boardtest.Faults{Dead: true}, want: "the relay could not be released: input/output error"},
 		"welded":              {driven: true, faults: boardtest.Faults{Welded: true}, want: "the relay was released but reads back as driven"},
-		"unreadable":          {torn: true, want: "the line could not be read back: driver panicked: gpio: the device went away"},
-		"dead and unreadable": {torn: true, faults: boardtest.Faults{Dead: true}, want: "the relay could not be released: input/output error"},
+		"unreadable":          {unreadable: true, want: "the line could not be read back: driver panicked: gpio: the device disappeared"},
+		"dead and unreadable": {unreadable: true, faults: boardtest.Faults{Dead: true}, want: "the relay could not be released: input/output error"},
 	} {
 		lock := new(boardtest.Lock)
 		if c.driven {
@@ -213,11 +211,11 @@ func TestLowerBelievesWhatItReads(t *testing.T) {
 		}
 		lock.Break(c.faults)
 		relay := lock.Relay()
-		if c.torn {
+		if c.unreadable {
 			relay = unreadable{relay}
 		}
 		got := ""
-		if err := silent(Lock{Relay: relay}).lower(); err != nil {
+		if _, err := newTestDoor(Lock{Relay: relay}).lower(); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
@@ -226,7 +224,7 @@ func TestLowerBelievesWhatItReads(t *testing.T) {
 	}
 }
 
-func TestPinThatCannotBeReadFailsTheDrive(t *testing.T) {
+func TestUnreadablePinFailsTheDrive(t *testing.T) {
 	t.Parallel()
 	for want, lockOf := range map[string]func(*boardtest.Lock) Lock{
 		"the line could not be read back": func(l *boardtest.Lock) Lock { return Lock{Relay: unreadable{l.Relay()}} },
@@ -236,13 +234,13 @@ func TestPinThatCannotBeReadFailsTheDrive(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			lock := new(boardtest.Lock)
-			d := silent(lockOf(lock))
+			d := newTestDoor(lockOf(lock))
 			r := d.drive("a", time.Second, time.Now().Add(protocol.GrantAge))
 			if r.Outcome != protocol.Failed || !strings.HasPrefix(r.Detail, want) {
 				t.Errorf("%s: %+v", want, r)
 			}
 			if !lock.Locked() {
-				t.Errorf("%s: the line is left driven", want)
+				t.Errorf("%s: the line remains driven", want)
 			}
 			d.close()
 			d.finish()
@@ -250,12 +248,12 @@ func TestPinThatCannotBeReadFailsTheDrive(t *testing.T) {
 	}
 }
 
-// TestDriveThatFailedIsEndedAtOnce: the driver says that it failed, and the line is driven all the same.
-func TestDriveThatFailedIsEndedAtOnce(t *testing.T) {
+// TestFailedDriveEndsAtOnce covers a driver that returns an error although it has driven the line.
+func TestFailedDriveEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lock := new(boardtest.Lock)
-		d := silent(Lock{Relay: lateError{lock.Relay()}})
+		d := newTestDoor(Lock{Relay: lateError{lock.Relay()}})
 		if r := d.drive("a", 3*time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed {
 			t.Errorf("%+v", r)
 		}
@@ -265,8 +263,8 @@ func TestDriveThatFailedIsEndedAtOnce(t *testing.T) {
 	})
 }
 
-// TestFailureSaysWhatDidNotFollow: the line itself, or only the sense line of a line that moved.
-func TestFailureSaysWhatDidNotFollow(t *testing.T) {
+// TestFailureNamesTheLine checks that the detail distinguishes the relay line from the sense line.
+func TestFailureNamesTheLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		relay func(*boardtest.Lock) gpio.PinIO
@@ -279,7 +277,7 @@ func TestFailureSaysWhatDidNotFollow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lock := new(boardtest.Lock)
 				lock.Break(boardtest.Faults{Stuck: true})
-				d := silent(Lock{Relay: c.relay(lock), Sense: lock.Sense()})
+				d := newTestDoor(Lock{Relay: c.relay(lock), Sense: lock.Sense()})
 				if r := d.drive("a", time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed || r.Detail != c.want {
 					t.Errorf("%+v, want detail %q", r, c.want)
 				}
@@ -288,32 +286,33 @@ func TestFailureSaysWhatDidNotFollow(t *testing.T) {
 	}
 }
 
-// TestRelockOfAnUnreadableLine: it is not known to be driven, and not known to be idle.
+// TestRelockOfAnUnreadableLine checks that a line of unknown level fails its self-test.
 func TestRelockOfAnUnreadableLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := silent(Lock{Relay: unreadable{new(boardtest.Lock).Relay()}})
-		if test := d.relock(); test.OK || !strings.HasPrefix(test.Detail, "the line could not be read back") {
-			t.Errorf("%+v", test)
+		d := newTestDoor(Lock{Relay: unreadable{new(boardtest.Lock).Relay()}})
+		d.relock()
+		if test := d.selfTest(); test.OK || !strings.HasPrefix(test.Detail, "the line could not be read back") {
+			t.Errorf("got %+v", test)
 		}
 		d.close()
 		d.finish()
 	})
 }
 
-// TestLookThatFailsSaysNothing: a contact that cannot be read has not moved.
-func TestLookThatFailsSaysNothing(t *testing.T) {
+// TestUnreadableInput checks that a contact that cannot be read produces no event.
+func TestUnreadableInput(t *testing.T) {
 	t.Parallel()
 	i := &input{pin: unreadable{gpio.INVALID}, high: protocol.EventDoorOpened, low: protocol.EventDoorClosed, last: gpio.High, seen: gpio.High}
 	for range 3 {
-		if kind := i.look(); kind != "" {
-			t.Errorf("an unreadable contact says %s", kind)
+		if kind := i.poll(); kind != "" {
+			t.Errorf("got %s from an unreadable contact", kind)
 		}
 	}
 }
 
-// TestTwoLooksMustAgree: what is seen once, and not again, is a bounce.
-func TestTwoLooksMustAgree(t *testing.T) {
+// TestBounceIsIgnored checks that a level counts only if two consecutive reads agree.
+func TestBounceIsIgnored(t *testing.T) {
 	t.Parallel()
 	const opened, closed = protocol.EventDoorOpened, protocol.EventDoorClosed
 	contact := boardtest.NewContact()
@@ -326,32 +325,17 @@ func TestTwoLooksMustAgree(t *testing.T) {
 		{gpio.Low, ""}, {gpio.High, ""}, {gpio.High, ""}, {gpio.Low, ""}, {gpio.Low, closed}, {gpio.Low, ""},
 	} {
 		contact.Set(c.level)
-		if got := i.look(); got != c.want {
-			t.Errorf("look %d: %q, want %q", n, got, c.want)
+		if got := i.poll(); got != c.want {
+			t.Errorf("read %d: got %q, want %q", n, got, c.want)
 		}
 	}
 }
 
-func TestNothingToWatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		controller := NewController(Config{Logger: slog.New(slog.DiscardHandler)}, []Lock{{Device: "room_1", Relay: new(boardtest.Lock).Relay()}})
-		began := time.Now()
-		controller.Watch(t.Context()) // returns at once
-		if time.Since(began) != 0 {
-			t.Error("watched nothing for a while")
-		}
-		if failed := controller.order[0].inspect(); failed != nil {
-			t.Errorf("inputs that are not fitted: %+v", failed)
-		}
-	})
-}
-
-// TestGuardNamesThePanic, and leaves other errors as they are.
-func TestGuardNamesThePanic(t *testing.T) {
+// TestGuard checks that a panic becomes an error and that other errors are unchanged.
+func TestGuard(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	if err := guard(func() error { return broken }); err != broken { //nolint:errorlint // the very same error, not one around it
+	if err := guard(func() error { return broken }); err != broken { //nolint:errorlint // the identical error, not a wrapped one
 		t.Errorf("%v", err)
 	}
 	if err := guard(func() error { panic("gone") }); err == nil || err.Error() != "driver panicked: gone" {

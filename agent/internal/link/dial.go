@@ -18,10 +18,10 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// ports are the schemes of broker addresses, with the port each has when none is given.
+// ports maps the schemes of broker addresses to their default ports.
 var ports = map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
 
-// ParseURL reads a broker address: mqtt://host, mqtts://host (TLS), ws://host/mqtt or wss://host/mqtt.
+// ParseURL parses a broker address: mqtt://host, mqtts://host (TLS), ws://host/mqtt or wss://host/mqtt.
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -35,7 +35,7 @@ func ParseURL(s string) (*url.URL, error) {
 		return nil, errors.New("broker address has no host")
 	}
 	if u.User != nil {
-		return nil, errors.New("broker address holds a password; it belongs to the credentials")
+		return nil, errors.New("broker address contains a password, which belongs in the credentials")
 	}
 	if u.Port() == "" {
 		u.Host = net.JoinHostPort(u.Hostname(), port)
@@ -43,49 +43,63 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// dial opens the connection that MQTT packets go over.
-func dial(ctx context.Context, config Config) (net.Conn, error) {
-	switch config.URL.Scheme {
+// Encrypted reports whether connections to u use TLS.
+func Encrypted(u *url.URL) bool { return u.Scheme == "mqtts" || u.Scheme == "wss" }
+
+// dialer opens connections for MQTT packets.
+type dialer struct {
+	config Config
+	tcp    *tcpDialer
+}
+
+func newDialer(config Config) *dialer {
+	return &dialer{config: config, tcp: newTCPDialer(config.AddressFile)}
+}
+
+// dial opens a connection: TCP, TLS and WebSocket, as the scheme requires.
+func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
+	switch d.config.URL.Scheme {
 	case "ws", "wss":
-		return dialWebSocket(ctx, config)
+		return d.webSocket(ctx)
 	}
-	conn, err := open(ctx, config, config.URL.Host)
+	conn, err := d.open(ctx, d.config.URL.Host)
 	if err != nil {
 		return nil, err
 	}
-	if config.URL.Scheme == "mqtts" {
-		if conn, err = handshake(ctx, conn, config); err != nil {
-			return nil, err
+	if d.config.URL.Scheme == "mqtts" {
+		if conn, err = d.handshake(ctx, conn); err != nil {
+			d.tcp.cache.reject()
+			return nil, fmt.Errorf("TLS handshake: %w", err)
 		}
 	}
 	return newPacketConn(conn), nil
 }
 
-// open makes a TCP connection to the broker, or to the proxy on the way to it.
-func open(ctx context.Context, config Config, address string) (net.Conn, error) {
-	if config.Dial != nil {
-		return config.Dial(ctx, config.URL)
+// open opens a TCP connection to the broker or its proxy.
+func (d *dialer) open(ctx context.Context, address string) (net.Conn, error) {
+	if d.config.Dial != nil {
+		return d.config.Dial(ctx, d.config.URL)
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", address)
+	return d.tcp.dial(ctx, address, Encrypted(d.config.URL) && address == d.config.URL.Host)
 }
 
-// Probe opens a connection to the broker as far as TLS and WebSocket go, and closes it. It does not introduce itself: a
-// broker ends the connection of an agent when a second one comes under its name.
+// Probe opens a connection to the broker up to the WebSocket upgrade and closes it. It sends no CONNECT: the broker would
+// disconnect a running agent with the same client id.
 func Probe(ctx context.Context, config Config) error {
-	conn, err := dial(ctx, config)
+	conn, err := newDialer(config).dial(ctx)
 	if err != nil {
-		return fmt.Errorf("dial %s: %w", config.URL.Redacted(), err)
+		return fmt.Errorf("%s: %w", config.URL.Redacted(), err)
 	}
 	return conn.Close()
 }
 
-func handshake(ctx context.Context, conn net.Conn, config Config) (net.Conn, error) {
+func (d *dialer) handshake(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	settings := &tls.Config{}
-	if config.TLS != nil {
-		settings = config.TLS.Clone()
+	if d.config.TLS != nil {
+		settings = d.config.TLS.Clone()
 	}
 	if settings.ServerName == "" {
-		settings.ServerName = config.URL.Hostname()
+		settings.ServerName = d.config.URL.Hostname()
 	}
 	secure := tls.Client(conn, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -94,29 +108,37 @@ func handshake(ctx context.Context, conn net.Conn, config Config) (net.Conn, err
 	return secure, nil
 }
 
-func dialWebSocket(ctx context.Context, config Config) (net.Conn, error) {
+func (d *dialer) webSocket(ctx context.Context) (net.Conn, error) {
+	stage := "TCP connection"
 	dialer := websocket.Dialer{
 		NetDialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			return open(ctx, config, address)
+			conn, err := d.open(ctx, address)
+			if err == nil {
+				stage = "TLS and WebSocket handshake"
+			}
+			return conn, err
 		},
-		Proxy:           config.Proxy,
-		TLSClientConfig: config.TLS,
+		Proxy:           d.config.Proxy,
+		TLSClientConfig: d.config.TLS,
 		Subprotocols:    []string{"mqtt"}, // MQTT 5, 6.0
 	}
-	if config.Proxy == nil && config.Dial == nil {
+	if d.config.Proxy == nil && d.config.Dial == nil {
 		dialer.Proxy = http.ProxyFromEnvironment
 	}
-	ws, _, err := dialer.DialContext(ctx, config.URL.String(), nil) //nolint:bodyclose // the library says that nobody need close it
+	ws, response, err := dialer.DialContext(ctx, d.config.URL.String(), nil) //nolint:bodyclose // not required, by the library's documentation
 	if err != nil {
-		return nil, err
+		d.tcp.cache.reject()
+		if response != nil {
+			stage += ", HTTP status " + response.Status
+		}
+		return nil, fmt.Errorf("%s: %w", stage, err)
 	}
 	ws.SetReadLimit(protocol.MaxPacket)
 	return newPacketConn(NewStream(ws)), nil
 }
 
-// packetConn turns each MQTT packet, which paho writes in five pieces between Lock and Unlock, into one write: one
-// segment, one TLS record, one WebSocket frame. The write has a time-out, which paho's has not. Likewise paho reads a
-// packet in three pieces or more, which takes one read.
+// packetConn combines the pieces of an MQTT packet, which paho writes between Lock and Unlock, into one write: one segment, one
+// TLS record, one WebSocket frame. Unlike paho's, the write has a time-out. Likewise, it combines paho's small reads.
 type packetConn struct {
 	net.Conn
 	reader *bufio.Reader
@@ -124,7 +146,7 @@ type packetConn struct {
 	packet []byte
 }
 
-// readAhead has space for several asks and grants.
+// readAhead is the size of the read buffer, enough for several asks and grants.
 const readAhead = 2048
 
 func newPacketConn(conn net.Conn) *packetConn {
@@ -134,7 +156,7 @@ func newPacketConn(conn net.Conn) *packetConn {
 // Read implements io.Reader.
 func (c *packetConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// Lock implements sync.Locker for paho's packets.WriteTo, which holds it while it writes a packet.
+// Lock implements sync.Locker for paho's packets.WriteTo, which holds the lock while it writes a packet.
 func (c *packetConn) Lock() { c.mu.Lock() }
 
 // Write collects a piece of a packet.
@@ -143,7 +165,7 @@ func (c *packetConn) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// Unlock writes the packet. An error closes the connection, and so reaches paho by way of its reader.
+// Unlock writes the packet. On an error it closes the connection, so that paho notices through its reader.
 func (c *packetConn) Unlock() {
 	defer c.mu.Unlock()
 	err := c.SetWriteDeadline(time.Now().Add(packetTimeout))
@@ -156,7 +178,7 @@ func (c *packetConn) Unlock() {
 	c.packet = c.packet[:0]
 }
 
-// NewStream is a WebSocket as a stream: MQTT packets and frames need not begin together (MQTT 5, 6.0).
+// NewStream returns a WebSocket as a byte stream: MQTT packets need not be aligned with frames (MQTT 5, 6.0).
 func NewStream(ws *websocket.Conn) net.Conn { return &stream{Conn: ws.NetConn(), ws: ws} }
 
 type stream struct {
@@ -187,7 +209,7 @@ func (c *stream) Read(b []byte) (int, error) {
 	}
 }
 
-// Write sets the deadline of each frame itself: a WebSocket forgets those of its connection.
+// Write sets the deadline of each frame itself, because a WebSocket ignores that of its connection.
 func (c *stream) Write(b []byte) (int, error) {
 	err := c.ws.SetWriteDeadline(time.Now().Add(packetTimeout))
 	if err == nil {

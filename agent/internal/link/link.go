@@ -1,14 +1,13 @@
-// Package link is the agent's line to the cloud: one MQTT v5 connection that is made again for ever, the outbox of what
-// has not arrived yet, and the presence that tells the cloud who is there.
+// Package link maintains the agent's connection to the cloud: one MQTT v5 connection that is re-established indefinitely, the
+// outbox of undelivered messages, and the presence messages.
 //
 //	dial ─► CONNECT (clean start, will) ─► SUBSCRIBE ─► status online ─► heartbeats, outbox ─┐
-//	  ▲                                                                                      │ any error: drop the
-//	  └───────────────── back-off, 100 ms to 5 s; 30 s when taken over ◄─────────────────────┘ connection, start anew
+//	  ▲                                                                                      │ on any error the connection
+//	  └────────────────────────────── back-off, 100 ms to 15 s ◄─────────────────────────────┘ is closed
 //
-// A connection is thrown away at the first thing that is not acknowledged within three seconds, a heartbeat at the
-// latest: over a half-open line a new connection comes up long before TCP notices. Nothing of a connection outlives it;
-// the outbox does. This is why paho's single-connection client is used and not its reconnecting one, which keeps a
-// session over connections that MQTT was told to forget.
+// A connection is closed as soon as any packet, at the latest a heartbeat, is not acknowledged within three seconds: on a
+// half-open connection this is much faster than TCP. No state of a connection outlives it except the outbox. The package
+// therefore uses paho's plain client: the reconnecting one keeps a session across clean-start connections.
 package link
 
 import (
@@ -22,36 +21,46 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 const (
-	connectTimeout    = 3 * time.Second // dial, TLS, WebSocket upgrade and CONNACK together
-	packetTimeout     = 3 * time.Second // for a write, and for the acknowledgement of anything sent
+	connectTimeout    = 20 * time.Second // name resolution, TCP, TLS, WebSocket upgrade and CONNACK together
+	packetTimeout     = 3 * time.Second  // for a write, and for the acknowledgement of anything sent
 	subscribeAttempts = 3
-	senders           = 8           // publishes that may wait for their acknowledgement at a time
-	shutdownTimeout   = time.Second // for what is in the outbox when the agent stops
+	senders           = 8           // publishes that may wait for their acknowledgement at the same time
+	shutdownTimeout   = time.Second // for the outbox when the agent stops
 
-	backoffMin       = 100 * time.Millisecond
-	backoffFirst     = 200 * time.Millisecond // upper bound of the first wait; it doubles from there
-	backoffMax       = 5 * time.Second
-	takeoverDelay    = 30 * time.Second
+	stableTime     = time.Minute            // a connection that lasted this long resets the back-off
+	backoffMin     = 100 * time.Millisecond // shortest delay
+	backoffFirst   = 200 * time.Millisecond // upper limit of the first delays
+	quickAttempts  = 4                      // failures in a row before the limit begins to double
+	unreachableMax = 5 * time.Second        // limit while the broker is unreachable: it may return at any time
+	rejectedMax    = 15 * time.Second       // limit while the broker ends each connection: it must not be flooded
+	takeoverFirst  = time.Second            // delay after the session was taken over; it doubles with each takeover in a row
+	takeoverMax    = 30 * time.Second
+
 	sessionTakenOver = 0x8E // DISCONNECT reason: session taken over (MQTT 5, 3.14.2.1)
 )
 
-// errSessionTakenOver means that somebody else connected under our client id. Coming back at once would throw them off, and
-// them us, several times a second for ever.
+// errSessionTakenOver is returned when another client connected under this client id. Reconnecting at once would disconnect
+// that client, and so on, several times a second.
 var errSessionTakenOver = errors.New("another client has connected under this client id")
 
-var errStopped = errors.New("the agent stops")
+// errUnreachable is returned when no MQTT connection could be established at all.
+var errUnreachable = errors.New("the broker is unreachable")
 
-// Config is what a link needs.
+var errStopped = errors.New("the agent is stopping")
+
+// Config configures a link.
 type Config struct {
 	Branch   string
 	URL      *url.URL // see ParseURL
@@ -59,14 +68,17 @@ type Config struct {
 	Username string
 	Password string
 	TLS      *tls.Config
-	Dial     func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a plain net.Dialer
+	Dial     func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: the system's network
 	Proxy    func(*http.Request) (*url.URL, error)                   // for ws and wss without Dial; nil: HTTP_PROXY, HTTPS_PROXY, NO_PROXY
 
-	Receive func(Message) // what the cloud sends; must not block
+	// AddressFile stores the last address of the broker that worked, for use while no name server answers; empty: none.
+	AddressFile string
+
+	Receive func(Message) // receives messages from the cloud; must not block
 	Logger  *slog.Logger
 }
 
-// Message is what the cloud sent to one of the branch's topics.
+// Message is a message from the cloud on one of the branch's topics.
 type Message struct {
 	Kind            protocol.Kind
 	Payload         []byte
@@ -74,92 +86,126 @@ type Message struct {
 	CorrelationData []byte
 }
 
-// Link is the line. Make it with New.
+// Link is the connection to the cloud. New creates it.
 type Link struct {
 	config     Config
+	dialer     *dialer
 	outbox     *outbox
-	self       Self   // as given to Run
-	connection uint32 // counts; used by Run's goroutine only
+	info       AgentInfo           // as passed to Run
+	connection uint32              // number of the connection; used only by the goroutine of Run
+	broker     condition.Condition // whether the broker is reachable
+	rejected   condition.Condition // whether the broker accepts messages
+	connected  atomic.Bool
+	refresh    chan struct{} // holds a token if the status has changed
 }
 
-// New makes a link that is down until Run.
-func New(config Config) *Link { return &Link{config: config, outbox: newOutbox()} }
+// New creates a link, which is down until Run.
+func New(config Config) *Link {
+	l := &Link{config: config, dialer: newDialer(config), outbox: newOutbox(), refresh: make(chan struct{}, 1)}
+	l.broker.Log, l.broker.Name = config.Logger, "connection to the broker"
+	l.rejected.Log, l.rejected.Name = config.Logger, "publishing a message"
+	return l
+}
 
-// Send puts a message into the outbox. It is delivered at least once, or not at all when its life ends before that; two
-// messages may overtake each other. Send never blocks: when the outbox is full the oldest message is lost.
+// Connected reports whether the cloud has acknowledged the status of the current connection.
+func (l *Link) Connected() bool { return l.connected.Load() }
+
+// Refresh publishes the status again, because a self-test has changed.
+func (l *Link) Refresh() {
+	select {
+	case l.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// Send puts a message into the outbox. The message is delivered at least once, or not at all if its lifetime ends first;
+// messages may overtake each other. Send never blocks: if the outbox is full, the oldest message is lost.
 func (l *Link) Send(m protocol.Message, correlationData []byte, life time.Duration) {
 	payload, err := protocol.Encode(m)
 	if err != nil {
 		l.config.Logger.Error("message not sent", "error", err)
 		return
 	}
-	l.outbox.put(outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, until: time.Now().Add(life)})
+	l.outbox.put(outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, expires: time.Now().Add(life)})
 }
 
-// Run keeps the line up until the context is done, and then says goodbye: an agent without a network goes on trying. It
-// returns an error at once if self could never be told to the cloud, because of names that are not allowed or option
-// trees that do not fit into a status.
-func (l *Link) Run(ctx context.Context, self Self) error {
-	if _, err := protocol.Encode(self.status(math.MaxUint32)); err != nil {
+// Run maintains the connection until ctx is done, and then disconnects in order. It returns an error at once if info can never
+// be sent: names that are not allowed, or option trees that exceed the size of a status.
+func (l *Link) Run(ctx context.Context, info AgentInfo) error {
+	if _, err := protocol.Encode(info.status(math.MaxUint32)); err != nil {
 		return err
 	}
-	l.self = self
-	for failures := 0; ; failures++ {
-		up, err := l.serve(ctx)
+	l.info = info
+	var pause pacer
+	for {
+		used, err := l.serve(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end was asked for, and the error is its consequence
+			return nil //nolint:nilerr // the end was requested, and the error is its consequence
 		}
-		if up {
-			failures = 0
-		}
-		wait := backoff(failures)
-		if errors.Is(err, errSessionTakenOver) {
-			wait = takeoverDelay
-		}
-		if up || failures%12 == 0 { // every minute at most while the broker is away
-			l.config.Logger.Warn("no connection to the broker", "error", err, "failures", failures, "retry_in", wait)
-		}
-		select {
-		case <-ctx.Done():
+		l.broker.Set(err)
+		if sleep(ctx, pause.next(used, err)) != nil {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }
 
-// backoff is how long to wait after so many failures in a row. The spread keeps the branches of a broker that comes
-// back from arriving in step.
-func backoff(failures int) time.Duration {
-	limit := min(backoffFirst<<min(failures, 10), backoffMax)
+// pacer chooses the delay before the next connection.
+type pacer struct{ failures, takeovers int }
+
+// next returns the delay after a connection that was used for a while and ended with err. The random spread keeps branches
+// from reconnecting simultaneously when the broker returns.
+func (p *pacer) next(used time.Duration, err error) time.Duration {
+	if used >= stableTime {
+		*p = pacer{}
+	}
+	if errors.Is(err, errSessionTakenOver) {
+		p.takeovers++
+		return min(takeoverFirst<<min(p.takeovers-1, 10), takeoverMax)
+	}
+	limit := rejectedMax
+	if errors.Is(err, errUnreachable) {
+		limit = unreachableMax
+	}
+	p.failures++
+	limit = min(backoffFirst<<min(max(p.failures-quickAttempts, 0), 10), limit)
 	return backoffMin + rand.N(limit-backoffMin)
 }
 
-// serve makes one connection and uses it until it fails or the context is done. up says that it was ever of use.
-func (l *Link) serve(ctx context.Context) (up bool, err error) {
+// serve establishes one connection and uses it until it fails or ctx is done. used is how long the connection was usable.
+func (l *Link) serve(ctx context.Context) (used time.Duration, err error) {
 	l.connection++
 	ended := make(chan error, 2) // paho reports the end once or twice
 	client, err := l.connect(ctx, ended)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer func() {
-		// However it ends, the broker is to publish the will: it says what is true then.
+		// The broker publishes the will for every end of a connection, because the will is then true.
 		_ = client.Disconnect(&paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage})
 		err = cause(err, ended)
 	}()
 	if err := l.subscribe(ctx, client); err != nil {
-		return false, err
+		return 0, err
 	}
-	status := l.self.online(l.connection)
-	if err := l.publish(ctx, client, outboxItem{kind: protocol.KindStatus, payload: status}); err != nil {
-		return false, err
+	if err := l.publishStatus(ctx, client); err != nil {
+		return 0, err
 	}
-	l.config.Logger.Info("connected to the broker", "connection", l.connection)
-	return true, l.use(ctx, client, ended, status)
+	if l.connection == 1 {
+		l.config.Logger.Info("connected to the broker")
+	}
+	l.broker.Set(nil)
+	if err := l.dialer.tcp.cache.confirm(); err != nil {
+		l.config.Logger.Debug("connection", "error", err)
+	}
+	l.connected.Store(true)
+	defer l.connected.Store(false)
+	began := time.Now()
+	err = l.use(ctx, client, ended)
+	return time.Since(began), err
 }
 
-// cause is why a connection ended. Whoever was publishing learns of it first, and only that; what matters is whether
-// the broker gave our place away, which paho tells a moment later.
+// cause returns why a connection ended. A publisher may notice the end first, with an unspecific error; paho reports a
+// takeover shortly afterwards.
 func cause(err error, ended <-chan error) error {
 	select {
 	case reported := <-ended:
@@ -171,9 +217,9 @@ func cause(err error, ended <-chan error) error {
 	return err
 }
 
-// use serves a connection that is up until it ends, which is always an error.
-func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error, status []byte) error {
-	// The context ends this connection by way of goodbye only: until then the outbox is emptied.
+// use serves an established connection until it ends, always with an error.
+func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error) error {
+	// When ctx is done, shutdown empties the outbox before it ends the connection.
 	g, gctx := errgroup.WithContext(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		select {
@@ -183,7 +229,7 @@ func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error,
 			return nil
 		}
 	})
-	g.Go(func() error { return l.keepPresent(gctx, client, status) })
+	g.Go(func() error { return l.keepPresent(gctx, client) })
 	for range senders {
 		g.Go(func() error { return l.drainOutbox(gctx, client) })
 	}
@@ -201,9 +247,9 @@ func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error,
 func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := dial(ctx, l.config)
+	conn, err := l.dialer.dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", l.config.URL.Redacted(), err)
+		return nil, fmt.Errorf("%w: %s: %w", errUnreachable, l.config.URL.Redacted(), err)
 	}
 	end := func(err error) {
 		select {
@@ -221,20 +267,20 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 				end(errSessionTakenOver)
 				return
 			}
-			end(fmt.Errorf("broker disconnected with reason 0x%02X", d.ReasonCode))
+			end(fmt.Errorf("the broker ended the connection with reason 0x%02X", d.ReasonCode))
 		},
 	})
 	connack, err := client.Connect(ctx, l.connectPacket())
 	if connack != nil && connack.ReasonCode >= 0x80 {
-		return nil, fmt.Errorf("broker refused the connection with reason 0x%02X", connack.ReasonCode)
+		return nil, fmt.Errorf("the broker rejected the connection with reason 0x%02X", connack.ReasonCode)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("MQTT connect: %w", err)
 	}
 	return client, nil
 }
 
-// receiveMaximum bounds messages to us at QoS 1 and above. There are none; without a bound the client reserves half a
+// receiveMaximum limits incoming messages of QoS 1 and above. There are none, but without a limit the client allocates half a
 // megabyte for 65,535 of them. (The embedded broker ignores it: see the hook in cloud/internal/broker.)
 const receiveMaximum = 64
 
@@ -252,7 +298,7 @@ func (l *Link) connectPacket() *paho.Connect {
 		Properties: &paho.ConnectProperties{MaximumPacketSize: &maxPacket, ReceiveMaximum: &window},
 		WillMessage: &paho.WillMessage{
 			Topic:   protocol.Topic(l.config.Branch, protocol.KindStatus),
-			Payload: l.self.offline(l.connection),
+			Payload: l.info.offline(l.connection),
 			QoS:     protocol.KindStatus.QoS(),
 			Retain:  true,
 		},
@@ -280,7 +326,7 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 	branch, kind, ok := protocol.ParseTopic(p.Packet.Topic)
 	if !ok || branch != l.config.Branch || p.Packet.Retain {
-		l.config.Logger.Warn("message on a foreign topic or retained, ignored", "topic", p.Packet.Topic)
+		l.config.Logger.Warn("message on a foreign topic, or retained, ignored", "topic", p.Packet.Topic)
 		return true, nil
 	}
 	m := Message{Kind: kind, Payload: p.Packet.Payload}
@@ -291,28 +337,35 @@ func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 	return true, nil
 }
 
-// attend keeps the presence of this connection fresh.
-func (l *Link) keepPresent(ctx context.Context, client *paho.Client, status []byte) error {
+// keepPresent publishes heartbeats and the status.
+func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
 	heartbeat := time.NewTicker(protocol.HeartbeatInterval)
 	defer heartbeat.Stop()
 	again := time.NewTicker(protocol.StatusInterval)
 	defer again.Stop()
 	for {
-		p := outboxItem{kind: protocol.KindStatus, payload: status}
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
+			err = l.publishStatus(ctx, client)
+		case <-l.refresh:
+			err = l.publishStatus(ctx, client)
 		case <-heartbeat.C:
-			p = outboxItem{kind: protocol.KindHeartbeat, payload: l.self.heartbeat(l.connection)}
+			err = l.publish(ctx, client, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(l.connection)})
 		}
-		if err := l.publish(ctx, client, p); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// deliver empties the outbox. What could not be delivered goes back for the next connection.
+func (l *Link) publishStatus(ctx context.Context, client *paho.Client) error {
+	return l.publish(ctx, client, outboxItem{kind: protocol.KindStatus, payload: l.info.online(l.connection)})
+}
+
+// drainOutbox publishes the messages of the outbox. Undelivered messages return to it for the next connection.
 func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 	for {
 		p, ok := l.outbox.take(ctx)
@@ -327,8 +380,8 @@ func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 	}
 }
 
-// publish sends a message and waits until the broker has it. A broker that has it and will not pass it on is not an
-// error: the same message would meet the same answer on the next connection.
+// publish sends a message and waits for its acknowledgement. A message that the broker rejects is not an error: it would be
+// rejected on the next connection too.
 func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) error {
 	packet := &paho.Publish{
 		Topic:   protocol.Topic(l.config.Branch, p.kind),
@@ -341,7 +394,8 @@ func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) e
 	}
 	response, err := client.Publish(ctx, packet)
 	if response != nil && response.ReasonCode >= 0x80 {
-		l.config.Logger.Error("broker refused a message", "kind", p.kind, "reason", fmt.Sprintf("0x%02X", response.ReasonCode))
+		l.config.Logger.Debug("the broker rejected a message", "kind", p.kind, "reason", fmt.Sprintf("0x%02X", response.ReasonCode))
+		l.rejected.Set(fmt.Errorf("%s: reason 0x%02X", p.kind, response.ReasonCode))
 		return nil
 	}
 	if err != nil {
@@ -350,7 +404,7 @@ func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) e
 	return nil
 }
 
-// goodbye lets the outbox empty. Its error ends the connection.
+// shutdown waits until the outbox is empty. Its error ends the connection.
 func (l *Link) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

@@ -8,26 +8,26 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// outboxSize bounds what waits for a connection; an unlock of one door makes four messages.
+// outboxSize limits the messages that wait for a connection; an unlock of one door produces four messages.
 const outboxSize = 256
 
-// outboxItem is a message on its way to the cloud.
+// outboxItem is a message for the cloud.
 type outboxItem struct {
 	kind            protocol.Kind
 	payload         []byte
 	correlationData []byte
-	until           time.Time // worthless afterwards
+	expires         time.Time
 }
 
-// outbox holds what the broker has not acknowledged.
+// outbox holds the messages that the broker has not acknowledged.
 type outbox struct {
 	waiting chan outboxItem
-	open    atomic.Int64 // parcels put and neither delivered nor lost
+	open    atomic.Int64 // items that are neither delivered nor lost
 }
 
 func newOutbox() *outbox { return &outbox{waiting: make(chan outboxItem, outboxSize)} }
 
-// put never blocks: the oldest outboxItem makes room.
+// put never blocks: if the outbox is full, it drops the oldest item.
 func (o *outbox) put(p outboxItem) {
 	o.open.Add(1)
 	for {
@@ -44,7 +44,7 @@ func (o *outbox) put(p outboxItem) {
 	}
 }
 
-// take waits for a outboxItem that is still worth sending; done must follow. It is not ok when the context is done.
+// take waits for an item that has not expired; the caller must call done. ok is false when ctx is done.
 func (o *outbox) take(ctx context.Context) (p outboxItem, ok bool) {
 	for {
 		select {
@@ -52,14 +52,14 @@ func (o *outbox) take(ctx context.Context) (p outboxItem, ok bool) {
 			return outboxItem{}, false
 		case p = <-o.waiting:
 		}
-		if time.Now().Before(p.until) {
+		if time.Now().Before(p.expires) {
 			return p, true
 		}
 		o.open.Add(-1)
 	}
 }
 
-// done says whether a outboxItem that was taken has arrived. If not it goes back, behind the others.
+// done reports whether an item was delivered. An undelivered item returns to the end of the outbox.
 func (o *outbox) done(p outboxItem, delivered bool) {
 	if !delivered {
 		o.put(p)
@@ -67,7 +67,7 @@ func (o *outbox) done(p outboxItem, delivered bool) {
 	o.open.Add(-1)
 }
 
-// drain waits until everything has arrived or is lost, or the context is done.
+// drain waits until every item is delivered or lost, or ctx is done.
 func (o *outbox) drain(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

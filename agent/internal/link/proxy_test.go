@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestReverseProxy: an ordinary HTTPS server stands before the broker, as before every web service.
+// TestReverseProxy connects through an ordinary HTTPS server in front of the broker.
 func TestReverseProxy(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
@@ -28,13 +28,13 @@ func TestReverseProxy(t *testing.T) {
 	roots.AddCert(front.Certificate())
 	l := connect(t, "wss://"+front.Listener.Addr().String()+"/mqtt", func(c *link.Config) { c.TLS = &tls.Config{RootCAs: roots} })
 	if s := brokertest.Await[protocol.Status](b); s.State != protocol.Online {
-		t.Errorf("status %+v", s)
+		t.Errorf("got status %+v, want online", s)
 	}
 	l.wantBothWays(t, b)
 	l.stop()
 }
 
-// TestForwardProxy: the branch's network lets nothing out but through a proxy, which is asked to CONNECT.
+// TestForwardProxy connects from a network that only allows connections through an HTTP proxy (CONNECT).
 func TestForwardProxy(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
@@ -45,21 +45,21 @@ func TestForwardProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const host = "example.com" // what the certificate is for
+	const host = "example.com" // the name in the certificate
 	l := connect(t, "wss://"+net.JoinHostPort(host, port)+"/mqtt", func(c *link.Config) {
 		c.TLS, c.Proxy = &tls.Config{RootCAs: roots}, http.ProxyURL(mustParse(t, "http://"+office))
 	})
 	if s := brokertest.Await[protocol.Status](b); s.State != protocol.Online {
-		t.Errorf("status %+v", s)
+		t.Errorf("got status %+v, want online", s)
 	}
 	l.wantBothWays(t, b)
 	l.stop()
 	if got := <-asked; got != "CONNECT "+net.JoinHostPort(host, port) {
-		t.Errorf("the proxy was asked to %s", got)
+		t.Errorf("the proxy received %s", got)
 	}
 }
 
-// officeProxy does what it is asked, by way of one address: the names of the tests are known nowhere.
+// officeProxy is an HTTP proxy that connects every request to one address, because the names in the tests do not exist.
 func officeProxy(t *testing.T, to string, asked chan<- string) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,7 +91,7 @@ func officeProxy(t *testing.T, to string, asked chan<- string) (address string) 
 	return listener.Addr().String()
 }
 
-// terminateTLSWithWS puts TLS before the broker's WebSocket.
+// terminateTLSWithWS puts TLS in front of the broker's WebSocket.
 func terminateTLSWithWS(t *testing.T, b *brokertest.Broker) (*x509.CertPool, string) {
 	t.Helper()
 	a, address := terminateTLS(t, mustParse(t, b.WSURL).Host)

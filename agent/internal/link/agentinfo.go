@@ -1,0 +1,57 @@
+package link
+
+import (
+	"time"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// AgentInfo describes the agent to the cloud.
+type AgentInfo struct {
+	BootID    string // new at each start
+	Version   string
+	StartedAt time.Time // wall clock
+	Began     time.Time // monotonic clock
+	Inventory protocol.Inventory
+	SelfTest  func() []protocol.SelfTest // the current state of the hardware; nil: none
+}
+
+func (a AgentInfo) status(connection uint32) protocol.Status {
+	s := protocol.Status{
+		State: protocol.Online, BootID: a.BootID, Connection: connection, AgentVersion: a.Version,
+		StartedAt: a.StartedAt, Inventory: &a.Inventory,
+	}
+	if a.SelfTest != nil {
+		s.SelfTest = a.SelfTest()
+	}
+	return s
+}
+
+// online encodes the status. A self-test that cannot be encoded must not keep the agent offline, so the status then goes
+// without self-tests.
+func (a AgentInfo) online(connection uint32) []byte {
+	s := a.status(connection)
+	payload, err := protocol.Encode(s)
+	if err != nil {
+		s.SelfTest = nil
+		payload = mustEncode(s)
+	}
+	return payload
+}
+
+func (a AgentInfo) offline(connection uint32) []byte {
+	return mustEncode(protocol.Status{State: protocol.Offline, BootID: a.BootID, Connection: connection})
+}
+
+func (a AgentInfo) heartbeat(connection uint32) []byte {
+	return mustEncode(protocol.Heartbeat{BootID: a.BootID, Connection: connection, UptimeMs: time.Since(a.Began).Milliseconds()})
+}
+
+// mustEncode encodes messages that Run has validated.
+func mustEncode(m protocol.Message) []byte {
+	payload, err := protocol.Encode(m)
+	if err != nil {
+		panic(err)
+	}
+	return payload
+}
