@@ -28,11 +28,11 @@ func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300) // a fleet is there to load the service, often on the same processors
+		debug.SetGCPercent(300) // a fleet puts load on the service, often on the same machine
 	}
 	p := program{
 		connection: c.connection, sites: sites, startEvery: c.StartEvery, log: log,
-		// A line from each of a thousand agents tells nothing.
+		// The log lines of a thousand agents are of no use.
 		agentLog: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 	return p.run(ctx)

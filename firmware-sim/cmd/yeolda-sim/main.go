@@ -1,5 +1,5 @@
-// Command yeolda-sim brings simulated branches to life: the real agent on
-// simulated hardware, with a panel to watch it and to break things.
+// Command yeolda-sim runs simulated branches: the real agent on simulated hardware, with a panel that shows them and
+// controls their faults.
 package main
 
 import (

@@ -35,7 +35,7 @@ func parse(t *testing.T, args ...string) (*cli, string) {
 	return &c, parsed.Command()
 }
 
-// TestSettings are those of contracts.md 2.
+// TestSettings checks the documented settings and their defaults.
 func TestSettings(t *testing.T) {
 	c, command := parse(t)
 	if command != "run" || c.Run.Addr != "127.0.0.1:8070" || c.Run.MQTTAddr != "127.0.0.1:1883" {
@@ -61,12 +61,12 @@ func TestGrantKeyMustBeOne(t *testing.T) {
 	for _, key := range []string{"", "x", "AAAA"} {
 		c := connection{GrantKey: key}
 		if _, err := c.grantKey(); err == nil {
-			t.Errorf("%q is taken for a key", key)
+			t.Errorf("%q was accepted as a key", key)
 		}
 	}
 }
 
-// start runs a program against a cloud and gives the panel's address.
+// start runs a program against a cloud and returns the panel's address.
 func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
@@ -85,7 +85,7 @@ func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch) str
 				t.Error(err)
 			}
 		case <-time.After(30 * time.Second):
-			t.Error("the program does not stop")
+			t.Error("the program did not stop")
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
 )
 
-// connection is the settings that all commands share.
+// connection holds the settings that all commands share.
 type connection struct {
 	Addr      string   `env:"YEOLDA_SIM_ADDR" default:"127.0.0.1:8070" help:"Address of the panel."`
 	MQTTAddr  string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker."`
@@ -33,16 +33,15 @@ type connection struct {
 	ReadyFile string   `hidden:"" help:"Written with the panel's address once it listens."`
 }
 
-// Timeouts of the panel's server. There is no write limit: the WebSocket has
-// its own.
+// Timeouts of the panel's server. There is no write timeout: the WebSocket has its own.
 const (
 	headerLimit   = 5 * time.Second
 	idleLimit     = time.Minute
 	shutdownLimit = 3 * time.Second
 )
 
-// demoGrantKey is the public half of the demo data's signing key. The service
-// derives the private half from the same phrase, and refuses it in production.
+// demoGrantKey is the public half of the demo data's signing key. The service derives the private half from the same
+// phrase and rejects it in production.
 func demoGrantKey() string {
 	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
 	public := ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)
@@ -57,7 +56,7 @@ func (c *connection) grantKey() (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// broker is where the agents connect.
+// broker returns the broker's address.
 func (c *connection) broker() (*url.URL, error) {
 	if c.BrokerURL != nil && *c.BrokerURL != (url.URL{}) {
 		return c.BrokerURL, nil
@@ -66,18 +65,18 @@ func (c *connection) broker() (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker address: %w", err)
 	}
-	// What listens everywhere is reached at home.
+	// A broker that listens on all interfaces is reached on loopback.
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return &url.URL{Scheme: "mqtt", Host: net.JoinHostPort(host, port)}, nil
 }
 
-// program is a simulator that runs.
+// program is a configured simulator.
 type program struct {
 	connection
 	sites []fleetconfig.Branch
-	// startEvery spreads the agents' first connections.
+	// startEvery spreads the first connections of the agents.
 	startEvery time.Duration
 	log        *slog.Logger
 	agentLog   *slog.Logger
@@ -131,7 +130,7 @@ func (p *program) run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		<-ctx.Done()
-		feed.Close() // ends the WebSockets, which Shutdown does not know
+		feed.Close() // ends the WebSockets, which Shutdown ignores
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 		defer cancel()
 		if err := server.Shutdown(limit); err != nil {
@@ -154,8 +153,7 @@ func (p *program) run(ctx context.Context) error {
 	return err
 }
 
-// ready tells whoever started the program where the panel is. The file appears
-// whole or not at all.
+// ready writes the panel's address to the ready file, atomically.
 func (p *program) ready(address string) error {
 	if p.ReadyFile == "" {
 		return nil

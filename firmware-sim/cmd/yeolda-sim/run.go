@@ -14,13 +14,13 @@ type runCommand struct {
 	File string `type:"existingfile" env:"YEOLDA_SIM_FILE" help:"Site file; the demo branches are built in."`
 }
 
-// Run runs the branches of a site file.
+// Run runs the branches of a simulation file.
 func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	text := fleetconfig.Demo
 	if c.File != "" {
 		var err error
 		if text, err = os.ReadFile(c.File); err != nil {
-			return fmt.Errorf("site file: %w", err)
+			return fmt.Errorf("simulation file: %w", err)
 		}
 	}
 	sites, err := fleetconfig.Parse(text)

@@ -1,12 +1,11 @@
-// Package branch runs one simulated branch: the real agent on simulated hardware, behind a
-// line to the broker, under a power supply that can fail.
+// Package branch runs one simulated branch: the real agent on simulated hardware, connected to the broker through a
+// simulated network, with a power supply that can fail.
 //
 //	on ── power-off ──► off: the agent is killed, relays fall, no DISCONNECT
 //	▲                    │
 //	└── faults cleared ──┘
 //
-// An agent that ends by itself while there is power is started again after a
-// second, as its systemd unit does.
+// An agent that exits while there is power is restarted after a second, as its systemd unit does.
 package branch
 
 import (
@@ -32,10 +31,10 @@ import (
 // restartDelay is RestartSec of the agent's unit.
 const restartDelay = time.Second
 
-// ErrFault means that a fault does not fit the branch; match with errors.Is.
+// ErrFault is returned when a fault does not fit the branch.
 var ErrFault = errors.New("not a fault of this branch")
 
-// Config is what a branch needs besides its hardware.
+// Config configures a branch beside its hardware.
 type Config struct {
 	Branch    string
 	Broker    *url.URL // see netsim.New
@@ -43,12 +42,11 @@ type Config struct {
 	GrantKeys []ed25519.PublicKey
 	Version   string
 	Logger    *slog.Logger
-	// Changed hears of everything that changes, in order. It must neither block
-	// nor call back into the branch.
+	// Changed receives every change, in order. It must neither block nor call back into the branch.
 	Changed func(Change)
 }
 
-// Change is something that is different now; one field is set.
+// Change is one change; exactly one field is set.
 type Change struct {
 	hardware.Change
 	Presence *Presence `json:"presence,omitempty"`
@@ -56,7 +54,7 @@ type Change struct {
 	Playback *Playback `json:"tape,omitempty"`
 }
 
-// Presence is what concerns the branch as a whole.
+// Presence is the state of the branch as a whole.
 type Presence struct {
 	Online  bool       `json:"online"`
 	Powered bool       `json:"powered"`
@@ -72,16 +70,16 @@ type Branch struct {
 	recorder recording.Recorder
 	player   *recording.Player
 
-	editing sync.Mutex // one change of the faults at a time
+	editing sync.Mutex // serialises changes of the faults
 
-	mu     sync.Mutex // never held while the line is changed: its taps take it
+	mu     sync.Mutex // never held while the network is changed: its taps lock it
 	faults fault.List
 	wires  int           // connections on which the agent is online
 	kill   func()        // cuts the running agent's power; nil while none runs
 	power  chan struct{} // closed while there is power
 }
 
-// New builds a branch; Run brings it to life.
+// New returns a branch; Run starts it.
 func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	if !protocol.ValidBranch(cfg.Branch) {
 		return nil, fmt.Errorf("branch: %q is not a branch code", cfg.Branch)
@@ -104,13 +102,13 @@ func (b *Branch) rigChanged(c hardware.Change) {
 	b.cfg.Changed(Change{Change: c})
 }
 
-// Name is the branch's code.
+// Name returns the branch's code.
 func (b *Branch) Name() string { return b.cfg.Branch }
 
-// Hardware is the branch's hardware, for the hands of the panel.
+// Hardware returns the branch's hardware, on which the panel acts.
 func (b *Branch) Hardware() *hardware.Installation { return b.hardware }
 
-// State is everything there is to see.
+// State returns the complete state of the branch.
 func (b *Branch) State() hardware.State {
 	s := b.hardware.State()
 	p := b.Presence()
@@ -118,7 +116,7 @@ func (b *Branch) State() hardware.State {
 	return s
 }
 
-// Presence is what concerns the branch as a whole.
+// Presence is the state of the branch as a whole.
 func (b *Branch) Presence() Presence {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +128,7 @@ func (b *Branch) presenceLocked() Presence {
 	return Presence{Online: b.wires > 0, Powered: !off, Faults: append(fault.List{}, b.faults...)}
 }
 
-// SetFault switches a fault on, in place of an earlier one of its kind and
-// device. Errors match ErrFault.
+// SetFault switches a fault on and replaces an earlier one of the same kind and device. Errors match ErrFault.
 func (b *Branch) SetFault(f fault.Fault) error {
 	if err := f.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFault, err)
@@ -146,7 +143,7 @@ func (b *Branch) SetFault(f fault.Fault) error {
 // ClearFaults switches all faults off and the power on.
 func (b *Branch) ClearFaults() { b.change(func(fault.List) fault.List { return nil }) }
 
-// ClearFault switches one fault off; one that is not on is none.
+// ClearFault switches one fault off. It does nothing if the fault is not on.
 func (b *Branch) ClearFault(kind fault.Kind, device string) {
 	b.change(func(l fault.List) fault.List { return l.Without(kind, device) })
 }
@@ -187,14 +184,13 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 	b.tell()
 }
 
-// tell reports the presence. mu is held.
+// notifyPresence reports the presence. mu is held.
 func (b *Branch) tell() {
 	p := b.presenceLocked()
 	b.cfg.Changed(Change{Presence: &p})
 }
 
-// Run keeps the branch alive until ctx ends, and then lets the agent say
-// goodbye.
+// Run runs the branch until ctx ends. Then the agent disconnects in order.
 func (b *Branch) Run(ctx context.Context) error {
 	defer b.link.Close()
 	defer b.player.Stop()
@@ -223,8 +219,7 @@ func (b *Branch) Run(ctx context.Context) error {
 	return nil
 }
 
-// runAgent runs the agent once. The error is the agent's own; being killed or
-// stopped is none.
+// runAgent runs the agent once and returns the agent's own error; a kill or a stop returns nil.
 func (b *Branch) runAgent(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -233,7 +228,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kill := func() { // the order matters: nothing may be said or driven in between
+	kill := func() { // the order matters: no message may be sent and no relay driven in between
 		cable.Pull()
 		b.hardware.PowerOff()
 		stop()
@@ -264,8 +259,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	return err
 }
 
-// wallClock is what the agent takes for the time of day. It tells nothing about
-// how much time has passed, as the real one does not when it is set.
+// wallClock is the agent's time of day. Like the clock of a Pi that is set, it does not show how much time has passed.
 func (b *Branch) wallClock() time.Time {
 	b.mu.Lock()
 	jump, _ := b.faults.At(fault.Clock, "")
@@ -273,7 +267,7 @@ func (b *Branch) wallClock() time.Time {
 	return time.Now().Round(0).Add(jump.Offset())
 }
 
-// heard is told by the agent what happens at its doors.
+// heard receives the agent's events at its doors.
 func (b *Branch) heard(e protocol.Event) {
 	if e.Kind == protocol.EventEnergized {
 		b.hardware.Energized(e.Device, e.RequestID)

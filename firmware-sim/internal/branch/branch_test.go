@@ -49,8 +49,7 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
-// TestRequestsAtOneDoor: many people press at once; each request has its own
-// actuation, once.
+// TestRequestsAtOneDoor presses one door from many clients at once: each request has exactly one actuation.
 func TestRequestsAtOneDoor(t *testing.T) {
 	t.Parallel()
 	s := run(t)
@@ -111,8 +110,7 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestReorderedAndLost: messages that come twice, late and in any order open a
-// door once or not at all.
+// TestReorderedAndLost duplicates, delays and reorders messages: a door opens once or not at all.
 func TestReorderedAndLost(t *testing.T) {
 	t.Parallel()
 	s := run(t)
@@ -124,7 +122,7 @@ func TestReorderedAndLost(t *testing.T) {
 		ids[i] = s.cloud.Unlock(name, "room_1")
 	}
 	s.until("a door opens", func() bool { return len(s.Hardware().Actuations()) > 0 })
-	time.Sleep(protocol.ClaimLimit) // whatever is under way has come by then
+	time.Sleep(protocol.ClaimLimit) // requests in progress have ended by then
 	opened := 0
 	for _, id := range ids {
 		n := len(s.of(id))
@@ -138,8 +136,7 @@ func TestReorderedAndLost(t *testing.T) {
 	}
 }
 
-// TestClock: what the time of day is, or becomes in the middle of an unlock,
-// makes no difference to a door.
+// TestClock changes the time of day, also in the middle of an unlock: doors do not depend on it.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	s := run(t)
@@ -149,7 +146,7 @@ func TestClock(t *testing.T) {
 		if r := s.cloud.Result(id, "room_1", testTimeout); r.Outcome != protocol.Opened {
 			t.Errorf("%v: %+v", jump, r)
 		}
-		s.ClearFaults() // and back, while the pulse runs
+		s.ClearFaults() // the clock jumps back during the pulse
 		s.until("locked again", func() bool { return !s.of(id)[0].Energized })
 		if a := s.of(id); len(a) != 1 || a[0].EnergizedMs < 600 || a[0].EnergizedMs > 2000 {
 			t.Errorf("%v: a pulse of 600 ms: %+v", jump, a)
@@ -162,7 +159,7 @@ func TestClock(t *testing.T) {
 	s.ClearFault(fault.PowerOff, "")
 	started := s.cloud.Status(name, protocol.Online, on, testTimeout).StartedAt
 	if off := time.Until(started) + time.Hour; off.Abs() > time.Minute {
-		t.Errorf("an agent whose clock is an hour behind says that it started at %v", started)
+		t.Errorf("agent with a clock one hour slow reports startedAt %v", started)
 	}
 }
 
@@ -172,11 +169,11 @@ func TestNetworkLag(t *testing.T) {
 	s.fault(fault.Fault{Kind: fault.NetworkLag, DelayMs: 200})
 	start := time.Now()
 	r, _ := s.outcome("room_1")
-	// ask, claim, grant and result: four ways.
+	// ask, claim, grant and result: four one-way delays
 	if took := time.Since(start); r.Outcome != protocol.Opened || took < 800*time.Millisecond {
 		t.Errorf("%s after %v", r.Outcome, took)
 	}
-	// A round trip over the age a grant may have: nothing opens.
+	// The round trip is longer than a grant's maximum age, so no door opens.
 	s.fault(fault.Fault{Kind: fault.NetworkLag, DelayMs: 800})
 	id := s.cloud.Unlock(name, "room_2")
 	if r := s.cloud.Result(id, "room_2", testTimeout); r.Outcome != protocol.Dropped || len(s.of(id)) != 0 {
@@ -184,31 +181,30 @@ func TestNetworkLag(t *testing.T) {
 	}
 }
 
-// TestNetworkCut: what is asked during the cut never happens, not even when the
-// line is whole again, and the agent comes back by itself.
+// TestNetworkCut asks during a partition: the request never opens a door, not even after the partition, and the agent
+// reconnects.
 func TestNetworkCut(t *testing.T) {
 	t.Parallel()
 	s := run(t)
 	s.fault(fault.Fault{Kind: fault.NetworkCut})
 	if s.State().Online {
-		t.Error("online through a cut line")
+		t.Error("the branch is online during a partition")
 	}
 	lost := s.cloud.Unlock(name, "room_1")
 	cut := time.Now()
-	time.Sleep(time.Second) // the cut lasts a while
+	time.Sleep(time.Second) // the fault itself
 	s.ClearFaults()
 	s.until("online after the cut", func() bool { return s.State().Online })
 	s.cloud.Status(name, protocol.Online, cut, testTimeout)
 	if n := len(s.of(lost)); n != 0 {
-		t.Errorf("a request out of the cut moved a relay %d times", n)
+		t.Errorf("a request from the partition drove a relay %d times", n)
 	}
 	if r, _ := s.outcome("room_1"); r.Outcome != protocol.Opened {
 		t.Errorf("after the cut: %+v", r)
 	}
 }
 
-// TestCutAfterGrant: an agent that is cut off in the middle of a pulse ends it
-// by itself.
+// TestCutAfterGrant cuts the network during a pulse: the agent ends the pulse on its own.
 func TestCutAfterGrant(t *testing.T) {
 	t.Parallel()
 	s := run(t)
@@ -229,7 +225,7 @@ func TestPowerOff(t *testing.T) {
 	if state.Online || state.Powered || slices.ContainsFunc(state.Doors, func(d hardware.Door) bool { return !d.Locked }) {
 		t.Errorf("without power: %+v", state)
 	}
-	// The connection is reset and not closed in order: the broker sends the will.
+	// The connection is reset instead of closed in order, so the broker sends the will.
 	s.cloud.Status(name, protocol.Offline, off, testTimeout)
 	lost := s.cloud.Unlock(name, "room_1")
 
@@ -241,11 +237,11 @@ func TestPowerOff(t *testing.T) {
 		t.Errorf("with power again: %+v", r)
 	}
 	if n := len(s.of(lost)); n != 0 {
-		t.Errorf("a request from before the power came back moved a relay %d times", n)
+		t.Errorf("a request from before the power cut drove a relay %d times", n)
 	}
 }
 
-// TestPowerOffAndOn in quick succession ends with an agent that runs.
+// TestPowerOffAndOn switches power off and on in quick succession: in the end an agent runs.
 func TestPowerOffAndOn(t *testing.T) {
 	t.Parallel()
 	s := run(t)
@@ -259,7 +255,7 @@ func TestPowerOffAndOn(t *testing.T) {
 	}
 }
 
-// TestStop: a branch that is stopped does not start its agent once more.
+// TestStop ends a branch: its agent is not started again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := build(t)
@@ -274,7 +270,7 @@ func TestStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.State().Online {
-			t.Error("online after the end")
+			t.Error("the branch is online after Run returned")
 		}
 	}
 	if n := s.cloud.Connections(); n != times {

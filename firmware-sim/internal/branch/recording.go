@@ -11,16 +11,16 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/recording"
 )
 
-// ErrNoRecording means that no recording is being made, or that there is none yet.
+// ErrNoRecording is returned when no recording is in progress, or none exists yet.
 var ErrNoRecording = errors.New("no recording")
 
-// Playback is what the branch's recorder and player do.
+// Playback is the state of the branch's recorder and player.
 type Playback struct {
-	Recording *time.Time          `json:"recording"` // since when; null: no
-	Replay    *recording.Progress `json:"replay"`    // null: no
+	Recording *time.Time          `json:"recording"` // start of the recording in progress; null: none
+	Replay    *recording.Progress `json:"replay"`    // null: none
 }
 
-// Playback tells what the recorder and the player do.
+// Playback returns the state of the recorder and the player.
 func (b *Branch) Playback() Playback {
 	t := Playback{Replay: b.player.Progress()}
 	if since := b.recorder.Running(); !since.IsZero() {
@@ -34,15 +34,13 @@ func (b *Branch) notifyPlayback() {
 	b.cfg.Changed(Change{Playback: &t})
 }
 
-// Record begins a recording of what happens to the branch, in place of an earlier
-// one.
+// Record starts a recording of the branch and discards an earlier one.
 func (b *Branch) Record() {
 	b.recorder.Start(b.State())
 	b.notifyPlayback()
 }
 
-// Recording gives the recording that is being made, or the last one; ErrNoRecording when
-// there is none.
+// Recording returns the recording in progress, or else the last one. It returns ErrNoRecording if there is neither.
 func (b *Branch) Recording() (recording.Recording, error) {
 	t, ok := b.recorder.Recording()
 	if !ok {
@@ -51,7 +49,7 @@ func (b *Branch) Recording() (recording.Recording, error) {
 	return t, nil
 }
 
-// EndRecording ends the recording and gives it; ErrNoRecording when none is being made.
+// EndRecording ends and returns the recording. It returns ErrNoRecording if none is in progress.
 func (b *Branch) EndRecording() (recording.Recording, error) {
 	t, ok := b.recorder.Stop()
 	if !ok {
@@ -61,7 +59,7 @@ func (b *Branch) EndRecording() (recording.Recording, error) {
 	return t, nil
 }
 
-// Scenarios are those of recording.Scenarios that fit the branch.
+// Scenarios returns those of recording.Scenarios that fit the branch.
 func (b *Branch) Scenarios() map[string]recording.Recording {
 	fitting := make(map[string]recording.Recording)
 	for name, t := range recording.Scenarios {
@@ -72,11 +70,10 @@ func (b *Branch) Scenarios() map[string]recording.Recording {
 	return fitting
 }
 
-// Replay lets a recording happen to the branch, in place of one that does. The agent
-// and the cloud cannot tell it from what it was made of. Errors match
-// recording.ErrInvalid.
+// Replay plays a recording on the branch and replaces one that is playing. Agent and cloud cannot distinguish it from
+// the recorded events. Errors match recording.ErrInvalid.
 func (b *Branch) Replay(t recording.Recording, speed float64) error {
-	if !(speed >= recording.MinSpeed && speed <= recording.MaxSpeed) { // also for NaN
+	if !(speed >= recording.MinSpeed && speed <= recording.MaxSpeed) { // NaN fails too
 		return fmt.Errorf("%w: a speed of %g, want %g to %g", recording.ErrInvalid, speed, recording.MinSpeed, recording.MaxSpeed)
 	}
 	if err := errors.Join(t.Validate(), b.fits(t)); err != nil {
@@ -87,10 +84,10 @@ func (b *Branch) Replay(t recording.Recording, speed float64) error {
 	return nil
 }
 
-// StopReplay ends a replay, if there is one.
+// StopReplay ends a replay, if one is playing.
 func (b *Branch) StopReplay() { b.player.Stop() }
 
-// fits reports whether the branch has everything that a recording is about.
+// fits reports whether the branch has every device of a recording.
 func (b *Branch) fits(t recording.Recording) error {
 	s := b.hardware.State()
 	door := func(device string) bool {
@@ -114,13 +111,13 @@ func (b *Branch) fits(t recording.Recording) error {
 			ok = !slices.ContainsFunc(*step.Faults, func(f fault.Fault) bool { return f.Device != "" && !b.hardware.HasDevice(f.Device) })
 		}
 		if !ok {
-			return fmt.Errorf("%w: step %d is about something that %s does not have, or cannot be", recording.ErrInvalid, i+1, b.cfg.Branch)
+			return fmt.Errorf("%w: step %d names a device that %s does not have, or an impossible value", recording.ErrInvalid, i+1, b.cfg.Branch)
 		}
 	}
 	return nil
 }
 
-// act lets a step of a recording that fits happen.
+// act applies one step of a recording that fits.
 func (b *Branch) act(s recording.Step) {
 	var err error
 	switch {
@@ -138,15 +135,15 @@ func (b *Branch) act(s recording.Step) {
 		b.change(func(fault.List) fault.List { return slices.Clone(*s.Faults) })
 	}
 	if err != nil {
-		b.cfg.Logger.Error("step of a recording", "branch", b.cfg.Branch, "error", err)
+		b.cfg.Logger.Error("apply a step of a recording", "branch", b.cfg.Branch, "error", err)
 	}
 }
 
-// replayed is told that a recording is over: the air that it held may drift again.
+// replayed is called at the end of a recording: air that it held may drift again.
 func (b *Branch) replayed(t recording.Recording) {
 	for _, s := range t.Steps {
 		if s.Sensor != nil {
-			// The recording fits: there is such a sensor.
+			// The recording fits, so the sensor exists.
 			_, _ = b.hardware.SetAir(s.Sensor.Location, nil, nil, false)
 		}
 	}

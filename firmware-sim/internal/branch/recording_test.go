@@ -13,8 +13,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestRecordingReplays: what happens to one branch happens to another by way of
-// its recording, and the agent of the other tells its cloud the same.
+// TestRecordingReplays plays the recording of one branch on another, whose agent reports the same events to its cloud.
 func TestRecordingReplays(t *testing.T) {
 	t.Parallel()
 	first := run(t)
@@ -67,8 +66,8 @@ func TestRecordingReplays(t *testing.T) {
 	for _, kind := range want {
 		second.cloud.Event(name, kind, testTimeout)
 	}
-	if n := len(second.Hardware().Actuations()); n != 1 { // the one that was asked for above
-		t.Errorf("a recording moved relays: %d actuations", n)
+	if n := len(second.Hardware().Actuations()); n != 1 { // the press above
+		t.Errorf("got %d actuations, want only that of the press", n)
 	}
 }
 
@@ -103,7 +102,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// TestScenarios: each fits the demo branch, plays, and leaves it as it was.
+// TestScenarios plays each scenario on the demo branch and checks that the branch is as before.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	s := run(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// scene is a branch that runs the real agent, and its cloud.
+// scene is a branch with the real agent, and its cloud.
 type scene struct {
 	*branch.Branch
 	t     *testing.T
@@ -74,7 +74,7 @@ func (s *scene) changed(c branch.Change) {
 	s.news = make(chan struct{})
 }
 
-// until waits for a condition that some change brings about.
+// until waits until a change makes the condition true.
 func (s *scene) until(what string, holds func() bool) {
 	s.t.Helper()
 	late := time.After(testTimeout)
@@ -100,12 +100,12 @@ func (s *scene) fault(f fault.Fault) {
 	}
 }
 
-// of gives the actuations of a request.
+// of returns the actuations of a request.
 func (s *scene) of(requestID string) []hardware.Actuation {
 	return slices.DeleteFunc(s.Hardware().Actuations(), func(a hardware.Actuation) bool { return a.RequestID != requestID })
 }
 
-// outcome unlocks a door and gives its result.
+// outcome unlocks a door and returns its result.
 func (s *scene) outcome(device string) (protocol.Result, string) {
 	s.t.Helper()
 	id := s.cloud.Unlock(name, device)

@@ -15,8 +15,7 @@ type Message struct {
 	Payload   []byte
 }
 
-// MarshalJSON shows names and ids, no nonce and no signature. A payload is not
-// looked into before somebody watches.
+// MarshalJSON writes names and ids, without nonces and signatures. It parses a payload only when a client watches.
 func (m Message) MarshalJSON() ([]byte, error) {
 	var payload struct {
 		RequestID string   `json:"requestId"`
@@ -24,7 +23,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		Doors     []string `json:"doors"`
 		Outcome   string   `json:"outcome"`
 	}
-	// What is not JSON is shown without its content.
+	// A payload that is not JSON is shown without its content.
 	_ = json.Unmarshal(m.Payload, &payload)
 	if payload.Device != "" {
 		payload.Doors = []string{payload.Device}
@@ -38,13 +37,13 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	}{m.FromAgent, m.Kind, payload.RequestID, payload.Doors, payload.Outcome})
 }
 
-// wire listens to one connection of the agent's.
+// wire taps one connection of the agent.
 type wire struct {
 	branch *Branch
 
 	mu     sync.Mutex
 	said   bool // the agent has sent its status
-	online bool // and the broker has it
+	online bool // and the broker has acknowledged it
 	down   bool
 }
 
@@ -75,7 +74,7 @@ func (w *wire) ToAgent(topic string, payload []byte) {
 	w.branch.log(false, kind, payload)
 }
 
-// Acked implements netsim.Tap. An agent is online once the broker has its status.
+// Acked implements netsim.Tap. An agent is online when the broker has acknowledged its status.
 func (w *wire) Acked(topic string) {
 	if _, kind, ok := protocol.ParseTopic(topic); !ok || kind != protocol.KindStatus {
 		return
@@ -108,7 +107,7 @@ func (b *Branch) count(n int) {
 	b.tell()
 }
 
-// log passes a message on to the panel; heartbeats would drown the rest.
+// log passes a message to the panel, except heartbeats, which would hide the rest.
 func (b *Branch) log(fromAgent bool, kind protocol.Kind, payload []byte) {
 	if kind != protocol.KindHeartbeat {
 		b.cfg.Changed(Change{Message: &Message{FromAgent: fromAgent, Kind: kind, Payload: payload}})

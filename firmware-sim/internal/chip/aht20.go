@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// aht20 is Aosong's AHT20, fixed at 0x38: initialise, trigger, and 80 ms later
-// read status, 20 bits of humidity, 20 bits of temperature, checksum.
+// aht20 is Aosong's AHT20 at the fixed address 0x38: initialise, trigger, and after 80 ms read status, 20 bits of
+// humidity, 20 bits of temperature and a checksum.
 type aht20 struct {
 	air         func() Air
 	initialised bool

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// bme280 is Bosch's BME280 at 0x76: 256 registers of which a read walks upwards.
-// The driver reads the calibration once and compensates the raw values itself;
-// here the raw values are found that compensate to the air of the moment (data
-// sheet BST-BME280-DS002, 4.2.3 and annex 8.1).
+// bme280 is Bosch's BME280 at 0x76: 256 registers with an address that a read increments. The driver reads the
+// calibration once and compensates the raw values itself, so the simulation computes the raw values that compensate to
+// the current air (data sheet BST-BME280-DS002, 4.2.3 and annex 8.1).
 type bme280 struct {
 	air   func() Air
 	reg   [256]byte
@@ -21,23 +20,22 @@ const (
 	bmeID         = 0xD0
 	bmeReset      = 0xE0
 	bmeStatus     = 0xF3
-	bmeControl    = 0xF4 // two lowest bits: 0 sleep, 1 or 2 one conversion, 3 for ever
+	bmeControl    = 0xF4 // two lowest bits: 0 sleep, 1 or 2 one conversion, 3 continuous
 	bmeData       = 0xF7 // pressure 3, temperature 3, humidity 2
 	bmeMeasuring  = 1 << 3
 	bmeConversion = 9 * time.Millisecond // one sample of each
 
-	// rawPressure is a constant 1006.5 hPa at 25 °C: nobody asks for it.
+	// rawPressure is a constant 1006.5 hPa at 25 °C: the agent does not read it.
 	bmeRawPressure = 415148
 )
 
-// Calibration, the data sheet's example for temperature and typical values for
-// humidity.
+// Calibration: the data sheet's example for temperature, typical values for humidity.
 const (
 	bmeT1, bmeT2, bmeT3                      = 27504, 26435, -1000
 	bmeH1, bmeH2, bmeH3, bmeH4, bmeH5, bmeH6 = 75, 362, 0, 313, 50, 30
 )
 
-// bmePressure are dig_P1 to dig_P9 of the data sheet's example.
+// bmePressure holds dig_P1 to dig_P9 of the data sheet's example.
 var bmePressure = [9]int{36477, -10685, 3024, 2855, 140, -7, 15500, -14600, 6000}
 
 func newBME280(air func() Air) *bme280 {
@@ -92,7 +90,7 @@ func (c *bme280) write(now time.Time, register, value byte) {
 			c.convert(now)
 		}
 		if value&3 != 3 {
-			c.reg[register] &^= 3 // one conversion, then asleep again
+			c.reg[register] &^= 3 // one conversion, then sleep
 		}
 	}
 }

@@ -10,27 +10,25 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// errNoAnswer is what Linux says (EREMOTEIO) when no chip acknowledges its
-// address or a chip refuses a read.
+// errNoAnswer is the error of Linux (EREMOTEIO) when no chip acknowledges its address or a chip rejects a read.
 var errNoAnswer = errors.New("remote I/O error")
 
-// Air is what a sensor measures: °C and percent of relative humidity.
+// Air is the input of a sensor: °C and percent of relative humidity.
 type Air struct{ Celsius, Humidity float64 }
 
-// device is a chip. tx is one transaction: w is written, then len(r) bytes are
-// read.
+// device is a chip. tx is one transaction: it writes w, then reads len(r) bytes.
 type device interface {
 	tx(now time.Time, w, r []byte) error
 	address() uint16
 }
 
-// Kinds names the chips that can be simulated, as in agent/sensor.
+// Kinds returns the chips that can be simulated, as in agent/sensor.
 func Kinds() []string { return []string{"aht20", "bme280", "sht3x", "sht4x"} }
 
 // Bus is an I2C bus with one chip on it.
 type Bus struct {
 	name string
-	// dead reports whether the chip is silent at the moment.
+	// dead reports whether the chip is silent now.
 	dead func() bool
 
 	mu   sync.Mutex
@@ -39,9 +37,8 @@ type Bus struct {
 
 var _ i2c.Bus = (*Bus)(nil)
 
-// NewBus puts a chip of the given kind on a bus of its own. air is asked at
-// each conversion and must be safe for concurrent use; while dead reports true
-// the chip does not acknowledge its address.
+// NewBus returns a bus with one chip of the given kind. It calls air at each conversion, so air must be safe for
+// concurrent use. While dead returns true the chip does not acknowledge its address.
 func NewBus(name, kind string, air func() Air, dead func() bool) (*Bus, error) {
 	b := &Bus{name: name, dead: dead}
 	switch kind {
@@ -59,13 +56,13 @@ func NewBus(name, kind string, air func() Air, dead func() bool) (*Bus, error) {
 	return b, nil
 }
 
-// Address is where the chip answers.
+// Address returns the chip's address on the bus.
 func (b *Bus) Address() uint16 { return b.chip.address() }
 
 // String implements i2c.Bus.
 func (b *Bus) String() string { return b.name }
 
-// SetSpeed implements i2c.Bus; the chips answer at any speed.
+// SetSpeed implements i2c.Bus; the chips work at any speed.
 func (b *Bus) SetSpeed(physic.Frequency) error { return nil }
 
 // Tx implements i2c.Bus.

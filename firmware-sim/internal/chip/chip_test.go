@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/chip"
 )
 
-// air is a summer room in Seoul.
+// air is a summer day indoors.
 var air = chip.Air{Celsius: 23.47, Humidity: 46.2}
 
 func newBus(t *testing.T, kind string) *chip.Bus {
@@ -23,7 +23,7 @@ func newBus(t *testing.T, kind string) *chip.Bus {
 	return bus
 }
 
-// TestPeriphDriversReadTheAir runs the drivers that a real branch runs.
+// TestPeriphDriversReadTheAir runs the drivers that the agent uses.
 func TestPeriphDriversReadTheAir(t *testing.T) {
 	t.Parallel()
 	type senser interface{ Sense(*physic.Env) error }

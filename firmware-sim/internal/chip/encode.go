@@ -19,15 +19,15 @@ func crc8(data ...byte) byte {
 	return crc
 }
 
-// raw maps value, which lies between low and low+span, to the full range of a
-// converter of so many bits; it clips like the converter does.
+// raw maps a value between low and low+span to the full range of a converter with the given number of bits, and clips
+// like the converter.
 func raw(value, low, span float64, bits int) uint32 {
 	top := float64(uint32(1)<<bits - 1)
 	return uint32(math.Round(min(max((value-low)/span*top, 0), top)))
 }
 
-// words lays out 16-bit words as Sensirion chips do, each followed by its
-// checksum, and copies as much of it as was asked for.
+// words encodes 16-bit words as Sensirion chips do, each followed by its checksum, and copies as many bytes as r has
+// room for.
 func words(r []byte, values ...uint32) {
 	var out []byte
 	for _, v := range values {

@@ -2,17 +2,17 @@ package chip
 
 import "time"
 
-// sht3x is Sensirion's SHT30/31/35 at 0x44, in single-shot mode: two command
-// bytes, a conversion, two words with checksums. Commands 0x2Cxx hold the clock
-// until the conversion is done, commands 0x24xx do not acknowledge before.
+// sht3x is Sensirion's SHT30/31/35 at 0x44 in single-shot mode: two command bytes, a conversion, two words with
+// checksums. Commands 0x2Cxx stretch the clock until the conversion is done; after commands 0x24xx the chip does not
+// acknowledge before that.
 type sht3x struct {
 	air    func() Air
 	ready  time.Time
 	answer []uint32 // nil: nothing to read
 }
 
-// sht3xConversions are the single-shot commands with their longest conversion
-// times; stretch tells those that hold the clock.
+// sht3xConversions holds the single-shot commands with their longest conversion times; stretch marks those that stretch
+// the clock.
 var sht3xConversions = map[uint16]struct {
 	takes   time.Duration
 	stretch bool

@@ -2,17 +2,15 @@ package chip
 
 import "time"
 
-// sht4x is Sensirion's SHT40/41/45 at 0x44: one command byte, a conversion, and
-// then two words with checksums. A read before the conversion is done is not
-// acknowledged.
+// sht4x is Sensirion's SHT40/41/45 at 0x44: one command byte, a conversion, then two words with checksums. The chip
+// does not acknowledge a read before the conversion is done.
 type sht4x struct {
 	air    func() Air
 	ready  time.Time
 	answer []uint32 // nil: nothing to read
 }
 
-// sht4xConversions are the measurement commands (high, medium and low
-// precision) with their longest conversion times.
+// sht4xConversions holds the measurement commands (high, medium and low precision) with their longest conversion times.
 var sht4xConversions = map[byte]time.Duration{
 	0xFD: 8300 * time.Microsecond,
 	0xF6: 4500 * time.Microsecond,

@@ -1,6 +1,5 @@
-// Package fault names what can be made to go wrong at a simulated branch
-// (contracts.md 5). The list of a branch's faults is plain data; the hardware, the
-// line and the power supply each look up the kinds that concern them.
+// Package fault defines the faults of a simulated branch (docs/specification.md, Simulator). The list of a branch's
+// faults is plain data; hardware, network and power supply each look up the kinds that concern them.
 package fault
 
 import (
@@ -9,37 +8,36 @@ import (
 	"time"
 )
 
-// Kind is one way of failing.
+// Kind is a kind of fault.
 type Kind string
 
-// The kinds at a lock, a sensor or a transmitter, which a device can restrict.
+// The kinds of faults at a lock, a sensor or a transmitter. A device can restrict them.
 const (
-	Stuck      Kind = "stuck"       // the line is driven, the lock's sense line never confirms
+	Stuck      Kind = "stuck"       // the relay is driven, the lock's sense line never confirms it
 	RelayDead  Kind = "relay-dead"  // driving the pin fails
 	Slow       Kind = "slow"        // the lock, and so its sense line, follows the relay DelayMs late
 	SensorDead Kind = "sensor-dead" // the chip does not answer on its bus
 	IRDead     Kind = "ir-dead"     // the transmitter reports an error and emits nothing
 )
 
-// The kinds of the whole branch.
+// The kinds of faults of a whole branch.
 const (
-	NetworkCut Kind = "network-cut" // packets to and from the broker vanish, nothing is closed
+	NetworkCut Kind = "network-cut" // packets to and from the broker are dropped, no connection is closed
 	NetworkLag Kind = "network-lag" // packets take DelayMs more, each way
-	Loss       Kind = "loss"        // of the messages, both ways, Percent vanish
+	Loss       Kind = "loss"        // Percent of the messages are lost, both ways
 	Duplicate  Kind = "duplicate"   // every message to the agent is delivered twice
-	Reorder    Kind = "reorder"     // messages take up to DelayMs more, both ways, each its own time: they overtake each other
+	Reorder    Kind = "reorder"     // messages take up to DelayMs more, each its own time, both ways, so that they overtake each other
 	Clock      Kind = "clock"       // the agent's wall clock is OffsetMs ahead, or behind
 	PowerOff   Kind = "power-off"   // the agent is killed at once and stays off
 )
 
-// MaxDelay bounds DelayMs, MaxOffset OffsetMs: a clock can stand at 1970, and as
-// far ahead.
+// MaxDelay bounds DelayMs, MaxOffset OffsetMs: a clock can be as far back as 1970, and as far ahead.
 const (
 	MaxDelay  = time.Minute
 	MaxOffset = 100 * 365 * 24 * time.Hour
 )
 
-// Kinds lists every kind, in the order of the panel.
+// Kinds returns every kind, in the order of the panel.
 func Kinds() []Kind {
 	return []Kind{Stuck, RelayDead, Slow, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, PowerOff}
 }
@@ -73,8 +71,7 @@ func (f Fault) Delay() time.Duration { return time.Duration(f.DelayMs) * time.Mi
 // Offset is OffsetMs as a duration.
 func (f Fault) Offset() time.Duration { return time.Duration(f.OffsetMs) * time.Millisecond }
 
-// Validate reports what is wrong with the fault itself. Whether the branch has
-// such a device is for the branch to say.
+// Validate checks the fault itself. The branch checks whether it has the device.
 func (f Fault) Validate() error {
 	known := false
 	for _, k := range Kinds() {
@@ -101,14 +98,13 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// List is the faults of a branch. Lists are never changed in place.
+// List contains the faults of a branch. A list is never changed in place.
 type List []Fault
 
-// With gives the list with f added, in place of an earlier fault of its kind
-// and device.
+// With returns the list with f added; f replaces an earlier fault of its kind and device.
 func (l List) With(f Fault) List { return append(l.Without(f.Kind, f.Device), f) }
 
-// Without gives the list without the fault of exactly this kind and device.
+// Without returns the list without the fault of exactly this kind and device.
 func (l List) Without(kind Kind, device string) List {
 	out := make(List, 0, len(l)+1)
 	for _, f := range l {
@@ -119,8 +115,7 @@ func (l List) Without(kind Kind, device string) List {
 	return out
 }
 
-// At finds the fault of a kind that a device suffers from, "" standing for the
-// whole branch. The latest that fits wins.
+// At returns the fault of a kind that affects a device, or the whole branch for "". If several match, the latest wins.
 func (l List) At(kind Kind, device string) (Fault, bool) {
 	for i := len(l) - 1; i >= 0; i-- {
 		f := l[i]

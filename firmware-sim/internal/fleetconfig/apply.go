@@ -6,8 +6,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// applied is the part of the branch file (`yeolda branch apply`) that a fleet
-// needs.
+// applied is the part of the branch file (`yeolda branch apply`) that a fleet needs.
 type applied struct {
 	Demo     bool            `yaml:"demo"`
 	Branches []appliedBranch `yaml:"branches"`
@@ -36,9 +35,8 @@ type appliedAgent struct {
 	Secret   string `yaml:"secret"`
 }
 
-// BranchFile gives the file from which `yeolda branch apply` makes the branches
-// of a fleet in the service. They are open day and night, and are demo data: a
-// service that is reachable from elsewhere refuses them.
+// BranchFile returns the file with which `yeolda branch apply` creates the branches of a fleet. They are open day and
+// night and are demo data: a service with a public address rejects them.
 func BranchFile(n int) ([]byte, error) {
 	fleet, err := Fleet(n)
 	if err != nil {

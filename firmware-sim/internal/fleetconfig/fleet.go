@@ -6,14 +6,14 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
-// MaxFleet is how many branches the names of a fleet have room for.
+// MaxFleet is the largest number of branches; their names have four digits.
 const MaxFleet = 9999
 
-// FleetRooms is how many rooms a branch of a fleet has.
+// FleetRooms is the number of rooms of a branch of a fleet.
 const FleetRooms = 2
 
-// Fleet makes n branches load-0001 to load-<n>, each with one front door and
-// two rooms, bare, so that thousands fit into one process.
+// Fleet returns n branches load-0001 to load-<n>, each with one front door and two rooms without contacts, so that
+// thousands fit into one process.
 func Fleet(n int) ([]Branch, error) {
 	if n < 1 || n > MaxFleet {
 		return nil, fmt.Errorf("fleet: %d branches, want 1 to %d", n, MaxFleet)

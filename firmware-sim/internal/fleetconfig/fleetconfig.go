@@ -1,6 +1,5 @@
-// Package fleetconfig describes which branches are simulated and what is fitted in
-// them: from a file, the demo branches that are built in, or a fleet of equal
-// small ones for load tests.
+// Package fleetconfig describes the simulated branches and their hardware: from a file, the embedded demo branches, or
+// a fleet of small equal ones for load tests.
 package fleetconfig
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Demo is the file of the demo branches, a copy of deploy/demo/sim.yaml, so that
-// the program runs anywhere.
+// Demo is the file of the demo branches, a copy of deploy/demo/sim.yaml, so that the program runs without a checkout.
 //
 //go:embed demo.yaml
 var Demo []byte
@@ -30,7 +28,7 @@ type Branch struct {
 // DemoPassword is the agent's password in the demo data.
 func DemoPassword(branch string) string { return protocol.AgentID(branch) + "-demo" }
 
-// file is the form of a simulation file; deploy/demo/sim.yaml explains the fields.
+// file is the format of a simulation file; deploy/demo/sim.yaml explains the fields.
 type file struct {
 	Branches []struct {
 		Branch          string            `yaml:"branch"`
@@ -51,8 +49,8 @@ type file struct {
 	} `yaml:"branches"`
 }
 
-// Parse reads a simulation file. A branch without a password has that of the demo
-// data. Unknown fields are errors; what cannot be built package hardware rejects later.
+// Parse reads a simulation file. A branch without a password gets that of the demo data. Unknown fields are errors;
+// package hardware rejects what it cannot build.
 func Parse(text []byte) ([]Branch, error) {
 	var f file
 	if err := yaml.Load(text, &f, yaml.WithKnownFields()); err != nil {
@@ -65,7 +63,7 @@ func Parse(text []byte) ([]Branch, error) {
 	var branches []Branch
 	for _, in := range f.Branches {
 		if !protocol.ValidBranch(in.Branch) || seen[in.Branch] {
-			return nil, fmt.Errorf("simulation file: %q is not a branch code, or stands twice", in.Branch)
+			return nil, fmt.Errorf("simulation file: %q is not a branch code, or is a duplicate", in.Branch)
 		}
 		seen[in.Branch] = true
 		b := Branch{Branch: in.Branch, Password: in.Password}

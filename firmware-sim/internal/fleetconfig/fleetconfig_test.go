@@ -9,8 +9,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 )
 
-// TestDemoIsTheDeployedFile holds the built-in copy against the file people
-// edit.
+// TestDemoIsTheDeployedFile compares the embedded copy with the file that operators edit.
 func TestDemoIsTheDeployedFile(t *testing.T) {
 	t.Parallel()
 	deployed, err := os.ReadFile("../../../deploy/demo/sim.yaml")
@@ -65,8 +64,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestRemote: each press is one signal that a kernel transmitter takes in one
-// write (hardware.md 2.1).
+// TestRemote checks that each press is one signal that a kernel transmitter accepts in one write.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	set, err := fleetconfig.Remote("lg2")

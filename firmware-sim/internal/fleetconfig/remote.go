@@ -7,12 +7,11 @@ import (
 	"github.com/yeolda/yeolda/agent/ir"
 )
 
-// pause lies between two frames of one press, in µs; LG's remotes leave it.
+// pause is the time between two frames of one press of LG's remotes, in µs.
 const pause = 39_750
 
-// Remote is the agent's built-in code set of a remote control, see ir.Remotes.
-// A press that takes several frames is one signal with pauses, as it comes out
-// of the remote itself and would have been recorded.
+// Remote returns the agent's built-in code set of a remote control, see ir.Remotes. A press with several frames is one
+// signal with pauses, as the remote sends it and a receiver would record it.
 func Remote(name string) (*ir.CodeSet, error) {
 	set, known := ir.Remote(name)
 	if !known {

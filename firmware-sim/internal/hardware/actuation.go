@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// keepActuations is how many actuations a branch remembers at least. When there are twice as many, the older half goes.
+// keepActuations is the minimum number of actuations that a branch keeps. At twice as many, the older half is
+// discarded.
 const keepActuations = 10_000
 
-// record keeps the book of a relay that is driven. Driven High while it is
-// energised, it stays so longer; that is an actuation of its own, for another
-// request. mu is held.
+// record notes that a relay is driven. If it is driven High while energised, it stays energised, and that is another
+// actuation, for another request. mu is held.
 func (d *door) record(on bool) {
 	now := time.Now()
 	if a := d.driving; a != nil {
@@ -31,8 +31,8 @@ func (d *door) record(on bool) {
 	r.actuations = append(r.actuations, d.driving)
 }
 
-// Energized is the agent's word on which request it has just energised the
-// relay of a device for. The agent gives it before it touches the relay again.
+// Energized receives from the agent the request for which it has just energised the relay of a device, before the agent
+// touches the relay again.
 func (r *Installation) Energized(device, requestID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,14 +42,13 @@ func (r *Installation) Energized(device, requestID string) {
 	}
 }
 
-// report tells the panel. mu is held.
+// report publishes the actuation to the panel. mu is held.
 func (r *Installation) report(a *Actuation) {
 	row := *a
 	r.changed(Change{Actuation: &row})
 }
 
-// Actuations lists every time a relay was energised, oldest first, at least as
-// far back as keepActuations.
+// Actuations returns every time a relay was energised, oldest first, at least the latest keepActuations.
 func (r *Installation) Actuations() []Actuation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,5 @@
-// Package hardware is the hardware of a simulated branch: locks, door leaves, exit
-// buttons, keypads, air conditioners and thermo-hygrometers, seen from one side
-// as the agent's Board and from the other as what a person in the branch would
-// see and do.
+// Package hardware simulates the hardware of a branch: locks, door leaves, exit buttons, keypads, air conditioners and
+// thermo-hygrometers. The agent sees it as its Board; the panel sees and does what a visitor of the branch could.
 //
 //	agent ── Relay.Out ─► relay ─► lock ─► sense line ─► Sense.Read ── agent
 //	                        │        ▲
@@ -9,6 +7,6 @@
 //	                        └─► actuation {at, device, requestId, energizedMs}
 //	agent ── Transmitter ─► pulses ─► ir.Decode ─► unit ─► air ─► chips ── agent
 //
-// The board of one PowerOn works until PowerOff, which lets every relay fall;
-// an agent that does not know yet that it is dead moves nothing any more.
+// The board of one PowerOn works until PowerOff, which releases every relay. An agent that still runs after that drives
+// nothing.
 package hardware

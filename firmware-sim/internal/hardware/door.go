@@ -13,16 +13,14 @@ import (
 const (
 	// keypadOpens is how long a lock stays released after the right PIN.
 	keypadOpens = 5 * time.Second
-	// exitPress is how long a finger stays on the exit button.
+	// exitPress is how long the exit button stays pressed.
 	exitPress = 500 * time.Millisecond
 )
 
-// firstPin is the GPIO line of the first relay; the lines from here on idle Low
-// before any software runs (hardware.md 4.1).
+// firstPin is the GPIO line of the first relay. The lines from here on are Low at power-on, before any software runs.
 const firstPin = 9
 
-// door is a door with its lock, contact, exit button and keypad. All fields
-// belong to Installation.mu.
+// door is a door with its lock, contact, exit button and keypad. Installation.mu guards all fields.
 type door struct {
 	installation *Installation
 	plan         DoorPlan
@@ -47,12 +45,12 @@ func newDoor(r *Installation, i int, p DoorPlan) (*door, error) {
 	return &door{installation: r, plan: p, row: Door{Device: p.Device, Kind: kind, Locked: true, Pin: firstPin + i}}, nil
 }
 
-// fit makes the lines of the door for one supply.
+// fit returns the lines of the door for one power supply.
 func (d *door) fit(power *supply) agent.Lock {
 	l := func(what string, number int) line {
 		return line{installation: d.installation, power: power, name: d.row.Device + " " + what, number: number}
 	}
-	// The inputs sit on an expander, from line 100 on.
+	// The inputs are on an expander, from line 100 on.
 	input := func(what string, number int, level func() bool) *inputPin {
 		p := newInputPin(l(what, 100+3*d.row.Pin+number), level)
 		d.inputs = append(d.inputs, p)
@@ -82,7 +80,7 @@ func (d *door) energize(on bool) {
 	d.installation.changed(Change{Door: d.copy()})
 }
 
-// follow lets the bolt follow the relay, as far as the faults let it.
+// follow moves the bolt after the relay, as far as the faults allow.
 func (d *door) follow() {
 	d.installation.stop(d.turning)
 	d.turning = nil
@@ -104,10 +102,10 @@ func (d *door) follow() {
 	turn()
 }
 
-// senses is the level of the sense line.
+// senses returns the level of the sense line.
 func (d *door) senses() bool { return d.bolt || d.keyed }
 
-// look passes on what the inputs see now.
+// look reports the current levels of the inputs.
 func (d *door) look() {
 	for _, p := range d.inputs {
 		p.look()
@@ -127,8 +125,8 @@ func (r *Installation) door(device string) (*door, error) {
 	return find(r.doors, func(d *door) bool { return d.row.Device == device })
 }
 
-// OpenLeaf opens or closes the leaf of a door. The simulated visitor is strong:
-// it opens whatever the lock says, so that a forced door can be shown.
+// OpenLeaf opens or closes the leaf of a door. The leaf opens even when the lock is locked, so that a forced door can
+// be simulated.
 func (r *Installation) OpenLeaf(device string, open bool) (Door, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +142,8 @@ func (r *Installation) OpenLeaf(device string, open bool) (Door, error) {
 	return d.row, nil
 }
 
-// PressExit presses the exit button of a door for half a second. The button
-// releases the lock in hardware, which no relay of the agent's shows.
+// PressExit presses the exit button of a door for half a second. The button releases the lock in hardware, without any
+// relay of the agent.
 func (r *Installation) PressExit(device string) (Door, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,8 +163,8 @@ func (d *door) setExit(pressed bool) {
 	d.installation.changed(Change{Door: d.copy()})
 }
 
-// EnterPIN types a PIN at the keypad of a door. opened is true when it is the
-// right one: the lock is released for five seconds, without relay or agent.
+// EnterPIN types a PIN at the keypad of a door. If the PIN is right, opened is true and the lock is released for five
+// seconds, without relay or agent.
 func (r *Installation) EnterPIN(device, pin string) (opened bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,8 +177,7 @@ func (r *Installation) EnterPIN(device, pin string) (opened bool, err error) {
 	return right, nil
 }
 
-// Keypad is EnterPIN for those who know whether the PIN is right, and not the
-// PIN.
+// Keypad is EnterPIN for a caller that knows whether the PIN is right, but not the PIN.
 func (r *Installation) Keypad(device string, right bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 )
 
-// Plan is what is fitted in a branch.
+// Plan lists the devices of a branch.
 type Plan struct {
 	Doors           []DoorPlan
 	AirConditioners []UnitPlan
@@ -24,7 +24,7 @@ type Plan struct {
 type DoorPlan struct {
 	Device string // front_1, room_3
 	PIN    string // opens the lock at the keypad; empty: no PIN does
-	Bare   bool   // no contact and no exit button are fitted, and nobody needs to watch them
+	Bare   bool   // has neither a contact nor an exit button, and no client watches them
 }
 
 // UnitPlan is an air conditioner.
@@ -34,15 +34,14 @@ type UnitPlan struct {
 	Codes *ir.CodeSet
 }
 
-// SensorPlan is a thermo-hygrometer and the air at its place while no unit
-// treats it.
+// SensorPlan is a thermo-hygrometer and the air at its location while no air conditioner treats it.
 type SensorPlan struct {
 	Location          string
 	Kind              string // see chip.Kinds
 	Celsius, Humidity float64
 }
 
-// Errors of what a person can do at the panel; match with errors.Is.
+// Errors of actions at the panel; match with errors.Is.
 var (
 	ErrNoDevice = errors.New("no such device")
 	ErrValue    = errors.New("value out of range")
@@ -63,11 +62,11 @@ type Installation struct {
 	timers     map[*time.Timer]struct{}
 }
 
-// supply is the current of one PowerOn; pins of an earlier one are disconnected.
+// supply is one PowerOn; pins of an earlier one are disconnected.
 type supply struct{ off chan struct{} }
 
-// New builds what the plan names, without power. changed hears of every change,
-// in order; it must neither block nor call back into the installation.
+// New returns the hardware of a plan, without power. It reports every change to changed, in order; changed must neither
+// block nor call back into the installation.
 func New(plan Plan, changed func(Change)) (*Installation, error) {
 	r := &Installation{changed: changed, timers: make(map[*time.Timer]struct{})}
 	for i, p := range plan.Doors {
@@ -95,8 +94,7 @@ func New(plan Plan, changed func(Change)) (*Installation, error) {
 	return r, nil
 }
 
-// PowerOn connects an agent's board. The board of an earlier PowerOn must have
-// been cut off by PowerOff.
+// PowerOn connects an agent's board. PowerOff must have disconnected an earlier one.
 func (r *Installation) PowerOn() (agent.Board, error) {
 	power := &supply{off: make(chan struct{})}
 	var board agent.Board
@@ -113,7 +111,7 @@ func (r *Installation) PowerOn() (agent.Board, error) {
 		})
 	}
 	for _, p := range r.sensors {
-		reader, err := p.open() // may talk to the chip, which takes mu
+		reader, err := p.open() // may access the chip, which locks mu
 		if err != nil {
 			return agent.Board{}, fmt.Errorf("hardware: sensor %q: %w", p.Location, err)
 		}
@@ -122,7 +120,7 @@ func (r *Installation) PowerOn() (agent.Board, error) {
 	return board, nil
 }
 
-// PowerOff takes the current away: every relay falls at once.
+// PowerOff switches the power off: every relay is released at once.
 func (r *Installation) PowerOff() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +137,8 @@ func (r *Installation) PowerOff() {
 // on reports whether the board of a supply is still connected. mu is held.
 func (r *Installation) on(s *supply) bool { return r.power == s }
 
-// SetFaults replaces the faults; kinds that do not concern hardware are left
-// alone. A lock that was stuck follows its relay again when the fault goes.
+// SetFaults replaces the faults and ignores kinds that do not concern hardware. A stuck lock follows its relay again
+// when its fault ends.
 func (r *Installation) SetFaults(faults fault.List) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +148,8 @@ func (r *Installation) SetFaults(faults fault.List) {
 	}
 }
 
-// HasDevice reports whether a fault can be restricted to such a device: a door,
-// front for all front doors, a unit's name or a sensor's location.
+// HasDevice reports whether a fault can be restricted to a device: a door, front for all front doors, an air
+// conditioner's name or a sensor's location.
 func (r *Installation) HasDevice(name string) bool {
 	return name == "front" ||
 		slices.ContainsFunc(r.doors, func(d *door) bool { return d.row.Device == name }) ||
@@ -159,8 +157,7 @@ func (r *Installation) HasDevice(name string) bool {
 		slices.ContainsFunc(r.sensors, func(s *probe) bool { return s.Location == name })
 }
 
-// State gives the rows of the panel; Branch, Online and Powered are the
-// caller's.
+// State returns the rows of the panel; the caller sets Branch, Online and Powered.
 func (r *Installation) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,10 +179,10 @@ func (r *Installation) State() State {
 	return s
 }
 
-// airInterval is how often the air moves.
+// airInterval is the time between two steps of the simulated air.
 const airInterval = time.Second
 
-// Run lets the air of the branch warm, cool and drift until ctx ends.
+// Run warms, cools and drifts the air of the branch until ctx ends.
 func (r *Installation) Run(ctx context.Context) error {
 	defer r.stopTimers()
 	if len(r.sensors) == 0 {
@@ -209,7 +206,7 @@ func (r *Installation) Run(ctx context.Context) error {
 	}
 }
 
-// after calls f, with mu held, once d has passed. mu is held.
+// after calls f after d, with mu held. mu is held.
 func (r *Installation) after(d time.Duration, f func()) *time.Timer {
 	var t *time.Timer
 	t = time.AfterFunc(d, func() {
@@ -225,7 +222,7 @@ func (r *Installation) after(d time.Duration, f func()) *time.Timer {
 	return t
 }
 
-// stop takes back an after. mu is held; t may be nil or done.
+// stop cancels an after. mu is held; t may be nil or done.
 func (r *Installation) stop(t *time.Timer) {
 	if t != nil {
 		t.Stop()
@@ -241,7 +238,7 @@ func (r *Installation) stopTimers() {
 	}
 }
 
-// find gives the first of a list that fits.
+// find returns the first matching element of a list.
 func find[T any](list []T, fits func(T) bool) (T, error) {
 	if i := slices.IndexFunc(list, fits); i >= 0 {
 		return list[i], nil

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// book keeps the changes an installation reports.
+// book collects the changes that an installation reports.
 type book struct {
 	mu      sync.Mutex
 	changes []hardware.Change

@@ -16,11 +16,11 @@ const minCarrier, maxCarrier = 36_000, 40_000 // Hz
 
 var errIRDead = errors.New("the transmitter does not answer")
 
-// unit is an air conditioner. Its fields belong to Installation.mu.
+// unit is an air conditioner. Installation.mu guards its fields.
 type unit struct {
 	installation *Installation
 	plan         UnitPlan
-	setting      ir.Setting     // what it was told, in the words of code sets
+	setting      ir.Setting     // the last setting, in the terms of code sets
 	row          AirConditioner // what the display shows of it
 }
 
@@ -69,8 +69,7 @@ func (e *emitter) check() error {
 	return nil
 }
 
-// Hear lets a unit's receiver hear a signal that is not the agent's, as of the
-// remote control in a guest's hand.
+// Hear gives a unit's receiver a signal that is not the agent's, for example from a guest's remote control.
 func (r *Installation) Hear(name string, carrierHz int, durations []uint32) error {
 	u, err := find(r.units, func(u *unit) bool { return u.plan.Name == name })
 	if err == nil {
@@ -79,7 +78,7 @@ func (r *Installation) Hear(name string, carrierHz int, durations []uint32) erro
 	return err
 }
 
-// hear does what the unit's receiver does with a signal.
+// hear processes a signal as the unit's receiver does.
 func (u *unit) hear(carrierHz int, durations []uint32) {
 	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: slices.Clone(durations)}
 	u.installation.mu.Lock()
@@ -96,8 +95,7 @@ func (u *unit) hear(carrierHz int, durations []uint32) {
 	u.installation.changed(Change{AirConditioner: &row})
 }
 
-// decode reads the signal as a remote's frames and obeys them. All of them must
-// be known: half a signal is noise.
+// decode reads the signal as frames of a remote and applies them. All frames must be known: a partial signal is noise.
 func (u *unit) decode(signal *Signal) bool {
 	next := u.setting
 	protocol := ""
@@ -111,7 +109,7 @@ func (u *unit) decode(signal *Signal) bool {
 		if err != nil {
 			return false
 		}
-		// These carry whatever set point the remote's register held.
+		// These frames carry the set point of the remote's register.
 		if s.Mode == "fan" || s.Mode == "dry" && protocol == "LG" {
 			s.Celsius = next.Celsius
 		}
@@ -125,8 +123,7 @@ func (u *unit) decode(signal *Signal) bool {
 	return true
 }
 
-// obey does what a frame says. Switching off forgets nothing; a frame of the
-// louvre's own has no mode and changes nothing else.
+// obey applies a frame. Switching off keeps the settings; a frame for the louvre has no mode and changes nothing else.
 func obey(now *ir.Setting, frame ir.Setting) {
 	if !frame.Power {
 		now.Power = false
@@ -140,8 +137,7 @@ func obey(now *ir.Setting, frame ir.Setting) {
 	}
 }
 
-// match finds the signal in the unit's own code set and takes the setting from
-// the leaf's place in the tree.
+// match finds the signal in the unit's own code set and takes the setting from its path in the tree.
 func (u *unit) match(signal *Signal) bool {
 	for path, code := range u.plan.Codes.Leaves() {
 		for _, s := range code {

@@ -16,9 +16,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
-// TestEveryLeafEndsInItsState sends each code of each remote control, slightly
-// out of time and in any order, and looks at the unit: it is in exactly that
-// state, whatever it was in before.
+// TestEveryLeafEndsInItsState sends each code of each remote control in random order with slightly wrong timing, and
+// checks that the unit reaches exactly the code's state, whatever its state was before.
 func TestEveryLeafEndsInItsState(t *testing.T) {
 	t.Parallel()
 	for _, remote := range ir.Remotes() {
@@ -101,11 +100,11 @@ func TestInfraredFaults(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if err := unit.Transmitter.Send(ctx, 38_000, off.Durations); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a signal that was broken off: %v", err)
+			t.Errorf("Send of a signal cut short: %v", err)
 		}
 		r.SetFaults(fault.List{{Kind: fault.IRDead}})
 		if err := unit.Transmitter.Send(t.Context(), 38_000, off.Durations); err == nil {
-			t.Error("ir-dead: sent")
+			t.Error("Send succeeded with ir-dead")
 		}
 		if u := r.State().AirConditioners[0]; u.Frames != 0 || u.Noise != 2 {
 			t.Errorf("ir-dead: heard something: %+v", u)
@@ -113,7 +112,7 @@ func TestInfraredFaults(t *testing.T) {
 	})
 }
 
-// TestForeignProtocol: what is neither LG nor Samsung is found in the code set.
+// TestForeignProtocol checks that the code set decodes signals that are neither LG's nor Samsung's.
 func TestForeignProtocol(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +143,7 @@ func TestForeignProtocol(t *testing.T) {
 	})
 }
 
-// shown is what the display of a unit says.
+// shown formats the display of a unit.
 func shown(u hardware.AirConditioner) string {
 	if !u.Power {
 		return "off"
@@ -152,8 +151,8 @@ func shown(u hardware.AirConditioner) string {
 	return fmt.Sprintf("on %s %d %s %s", u.Mode, u.Temperature, u.Fan, u.Direction)
 }
 
-// expected is what it should say after the leaf at a path of the demo's code
-// set. Drying and blowing leave the set point alone.
+// expected is the display after the code at a path of the demo's code set. Drying and fan mode do not change the set
+// point.
 func expected(path []string, setPoint string) string {
 	switch len(path) {
 	case 1:

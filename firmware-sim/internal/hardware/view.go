@@ -7,12 +7,12 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// The rows below are what the panel shows (contracts.md 5).
+// The rows below are those of the panel (docs/specification.md, Simulator).
 
-// State is everything there is to see in a branch.
+// State is the complete state of a branch.
 type State struct {
 	Branch          string           `json:"branch"`
-	Online          bool             `json:"online"` // the agent has a working connection and has said so
+	Online          bool             `json:"online"` // the agent has a working connection and the broker has its status
 	Doors           []Door           `json:"doors"`
 	AirConditioners []AirConditioner `json:"airConditioners"`
 	Sensors         []Sensor         `json:"sensors"`
@@ -36,24 +36,23 @@ type Door struct {
 type Actuation struct {
 	At     time.Time `json:"at"`
 	Device string    `json:"device"`
-	// RequestID is the request that the agent drove the relay for; empty when it
-	// named none, which it must never do.
+	// RequestID is the request for which the agent drove the relay; empty if the agent named none, which is a
+	// violation.
 	RequestID   string `json:"requestId"`
 	EnergizedMs int64  `json:"energizedMs"` // so far, while Energized
 	Energized   bool   `json:"energized"`
 }
 
-// AirConditioner is what the display of a unit shows, and the last signal its
-// receiver heard.
+// AirConditioner is the display of a unit, and the last signal that its receiver got.
 type AirConditioner struct {
 	Name        string  `json:"name"`
 	Power       bool    `json:"power"`
-	Mode        string  `json:"mode"`        // 냉방, 난방, 자동, 제습, 송풍, as in the option tree; empty: never told
-	Temperature int     `json:"temperature"` // °C; 0: never told
-	Fan         string  `json:"fan"`         // 약, 중, 강, 자동; empty: never told
-	Direction   string  `json:"direction"`   // 회전: the louvre swings; 고정; empty: never told
-	Frames      int     `json:"frames"`      // signals that were for this unit
-	Noise       int     `json:"noise"`       // signals that were not
+	Mode        string  `json:"mode"`        // 냉방, 난방, 자동, 제습, 송풍, as in the option tree; empty: never set
+	Temperature int     `json:"temperature"` // °C; 0: never set
+	Fan         string  `json:"fan"`         // 약, 중, 강, 자동; empty: never set
+	Direction   string  `json:"direction"`   // 회전: the louvre swings; 고정; empty: never set
+	Frames      int     `json:"frames"`      // signals for this unit
+	Noise       int     `json:"noise"`       // other signals
 	Signal      *Signal `json:"signal"`
 }
 
@@ -71,10 +70,10 @@ type Sensor struct {
 	Thermometer float64 `json:"thermometer"` // °C
 	Hygrometer  float64 `json:"hygrometer"`  // percent
 	Kind        string  `json:"kind"`        // chip
-	Held        bool    `json:"held"`        // set by hand: it does not drift
+	Held        bool    `json:"held"`        // set from the panel: it does not drift
 }
 
-// Change is something that is different now; one of the pointers is set.
+// Change is one change; exactly one pointer is set.
 type Change struct {
 	Door           *Door           `json:"door,omitempty"`
 	Actuation      *Actuation      `json:"actuation,omitempty"`
@@ -83,7 +82,7 @@ type Change struct {
 	Keypad         *Keypad         `json:"keypad,omitempty"`
 }
 
-// Keypad is a PIN that was typed. Which one is nobody's business.
+// Keypad is the entry of a PIN. The PIN itself is not reported.
 type Keypad struct {
 	Device string `json:"device"`
 	Right  bool   `json:"right"`

@@ -11,8 +11,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// queueLength is how many packets may be under way in one direction; a sender
-// that is further ahead waits, as for a TCP window.
+// queueLength is the number of packets in transit in one direction; a sender that is further ahead waits, as for a TCP
+// window.
 const queueLength = 64
 
 // connection carries one connection.
@@ -20,7 +20,7 @@ const queueLength = 64
 //	alive ── cut, power off ──► dead: nothing is delivered, neither end hears of the other
 //	  └───── one end closes ──► the other is told, after what was sent before
 //
-// Either way it runs until both ends have been let go.
+// In both cases it runs until both ends are closed.
 type connection struct {
 	cable  *Cable
 	link   *Link
@@ -31,7 +31,7 @@ type connection struct {
 	dying     sync.Once
 	dead      chan struct{}
 	letGo     sync.Once
-	abandoned chan struct{} // the line is being closed
+	abandoned chan struct{} // the link is being closed
 
 	mu      sync.Mutex
 	pending map[uint16]string // packet id → topic of the agent's unacknowledged messages
@@ -73,16 +73,15 @@ func (k *connection) isDead() bool {
 	}
 }
 
-// abandon lets both ends go, whatever the state of the line.
+// abandon closes both ends, whatever the state of the network.
 func (k *connection) abandon() {
 	k.letGo.Do(func() { close(k.abandoned) })
 	k.agent.Close()
 	k.broker.Close()
 }
 
-// carry reads packets from one end, has them heard, and delivers each when its
-// time has come, until the end closes; when all has been delivered, the other
-// end is told.
+// carry reads packets from one end, taps them, and delivers each when it is due, until the end closes. After the last
+// delivery it closes the other end.
 func (k *connection) carry(from net.Conn, hear, deliver func(packet), tell func()) {
 	toAgent := hear == nil
 	arrivals := make(chan arrival, queueLength)
@@ -103,7 +102,7 @@ func (k *connection) carry(from net.Conn, hear, deliver func(packet), tell func(
 		})
 	})
 	arrive := func(at time.Time, p packet) {
-		if waiting.Load() == 0 && !at.After(time.Now()) { // nothing to wait for, and nobody to overtake
+		if waiting.Load() == 0 && !at.After(time.Now()) { // not delayed, and no earlier packet is waiting
 			alive(p)
 			return
 		}
@@ -119,8 +118,8 @@ func (k *connection) carry(from net.Conn, hear, deliver func(packet), tell func(
 			hear(p)
 		}
 		now := k.link.now()
-		// As in TCP nothing arrives before what was sent earlier, even if the lag
-		// is less now. Only messages that are to overtake each other do.
+		// As in TCP, no packet arrives before an earlier one, even if the lag has decreased. Only reordered messages
+		// do.
 		if at := time.Now().Add(now.Lag); at.After(last) {
 			last = at
 		}
@@ -150,29 +149,27 @@ func upTo(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
-// closeBroker tells the broker that the agent is gone, as soon as the news can
-// pass; with a reset when the agent was killed.
+// closeBroker closes the broker's end as soon as the network passes packets; with a reset if the agent was killed.
 func (k *connection) closeBroker() {
 	select {
 	case <-k.link.whole():
 	case <-k.abandoned:
 	}
 	if tcp, ok := k.broker.(*net.TCPConn); ok && k.cable.isPulled() {
-		// Best effort: without it the broker is sent an orderly end instead.
+		// Best effort: otherwise the broker sees an orderly close.
 		_ = tcp.SetLinger(0)
 	}
 	k.broker.Close()
 }
 
-// closeAgent tells the agent that the broker is gone, if the news can pass.
+// closeAgent closes the agent's end unless the connection is dead.
 func (k *connection) closeAgent() {
 	if !k.isDead() {
 		k.agent.Close()
 	}
 }
 
-// toBroker and toAgent leave a failed write to the reader of the same
-// connection, which fails too.
+// toBroker and toAgent ignore write errors: the reader of the same connection fails too.
 
 func (k *connection) toBroker(p packet) { _, _ = k.broker.Write(p) }
 

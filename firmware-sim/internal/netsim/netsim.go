@@ -15,43 +15,40 @@ import (
 
 // Conditions is the state of the network.
 type Conditions struct {
-	Cut       bool          // packets vanish
+	Cut       bool          // packets are dropped
 	Lag       time.Duration // each way
-	Loss      float64       // share of the messages, each way, that vanish: 0 to 1
-	Duplicate bool          // every message to the agent comes twice
-	Reorder   time.Duration // up to which each message is late on its own, each way
+	Loss      float64       // share of the messages that are lost, each way: 0 to 1
+	Duplicate bool          // every message to the agent is delivered twice
+	Reorder   time.Duration // maximum additional delay of each single message, each way
 }
 
-// Tap hears what goes over one connection. The calls of one direction come in
-// order, those of the two directions at the same time. They must not block.
+// Tap observes one connection. The calls for one direction are in order; those for the two directions are concurrent.
+// They must not block.
 type Tap interface {
 	// FromAgent: the agent has sent a message.
 	FromAgent(topic string, payload []byte)
-	// Acked: the agent is about to hear that the broker has taken over a message
-	// of its own (QoS 1).
+	// Acked: the agent is about to receive the broker's acknowledgement of its message (QoS 1).
 	Acked(topic string)
-	// ToAgent: the agent is about to be given a message.
+	// ToAgent: the agent is about to receive a message.
 	ToAgent(topic string, payload []byte)
-	// Down is called once: the connection is over or, in a cut, worth nothing
-	// any more.
+	// Down is called once, when the connection has ended or is dead after a cut.
 	Down()
 }
 
-// Link is the way from a branch to the broker. Plug gives a cable into it.
+// Link is the network path from a branch to the broker. Plug returns a cable into it.
 type Link struct {
 	broker *url.URL
 	newTap func() Tap
 
 	mu          sync.Mutex
 	conditions  Conditions
-	lifted      chan struct{} // closed while the line is whole
+	lifted      chan struct{} // closed while packets pass
 	connections map[*connection]struct{}
 	running     sync.WaitGroup
 }
 
-// New makes a line in good condition to a broker; mqtt and tcp are plain, with
-// mqtts, ssl and tls the line itself does TLS, so that a tap sees into it.
-// newTap is called for each connection.
+// New returns a link without faults to a broker. For mqtts, ssl and tls the link itself does TLS, so that a tap sees
+// the messages. newTap is called for each connection.
 func New(broker *url.URL, newTap func() Tap) (*Link, error) {
 	switch broker.Scheme {
 	case "mqtt", "tcp", "mqtts", "ssl", "tls":
@@ -63,8 +60,7 @@ func New(broker *url.URL, newTap func() Tap) (*Link, error) {
 	return &Link{broker: broker, newTap: newTap, lifted: whole, connections: make(map[*connection]struct{})}, nil
 }
 
-// Set changes the conditions from now on. Packets that are on their way when
-// the line is cut vanish.
+// Set changes the conditions from now on. A cut drops packets in transit.
 func (l *Link) Set(c Conditions) {
 	l.mu.Lock()
 	was := l.conditions.Cut
@@ -91,16 +87,14 @@ func (l *Link) now() Conditions {
 	return l.conditions
 }
 
-// whole is closed while packets pass.
+// whole returns a channel that is closed while packets pass.
 func (l *Link) whole() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lifted
 }
 
-// Close drops what is left of all connections, whether the line is cut or not,
-// and waits until nothing of the line runs any more. Its cables must have been
-// pulled before.
+// Close ends all connections and waits for the link's goroutines. Its cables must be pulled before.
 func (l *Link) Close() {
 	l.mu.Lock()
 	for k := range l.connections {
@@ -110,19 +104,18 @@ func (l *Link) Close() {
 	l.running.Wait()
 }
 
-// Cable is the agent's end of a line for as long as the agent has power.
+// Cable is the agent's end of a link for as long as the agent has power.
 type Cable struct {
 	link   *Link
-	mu     sync.Mutex    // a link is joined before the pull, or not at all
+	mu     sync.Mutex    // orders join and Pull
 	pulled chan struct{} // closed by Pull
 }
 
-// Plug puts a cable into the line.
+// Plug connects a cable to the link.
 func (l *Link) Plug() *Cable { return &Cable{link: l, pulled: make(chan struct{})} }
 
-// Pull ends every connection as a killed process does: nothing more is sent,
-// no DISCONNECT, and the broker's end is reset; in a cut, the broker hears of
-// it only afterwards. Further dials fail.
+// Pull ends every connection as the death of the process does: nothing more is sent, no DISCONNECT, and the broker's
+// end is reset, during a cut only afterwards. Further dials fail.
 func (c *Cable) Pull() {
 	c.mu.Lock()
 	if !c.isPulled() {
@@ -153,11 +146,11 @@ func (c *Cable) isPulled() bool {
 	}
 }
 
-// errPulled is what a dial reports after Pull.
+// errPulled is the error of Dial after Pull.
 var errPulled = errors.New("netsim: no power")
 
-// Dial connects to the broker, for agent.Config.Dial, whatever address it is
-// given. In a cut it hangs until the cut is lifted or ctx ends.
+// Dial connects to the broker, for agent.Config.Dial, and ignores the address. During a cut it blocks until the cut or
+// ctx ends.
 func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -174,7 +167,7 @@ func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 		case <-ctx.Done():
 			return nil, c.reason(ctx)
 		}
-		// The handshake of TCP is a round trip too.
+		// The TCP handshake is a round trip too.
 		if !sleep(ctx.Done(), 2*c.link.now().Lag) {
 			return nil, c.reason(ctx)
 		}
@@ -200,8 +193,7 @@ func (c *Cable) reason(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// join starts a link to a connected broker and gives the agent's end of it;
-// nil when the line has been cut in the meantime.
+// join starts a connection to the broker and returns the agent's end, or nil if the link was cut in the meantime.
 func (c *Cable) join(broker net.Conn) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +230,7 @@ func dial(ctx context.Context, broker *url.URL) (net.Conn, error) {
 	}
 }
 
-// sleep waits for d and reports whether it could, before stop was closed.
+// sleep waits for d and returns false if stop was closed before.
 func sleep(stop <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		select {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTimeout ends the wait for an event that does not come.
 const testTimeout = 30 * time.Second
 
-// tap notes what passes.
+// tap notes the messages that pass.
 type tap struct {
 	mu     sync.Mutex
 	events []string
@@ -86,11 +86,11 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// client is an agent of branch a that knows nothing but MQTT.
+// client is an agent of branch a that speaks only MQTT.
 type client struct {
 	*paho.Client
-	got   chan string // kinds of what came
-	ids   chan string // and its requests
+	got   chan string // kinds of the messages received
+	ids   chan string // and their requests
 	ended chan error
 }
 
@@ -135,8 +135,7 @@ func logIn(t *testing.T, conn net.Conn, keepAlive uint16) *client {
 	return c
 }
 
-// heartbeat publishes one, and reports whether the broker has acknowledged it in
-// time.
+// heartbeat publishes a heartbeat and reports whether the broker acknowledged it in time.
 func (c *client) heartbeat(t *testing.T, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -183,8 +182,8 @@ func TestDuplicate(t *testing.T) {
 	receive(t, "second message", c.got)
 }
 
-// TestReorder: messages overtake each other, in both directions, and each comes
-// once; the rest of MQTT is not disturbed.
+// TestReorder checks that messages overtake each other in both directions, that each arrives once, and that other
+// packets keep their order.
 func TestReorder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -199,7 +198,7 @@ func TestReorder(t *testing.T) {
 	for last, left := -1, n; left > 0; left-- {
 		i, known := ids[receive(t, "message", c.ids)]
 		if !known {
-			t.Fatal("a message came twice, or nobody sent it")
+			t.Fatal("got a duplicate message, or one that was never sent")
 		}
 		for id, j := range ids {
 			if i == j {
@@ -209,8 +208,8 @@ func TestReorder(t *testing.T) {
 		inOrder = inOrder && i > last
 		last = i
 	}
-	if inOrder { // one in 12!
-		t.Error("nothing was overtaken on the way to the agent")
+	if inOrder { // probability 1 in 12!
+		t.Error("no message to the agent overtook another")
 	}
 
 	var sending sync.WaitGroup
@@ -242,7 +241,7 @@ func TestLoss(t *testing.T) {
 	for range n {
 		sent[f.cloud.Unlock("a", "front_1")] = true
 	}
-	for range 50 { // one of these comes through, and not before those
+	for range 50 { // one of these arrives, and after those before it
 		f.cloud.Unlock("a", "front_2")
 	}
 	got := 0
@@ -279,8 +278,8 @@ func TestLagDelaysEachWay(t *testing.T) {
 	}
 }
 
-// TestCutIsABlackHole: nothing passes, nothing is closed, and the connection
-// stays dead when the line is whole again. Only the keep-alive finds out.
+// TestCutIsABlackHole checks that a cut passes nothing and closes nothing, and that the connection stays dead after the
+// cut until its keep-alive expires.
 func TestCutIsABlackHole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -289,7 +288,7 @@ func TestCutIsABlackHole(t *testing.T) {
 	f.tap.wait(t, "down")
 	f.cloud.Unlock("a", "front_1")
 	if err := c.heartbeat(t, time.Second); err == nil {
-		t.Error("a publish was acknowledged through a cut line")
+		t.Error("a publish was acknowledged during a cut")
 	}
 	f.link.Set(netsim.Conditions{})
 	f.cloud.Unlock("a", "front_2")
@@ -297,14 +296,13 @@ func TestCutIsABlackHole(t *testing.T) {
 		t.Error("the connection ended without an error")
 	}
 	if n := len(c.got); n > 0 {
-		t.Errorf("%d messages came out of the cut", n)
+		t.Errorf("%d messages of the cut arrived later", n)
 	}
 	if n := f.cloud.Count(func(m cloudtest.Message) bool { return m.Kind == protocol.KindHeartbeat }); n > 0 {
-		t.Errorf("%d heartbeats got into the cloud", n)
+		t.Errorf("%d heartbeats of the cut reached the cloud", n)
 	}
-	// The broker behind the tests can take a newcomer's subscriptions away with
-	// the old connection (cloud/internal/broker works around that), so a second
-	// newcomer may be needed.
+	// The test broker can remove a new connection's subscriptions together with the old connection
+	// (cloud/internal/broker avoids that), so a second new connection may be needed.
 	for range 5 {
 		again := f.connect(t, 30)
 		f.cloud.Unlock("a", "front_1")
@@ -324,7 +322,7 @@ func TestDialInACutHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.cable.Dial(ctx, nil); err == nil {
-		t.Fatal("a dial got through the cut")
+		t.Fatal("a dial succeeded during the cut")
 	}
 	type dialled struct {
 		conn net.Conn
@@ -343,7 +341,7 @@ func TestDialInACutHangs(t *testing.T) {
 	logIn(t, d.conn, 30)
 }
 
-// TestPull: the agent's end is closed, the broker hears no DISCONNECT.
+// TestPull checks that the agent's end is closed and the broker gets no DISCONNECT.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -353,7 +351,7 @@ func TestPull(t *testing.T) {
 		t.Error("the connection ended without an error")
 	}
 	if _, err := f.cable.Dial(t.Context(), nil); err == nil {
-		t.Error("a pulled cable dials")
+		t.Error("Dial on a pulled cable succeeded")
 	}
 	f.cable = f.link.Plug()
 	f.connect(t, 30)
@@ -365,6 +363,6 @@ func TestNewRefusesOtherSchemes(t *testing.T) {
 	u := *f.cloud.URL
 	u.Scheme = "ws"
 	if _, err := netsim.New(&u, nil); err == nil {
-		t.Error("a line over WebSocket was made")
+		t.Error("New accepted a WebSocket broker")
 	}
 }

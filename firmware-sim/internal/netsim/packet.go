@@ -11,14 +11,14 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// maxPacket bounds the remaining length of a packet. The contract's own limit
-// is far below; this keeps a wrong peer from taking the memory.
+// maxPacket bounds the remaining length of a packet. It is far above the protocol's limit and protects the memory
+// against a faulty peer.
 const maxPacket = 1 << 20
 
 // The flags of a PUBLISH in its first byte (MQTT 5, 3.3.1).
 const dup, qos = 1 << 3, 3 << 1
 
-// packet is one MQTT control packet as it was on the wire.
+// packet is one MQTT control packet as sent.
 type packet []byte
 
 // readPacket reads a whole packet: fixed header, remaining length (MQTT 5,
@@ -32,11 +32,11 @@ func readPacket(r *bufio.Reader) (packet, error) {
 	length := 0
 	for shift := 0; ; shift += 7 {
 		if shift > 21 {
-			return nil, errors.New("netsim: remaining length over four bytes")
+			return nil, errors.New("netsim: remaining length is longer than four bytes")
 		}
 		b, err := r.ReadByte()
 		if err != nil {
-			return nil, fmt.Errorf("netsim: in a packet's header: %w", err)
+			return nil, fmt.Errorf("netsim: read a packet's header:  %w", err)
 		}
 		header = append(header, b)
 		length |= int(b&0x7F) << shift
@@ -50,21 +50,21 @@ func readPacket(r *bufio.Reader) (packet, error) {
 	p := make(packet, len(header)+length)
 	copy(p, header)
 	if _, err := io.ReadFull(r, p[len(header):]); err != nil {
-		return nil, fmt.Errorf("netsim: in a packet's body: %w", err)
+		return nil, fmt.Errorf("netsim: read a packet's body:  %w", err)
 	}
 	return p, nil
 }
 
 func (p packet) kind() byte { return p[0] >> 4 }
 
-// message is what is heard of a PUBLISH.
+// message is the content of a PUBLISH.
 type message struct {
 	topic   string
 	id      uint16 // 0: QoS 0
 	payload []byte
 }
 
-// publish reads the packet if it is a PUBLISH (MQTT 5, 3.3).
+// publish parses the packet if it is a PUBLISH (MQTT 5, 3.3).
 func (p packet) publish() (m message, ok bool) {
 	if p.kind() != packets.PUBLISH {
 		return message{}, false
@@ -84,7 +84,7 @@ func (p packet) publish() (m message, ok bool) {
 	return m, ok
 }
 
-// acked gives the packet identifier if the packet is a PUBACK.
+// acked returns the packet identifier if the packet is a PUBACK.
 func (p packet) acked() (id uint16, ok bool) {
 	if p.kind() != packets.PUBACK {
 		return 0, false
@@ -93,17 +93,17 @@ func (p packet) acked() (id uint16, ok bool) {
 	return rest.number(), true
 }
 
-// body is what follows the fixed header.
+// body returns the bytes after the fixed header.
 func (p packet) body() fields {
 	rest := fields(p[1:])
 	rest.length()
 	return rest
 }
 
-// fields is what has not been read of a packet. What is missing reads as 0.
+// fields is the unread rest of a packet. Missing fields read as 0.
 type fields []byte
 
-// take reads n bytes, if there are so many.
+// take reads n bytes, if there are as many.
 func (f *fields) take(n int) (taken []byte, ok bool) {
 	if n > len(*f) {
 		return nil, false
@@ -121,8 +121,7 @@ func (f *fields) number() uint16 {
 	return binary.BigEndian.Uint16(b)
 }
 
-// length reads a variable byte integer of at most four bytes (MQTT 5, 1.5.5),
-// which is written as encoding/binary writes one.
+// length reads a variable byte integer of at most four bytes (MQTT 5, 1.5.5), which has the format of encoding/binary.
 func (f *fields) length() int {
 	n, size := binary.Uvarint(*f)
 	if size <= 0 || size > 4 {
@@ -132,8 +131,7 @@ func (f *fields) length() int {
 	return int(n)
 }
 
-// again is the packet as a broker delivers it a second time: above QoS 0 with
-// the DUP flag (MQTT 5, 3.3.1.1).
+// again returns the packet as a broker delivers it a second time: above QoS 0 with the DUP flag (MQTT 5, 3.3.1.1).
 func (p packet) again() packet {
 	second := bytes.Clone(p)
 	if second[0]&qos != 0 {

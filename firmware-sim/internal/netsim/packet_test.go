@@ -7,7 +7,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// written is a packet as a well-known library writes it.
+// written encodes a packet with the MQTT library.
 func written(t *testing.T, p packets.Packet) packet {
 	t.Helper()
 	var b bytes.Buffer
@@ -31,9 +31,9 @@ func TestPublishIsRead(t *testing.T) {
 			t.Errorf("%+v is read as %+v", publish, m)
 		}
 		if _, ok := p.acked(); ok {
-			t.Error("it is taken for an acknowledgement")
+			t.Error("a PUBLISH was parsed as an acknowledgement")
 		}
-		for n := 1; n < len(p); n++ { // cut off wherever
+		for n := 1; n < len(p); n++ { // truncated at any byte
 			if m, ok := p[:n].publish(); ok && len(m.payload) >= len(publish.Payload) && len(publish.Payload) > 0 {
 				t.Errorf("of %d bytes %d are read as %+v", len(p), n, m)
 			}

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// arrival is a packet and when it is to arrive.
+// arrival is a packet and its time of arrival.
 type arrival struct {
 	at     time.Time
 	packet packet
 }
 
-// schedule is a heap of arrivals, those of the same time in the order in which
-// they came.
+// schedule is a heap of arrivals; those of the same time keep their order.
 type schedule struct {
 	list  []entry
 	count int
@@ -36,8 +35,8 @@ func (s *schedule) Pop() any {
 	return x
 }
 
-// inOrderOfTime delivers what arrives, each when it is due, until arrivals is
-// closed and nothing is left. Once dead is closed it throws everything away.
+// inOrderOfTime delivers each packet when it is due, until arrivals is closed and empty. After dead is closed it
+// discards all packets.
 func inOrderOfTime(arrivals <-chan arrival, dead <-chan struct{}, deliver func(packet)) {
 	var waiting schedule
 	timer := time.NewTimer(0)
@@ -69,7 +68,7 @@ func inOrderOfTime(arrivals <-chan arrival, dead <-chan struct{}, deliver func(p
 			deliver(heap.Pop(&waiting).(entry).packet)
 		case <-dead:
 			if arrivals != nil {
-				for range arrivals { // so that the reader is not kept
+				for range arrivals { // so that the reader does not block
 				}
 			}
 			return

@@ -20,9 +20,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/netsim"
 )
 
-// TestTLS: with mqtts the line does TLS towards the broker, and the tap sees
-// the messages all the same. It is the only test that needs the system's roots,
-// which a process reads once.
+// TestTLS checks that the link does TLS to an mqtts broker and the tap still sees the messages. It is the only test
+// that uses the system's roots, which a process reads once.
 func TestTLS(t *testing.T) {
 	f := newFixture(t)
 	certificate, roots := selfSigned(t)
@@ -55,7 +54,7 @@ func TestTLS(t *testing.T) {
 	f.tap.wait(t, "to door/ask")
 }
 
-// forward takes TLS off connections and passes them on.
+// forward terminates TLS and forwards the connections.
 func forward(listener net.Listener, to string, running *sync.WaitGroup) {
 	for {
 		near, err := listener.Accept()
@@ -77,8 +76,7 @@ func forward(listener net.Listener, to string, running *sync.WaitGroup) {
 	}
 }
 
-// selfSigned makes a certificate for 127.0.0.1 and a file of roots that trusts
-// it.
+// selfSigned returns a certificate for 127.0.0.1 and a root file that contains it.
 func selfSigned(t *testing.T) (certificate tls.Certificate, roots string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

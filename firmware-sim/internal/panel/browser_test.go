@@ -15,11 +15,11 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 )
 
-// browserPatience is what a page may take; a browser's first start is slow.
+// browserPatience limits a page load; a browser's first start is slow.
 const browserPatience = 30 * time.Second
 
-// browse opens the panel's page and gives the context of its tab. Nothing may
-// be written to the console: neither errors nor violations of the policy.
+// browse opens the panel's page and returns the context of its tab. Any console output, error or policy violation fails
+// the test.
 func browse(t *testing.T, f *fixture) context.Context {
 	t.Helper()
 	found := slices.ContainsFunc([]string{"chromium", "chromium-headless-shell", "google-chrome"}, func(name string) bool {
@@ -52,7 +52,7 @@ func browse(t *testing.T, f *fixture) context.Context {
 	return ctx
 }
 
-// until waits for an expression to hold in the page.
+// until waits until an expression is true in the page.
 func until(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("("+expression+") || null", chromedp.WithPollingTimeout(testTimeout))); err != nil {
@@ -86,7 +86,7 @@ func TestPageBreaksThings(t *testing.T) {
 	click(`[data-kind="duplicate"]`)
 	until(t, ctx, `document.querySelector('[data-kind="duplicate"]').getAttribute("aria-checked") === "true"`)
 	if _, on := gangnam.Presence().Faults.At(fault.Duplicate, ""); !on {
-		t.Error("the switch does not switch the fault on")
+		t.Error("the switch did not switch the fault on")
 	}
 	click(`[data-kind="duplicate"]`)
 	until(t, ctx, `document.querySelector('[data-kind="duplicate"]').getAttribute("aria-checked") === "false"`)
@@ -94,7 +94,7 @@ func TestPageBreaksThings(t *testing.T) {
 	click(`#device-fault button`)
 	until(t, ctx, `document.querySelectorAll(".chip").length === 1`)
 	if _, on := gangnam.Presence().Faults.At(fault.Stuck, "room_1"); !on {
-		t.Error("the form does not add the fault")
+		t.Error("the form did not add the fault")
 	}
 	click(`#clear`)
 	until(t, ctx, `document.querySelectorAll(".chip").length === 0`)
@@ -122,8 +122,7 @@ func TestPageBreaksThings(t *testing.T) {
 	until(t, ctx, fmt.Sprintf(`%s !== %q`, language, before))
 }
 
-// TestPagePlaysAndRecords: a scenario that the page plays is on the recording that it
-// records meanwhile.
+// TestPagePlaysAndRecords records while the page plays a scenario, and checks that the recording contains it.
 func TestPagePlaysAndRecords(t *testing.T) {
 	f := newFixture(t)
 	ctx := browse(t, f)

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// backlog is how many changes a slow reader may be behind before it is cut
-	// off; it then connects again and starts from a snapshot.
+	// backlog is how many changes a slow reader may be behind before it is disconnected; it then reconnects and starts
+	// from a snapshot.
 	backlog = 1024
-	// A page that does not answer pings is gone.
+	// A page that does not answer pings is disconnected.
 	pingInterval = 20 * time.Second
 	pongLimit    = 50 * time.Second
 	writeLimit   = 10 * time.Second
-	// shownActuations is how many past actuations a snapshot holds per branch.
+	// shownActuations is the number of past actuations per branch in a snapshot.
 	shownActuations = 50
 )
 
-// Feed numbers the changes of all branches and hands them to the readers.
+// Feed numbers the changes of all branches and sends them to the readers.
 type Feed struct {
 	mu      sync.Mutex
 	seq     uint64
@@ -37,7 +37,7 @@ type reader struct {
 	lines  chan []byte
 }
 
-// NewFeed makes a feed without readers.
+// NewFeed returns a feed without readers.
 func NewFeed() *Feed { return &Feed{readers: make(map[*reader]struct{})} }
 
 // delta is one change on the wire; type names the field that is set.
@@ -49,8 +49,7 @@ type delta struct {
 	branch.Change
 }
 
-// Publish hands a change on. It never blocks: a reader that is too far behind
-// is cut off.
+// Publish sends a change to the readers. It never blocks: a reader that is too far behind is disconnected.
 func (f *Feed) Publish(name string, c branch.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +63,7 @@ func (f *Feed) Publish(name string, c branch.Change) {
 			d := delta{Seq: f.seq, Type: typeOf(c), At: time.Now(), Branch: name, Change: c}
 			var err error
 			if line, err = json.Marshal(d); err != nil {
-				panic("panel: a change cannot be written: " + err.Error()) // plain structs always can
+				panic("panel: encode a change:  " + err.Error()) // plain structs always can
 			}
 		}
 		select {
@@ -95,8 +94,7 @@ func typeOf(c branch.Change) string {
 	return "message"
 }
 
-// subscribe starts a reader and gives the number of the last change it will
-// not hear of.
+// subscribe adds a reader and returns the number of the last change that it will not receive.
 func (f *Feed) subscribe(name string) (*reader, uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +106,7 @@ func (f *Feed) subscribe(name string) (*reader, uint64) {
 	return r, f.seq
 }
 
-// drop cuts a reader off. mu is held.
+// drop disconnects a reader. mu is held.
 func (f *Feed) drop(r *reader) {
 	if _, reading := f.readers[r]; reading {
 		delete(f.readers, r)
@@ -122,7 +120,7 @@ func (f *Feed) unsubscribe(r *reader) {
 	f.drop(r)
 }
 
-// Close cuts every reader off, now and from now on.
+// Close disconnects every reader, and every later one.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,8 +130,8 @@ func (f *Feed) Close() {
 	}
 }
 
-// snapshot is the first message of a stream. Changes that follow may already be
-// in it: they carry whole rows, so that taking one twice does no harm.
+// snapshot is the first message of a stream. It may already contain changes that follow: changes carry whole rows, so
+// applying one twice is harmless.
 type snapshot struct {
 	Seq      uint64          `json:"seq"`
 	Type     string          `json:"type"`
@@ -147,11 +145,11 @@ type branchHistory struct {
 	Actuations []hardware.Actuation `json:"actuations"` // the latest, oldest first
 }
 
-// upgrader refuses pages of other origins, which is gorilla's default.
+// upgrader rejects pages of other origins, which is gorilla's default.
 var upgrader = websocket.Upgrader{HandshakeTimeout: writeLimit}
 
-// stream sends a snapshot and then every change, of all branches or of the one
-// in ?branch=, until the reader goes or falls behind.
+// stream sends a snapshot and then every change, of all branches or the one in ?branch=, until the reader disconnects
+// or falls behind.
 func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("branch")
 	branches := p.branches
@@ -165,7 +163,7 @@ func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return // Upgrade has sent the response
 	}
 	defer func() { _ = conn.Close() }()
 	reader, seq := p.feed.subscribe(name)
@@ -191,7 +189,7 @@ func write(conn *websocket.Conn, kind int, data []byte) error {
 	return conn.WriteMessage(kind, data)
 }
 
-// listen takes pongs and closes; nothing else is expected of a page.
+// listen handles pongs and closes; a page sends nothing else.
 func listen(conn *websocket.Conn) {
 	defer func() { _ = conn.Close() }() // ends send too
 	conn.SetReadLimit(512)

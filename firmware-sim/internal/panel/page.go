@@ -10,7 +10,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// policy allows the page its own files and its own socket, nothing else.
+// policy allows the page its own files and its own socket only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

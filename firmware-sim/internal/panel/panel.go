@@ -1,6 +1,5 @@
-// Package panel is what a person, or a test, has in hand of the simulated
-// branches: the JSON of contracts.md 5, a WebSocket with every change, and a
-// page that draws it.
+// Package panel gives users and tests access to the simulated branches: the JSON of docs/specification.md, Simulator, a
+// WebSocket with every change, and a page that shows it.
 //
 //	GET                 /sim/branches
 //	GET                 /sim/branches/{branch}
@@ -34,17 +33,17 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/recording"
 )
 
-// maxBody bounds a request's body, in bytes.
+// maxBody bounds a request body, in bytes.
 const maxBody = 4 << 10
 
-// Panel serves the branches it was made with.
+// Panel serves its branches.
 type Panel struct {
 	branches []*branch.Branch
 	byName   map[string]*branch.Branch
 	feed     *Feed
 }
 
-// New makes a panel. feed must be what the branches tell their changes to.
+// New returns a panel. feed must be the feed to which the branches publish.
 func New(branches []*branch.Branch, feed *Feed) *Panel {
 	p := &Panel{branches: branches, byName: make(map[string]*branch.Branch), feed: feed}
 	for _, b := range branches {
@@ -53,7 +52,7 @@ func New(branches []*branch.Branch, feed *Feed) *Panel {
 	return p
 }
 
-// Handler serves everything there is.
+// Handler returns the handler for all paths.
 func (p *Panel) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.NotFound(handle(func(http.ResponseWriter, *http.Request) (any, error) { return nil, errNotFound }))
@@ -79,11 +78,11 @@ func (p *Panel) Handler() http.Handler {
 		r.Delete("/replay", handle(p.stopReplay))
 		r.Get("/scenarios", handle(p.scenarios))
 	})
-	// Another site's page must not open doors, not even simulated ones.
+	// A page of another origin must not open doors, not even simulated ones.
 	return http.NewCrossOriginProtection().Handler(r)
 }
 
-// The errors of the panel itself.
+// Errors of the panel itself.
 var (
 	errNotFound = errors.New("no such path")
 	errNoBranch = errors.New("no such branch")
@@ -91,7 +90,7 @@ var (
 	errBody     = errors.New("bad body")
 )
 
-// handle answers with the value as JSON, or with the error.
+// handle writes the value as JSON, or the error.
 func handle(f func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(w, r)
@@ -102,7 +101,7 @@ func handle(f func(http.ResponseWriter, *http.Request) (any, error)) http.Handle
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
-		// A client that has gone away is no news.
+		// Errors of disconnected clients are not logged.
 		_ = json.NewEncoder(w).Encode(v)
 	}
 }
@@ -122,7 +121,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// read decodes a body that holds one JSON object without fields unknown here.
+// read decodes a body with one JSON object and no unknown fields.
 func read(w http.ResponseWriter, r *http.Request, into any) error {
 	return readUpTo(maxBody, w, r, into)
 }
@@ -147,7 +146,7 @@ func (p *Panel) branch(r *http.Request) (*branch.Branch, error) {
 	return nil, fmt.Errorf("%w: %q", errNoBranch, name)
 }
 
-// param is a segment of the path, decoded: locations are Korean.
+// param returns a decoded path segment: locations are Korean.
 func param(r *http.Request, name string) string {
 	value := chi.URLParam(r, name)
 	if decoded, err := url.PathUnescape(value); err == nil {

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTimeout ends the wait for an event that does not come.
 const testTimeout = 30 * time.Second
 
-// fixture is the demo branches behind a panel; they run only where a test needs
-// an agent.
+// fixture is the demo branches behind a panel; they run only where a test needs an agent.
 type fixture struct {
 	t      *testing.T
 	cloud  *cloudtest.Cloud
@@ -65,7 +64,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// run brings gangnam to life.
+// run starts gangnam.
 func (f *fixture) run() {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -80,7 +79,7 @@ func (f *fixture) run() {
 	f.cloud.Status("gangnam", protocol.Online, time.Time{}, testTimeout)
 }
 
-// do sends a request and gives status and body.
+// do sends a request and returns status and body.
 func (f *fixture) do(method, path, body string) (int, string) {
 	f.t.Helper()
 	r, err := http.NewRequestWithContext(f.t.Context(), method, f.server.URL+path, strings.NewReader(body))
@@ -104,7 +103,7 @@ func (f *fixture) send(r *http.Request) (int, string) {
 	return answer.StatusCode, strings.TrimSpace(string(text))
 }
 
-// get decodes the answer of a GET.
+// get returns the decoded response of a GET.
 func get[T any](f *fixture, path string) T {
 	f.t.Helper()
 	status, body := f.do("GET", path, "")
@@ -115,7 +114,7 @@ func get[T any](f *fixture, path string) T {
 	return v
 }
 
-// TestBranchHasTheContractsFields reads the answer as those outside do.
+// TestBranchHasTheContractsFields checks the fields of the documented answer.
 func TestBranchHasTheContractsFields(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -184,12 +183,10 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 	if _, body := f.do("GET", faults, ""); body != `{"faults":[]}` {
-		t.Errorf("a refused fault is on: %s", body)
+		t.Errorf("a rejected fault is on: %s", body)
 	}
 }
 
-// TestForeignPages: a page of another origin can neither break nor watch.
-// TestRecordings: a recording comes out as a body that the panel takes again.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -231,7 +228,7 @@ func TestRecordings(t *testing.T) {
 	deadline := time.Now().Add(testTimeout)
 	for !get[hardware.State](f, gangnam).Doors[3].Open {
 		if time.Now().After(deadline) {
-			t.Fatal("the recording does not happen again")
+			t.Fatal("the replay did not open the door")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -246,11 +243,11 @@ func TestForeignPages(t *testing.T) {
 	}
 	r.Header.Set("Origin", "https://example.org")
 	if status, body := f.send(r); status != http.StatusForbidden {
-		t.Errorf("DELETE from elsewhere: %d %s", status, body)
+		t.Errorf("DELETE from another origin:  %d %s", status, body)
 	}
 	_, answer, err := websocket.DefaultDialer.DialContext(t.Context(), f.socket(""), http.Header{"Origin": {"https://example.org"}})
 	if err == nil || answer.StatusCode != http.StatusForbidden {
-		t.Errorf("WebSocket from elsewhere: %v", err)
+		t.Errorf("WebSocket from another origin:  %v", err)
 	}
 }
 
@@ -301,7 +298,7 @@ func (f *fixture) socket(query string) string {
 	return "ws" + strings.TrimPrefix(f.server.URL, "http") + "/sim/ws" + query
 }
 
-// patiently bounds the reads that follow.
+// patiently limits the reads that follow.
 func patiently(t *testing.T, conn *websocket.Conn) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
@@ -391,8 +388,7 @@ func TestStreamOfOneBranch(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsCutOff: a reader that stops reading costs nobody else
-// anything, and is told to start again.
+// TestSlowReaderIsCutOff checks that a reader that stops reading is disconnected and does not affect others.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -406,7 +402,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := branch.Change{Message: &branch.Message{Payload: []byte(`{"outcome":"` + strings.Repeat("x", 1000) + `"}`)}}
-	for range 30_000 { // far more than the sockets between hold
+	for range 30_000 { // more than the socket buffers hold
 		f.feed.Publish("gangnam", change)
 	}
 	for err == nil {
@@ -417,8 +413,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// TestPageStandsAlone: the page loads nothing that the panel does not serve and
-// nothing that its policy forbids.
+// TestPageStandsAlone checks that the page loads only files of the panel and nothing that its policy forbids.
 func TestPageStandsAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -427,7 +422,7 @@ func TestPageStandsAlone(t *testing.T) {
 		t.Fatalf("GET /: %d", status)
 	}
 	if strings.Contains(html, "style=") || strings.Contains(html, "<style") || regexp.MustCompile(`<script[^>]*>[^<]`).MatchString(html) {
-		t.Error("the page has inline code, which its policy forbids")
+		t.Error("the page contains inline code, which its policy forbids")
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(html, -1) {
 		if status, _ := f.do("GET", "/"+m[1], ""); status != 200 {

@@ -32,7 +32,7 @@ func (p *Panel) endRecording(_ http.ResponseWriter, r *http.Request) (any, error
 	return b.EndRecording()
 }
 
-// playback answers what the recorder and the player of a branch do.
+// playback returns the state of a branch's recorder and player.
 func (p *Panel) playback(_ http.ResponseWriter, r *http.Request) (any, error) {
 	b, err := p.branch(r)
 	if err != nil {

@@ -1,12 +1,10 @@
-// Package recording records what happens to a simulated branch, and lets it happen
-// again.
+// Package recording records the events of a simulated branch and replays them.
 //
 //	hands, weather, faults ─► hardware ─► changes ─► Recorder ─► Recording (JSON)
 //	            ▲                                             │
 //	            └───────────── Step by Step ◄── Player ◄──────┘
 //
-// On a recording is what the world does to a branch: the air at its sensors, leaves,
-// exit buttons and keypads, what remote controls say, and what fails. What the
-// agent does is not: a replay drives no relay, and asks the cloud for nothing. A
-// PIN is not either, only whether it was the right one.
+// A recording contains what affects a branch from outside: the air at its sensors, leaves, exit buttons, keypads,
+// remote controls and faults. It does not contain the agent's actions: a replay drives no relay and sends no request to
+// the cloud. Of a PIN it contains only whether it was right.
 package recording

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// The speeds a recording can be played at; 1 is as it was.
+// The range of replay speeds; 1 is real time.
 const MinSpeed, MaxSpeed = 0.1, 100.0
 
-// Player lets a recording happen. It is safe for concurrent use.
+// Player replays a recording. It is safe for concurrent use.
 //
 //	silent ── Play ──► playing ── last step, length passed ──► silent
 //	                    │   ▲                                    ▲
 //	                    │   └── Play: the other recording ends        │
 //	                    └────────────── Stop ────────────────────┘
 type Player struct {
-	act   func(Step)      // lets one step happen
-	ended func(Recording) // the recording is over, or was stopped
+	act   func(Step)      // applies one step
+	ended func(Recording) // the recording has ended or was stopped
 
-	// turn is held while something happens: what Stop has ended does nothing more.
+	// turn is held during a step: after Stop returns, no step runs.
 	turn sync.Mutex
 
 	mu        sync.Mutex
@@ -27,15 +27,15 @@ type Player struct {
 	speed     float64
 	began     time.Time
 	next      int
-	plays     int // how many recordings there were
+	plays     int // number of recordings so far
 }
 
-// NewPlayer makes a player. act and ended must neither Play nor Stop.
+// NewPlayer returns a player. act and ended must call neither Play nor Stop.
 func NewPlayer(act func(Step), ended func(Recording)) *Player {
 	return &Player{act: act, ended: ended}
 }
 
-// Play begins with a recording that Validate accepts, in place of one that plays.
+// Play starts a valid recording and replaces one that is playing.
 func (p *Player) Play(t Recording, speed float64) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -48,7 +48,7 @@ func (p *Player) Play(t Recording, speed float64) {
 	p.timer = time.AfterFunc(p.untilNext(), func() { p.step(play) })
 }
 
-// untilNext is how long until the next step, or the end. mu is held.
+// untilNext returns the time until the next step, or the end. mu is held.
 func (p *Player) untilNext() time.Duration {
 	at := p.recording.LengthMs
 	if p.next < len(p.recording.Steps) {
@@ -57,7 +57,7 @@ func (p *Player) untilNext() time.Duration {
 	return time.Until(p.began.Add(time.Duration(float64(at) / p.speed * float64(time.Millisecond))))
 }
 
-// step lets everything of a play happen that is due.
+// step applies every step that is due.
 func (p *Player) step(play int) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -85,15 +85,14 @@ func (p *Player) step(play int) {
 	}
 }
 
-// silence forgets the recording. mu is held.
+// silence removes the recording and returns it. mu is held.
 func (p *Player) silence() Recording {
 	over := p.recording
 	p.recording, p.timer = Recording{}, nil
 	return over
 }
 
-// Stop ends what plays, if anything does, and returns when nothing of it
-// happens any more.
+// Stop ends the recording that is playing, if any. After it returns, no step runs.
 func (p *Player) Stop() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -113,17 +112,17 @@ func (p *Player) stop() {
 	p.ended(over)
 }
 
-// Progress is how far a player is.
+// Progress is the position of a player.
 type Progress struct {
 	Title    map[string]string `json:"title,omitempty"`
 	AtMs     int64             `json:"atMs"`
 	LengthMs int64             `json:"lengthMs"`
 	Speed    float64           `json:"speed"`
-	Step     int               `json:"step"` // how many have happened
+	Step     int               `json:"step"` // number of steps applied
 	Steps    int               `json:"steps"`
 }
 
-// Progress is how far the player is; nil: it is silent.
+// Progress returns the player's position, or nil if nothing is playing.
 func (p *Player) Progress() *Progress {
 	p.mu.Lock()
 	defer p.mu.Unlock()

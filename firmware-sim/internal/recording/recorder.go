@@ -9,17 +9,17 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
-// Recorder makes a recording of what it is told. It is safe for concurrent use, and
-// may be told of things while it does not record.
+// Recorder records the changes that it receives. It is safe for concurrent use and ignores changes while it does not
+// record.
 type Recorder struct {
 	mu        sync.Mutex
 	running   bool
 	began     time.Time
 	recording Recording
-	doors     map[string]hardware.Door // as they were
+	doors     map[string]hardware.Door // last known state
 }
 
-// Start begins a new recording with how things are now, in place of an earlier one.
+// Start starts a new recording with the current state and discards an earlier one.
 func (r *Recorder) Start(s hardware.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *Recorder) Start(s hardware.State) {
 	r.add(Step{Faults: &faults})
 }
 
-// Stop ends the recording and gives it. ok is false when none was running.
+// Stop ends and returns the recording. ok is false if none was in progress.
 func (r *Recorder) Stop() (t Recording, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,15 +44,14 @@ func (r *Recorder) Stop() (t Recording, ok bool) {
 	return t, ok
 }
 
-// Recording gives the recording as far as it is, or the last one. ok is false when there
-// was none yet.
+// Recording returns the recording so far, or the last one. ok is false if there is none.
 func (r *Recorder) Recording() (t Recording, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copy(), len(r.recording.Steps) > 0
 }
 
-// copy is the recording with its length. mu is held.
+// copy returns the recording with its length. mu is held.
 func (r *Recorder) copy() Recording {
 	t := r.recording
 	t.Steps = slices.Clone(t.Steps)
@@ -62,7 +61,7 @@ func (r *Recorder) copy() Recording {
 	return t
 }
 
-// Running reports since when a recording is being made; zero: none is.
+// Running returns the start of the recording in progress, or zero.
 func (r *Recorder) Running() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +71,7 @@ func (r *Recorder) Running() time.Time {
 	return r.began
 }
 
-// Changed takes a change of the hardware.
+// Changed receives a change of the hardware.
 func (r *Recorder) Changed(c hardware.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +98,7 @@ func (r *Recorder) Changed(c hardware.Change) {
 	}
 }
 
-// Faults takes which faults are on now.
+// Faults receives the current faults.
 func (r *Recorder) Faults(l fault.List) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +108,7 @@ func (r *Recorder) Faults(l fault.List) {
 	}
 }
 
-// add writes a step. A recording that is full takes no more of them. mu is held.
+// add appends a step, unless the recording is full. mu is held.
 func (r *Recorder) add(s Step) {
 	passed := time.Since(r.began)
 	if len(r.recording.Steps) < MaxSteps && passed <= MaxLength {

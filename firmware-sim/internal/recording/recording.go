@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 )
 
-// The limits of a recording: what a page can hold and a person can wait for.
+// The limits of a recording: what a page can hold and a user can wait for.
 const (
 	MaxSteps     = 20_000
 	MaxLength    = 24 * time.Hour
@@ -19,61 +19,60 @@ const (
 	maxDurations = 2_000
 )
 
-// ErrInvalid means that something is no recording; match with errors.Is.
+// ErrInvalid is returned for text that is not a valid recording.
 var ErrInvalid = errors.New("not a recording")
 
 // Recording is a recording or a scenario.
 type Recording struct {
-	// Title is what a scenario is called, by language (ko, en).
+	// Title is the name of a scenario, by language (ko, en).
 	Title    map[string]string `json:"title,omitempty"`
 	LengthMs int64             `json:"lengthMs"`
 	Steps    []Step            `json:"steps"` // in the order of AtMs
 }
 
-// Step is one thing that happens; one of the pointers is set.
+// Step is one event; exactly one pointer is set.
 type Step struct {
-	AtMs   int64       `json:"atMs"` // since the beginning
+	AtMs   int64       `json:"atMs"` // since the start
 	Sensor *Air        `json:"sensor,omitempty"`
 	Door   *Leaf       `json:"door,omitempty"`
 	Exit   *Button     `json:"exit,omitempty"`
 	Keypad *Entry      `json:"keypad,omitempty"`
 	Signal *Signal     `json:"signal,omitempty"`
-	Faults *fault.List `json:"faults,omitempty"` // all that are on from now on
+	Faults *fault.List `json:"faults,omitempty"` // all faults from now on
 }
 
-// Air is what a sensor measures from now on.
+// Air is the reading of a sensor from now on.
 type Air struct {
 	Location    string  `json:"location"`
 	Thermometer float64 `json:"thermometer"` // °C
 	Hygrometer  float64 `json:"hygrometer"`  // percent
 }
 
-// Leaf is a door that was opened or closed.
+// Leaf is the opening or closing of a door.
 type Leaf struct {
 	Device string `json:"device"`
 	Open   bool   `json:"open"`
 }
 
-// Button is an exit button that was pressed.
+// Button is a press of an exit button.
 type Button struct {
 	Device string `json:"device"`
 }
 
-// Entry is a PIN that was typed at a keypad.
+// Entry is the entry of a PIN at a keypad.
 type Entry struct {
 	Device string `json:"device"`
-	Right  bool   `json:"right"` // it was the one that opens
+	Right  bool   `json:"right"` // the PIN opened the door
 }
 
-// Signal is what a unit's receiver heard.
+// Signal is a signal at a unit's receiver.
 type Signal struct {
 	Unit      string   `json:"unit"`
 	CarrierHz int      `json:"carrierHz"`
 	Durations []uint32 `json:"durations"` // µs, mark first
 }
 
-// Parse reads a recording and holds it against the limits. Whether a branch has the
-// devices on it is for the branch to say. Errors match ErrInvalid.
+// Parse reads a recording and checks the limits. The branch checks whether it has the devices. Errors match ErrInvalid.
 func Parse(text []byte) (Recording, error) {
 	var t Recording
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -87,7 +86,7 @@ func Parse(text []byte) (Recording, error) {
 	return t, t.Validate()
 }
 
-// Validate holds a recording against the limits. Errors match ErrInvalid.
+// Validate checks the limits. Errors match ErrInvalid.
 func (t Recording) Validate() error {
 	if t.LengthMs < 0 || t.LengthMs > MaxLength.Milliseconds() {
 		return fmt.Errorf("%w: lengthMs is %d, want 0 to %d", ErrInvalid, t.LengthMs, MaxLength.Milliseconds())
@@ -116,10 +115,10 @@ func (s Step) validate() error {
 		}
 	}
 	if things != 1 {
-		return fmt.Errorf("%d things happen, want one", things)
+		return fmt.Errorf("%d events, want one", things)
 	}
 	if s.Signal != nil && (len(s.Signal.Durations)%2 == 0 || len(s.Signal.Durations) > maxDurations) {
-		return fmt.Errorf("a signal of %d durations, want an odd number up to %d", len(s.Signal.Durations), maxDurations)
+		return fmt.Errorf("a signal has %d durations, want an odd number up to %d", len(s.Signal.Durations), maxDurations)
 	}
 	if s.Faults != nil {
 		for _, f := range *s.Faults {

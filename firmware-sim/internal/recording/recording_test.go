@@ -40,7 +40,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is a recording can be written and read again, and plays to its end.
+// FuzzParse checks that a valid recording can be encoded and parsed again, and plays to its end.
 func FuzzParse(f *testing.F) {
 	for _, s := range recording.Scenarios {
 		text, err := json.Marshal(s)
@@ -65,16 +65,16 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestRecorder: a recording begins with how things are, and has what the world did,
-// but not what the agent did.
+// TestRecorder checks that a recording starts with the current state and contains external events, not the agent's
+// actions.
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r recording.Recorder
 		open := hardware.Door{Device: "room_1", Open: true}
-		r.Changed(hardware.Change{Door: &open}) // before the recording runs
+		r.Changed(hardware.Change{Door: &open}) // before the recording starts
 		if _, ok := r.Stop(); ok {
-			t.Error("stopped what never began")
+			t.Error("Stop succeeded without a recording")
 		}
 		r.Start(hardware.State{
 			Doors:   []hardware.Door{{Device: "room_1", Locked: true}},
@@ -123,7 +123,7 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// TestFullRecording: what is too much is left out, and the recording is one still.
+// TestFullRecording checks that a recording at its limit ignores further events and stays valid.
 func TestFullRecording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestFullRecording(t *testing.T) {
 	})
 }
 
-// stage notes when which door a player opens.
+// stage notes when a player opens which door.
 type stage struct {
 	*recording.Player
 	began time.Time
@@ -168,7 +168,7 @@ func TestPlayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		if s.Progress() != nil {
-			t.Error("plays before it was told to")
+			t.Error("the player has progress before Play")
 		}
 		s.Play(three, 2)
 		time.Sleep(time.Second)
@@ -179,7 +179,7 @@ func TestPlayer(t *testing.T) {
 		time.Sleep(time.Second - time.Millisecond)
 		synctest.Wait()
 		if s.ended != 0 {
-			t.Error("ended early")
+			t.Error("the recording ended early")
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
@@ -195,7 +195,7 @@ func TestStopAndPlayAgain(t *testing.T) {
 		s := newStage()
 		s.Play(three, 1)
 		time.Sleep(2 * time.Second)
-		s.Play(three, 1) // the first ends
+		s.Play(three, 1) // ends the first
 		time.Sleep(2 * time.Second)
 		s.Stop()
 		s.Stop()

@@ -9,11 +9,11 @@ import (
 //go:embed scenario/*.json
 var files embed.FS
 
-// Scenarios are the recordings that come with the simulator, by name.
+// Scenarios are the recordings that are part of the simulator, by name.
 var Scenarios = func() map[string]Recording {
 	entries, err := files.ReadDir("scenario")
 	if err != nil {
-		panic("recording: " + err.Error()) // it is part of the program
+		panic("recording: " + err.Error()) // embedded in the program
 	}
 	all := make(map[string]Recording, len(entries))
 	for _, entry := range entries {
