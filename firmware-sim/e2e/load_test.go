@@ -74,13 +74,13 @@ func (l *load) ask(ctx context.Context, client *http.Client, method, path string
 		return answer{}, err
 	}
 	at := l.balancer.choose(-1)
-	got, err := send(ctx, client, method, l.cluster.replicas[at].api+path, encoded)
+	got, err := send(ctx, client, method, l.cluster.Replicas[at].API+path, encoded)
 	l.note(func() { l.requests++ })
 	if err == nil && got.status < http.StatusInternalServerError || ctx.Err() != nil {
 		return got, err
 	}
 	first := fmt.Sprint(got.status, " ", got.body, " ", err)
-	got, err = send(ctx, client, method, l.cluster.replicas[l.balancer.choose(at)].api+path, encoded)
+	got, err = send(ctx, client, method, l.cluster.Replicas[l.balancer.choose(at)].API+path, encoded)
 	failed := err != nil || got.status >= http.StatusInternalServerError
 	l.note(func() {
 		l.retried++

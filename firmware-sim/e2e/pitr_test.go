@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,18 @@ func newArchive(t *testing.T) *archive {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &archive{t: t, programs: postgresPrograms(t), dir: dir, as: postgresAccount(t, dir)}
+	programs, err := world.PostgresPrograms()
+	if errors.Is(err, world.ErrMissing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := world.PostgresAccount(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &archive{t: t, programs: programs, dir: dir, as: as}
 }
 
 func (a *archive) command(name string, args ...string) *exec.Cmd {

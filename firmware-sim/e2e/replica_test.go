@@ -66,7 +66,7 @@ func TestReplicas(t *testing.T) {
 			t.Error("the agent of jamsil may not say that it lives")
 		}
 		// Another's client id is not taken: were it, gangnam's agent would be thrown off the line and stay away for 30 s.
-		c.connect(t, c.agentPort, "jamsil", "agent-gangnam")
+		c.connect(t, c.AgentPort, "jamsil", "agent-gangnam")
 		if got, _ := guest[1].open("gangnam", "room", key); got.Status != "SUCCESS" {
 			t.Errorf("gangnam: %+v", got)
 		}
@@ -76,12 +76,12 @@ func TestReplicas(t *testing.T) {
 			RequestID string `json:"requestId"`
 		}
 		guest[0].must("POST", "/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": "room", "key": key}, &accepted)
-		c.signal(c.replicas[0].daemon, syscall.SIGKILL)
+		c.signal(c.Replicas[0].Process, syscall.SIGKILL)
 		got, status := guest[1].subscribe("/door/v2/unlock/subscribe?requestId=" + accepted.RequestID + "&key=" + key)
 		if status != http.StatusOK || got.Status == "" {
 			t.Fatalf("%d %+v", status, got)
 		}
-		c.start(c.replicas[0].daemon)
+		c.start(c.Replicas[0].Process)
 	})
 }
 
@@ -90,13 +90,13 @@ func TestRollingRestart(t *testing.T) {
 	c := startCluster(t, "YEOLDA_DRAIN_TIME=1s")
 	l := c.startLoad(t)
 	for range 2 {
-		for _, r := range c.replicas {
+		for _, r := range c.Replicas {
 			until(t, "a door opens", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.opened) > 0 })
 			l.note(func() { l.opened, l.written = nil, nil })
 			began := time.Now()
-			c.signal(r.daemon, syscall.SIGTERM)
-			t.Logf("%s ended %s after SIGTERM", r.name, time.Since(began).Round(time.Millisecond))
-			c.start(r.daemon)
+			c.signal(r.Process, syscall.SIGTERM)
+			t.Logf("%s ended %s after SIGTERM", r.Name, time.Since(began).Round(time.Millisecond))
+			c.start(r.Process)
 			l.recovers(t, time.Now(), 30*time.Second)
 		}
 	}
@@ -130,31 +130,29 @@ func TestFailures(t *testing.T) {
 	c := startCluster(t)
 	l := c.startLoad(t)
 	until(t, "a door opens", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.opened) > 3 })
-	for i, r := range c.replicas {
+	for i, r := range c.Replicas {
 		t.Logf("kill -9 of replica %d", i+1)
 		since := time.Now()
-		c.signal(r.daemon, syscall.SIGKILL)
+		c.signal(r.Process, syscall.SIGKILL)
 		l.recovers(t, since, recovery)
-		c.start(r.daemon)
+		c.start(r.Process)
 		l.recovers(t, time.Now(), recovery)
 	}
 	t.Log("kill -9 of Mosquitto")
-	c.signal(c.broker, syscall.SIGKILL)
+	c.signal(c.Mosquitto, syscall.SIGKILL)
 	time.Sleep(2 * time.Second) // the fault itself
-	c.start(c.broker)
+	c.start(c.Mosquitto)
 	l.recovers(t, time.Now(), recovery)
 
 	away := outage(t)
 	t.Logf("kill -9 of PostgreSQL, for %s", away)
-	c.signal(c.postgres, syscall.SIGKILL)
+	c.signal(c.Postgres, syscall.SIGKILL)
 	time.Sleep(away) // the fault itself
-	c.start(c.postgres)
+	c.start(c.Postgres)
 	l.recovers(t, time.Now(), recovery)
-	for _, r := range c.replicas {
-		select {
-		case <-r.done:
-			t.Errorf("%s did not survive", r.name)
-		default:
+	for _, r := range c.Replicas {
+		if !r.Alive() {
+			t.Errorf("%s ended with the database", r.Name)
 		}
 	}
 	l.verify(t)

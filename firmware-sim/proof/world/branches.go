@@ -69,8 +69,8 @@ func branchFile(branches []Branch) string {
 	return text.String()
 }
 
-// siteFile is the simulator's.
-func siteFile(branches []Branch) string {
+// simulationFile returns the file for the simulator.
+func simulationFile(branches []Branch) string {
 	var text strings.Builder
 	text.WriteString("branches:\n")
 	for _, b := range branches {

@@ -85,6 +85,9 @@ func (p *Process) start(ctx context.Context) error {
 	return nil
 }
 
+// Signal sends a signal and waits until the program has ended.
+func (p *Process) Signal(signal syscall.Signal) error { return p.end(signal) }
+
 // Kill ends the program as a power cut does.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 

@@ -14,8 +14,8 @@ import (
 // ErrMissing means that a program of the system is not installed; the error says which.
 var ErrMissing = errors.New("is not installed")
 
-// find returns the path of a program that may not be in PATH.
-func find(name, usually string) (string, error) {
+// Find returns the path of a program that may not be in PATH.
+func Find(name, usually string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
@@ -25,8 +25,8 @@ func find(name, usually string) (string, error) {
 	return usually, nil
 }
 
-// postgresPrograms is the directory of PostgreSQL's server programs.
-func postgresPrograms() (string, error) {
+// PostgresPrograms returns the directory of PostgreSQL's server programs.
+func PostgresPrograms() (string, error) {
 	if dir := os.Getenv("YEOLDA_PG_BIN"); dir != "" {
 		return dir, nil
 	}
@@ -37,8 +37,9 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// postgresAccount is who a server runs as that root starts; PostgreSQL never runs as root.
-func postgresAccount(data string) (*syscall.Credential, error) {
+// PostgresAccount returns the account for a server that root starts, and gives it the data directory: PostgreSQL refuses to
+// run as root. It returns nil for any other user.
+func PostgresAccount(data string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}

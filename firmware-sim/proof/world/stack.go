@@ -73,7 +73,7 @@ func (s *Stack) addSettings() {
 // StartStack starts a stack and returns when every part of it is ready.
 func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 	s := &Stack{options: options, processes: map[string]*Process{}}
-	addresses, err := freeAddresses(ctx, 6)
+	addresses, err := FreeAddresses(ctx, 6)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (s *Stack) Signal(name string, signal syscall.Signal) error {
 	if p == nil {
 		return fmt.Errorf("%s was never started", name)
 	}
-	return p.end(signal)
+	return p.Signal(signal)
 }
 
 // PID returns the process id of a program.

@@ -33,10 +33,11 @@ const (
 
 // Options say what a world is made of.
 type Options struct {
-	Root     string // the checkout, from which the programs are built unless Bin has them
-	Bin      string // a directory with the programs; empty: they are built
-	Branches int
-	Env      []string // settings of the service beside the world's own
+	Root     string    // the checkout, from which the programs are built unless Bin has them
+	Bin      string    // a directory with the programs; empty: they are built
+	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
+	Env      []string  // settings of the service beside the world's own
+	Log      io.Writer // receives the output of all programs; nil: LogFile
 }
 
 // World is the running system.
@@ -49,13 +50,17 @@ type World struct {
 	Replicas  []*Replica
 	Postgres  *Process
 	Mosquitto *Process
-	LogFile   string // what all programs say
+	LogFile   string // the output of all programs
+	AgentPort string // host:port, the agents' listener
 
+	psql      string
 	dir       string
 	callbacks *Link
 	processes []*Process // in the order in which they were started
-	log       *os.File
-	agentPort string
+	log       io.Writer
+	logFile   *os.File
+	agents    []string // branches with an agent
+	files     struct{ branches, simulation string }
 }
 
 // Replica is one process of the cloud and the lines it hangs on.
@@ -74,13 +79,20 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Branches: Branches(options.Branches), dir: dir, LogFile: filepath.Join(dir, "log")}
+	w := &World{dir: dir, log: options.Log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	if w.log, err = os.Create(w.LogFile); err != nil {
+	if w.log == nil {
+		w.LogFile = filepath.Join(dir, "log")
+		if w.logFile, err = os.Create(w.LogFile); err != nil {
+			return nil, err
+		}
+		w.log = w.logFile
+	}
+	if err := w.addBranches(options); err != nil {
 		return nil, err
 	}
 	bin := options.Bin
@@ -94,20 +106,22 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 }
 
 func (w *World) start(ctx context.Context, bin string, options Options) error {
-	ports, err := freeAddresses(ctx, 10)
+	ports, err := FreeAddresses(ctx, 10)
 	if err != nil {
 		return err
 	}
-	w.Broker, w.agentPort = ports[8], ports[9]
+	w.Broker, w.AgentPort = ports[8], ports[9]
 	w.Sandbox, w.Simulator = "http://"+ports[1], "http://"+ports[3]
 	if err := w.startPostgres(ctx, ports[0]); err != nil {
 		return err
 	}
 	env := append(os.Environ(),
-		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off", "YEOLDA_LOG_LEVEL=warn",
+		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
 		"YEOLDA_SANDBOX_ADDR="+ports[1], "YEOLDA_SANDBOX_SMTP_ADDR="+ports[2], "YEOLDA_SIM_ADDR="+ports[3],
-		"YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String(),
 		"YEOLDA_DATA_DIR="+filepath.Join(w.dir, "data"))
+	if options.Branches > 0 {
+		env = append(env, "YEOLDA_LOG_LEVEL=warn", "YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String())
+	}
 	env = append(env, options.Env...)
 	acl, err := w.prepare(ctx, bin, env)
 	if err != nil {
@@ -134,8 +148,8 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 			return err
 		}
 	}
-	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.agentPort)
-	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", filepath.Join(w.dir, "sim.yaml")))
+	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.AgentPort)
+	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", w.files.simulation))
 	if err != nil {
 		return err
 	}
@@ -157,15 +171,28 @@ func (w *World) run(ctx context.Context, p *Process) error {
 	return p.Start(ctx)
 }
 
-// prepare makes the branches and returns the broker's access rules.
-func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
-	branches := filepath.Join(w.dir, "branches.yaml")
-	for file, text := range map[string]string{branches: branchFile(w.Branches), filepath.Join(w.dir, "sim.yaml"): siteFile(w.Branches)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return "", err
-		}
+// addBranches decides which branches there are and writes their files.
+func (w *World) addBranches(options Options) error {
+	if options.Branches == 0 {
+		demo := filepath.Join(options.Root, "deploy/demo")
+		w.files.branches, w.files.simulation = filepath.Join(demo, "branches.yaml"), filepath.Join(demo, "sim.yaml")
+		w.agents = []string{"gangnam", "hongdae", "jamsil"}
+		return nil
 	}
-	for _, args := range [][]string{{"branch", "apply", "-f", branches}, {"agent", "acl"}} {
+	w.Branches = Branches(options.Branches)
+	for _, b := range w.Branches {
+		w.agents = append(w.agents, b.Code)
+	}
+	w.files.branches, w.files.simulation = filepath.Join(w.dir, "branches.yaml"), filepath.Join(w.dir, "sim.yaml")
+	if err := os.WriteFile(w.files.branches, []byte(branchFile(w.Branches)), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(w.files.simulation, []byte(simulationFile(w.Branches)), 0o600)
+}
+
+// prepare creates the branches and returns the broker's access rules.
+func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
+	for _, args := range [][]string{{"branch", "apply", "-f", w.files.branches}, {"agent", "acl"}} {
 		command := exec.CommandContext(ctx, filepath.Join(bin, Service), args...)
 		command.Env, command.Dir = env, w.dir
 		var complaint strings.Builder
@@ -217,7 +244,7 @@ func (w *World) dialReplica() (net.Conn, error) {
 }
 
 func (w *World) startPostgres(ctx context.Context, address string) error {
-	programs, err := postgresPrograms()
+	programs, err := PostgresPrograms()
 	if err != nil {
 		return err
 	}
@@ -225,7 +252,7 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	as, err := postgresAccount(data)
+	as, err := PostgresAccount(data)
 	if err != nil {
 		return err
 	}
@@ -242,13 +269,13 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	w.Database = "postgres://yeolda@" + address + "/postgres?sslmode=disable"
-	psql := filepath.Join(programs, "psql")
+	w.psql = filepath.Join(programs, "psql")
 	w.Postgres = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: w.log},
 		command: func() *exec.Cmd {
 			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
 		},
 		ready: func() bool {
-			return exec.Command(psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
+			return exec.Command(w.psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
 		},
 	}
 	return w.run(ctx, w.Postgres)
@@ -256,11 +283,11 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 
 // startMosquitto runs Mosquitto with deploy/mosquitto/mosquitto.conf, with other ports and files, and without TLS.
 func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
-	program, err := find("mosquitto", "/usr/sbin/mosquitto")
+	program, err := Find("mosquitto", "/usr/sbin/mosquitto")
 	if err != nil {
 		return err
 	}
-	passwd, err := find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
+	passwd, err := Find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
 	if err != nil {
 		return err
 	}
@@ -269,20 +296,20 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 		return err
 	}
 	listener := func(address string) string {
-		host, port, _ := net.SplitHostPort(address) // of freeAddresses
+		host, port, _ := net.SplitHostPort(address) // of FreeAddresses
 		return "listener " + port + " " + host
 	}
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	config := strings.NewReplacer(
-		"listener 1883", listener(w.Broker), "listener 8883", listener(w.agentPort),
+		"listener 1883", listener(w.Broker), "listener 8883", listener(w.AgentPort),
 		"/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
 		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
 	if os.Geteuid() == 0 {
 		config += "\nuser root\n" // the files are root's
 	}
 	users := brokerUser + ":" + brokerSecret + "\n"
-	for _, b := range w.Branches {
-		users += protocol.AgentID(b.Code) + ":" + fleetconfig.DemoPassword(b.Code) + "\n"
+	for _, branch := range w.agents {
+		users += protocol.AgentID(branch) + ":" + fleetconfig.DemoPassword(branch) + "\n"
 	}
 	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users} {
 		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
@@ -297,6 +324,15 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 			return exec.Command(program, "-c", file("mosquitto.conf")) //nolint:noctx // Close ends it, in its order
 		}}
 	return w.run(ctx, w.Mosquitto)
+}
+
+// Query asks the database itself; each row is one line of values between bars.
+func (w *World) Query(ctx context.Context, sql string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, w.psql, w.Database, "-At", "-v", "ON_ERROR_STOP=1", "-c", sql).Output()
+	if err != nil {
+		return nil, fmt.Errorf("psql: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
 // BrokerCredential is that of the service at the broker, which an intruder may have stolen.
@@ -333,7 +369,7 @@ func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
 				Online bool `json:"online"`
 			} `json:"branches"`
 		}
-		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) != len(w.Branches) {
+		if err := getJSON(ctx, w.Simulator+"/sim/branches", &list); err != nil || len(list.Branches) == 0 {
 			return false
 		}
 		for _, b := range list.Branches {
@@ -375,8 +411,8 @@ func (w *World) Close() error {
 			}
 		}
 	}
-	if w.log != nil {
-		failures = append(failures, w.log.Close())
+	if w.logFile != nil {
+		failures = append(failures, w.logFile.Close())
 	}
 	return errors.Join(append(failures, os.RemoveAll(w.dir))...)
 }
@@ -400,8 +436,8 @@ func (p *prefixed) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// freeAddresses returns addresses on loopback that nobody listens on.
-func freeAddresses(ctx context.Context, n int) ([]string, error) {
+// FreeAddresses returns n different addresses on loopback on which no process listens.
+func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	addresses := make([]string, 0, n)
 	for range n {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
