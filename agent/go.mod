@@ -11,6 +11,7 @@ require (
 	github.com/warthog618/go-gpiocdev v0.9.1
 	github.com/warthog618/go-gpiosim v0.1.1
 	github.com/yeolda/yeolda/protocol v0.0.0
+	github.com/yeolda/yeolda/testkit v0.0.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.29.0
@@ -26,3 +27,5 @@ require (
 )
 
 replace github.com/yeolda/yeolda/protocol => ../protocol
+
+replace github.com/yeolda/yeolda/testkit => ../testkit

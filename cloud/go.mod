@@ -30,6 +30,7 @@ require (
 	github.com/teambition/rrule-go v1.8.2
 	github.com/wneessen/go-mail v0.8.1
 	github.com/yeolda/yeolda/protocol v0.0.0
+	github.com/yeolda/yeolda/testkit v0.0.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.45.0
 	go.opentelemetry.io/otel/sdk v1.47.0
@@ -88,3 +89,5 @@ require (
 )
 
 replace github.com/yeolda/yeolda/protocol => ../protocol
+
+replace github.com/yeolda/yeolda/testkit => ../testkit

@@ -1,31 +1,16 @@
 package doorsim
 
 import (
-	"flag"
-	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/yeolda/yeolda/testkit/seeds"
 	"go.uber.org/goleak"
 )
 
-var (
-	oneSeed = flag.Uint64("seed", 0, "run this seed only")
-	seeds   = flag.Uint64("seeds", normalSeeds, "how many seeds to run, from 1")
-)
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// failing are seeds that once broke a rule, with what was wrong. They stay.
-var failing = []struct {
-	seed uint64
-	why  string
-}{}
 
 // calm is a world in which nothing goes wrong: every press must open its doors.
 const calm = 0
@@ -143,90 +128,39 @@ func runWith(seed uint64, whole bool) *world {
 	return w
 }
 
-func (w *world) report() string {
-	return fmt.Sprintf("seed %d:\n%s\n%s", w.seed, strings.Join(w.violations, "\n"), w.trace())
+// simulation runs the fixture of a seed.
+var simulation = seeds.Simulation{
+	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
+	Covered: []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped"},
+	Rare:    100,
+}
+
+// regressions are seeds that once violated a rule. They stay.
+var regressions []seeds.Regression
+
+func (w *world) result() seeds.Result {
+	w.counts["requests"] = len(w.cloud.table.Rows())
+	return seeds.Result{Violations: w.violations, Trace: w.trace, Counts: w.counts}
 }
 
 func TestCalmDoorsOpen(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := run(calm)
-		if len(w.violations) > 0 || w.counts["SUCCESS"] == 0 || w.counts["SUCCESS"] != len(w.cloud.table.Rows()) {
-			t.Error(w.report())
-		}
+	simulation.CheckOne(t, calm, func(counts map[string]int) bool {
+		return counts["SUCCESS"] > 0 && counts["SUCCESS"] == counts["requests"]
 	})
 }
 
-func TestFailingSeedsStayMended(t *testing.T) {
+func TestRegressions(t *testing.T) {
 	t.Parallel()
-	for _, f := range failing {
-		synctest.Test(t, func(t *testing.T) {
-			if w := run(f.seed); len(w.violations) > 0 {
-				t.Errorf("%s, again: %s", f.why, w.report())
-			}
-		})
-	}
+	simulation.CheckRegressions(t, regressions)
 }
 
-// TestSameSeedSameRun holds what the package says: a seed can be repeated.
 func TestSameSeedSameRun(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 60; seed++ {
-		var traces [2]string
-		for i := range traces {
-			synctest.Test(t, func(*testing.T) { traces[i] = run(seed).trace() })
-		}
-		if traces[0] != traces[1] {
-			t.Errorf("seed %d runs one way:\n%s\nand another:\n%s", seed, traces[0], traces[1])
-		}
-	}
+	simulation.CheckRepeats(t, 60)
 }
 
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	if *oneSeed != 0 {
-		synctest.Test(t, func(t *testing.T) {
-			w := run(*oneSeed)
-			t.Log(w.report())
-			if len(w.violations) > 0 {
-				t.Fail()
-			}
-		})
-		return
-	}
-	var (
-		mu    sync.Mutex
-		total = map[string]int{}
-	)
-	t.Run("all", func(t *testing.T) {
-		shards := uint64(runtime.GOMAXPROCS(0))
-		for shard := range shards {
-			t.Run(fmt.Sprint(shard), func(t *testing.T) {
-				t.Parallel()
-				for seed := 1 + shard; seed <= *seeds && !t.Failed(); seed += shards {
-					synctest.Test(t, func(t *testing.T) {
-						w := run(seed)
-						if len(w.violations) > 0 {
-							t.Error(w.report())
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						for what, n := range w.counts {
-							total[what] += n
-						}
-					})
-				}
-			})
-		}
-	})
-	if t.Failed() {
-		return
-	}
-	t.Logf("%d seeds: %v", *seeds, total)
-	// Rules that were never put to the test prove nothing.
-	for _, what := range []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped"} {
-		if total[what] < int(*seeds/100) {
-			t.Errorf("%s: only %d in %d seeds", what, total[what], *seeds)
-		}
-	}
+	simulation.Check(t)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/yeolda/yeolda/agent"
 	"github.com/yeolda/yeolda/protocol"
+	"github.com/yeolda/yeolda/testkit/seeds"
 )
 
 // TestWholeAgents runs the same worlds with the whole agent in them, its MQTT client and outbox too, and a wall clock
@@ -27,20 +27,16 @@ import (
 func TestWholeAgents(t *testing.T) {
 	t.Parallel()
 	opened := 0
-	for seed := uint64(calm); seed <= *seeds/5; seed++ {
-		synctest.Test(t, func(t *testing.T) {
-			w := runWith(seed, true)
-			if len(w.violations) > 0 {
-				t.Error(w.report())
-			}
-			opened += w.counts["SUCCESS"]
-		})
-		if t.Failed() {
-			return
+	whole := seeds.Simulation{Run: func(seed uint64) seeds.Result { return runWith(seed, true).result() }}
+	for seed := uint64(calm); seed <= seeds.Normal/5; seed++ {
+		r := whole.Bubble(t, seed)
+		if len(r.Violations) > 0 {
+			t.Fatal(r.Failure(seed))
 		}
+		opened += r.Counts["SUCCESS"]
 	}
-	if opened < int(*seeds/10) {
-		t.Errorf("only %d requests opened their doors", opened)
+	if opened < seeds.Normal/10 {
+		t.Errorf("%d requests opened their doors, want %d", opened, seeds.Normal/10)
 	}
 }
 

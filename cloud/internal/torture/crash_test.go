@@ -9,6 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // ordered starts the service, armed for a failpoint if one is named, and brings a purchase to its confirmation.
@@ -76,7 +77,7 @@ func confirmTwice(r *rig, b *moneytest.Buyer, order moneytest.Confirm) error {
 }
 
 // onProviderLine confirms while the line to the provider fails as ruled. The answer is 200 or "wait".
-func onProviderLine(rule Rule) func(*rig) error {
+func onProviderLine(rule faultproxy.Rule) func(*rig) error {
 	return func(r *rig) error {
 		b, order, err := r.ordered("", card)
 		if err != nil {
@@ -109,7 +110,7 @@ func loseCommit(r *rig) error {
 		return err
 	}
 	after := []string{"confirm.sent", "confirm.done"}[r.run%2]
-	r.database.Add(Rule{After: after, On: "commit\x00"})
+	r.database.Add(faultproxy.Rule{After: after, On: "commit\x00"})
 	if _, err := b.Post(r.ctx, "/payment/confirm", order); err != nil {
 		return err
 	}

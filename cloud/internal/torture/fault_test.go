@@ -11,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
+	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // together runs n things at the same time.
@@ -124,9 +125,9 @@ func babble(r *rig) error {
 	}
 	switch n := r.run % (len(faults) + 2); n {
 	case 0:
-		r.provider.Add(Rule{On: confirm, Answer: page})
+		r.provider.Add(faultproxy.Rule{On: confirm, Answer: page})
 	case 1:
-		r.provider.Add(Rule{On: confirm, Answer: half})
+		r.provider.Add(faultproxy.Rule{On: confirm, Answer: half})
 	default:
 		fault := faults[n-2]
 		fault.Target, fault.Kind = sandbox.TargetConfirm, sandbox.FaultError
@@ -143,7 +144,7 @@ func anotherAmount(r *rig) error {
 	if err != nil {
 		return err
 	}
-	r.provider.Add(Rule{On: "/v1/payments/confirm", Replace: [2]string{`"totalAmount":30000`, `"totalAmount":29000`}})
+	r.provider.Add(faultproxy.Rule{On: "/v1/payments/confirm", Replace: [2]string{`"totalAmount":30000`, `"totalAmount":29000`}})
 	reply, err := b.Post(r.ctx, "/payment/confirm", order)
 	if err != nil || reply.HTTP != http.StatusBadRequest {
 		return fmt.Errorf("answer %d %s (%w)", reply.HTTP, reply.Raw, err)

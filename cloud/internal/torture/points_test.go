@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // point is one of the crash points: what is done to the service, what it must come to, and within which time from when
@@ -20,8 +21,8 @@ type point struct {
 var points = []point{
 	{name: "C1", what: "killed before the attempt is committed", within: 10 * time.Second, do: crashThenConfirm("confirm.beginning", "HOLD")},
 	{name: "C2", what: "killed with the attempt committed and nothing sent", within: 3 * time.Minute, do: crashThenWait("confirm.begun")},
-	{name: "C3", what: "the request is lost before the provider", within: time.Minute, do: onProviderLine(Rule{On: "/v1/payments/confirm", Lose: true})},
-	{name: "C4", what: "the money is taken, the answer lost", within: time.Minute, do: onProviderLine(Rule{On: "/v1/payments/confirm"})},
+	{name: "C3", what: "the request is lost before the provider", within: time.Minute, do: onProviderLine(faultproxy.Rule{On: "/v1/payments/confirm", Lose: true})},
+	{name: "C4", what: "the money is taken, the answer lost", within: time.Minute, do: onProviderLine(faultproxy.Rule{On: "/v1/payments/confirm"})},
 	{name: "C5", what: "killed with the answer read", within: 3 * time.Minute, do: crashThenWait("confirm.answered")},
 	{name: "C6", what: "COMMIT is sent and its answer lost", within: 3 * time.Minute, do: loseCommit},
 	{name: "C7", what: "killed before the customer is answered", within: 10 * time.Second, do: crashThenConfirm("confirm.finished", "DONE")},

@@ -23,6 +23,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // program is the service, built once with failpoints.
@@ -44,8 +45,8 @@ type rig struct {
 	ctx      context.Context
 	run      int // which of the runs of a point this is: points with variants take turns
 	box      *sandbox.Sandbox
-	provider *Link
-	database *Link
+	provider *faultproxy.Proxy
+	database *faultproxy.Proxy
 	pool     *pgxpool.Pool // past the link
 	name     string        // of the database
 	replicas []*replica
@@ -89,7 +90,7 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 	if strings.HasPrefix(config.ConnConfig.Host, "/") {
 		network, address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.ConnConfig.Host, config.ConnConfig.Port)
 	}
-	if r.database, err = NewLink(func() (net.Conn, error) { return net.Dial(network, address) }); err != nil {
+	if r.database, err = faultproxy.New(func() (net.Conn, error) { return net.Dial(network, address) }); err != nil {
 		return nil, err
 	}
 	r.cleanup = append(r.cleanup, r.database.Close)
@@ -111,7 +112,7 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 	r.cleanup = append(r.cleanup, func() { _ = r.box.Close() })
 	server := httptest.NewServer(r.box)
 	r.cleanup = append(r.cleanup, server.Close)
-	if r.provider, err = NewLink(func() (net.Conn, error) { return net.Dial("tcp", server.Listener.Addr().String()) }); err != nil {
+	if r.provider, err = faultproxy.New(func() (net.Conn, error) { return net.Dial("tcp", server.Listener.Addr().String()) }); err != nil {
 		return nil, err
 	}
 	r.cleanup = append(r.cleanup, r.provider.Close)

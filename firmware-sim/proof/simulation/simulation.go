@@ -31,10 +31,10 @@ var ran = regexp.MustCompile(`(\d+) seeds: (.+)`)
 func Run(ctx context.Context, root string) (part.Part, error) {
 	began := time.Now()
 	p := part.Part{Name: "simulation", Title: "Deterministic simulation and formal model", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
-		Repeat: "go test -run 'TestSeeds|TestFailingSeeds' -v -count 1 ./agent/internal/doorsim ./cloud/internal/reserve/moneysim; make model",
+		Repeat: "go test -run 'TestSeeds|TestRegressions' -v -count 1 ./agent/internal/doorsim ./cloud/internal/reserve/moneysim; make model",
 		Notes:  []string{"Time, network, crashes and scheduling are one seed's (testing/synctest); a seed that ever failed is a test of its own and runs too."}}
 	for _, s := range simulations {
-		command := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=30m", "-run", "^(TestSeeds|TestFailingSeedsStayMended)$", s.pkg, "-seeds", strconv.Itoa(Seeds))
+		command := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=30m", "-run", "^(TestSeeds|TestRegressions)$", s.pkg, "-seeds", strconv.Itoa(Seeds))
 		command.Dir = root
 		out, err := command.CombinedOutput()
 		var failed *exec.ExitError

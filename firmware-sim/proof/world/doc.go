@@ -1,6 +1,6 @@
 // Package world runs the service as it runs in production, to be broken: two replicas of the cloud, PostgreSQL, Mosquitto
 // with the deployment's configuration, the payment and message providers, and simulated branches, each a process of its
-// own that can be killed. Whatever a replica depends on it reaches through a [Link], which can be cut or frozen.
+// own that can be killed. Whatever a replica depends on it reaches through a [faultproxy.Proxy], which can be cut or frozen.
 //
 //	customers ──► replica 1, TZ=UTC ──────────┬─link─ PostgreSQL
 //	          ╲╱                              ├─link─ Mosquitto ───── branches (simulator)

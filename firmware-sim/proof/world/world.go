@@ -17,6 +17,7 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/protocol"
+	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // Times of the interface that a soak shortens, so that it sees many of them end.
@@ -55,7 +56,7 @@ type World struct {
 
 	psql      string
 	dir       string
-	callbacks *Link
+	callbacks *faultproxy.Proxy
 	processes []*Process // in the order in which they were started
 	log       io.Writer
 	logFile   *os.File
@@ -68,9 +69,9 @@ type Replica struct {
 	*Process
 	API       string // http://…/api
 	Metrics   string // http://…
-	Database  *Link
-	Broker    *Link
-	Providers *Link
+	Database  *faultproxy.Proxy
+	Broker    *faultproxy.Proxy
+	Providers *faultproxy.Proxy
 }
 
 // Start brings up a world. Whatever goes wrong, nothing of it is left.
@@ -136,7 +137,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		}
 	}
 	// Callbacks of the providers come to whichever replica is there, as through a load balancer.
-	if w.callbacks, err = NewLink(w.dialReplica); err != nil {
+	if w.callbacks, err = faultproxy.New(w.dialReplica); err != nil {
 		return err
 	}
 	outside := append(env, "YEOLDA_HTTP_ADDR="+w.callbacks.Addr())
@@ -211,8 +212,8 @@ var zones = []string{"UTC", "America/New_York"}
 
 func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
-	for link, address := range map[**Link]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
-		l, err := NewLink(func() (net.Conn, error) {
+	for link, address := range map[**faultproxy.Proxy]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
+		l, err := faultproxy.New(func() (net.Conn, error) {
 			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the line outlives the start
 		})
 		if err != nil {
@@ -341,7 +342,7 @@ func (w *World) BrokerCredential() (username, password string) { return brokerUs
 // Restore starts whatever does not run and mends every line.
 func (w *World) Restore(ctx context.Context) error {
 	for _, r := range w.Replicas {
-		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
+		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
 			l.Restore()
 		}
 	}
@@ -405,7 +406,7 @@ func (w *World) Close() error {
 		w.callbacks.Close()
 	}
 	for _, r := range w.Replicas {
-		for _, l := range []*Link{r.Database, r.Broker, r.Providers} {
+		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
 			if l != nil {
 				l.Close()
 			}

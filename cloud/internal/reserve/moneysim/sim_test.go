@@ -3,11 +3,8 @@ package moneysim
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,22 +15,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-)
-
-var (
-	oneSeed = flag.Uint64("seed", 0, "run this seed only")
-	seeds   = flag.Uint64("seeds", normalSeeds, "how many seeds to run, from 1")
+	"github.com/yeolda/yeolda/testkit/seeds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// failing are seeds that once broke a rule, with what was wrong. They stay.
-var failing = []struct {
-	seed uint64
-	why  string
-}{
-	{1363, "a request of a refused attempt charged later, and nobody looked"},
-}
 
 const (
 	calm   = 0 // a world in which nothing goes wrong: every purchase must succeed
@@ -207,90 +192,41 @@ func run(seed uint64) *world {
 	return w
 }
 
-func (w *world) report() string {
-	return fmt.Sprintf("seed %d:\n%s\n%s", w.seed, strings.Join(w.violations, "\n"), w.trace())
+// simulation runs the world of a seed.
+var simulation = seeds.Simulation{
+	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
+	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue"},
+	Rare:    200,
+}
+
+// regressions are seeds that once violated a rule. They stay.
+var regressions = []seeds.Regression{
+	{Seed: 1363, Why: "a request of a refused attempt was charged later, and its outcome was never read"},
+}
+
+func (w *world) result() seeds.Result {
+	w.counts["reservations"] = len(w.rows.list)
+	return seeds.Result{Violations: w.violations, Trace: w.trace, Counts: w.counts}
 }
 
 func TestCalmPurchasesSucceed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := run(calm)
-		if len(w.violations) > 0 || w.counts["DONE"] == 0 || w.counts["DONE"] != len(w.rows.list) {
-			t.Error(w.report())
-		}
+	simulation.CheckOne(t, calm, func(counts map[string]int) bool {
+		return counts["DONE"] > 0 && counts["DONE"] == counts["reservations"]
 	})
 }
 
-func TestFailingSeedsStayFixed(t *testing.T) {
+func TestRegressions(t *testing.T) {
 	t.Parallel()
-	for _, f := range failing {
-		synctest.Test(t, func(t *testing.T) {
-			if w := run(f.seed); len(w.violations) > 0 {
-				t.Errorf("%s, again: %s", f.why, w.report())
-			}
-		})
-	}
+	simulation.CheckRegressions(t, regressions)
 }
 
-// TestSameSeedSameRun holds that a seed can be repeated.
 func TestSameSeedSameRun(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 30; seed++ {
-		var traces [2]string
-		for i := range traces {
-			synctest.Test(t, func(*testing.T) { traces[i] = run(seed).trace() })
-		}
-		if traces[0] != traces[1] {
-			t.Errorf("seed %d runs one way:\n%s\nand another:\n%s", seed, traces[0], traces[1])
-		}
-	}
+	simulation.CheckRepeats(t, 30)
 }
 
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	if *oneSeed != 0 {
-		synctest.Test(t, func(t *testing.T) {
-			w := run(*oneSeed)
-			t.Log(w.report())
-			if len(w.violations) > 0 {
-				t.Fail()
-			}
-		})
-		return
-	}
-	var (
-		mu    sync.Mutex
-		total = map[string]int{}
-	)
-	t.Run("all", func(t *testing.T) {
-		shards := uint64(runtime.GOMAXPROCS(0))
-		for shard := range shards {
-			t.Run(fmt.Sprint(shard), func(t *testing.T) {
-				t.Parallel()
-				for seed := 1 + shard; seed <= *seeds && !t.Failed(); seed += shards {
-					synctest.Test(t, func(t *testing.T) {
-						w := run(seed)
-						if len(w.violations) > 0 {
-							t.Error(w.report())
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						for what, n := range w.counts {
-							total[what] += n
-						}
-					})
-				}
-			})
-		}
-	})
-	if t.Failed() {
-		return
-	}
-	t.Logf("%d seeds: %v", *seeds, total)
-	// Rules that were never put to the test prove nothing.
-	for _, what := range []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue"} {
-		if total[what] < int(*seeds/200) {
-			t.Errorf("%s: only %d in %d seeds", what, total[what], *seeds)
-		}
-	}
+	simulation.Check(t)
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package doorsim
-
-const normalSeeds = 5000

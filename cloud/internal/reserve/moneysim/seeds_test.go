@@ -1,5 +1,0 @@
-//go:build !race
-
-package moneysim
-
-const normalSeeds = 5000
