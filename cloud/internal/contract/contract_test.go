@@ -29,13 +29,13 @@ func TestCheck(t *testing.T) {
 		wrong              string // part of the expected error; empty: no error
 	}{
 		"valid":                      {"POST", "/payment", payment, 200, registered, ""},
-		"bad request, refused":       {"POST", "/payment", `{"amount":"x"}`, 401, expired, ""},
-		"bad request, taken":         {"POST", "/payment", `{"amount":"x"}`, 200, registered, "not allowed"},
+		"bad request, rejected":      {"POST", "/payment", `{"amount":"x"}`, 401, expired, ""},
+		"bad request, accepted":      {"POST", "/payment", `{"amount":"x"}`, 200, registered, "violates the description"},
 		"name of 50 letters":         {"POST", "/payment", strings.Replace(payment, `"a"`, `"`+strings.Repeat("가", 50)+`"`, 1), 200, registered, ""},
 		"name of 51 letters, taken":  {"POST", "/payment", strings.Replace(payment, `"a"`, `"`+strings.Repeat("가", 51)+`"`, 1), 200, registered, "maxLength"},
 		"envelope without errorCode": {"POST", "/payment", payment, 200, strings.Replace(registered, `"errorCode":null,`, "", 1), "errorCode"},
-		"field nobody described":     {"POST", "/payment", payment, 200, strings.Replace(registered, `"orderId"`, `"more":1,"orderId"`, 1), "more"},
-		"status nobody described":    {"POST", "/payment", payment, 404, expired, "status is not supported"},
+		"undescribed field":          {"POST", "/payment", payment, 200, strings.Replace(registered, `"orderId"`, `"more":1,"orderId"`, 1), "more"},
+		"undescribed status":         {"POST", "/payment", payment, 404, expired, "status is not supported"},
 		"another error's type":       {"POST", "/payment", payment, 401, strings.Replace(expired, "ResourceTimeOutException", "AuthenticationError", 1), "must be"},
 		"another message":            {"POST", "/payment", payment, 401, strings.Replace(expired, "만료", "취소", 1), "must be"},
 		"missing query":              {"GET", "/reservations?branch=gangnam", "", 200, ok, "base_date"},
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		"event with another status":  {"GET", "/door/v2/unlock/subscribe?requestId=1&key=2", "", 200, strings.Replace(opened, "SUCCESS", "OPEN", 1), "status"},
 		"PIN although it opened":     {"GET", "/door/v2/unlock/subscribe?requestId=1&key=2", "", 200, strings.Replace(opened, `"failoverKey":null`, `"failoverKey":"1"`, 1), "failoverKey"},
 		"unknown path, no session":   {"GET", "/nowhere", "", 401, strings.Replace(expired, "ResourceTimeOutException", "AuthenticationError", 1), ""},
-		"unknown path, taken":        {"GET", "/nowhere", "", 200, ok, "not described"},
+		"unknown path, accepted":     {"GET", "/nowhere", "", 200, ok, "undescribed operation"},
 		"unknown path, no envelope":  {"GET", "/nowhere", "", 404, `{"error":"x"}`, "missing propert"},
 	} {
 		request := httptest.NewRequest(c.method, "http://yeolda.example"+c.path, nil)
