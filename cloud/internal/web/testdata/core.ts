@@ -1,4 +1,4 @@
-// What the core promises, held in a real browser.
+// Tests of the core, run in a real browser.
 
 import { type Pricing, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
@@ -22,7 +22,7 @@ test("an effect runs again when what it read has changed", () => {
   equal(seen, [1, 2, 3]);
 });
 
-test("a diamond is seen once, and whole", () => {
+test("an effect that reads a diamond runs once per change", () => {
   const a = signal(1);
   const double = computed(() => a() * 2);
   const triple = computed(() => a() * 3);
@@ -32,7 +32,7 @@ test("a diamond is seen once, and whole", () => {
   equal(seen, [5, 10]);
 });
 
-test("a computed that stays the same wakes nobody", () => {
+test("a computed with the same value triggers no effect", () => {
   const a = signal(1);
   let derived = 0;
   const odd = computed(() => {
@@ -48,7 +48,7 @@ test("a computed that stays the same wakes nobody", () => {
   equal([runs, derived], [1, 2]);
 });
 
-test("a computed that nobody reads is not made", () => {
+test("a computed without readers is not computed", () => {
   const a = signal(1);
   let derived = 0;
   const c = computed(() => {
@@ -60,7 +60,7 @@ test("a computed that nobody reads is not made", () => {
   equal([c(), c.peek(), derived], [2, 2, 1]);
 });
 
-test("a batch is one change", () => {
+test("a batch runs an effect once", () => {
   const [a, b] = [signal(1), signal(1)];
   const seen: number[] = [];
   effect(() => seen.push(a() + b()));
@@ -71,7 +71,7 @@ test("a batch is one change", () => {
   equal(seen, [2, 4]);
 });
 
-test("what is no longer read no longer counts", () => {
+test("a dependency that is no longer read is dropped", () => {
   const [first, a, b] = [signal(true), signal("a"), signal("b")];
   let runs = 0;
   effect(() => {
@@ -85,7 +85,7 @@ test("what is no longer read no longer counts", () => {
   equal(runs, 3);
 });
 
-test("an effect may change what it reads, until it stands", () => {
+test("an effect may change its own dependency until the value settles", () => {
   const a = signal(0);
   effect(() => {
     if (a() < 5) a.set(a() + 1);
@@ -93,7 +93,7 @@ test("an effect may change what it reads, until it stands", () => {
   equal(a(), 5);
 });
 
-/** What the page reports as errors while body runs. */
+/** The errors reported by the page while body runs. */
 function reported(body: () => void): string[] {
   const texts: string[] = [];
   const note = (event: ErrorEvent) => {
@@ -106,7 +106,7 @@ function reported(body: () => void): string[] {
   return texts;
 }
 
-test("effects that never come to rest are an error, and stop", () => {
+test("effects that never settle are stopped with an error", () => {
   const a = signal(0);
   const errors = reported(() => {
     effect(() => a.set(a() + 1));
@@ -115,7 +115,7 @@ test("effects that never come to rest are an error, and stop", () => {
   equal(errors.length > 0 && errors.every((e) => e.includes("keep changing")), true);
 });
 
-test("an owner disposes of everything below it", () => {
+test("an owner disposes of everything under it", () => {
   const a = signal(0);
   const log: string[] = [];
   const [, dispose] = scope(() => {
@@ -131,7 +131,7 @@ test("an owner disposes of everything below it", () => {
   equal(log, ["inner 0 0", "over 0", "inner 1 1", "over 1"]);
 });
 
-test("a failure in one effect is reported and leaves the others working", () => {
+test("a failing effect is reported and does not stop the others", () => {
   const a = signal(0);
   const seen: number[] = [];
   const errors = reported(() => {
@@ -145,7 +145,7 @@ test("a failure in one effect is reported and leaves the others working", () => 
   equal([seen, errors.length, errors[0]?.includes("boom")], [[0, 1, 2], 1, true]);
 });
 
-test("untracked reads are not followed", () => {
+test("untracked reads create no dependency", () => {
   const a = signal(1);
   let runs = 0;
   effect(() => {
@@ -208,7 +208,7 @@ test("a row keeps its element, its input and the focus when it moves", () => {
   root.remove();
 });
 
-test("a row whose item changed gets the new one", () => {
+test("a row whose item changed receives the new item", () => {
   const items = signal([{ id: "1", n: 1 }]);
   const root = place();
   mount(root, () =>
@@ -228,7 +228,7 @@ test("a row whose item changed gets the new one", () => {
   root.remove();
 });
 
-test("a thousand new views leave one subscription", () => {
+test("a thousand replaced views leave one subscription", () => {
   const [a, runs] = [signal(0), { count: 0 }];
   const root = place();
   mount(root, () =>
@@ -246,7 +246,7 @@ test("a thousand new views leave one subscription", () => {
   root.remove();
 });
 
-test("when and match make a view again only when they must", () => {
+test("when and match keep a view while their value is unchanged", () => {
   const n = signal(1);
   let [made, matched] = [0, 0];
   const root = place();
@@ -275,7 +275,7 @@ test("when and match make a view again only when they must", () => {
   root.remove();
 });
 
-test("lists and conditions live side by side", () => {
+test("lists and conditions can be siblings", () => {
   const items = signal(["a"]);
   const root = place();
   append(root, [
@@ -295,13 +295,13 @@ test("lists and conditions live side by side", () => {
   root.remove();
 });
 
-test("addresses fit patterns", () => {
+test("paths match patterns", () => {
   equal(fit("/b/:branch", "/b/gangnam"), { branch: "gangnam" });
   equal(fit("/b/:branch", "/b/%EA%B0%95"), { branch: "강" });
   equal([fit("/b/:branch", "/b/"), fit("/b/:branch", "/b/a/c"), fit("/b/:branch", "/b/%E0%A4%A")], [null, null, null]);
 });
 
-test("times are read, written and put right", () => {
+test("times are parsed, formatted and corrected", () => {
   const m = parseMinute("202611221550");
   equal(
     [wire(m), dateOf(m), clockOf(m), wire(parseStoredEnd("202611222350"))],
@@ -317,7 +317,7 @@ test("times are read, written and put right", () => {
   equal([span(10), span(60), span(80), won(1234567)], ["10분", "1시간", "1시간 20분", "1,234,567원"]);
 });
 
-test("contacts are tidied and checked", () => {
+test("contacts are normalized and validated", () => {
   equal(["01012345678", "010 1234-5678", "0111234567", "+82 10"].map(tidyMobile), [
     "010-1234-5678",
     "010-1234-5678",
@@ -337,7 +337,7 @@ const none: Lookup["unavailableSlots"] = {
   closedTime: [],
 };
 
-test("free time ends at what is in the way", () => {
+test("free time ends at the first blocked slot", () => {
   const at = (clock: string) => parseMinute(`20261122${clock}`);
   const room = {
     roomNo: "2",
@@ -373,7 +373,7 @@ interface Oracle {
   times: { zone: string; instant: number; wall: string; local: string }[];
 }
 
-test("prices are the service's", async () => {
+test("prices equal those of the service", async () => {
   const { prices } = (await (await fetch("/oracle")).json()) as Oracle;
   for (const { pricing, minutes, won } of prices) {
     equal(price(pricing, minutes), won, JSON.stringify({ pricing, minutes }));
@@ -386,7 +386,7 @@ test("prices are the service's", async () => {
   }
 });
 
-test("walls and instants agree with the service", async () => {
+test("local times equal those of the service", async () => {
   const { times } = (await (await fetch("/oracle")).json()) as Oracle;
   for (const { zone, instant, wall, local } of times) {
     equal(wire(inZone(zone, instant)), wall, zone);

@@ -1,4 +1,4 @@
-// What a length costs: as many hours as fit, then half hours, then tens (the service checks the sum).
+// The price of a length: as many hours as fit, then half hours, then ten minutes. The service checks the sum.
 
 import type { Schemas } from "../core/interface";
 
@@ -9,7 +9,7 @@ export interface PriceLine {
   won: number;
 }
 
-/** The lines of a price, or null when the tiers do not make up the length. */
+/** The lines of a price, or null if no combination of tiers makes up the length. */
 export function priceLines(pricing: Pricing, length: number): PriceLine[] | null {
   const lines: PriceLine[] = [];
   let rest = length;

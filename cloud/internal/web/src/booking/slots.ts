@@ -1,4 +1,4 @@
-// Which slots of a room are free, and what may be made of them.
+// Which slots of a room are free, and which reservations fit into them.
 
 import type { Schemas } from "../core/interface";
 import { price } from "./price";
@@ -9,12 +9,12 @@ export type Lookup = Schemas["Availability"];
 
 export type Blocked = "paid" | "booking" | "paidMargin" | "bookingMargin" | "breakTime" | "closedTime";
 
-/** What a slot is: free, blocked for one of the interface's reasons, or gone by. */
+/** The state of a slot: free, past, or blocked for one of the interface's reasons. */
 export type SlotState = "free" | "past" | Blocked;
 
 export const longest = 300;
 
-/** The stronger reason wins where a slot is in two lists. */
+/** If a slot is in two lists, the later entry wins. */
 const order: Blocked[] = ["bookingMargin", "paidMargin", "breakTime", "closedTime", "booking", "paid"];
 
 export class Availability {
@@ -23,7 +23,7 @@ export class Availability {
 
   constructor(
     lookups: Lookup[],
-    /** The windows that were asked for; outside of them nothing is known. */
+    /** The window of the look-ups. Slots outside it are unknown. */
     readonly from: Minute,
     readonly to: Minute,
   ) {
@@ -38,23 +38,23 @@ export class Availability {
   }
 
   state(room: string, at: Minute, now: Minute): SlotState {
-    if (at + slot <= now) return "past"; // the slot that is running can still be had
+    if (at + slot <= now) return "past"; // the current slot can still be reserved
     return this.blocked.get(`${room}-${at}`) ?? "free";
   }
 
-  /** How long the room is free from a start on, at most the longest reservation; 0 when it is not. */
+  /** The minutes for which the room is free from start on, at most the longest reservation; 0 if start is not free. */
   freeFrom(room: string, start: Minute, now: Minute): number {
     let at = start;
     while (at < start + longest && at < this.to && this.state(room, at, now) === "free") at += slot;
     return at - start;
   }
 
-  /** What ends the free time that begins at start. */
+  /** The state of the slot that ends the free time beginning at start. */
   obstacle(room: string, start: Minute, now: Minute): SlotState {
     return this.state(room, start + this.freeFrom(room, start, now), now);
   }
 
-  /** The lengths that can be reserved from start on, with their prices. */
+  /** The lengths that can be reserved from start on, with prices. */
   lengths(room: Room, start: Minute, now: Minute): { minutes: number; won: number }[] {
     const list = [];
     for (let minutes = slot; minutes <= this.freeFrom(room.roomNo, start, now); minutes += slot) {
@@ -64,7 +64,7 @@ export class Availability {
     return list;
   }
 
-  /** The first start from a moment on that the room can be had from, with the time it is then free. */
+  /** The first start at or after from at which the room can be reserved, and how long it is free then. */
   firstFree(room: Room, from: Minute, until: Minute, now: Minute): { start: Minute; free: number } | null {
     for (let at = from; at < until; at += slot) {
       if (this.lengths(room, at, now).length > 0) return { start: at, free: this.freeFrom(room.roomNo, at, now) };
@@ -73,7 +73,7 @@ export class Availability {
   }
 }
 
-/** 2-202611211500 as room and minute; a room's own number might hold a hyphen. */
+/** Converts 2-202611211500 to room and minute. A room number may contain a hyphen. */
 function slotKey(text: string): string {
   const cut = text.lastIndexOf("-");
   return `${text.slice(0, cut)}-${parseMinute(text.slice(cut + 1))}`;

@@ -1,8 +1,7 @@
-// Times as a branch's wall shows them.
+// Local times of a branch.
 //
-// A Minute counts minutes from 1970 as if the wall clock were UTC: arithmetic on it is plain, and only "now" has to
-// know the branch's zone. The interface's stored ends lie ten minutes before the real ones; they are put right where
-// they are read, and nowhere else.
+// A Minute counts minutes since 1970 as if the local clock were UTC. Arithmetic needs no time zone; only "now" does.
+// The interface's stored ends lie ten minutes before the real ends; parseStoredEnd corrects them.
 
 import { now } from "../core/clock";
 
@@ -40,7 +39,7 @@ export function parseDate(date: string): Minute {
 
 export const weekday = (m: Minute): number => new Date(m * 60_000).getUTCDay();
 
-/** What the wall of a zone shows at an instant, to the minute. */
+/** The local time of a zone at an instant, to the minute. */
 export function inZone(zone: string, instant: number = now()): Minute {
   const parts: Record<string, string> = {};
   for (const { type, value } of zoned(zone).formatToParts(instant)) parts[type] = value;
@@ -59,5 +58,5 @@ function zoned(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** The start of the slot that is running at m. */
+/** The start of the slot that contains m. */
 export const slotOf = (m: Minute): Minute => Math.floor(m / slot) * slot;

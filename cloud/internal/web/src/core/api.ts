@@ -1,15 +1,15 @@
-// The service's HTTP interface: one envelope, two kinds of failure.
+// A client of the service's HTTP interface: one envelope, two kinds of failure.
 
 import { noteServerTime } from "./clock";
 import { language } from "./language";
 
-/** The service answered, and the answer is no. */
+/** The service rejected the request. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    /** As the interface spells it, such as ResourceTimeOutException. */
+    /** The interface's errorType, such as ResourceTimeOutException. */
     readonly type: string,
-    /** The payment provider's code, if it was the provider who refused. */
+    /** The payment provider's code if the provider rejected the request. */
     readonly code: string | null,
     /** In Korean. */
     message: string,
@@ -19,7 +19,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came: nobody knows what has become of the request. */
+/** No response arrived, so the outcome of the request is unknown. */
 export class NetworkError extends Error {}
 
 interface Envelope<T> {
@@ -30,7 +30,7 @@ interface Envelope<T> {
   data: T;
 }
 
-const patience = 20_000; // ms; the service itself gives up earlier
+const requestTimeout = 20_000; // ms; longer than any time-out of the service
 
 type Query = Record<string, string | number>;
 
@@ -41,13 +41,13 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
     response = await fetch(`/api${path}`, {
       method,
       keepalive,
-      // Messages to the customer are written in the language of the page.
+      // The service sends messages in the language of the page.
       headers: {
         "Accept-Language": language.peek(),
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.timeout(patience),
+      signal: AbortSignal.timeout(requestTimeout),
     });
     noteServerTime(response.headers.get("Date"));
     envelope = (await response.json()) as Envelope<T>;
@@ -65,7 +65,7 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
 
 let heard: (refusal: ApiError) => void = () => {};
 
-/** Has the page hear of every refusal, whoever asked. */
+/** Calls listener for every rejected request of the page. */
 export function hearRefusals(listener: (refusal: ApiError) => void): void {
   heard = listener;
 }
@@ -77,7 +77,7 @@ export const api = {
   patch: <T>(path: string, body: unknown = {}) => call<T>("PATCH", path, body),
   delete: <T>(path: string, query?: Query, body?: unknown) =>
     call<T>("DELETE", query ? `${path}?${search(query)}` : path, body),
-  /** A DELETE that goes out even if the page is being left. */
+  /** A DELETE that is sent even while the page is being left. */
   farewell: (path: string) => call<null>("DELETE", path, undefined, true),
 };
 

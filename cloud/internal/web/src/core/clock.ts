@@ -1,10 +1,10 @@
-// What time it is. A phone's clock may be minutes off; the service's is the one that counts.
+// The service's time. A phone's clock may be minutes off.
 
 import { onCleanup, type Readable, signal } from "./signal";
 
 let ahead = 0; // ms by which the service's clock is ahead of this one
 
-/** Learns from the Date header of an answer, which is cut to whole seconds. */
+/** Adjusts the offset by the Date header of a response, which has a resolution of one second. */
 export function noteServerTime(date: string | null): void {
   const said = date ? Date.parse(date) : NaN;
   if (Number.isNaN(said)) return;
@@ -15,7 +15,7 @@ export function noteServerTime(date: string | null): void {
 /** Milliseconds since 1970 by the service's clock. */
 export const now = (): number => Date.now() + ahead;
 
-/** The time, once a second, while its owner lives. */
+/** The current time, updated every second until its owner is disposed of. */
 export function ticking(): Readable<number> {
   const time = signal(now());
   const timer = setInterval(() => time.set(now()), 1000);
@@ -23,7 +23,7 @@ export function ticking(): Readable<number> {
   return time;
 }
 
-/** Calls task every period ms while the page is seen, and at once when it is seen again. */
+/** Calls task every period ms while the page is visible, and immediately when it becomes visible again. */
 export function whileSeen(period: number, task: () => void): void {
   let timer = setInterval(task, period);
   const seen = () => {

@@ -1,4 +1,4 @@
-// Elements whose attributes and children follow signals.
+// DOM elements whose attributes and children follow signals.
 
 import { batch, effect, onCleanup, type Readable, type Signal, scope, signal, untracked } from "./signal";
 
@@ -10,8 +10,8 @@ export type Props = { [name: string]: unknown };
 const svgTags = new Set(["svg", "path", "circle", "rect", "g", "line", "use"]);
 
 /**
- * Makes an element. A prop that starts with "on" is an event handler; any other function is read again whenever
- * the signals in it change. null, undefined and false leave an attribute out, true sets it empty.
+ * Creates an element. A prop that starts with "on" is an event handler. Any other function is evaluated again whenever
+ * a signal that it reads changes. null, undefined and false omit an attribute, true sets it to the empty string.
  */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -32,7 +32,7 @@ export function h(tag: string, props?: Props | null, ...children: Child[]): Elem
   return element;
 }
 
-/** What the user changes too is a property; everything else is an attribute. */
+/** Values that the user changes as well must be set as properties; everything else is an attribute. */
 const liveProps = new Set(["value", "checked", "disabled", "indeterminate"]);
 
 function setProp(element: Element, name: string, value: Value): void {
@@ -56,7 +56,7 @@ export function append(parent: Node, child: Child): void {
     parent.appendChild(document.createTextNode(String(child)));
 }
 
-/** Keeps what child returns between two marks. */
+/** Keeps the nodes that child returns between two empty text nodes. */
 function appendLive(parent: Node, child: () => Child): void {
   const start = document.createTextNode("");
   const end = document.createTextNode("");
@@ -70,14 +70,14 @@ function appendLive(parent: Node, child: () => Child): void {
   });
 }
 
-/** Shows yes while condition holds, else no. Neither is made again while the answer stays the same. */
+/** Shows yes while condition holds, otherwise no. The view is kept while the condition does not change. */
 export function when(condition: () => unknown, yes: () => Child, no: () => Child = () => null): Child {
   const holds = signal(Boolean(untracked(condition)));
   effect(() => holds.set(Boolean(condition())));
   return () => (holds() ? untracked(yes) : untracked(no));
 }
 
-/** Makes the view again only when the value has really changed. */
+/** Shows a view of a value and replaces it only when the value changes. */
 export function match<T>(read: () => T, view: (value: T) => Child): Child {
   const current = signal(untracked(read));
   effect(() => current.set(read()));
@@ -94,8 +94,8 @@ interface Row<T> {
 }
 
 /**
- * One element per item, found again by its key: a row that moves keeps its element, its input and its focus, and a
- * row whose item changed gets the new one through its signal.
+ * Shows one element per item, identified by its key. A row that moves keeps its element, input and focus; a row whose
+ * item changed receives the new item through its signal.
  */
 export function each<T>(
   items: () => readonly T[],
@@ -141,19 +141,19 @@ function arrange<T>(
     if (row.node.nextSibling !== place || !row.node.parentNode) place.parentNode!.insertBefore(row.node, place);
     place = row.node;
   }
-  // A node that is moved loses the focus.
+  // Moving a node removes the focus from it.
   if (focused instanceof HTMLElement && focused !== document.activeElement && focused.isConnected) focused.focus();
   return next;
 }
 
 function newRow<T>(item: T, view: (item: Readable<T>) => Element): Row<T> {
   const own = signal(item);
-  // A row outlives the run of the effect that made it: it belongs to the list.
+  // A row belongs to the list: it outlives the run of the effect that created it.
   const [node, dispose] = scope(() => view(own), true);
   return { node, item: own, dispose };
 }
 
-/** Puts the view into target, in place of what is there, until the returned function is called. */
+/** Replaces the content of target by the view, until the returned function is called. */
 export function mount(target: Element, view: () => Child): () => void {
   const [, dispose] = scope(() => {
     target.replaceChildren();

@@ -1,11 +1,11 @@
-// Which language the page speaks. Texts of a part of the site are one typed table per language, so that a missing
-// English text does not compile.
+// The language of the page. Each part of the site has one typed table of texts per language, so a missing English text
+// fails the type check.
 
 import { signal } from "./signal";
 
 export type Language = "ko" | "en";
 
-const stored = "lang"; // cookie: pages made by the server speak the same language
+const stored = "lang"; // a cookie, so that pages rendered by the server use the same language
 
 function preferred(): Language {
   const chosen = new URLSearchParams(location.search).get("lang") ?? document.cookie.match(/(?:^|; )lang=(ko|en)/)?.[1];
@@ -22,7 +22,7 @@ export function speak(next: Language): void {
 
 export type Params = Record<string, string | number>;
 
-/** Makes t() for one part of the site. The table of the language in use has to be there before t is called. */
+/** Creates t() for one part of the site. The table of the current language must be loaded before t is called. */
 export function translator<K extends string>(table: () => Record<K, string>): (key: K, params?: Params) => string {
   return (key, params) => {
     const text = table()[key];

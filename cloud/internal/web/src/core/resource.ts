@@ -1,13 +1,13 @@
-// Something that is fetched: on its way, there, or failed.
+// Fetched data: loading, ready or failed.
 
 import { onCleanup, type Readable, signal } from "./signal";
 
 export type Fetched<T> = { is: "loading" } | { is: "ready"; data: T } | { is: "failed"; error: unknown };
 
 export interface Resource<T> extends Readable<Fetched<T>> {
-  /** Fetches again. What is there stays until the new one is; a failure does not take it away. */
+  /** Fetches again. The present data stays until the new data arrives, and also if the fetch fails. */
   refresh(): Promise<void>;
-  /** Fetches again from the beginning. */
+  /** Discards the state and fetches again. */
   retry(): void;
   data(): T | undefined;
 }

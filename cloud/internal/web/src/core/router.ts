@@ -1,4 +1,4 @@
-// Addresses and the screens behind them, on the browser's own history.
+// A router on the browser's history.
 
 import { type Child, match, mount } from "./dom";
 import { batch, signal } from "./signal";
@@ -6,10 +6,10 @@ import { batch, signal } from "./signal";
 export type Params = Record<string, string>;
 
 export interface Route {
-  /** Such as /b/:branch/:date */
+  /** A pattern such as /b/:branch/:date */
   path: string;
   view: (params: Params) => Child;
-  /** The screen has a document of its own, because it may run what no other screen may. */
+  /** The screen needs a document of its own because its Content-Security-Policy differs. */
   isolated?: boolean;
 }
 
@@ -26,7 +26,7 @@ function find(path: string): [Route | undefined, Params] {
   return [undefined, {}];
 }
 
-/** Fits a path to a pattern and returns its parameters, or null. */
+/** Matches a path against a pattern and returns the parameters, or null. */
 export function fit(pattern: string, path: string): Params | null {
   const want = pattern.split("/");
   const have = path.split("/");
@@ -46,11 +46,11 @@ export function fit(pattern: string, path: string): Params | null {
   return params;
 }
 
-/** The query of the address that is shown. A change of it alone leaves the screen standing. */
+/** The query of the current address. If only the query changes, the screen stays. */
 export const query = (): URLSearchParams => new URLSearchParams(search());
 
 export interface Visit {
-  /** Puts the new address in place of the one that is shown: back does not return to it. */
+  /** Replaces the current address, so that the back button skips it. */
   replace?: boolean;
 }
 
@@ -74,12 +74,12 @@ function arrive(): void {
   });
 }
 
-/** Shows the screen from its beginning. */
+/** Scrolls to the top of the screen. */
 export function again(): void {
   place.set({ path: location.pathname });
 }
 
-/** Shows screens in target as addresses change, each through frame. */
+/** Shows the screen of the current address in target, wrapped by frame. */
 export function route(
   target: Element,
   table: Route[],
@@ -103,7 +103,7 @@ export function route(
   };
 }
 
-/** Takes clicks on links of the site. */
+/** Handles clicks on links within the site. */
 function follow(event: MouseEvent): void {
   const link = (event.target as Element).closest?.("a");
   if (
@@ -117,8 +117,8 @@ function follow(event: MouseEvent): void {
   )
     return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-  if (link.hash && link.pathname === location.pathname) return; // a place on this screen
-  if (!find(link.pathname)[0]) return; // the server's own pages, such as keys
+  if (link.hash && link.pathname === location.pathname) return; // an anchor on this screen
+  if (!find(link.pathname)[0]) return; // a page rendered by the server, such as a key page
   event.preventDefault();
   go(link.href);
 }

@@ -1,4 +1,4 @@
-// Cancelling a reservation: why, and where the money goes.
+// The cancellation of a reservation: the reason and, for virtual accounts, the refund account.
 
 import { parseMinute, parseStoredEnd } from "../booking/time";
 import { type Child, h, match } from "../core/dom";
@@ -24,7 +24,7 @@ export function cancelPage({ id = "" }: Record<string, string>): Child {
   });
 }
 
-/** A virtual account has to be told where its deposit goes back to; other methods know. */
+/** A paid virtual account needs a bank account for the refund; other methods do not. */
 const needsAccount = (m: Mine): boolean => m.record.method === "가상계좌" && m.record.status === "DONE";
 
 const refunded = (m: Mine): boolean => m.record.status === "DONE";

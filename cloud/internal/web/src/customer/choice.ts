@@ -1,4 +1,4 @@
-// A room and a time that are being chosen.
+// The choice of a room and a time.
 
 import { priceLines } from "../booking/price";
 import type { Availability, Room } from "../booking/slots";
@@ -15,7 +15,7 @@ export interface Choice {
   minutes: number;
 }
 
-/** A day of a branch as it is now. */
+/** A day of a branch with its current availability. */
 export interface Day {
   branch: string;
   date: Minute;
@@ -23,19 +23,19 @@ export interface Day {
   now: Readable<Minute>;
 }
 
-const usual = 60; // minutes that most people want
+const usual = 60; // minutes, the most common length
 
-/** Where a day is opened: today at its beginning; nobody looks for the small hours of a day to come. */
+/** The time to scroll to: the first column today, 09:00 on later days. */
 export const opensAt = (d: Day): Minute => (d.date > d.now.peek() ? d.date + 9 * 60 : d.date);
 
-/** What to begin with at a start: the usual length, or the next one below that is to be had. */
+/** The initial choice at a start: the usual length, or the longest available one below it. */
 export function beginAt(d: Day, room: Room, start: Minute): Choice | null {
   const lengths = d.slots().lengths(room, start, d.now());
   const length = lengths.findLast((l) => l.minutes <= usual) ?? lengths[0];
   return length ? { room: room.roomNo, start, minutes: length.minutes } : null;
 }
 
-/** The choice with a length near the wanted one, at least as long if there is one. */
+/** The choice with the shortest available length that is at least wanted, or else with the longest one. */
 export function stretched(d: Day, choice: Choice, wanted: number): Choice {
   const room = d.slots().room(choice.room)!;
   const lengths = d.slots().lengths(room, choice.start, d.now());
@@ -43,7 +43,7 @@ export function stretched(d: Day, choice: Choice, wanted: number): Choice {
   return length ? { ...choice, minutes: length.minutes } : choice;
 }
 
-/** Whether a choice can still be had. */
+/** Whether a choice can still be reserved. */
 export function stands(d: Day, choice: Choice): boolean {
   const room = d.slots().room(choice.room);
   return Boolean(
@@ -62,13 +62,13 @@ export function choicePrice(d: Day, c: Choice): number {
   return lines.reduce((sum, line) => sum + line.won, 0);
 }
 
-/** Where the choice is looked over before it is reserved. */
+/** The address of the summary of a choice. */
 export function summaryAddress(branch: string, date: Minute, c: Choice): string {
   const time = (m: Minute) => clockOf(m).replace(":", "");
   return `/b/${branch}/${dateOf(date)}/${c.room}/${time(c.start)}-${time(end(c))}`;
 }
 
-/** Shorter and longer, with what it costs, and why it cannot be longer. */
+/** Buttons for the length, with the price and the reason for the upper limit. */
 export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
   const chosen = () => choice()!;
   const lengths = () => d.slots().lengths(d.slots().room(chosen().room)!, chosen().start, d.now());
@@ -155,7 +155,7 @@ function limit(d: Day, c: Choice): string {
   }
 }
 
-/** The step from the choice to the summary. */
+/** The button that leads from the choice to the summary. */
 export const chooseButton = (d: Day, choice: Readable<Choice | null>): HTMLButtonElement =>
   button(
     () => (choice() ? t("choose", { price: won(choicePrice(d, choice()!)) }) : t("next")),

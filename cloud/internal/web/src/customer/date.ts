@@ -1,4 +1,4 @@
-// Which day: the next ones as chips, all others on a month's page.
+// The choice of a day: the next days as chips, all others in a calendar month.
 
 import { dateOf, day, inZone, type Minute, parseDate, weekday } from "../booking/time";
 import { type Child, h, match } from "../core/dom";
@@ -44,7 +44,7 @@ const dayOfMonth = (m: Minute): string => String(new Date(m * 60_000).getUTCDate
 
 const href = (b: Branch, m: Minute): string => `/b/${b.branch}/${dateOf(m)}`;
 
-/** The days of a month by date; fetched again for each month that is shown. */
+/** The days of a month by date, fetched for each month shown. */
 const daysOf = async (b: Branch, months: string[]): Promise<Map<string, CalendarDay>> =>
   new Map((await Promise.all(months.map((m) => getCalendar(b.branch, m)))).flat().map((d) => [d.date, d]));
 
@@ -56,7 +56,7 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
     "ul",
     { class: "day-chips" },
     days.map((m, i) =>
-      // Only a day that turns out to be closed is drawn again: a finger may be on the others.
+      // Only closed days are rendered again, because the user may be touching another one.
       h(
         "li",
         null,
@@ -126,7 +126,7 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
     const d = days.get(dateOf(m));
     const off = m < today ? t("dayPast") : m > last ? t("dayFar") : offText(d);
     const current = m === today ? "date" : null;
-    // What is seen is the number; what is heard is the whole date and what is special about it.
+    // The cell shows the number; its label has the whole date and its status.
     const inside: Child = [
       h("span", { "aria-hidden": "true" }, dayOfMonth(m)),
       h(
@@ -168,7 +168,7 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
   );
 }
 
-/** Why days are closed, in words under the month: the days of a reason together. */
+/** The reasons for closed days, listed below the month and grouped by reason. */
 function reasons(days: CalendarDay[], today: Minute): Child {
   const list = (wanted: (d: CalendarDay) => boolean): [string, string][] => {
     const byReason = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-// The drawings, all ours.
+// The icons.
 
 import { h } from "../core/dom";
 
@@ -31,6 +31,6 @@ export const cross = (): Element => draw("cross", "m6 6 12 12", "M18 6 6 18");
 export const question = (): Element => draw("question", "M9 9a3 3 0 1 1 4.6 2.5c-1 .7-1.6 1.3-1.6 2.5", "M12 17.6v.1");
 export const warning = (): Element => draw("warning", "M12 4 2.8 20h18.4z", "M12 10v4.5", "M12 17.3v.1");
 
-/** A round sign at the top of a screen that says one thing. */
+/** A round sign at the top of a screen with a single message. */
 export const sign = (icon: Element, kind: "good" | "wait" | "bad"): Element =>
   h("div", { class: `sign ${kind}`, "aria-hidden": "true" }, icon);

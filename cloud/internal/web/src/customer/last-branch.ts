@@ -1,4 +1,4 @@
-// The branch that was chosen last on this device stands first.
+// The branch last chosen on this device, which the home page lists first.
 
 const key = "branch";
 

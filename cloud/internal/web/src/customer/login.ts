@@ -1,4 +1,4 @@
-// Login by a code that is sent to the phone or the mailbox.
+// Login by a code sent to a phone or a mailbox.
 
 import { ApiError } from "../core/api";
 import { now, ticking } from "../core/clock";
@@ -166,7 +166,7 @@ function form(submit: () => Promise<void>, busy: () => boolean, ...children: Chi
 const submitButton = (text: string, busy: () => boolean): Element =>
   h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
 
-/** Where the login was asked for; only addresses of this site. */
+/** The address to return to after the login; only addresses of this site are accepted. */
 function nextAddress(): string {
   const next = query().get("next") ?? "/my";
   return /^\/(?!\/)/.test(next) ? next : "/my";

@@ -1,4 +1,4 @@
-// Nothing is at this address.
+// The screen for unknown addresses.
 
 import type { Child } from "../core/dom";
 import { question, sign } from "./icons";

@@ -15,11 +15,11 @@ import { countdown, dateText, t, timesText, won } from "./text";
 export interface Mine {
   record: PaymentRecord;
   branch: Branch;
-  /** The address of the key page, if the doors open with it. */
+  /** The address of the key page while the key is valid. */
   key: string | null;
 }
 
-/** The customer's reservations; without a session the login comes first. */
+/** The customer's reservations. Without a session, leads to the login. */
 export async function loadMine(): Promise<Mine[] | null> {
   try {
     const [records, keys, branches] = await Promise.all([getMine(), getKeys(), getBranches()]);
@@ -86,7 +86,7 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
   ];
 }
 
-/** A reservation keeps its card until its status changes. */
+/** The card of a reservation, replaced only if the status changes. */
 const cards = (list: () => Mine[]): Child =>
   h(
     "ul",

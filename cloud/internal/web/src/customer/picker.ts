@@ -1,5 +1,5 @@
-// A room's time on a phone: the hour, the start, the length. The sheet is part of the address, so that the phone's
-// back button closes it.
+// The sheet in which a phone user picks the time of a room: hour, start, length. It is part of the address, so the back
+// button closes it.
 
 import type { Room } from "../booking/slots";
 import { clockOf, day, type Minute, slot, slotOf } from "../booking/time";
@@ -71,7 +71,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
     dialog.showModal();
     dialog.querySelector(".hours [aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "start" });
   });
-  // The page behind must not scroll with the sheet.
+  // The page behind the sheet must not scroll.
   document.documentElement.classList.add("still");
   onCleanup(() => document.documentElement.classList.remove("still"));
   effect(() => {
@@ -81,7 +81,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
   return dialog;
 }
 
-/** Every start of the day from which at least one length can be had. */
+/** Every start of the day at which at least one length can be reserved. */
 function startsOf(d: Day, room: Room): Minute[] {
   const list = [];
   for (let m = Math.max(d.date, slotOf(d.now())); m < d.date + day; m += slot) {

@@ -1,5 +1,5 @@
-// Whether this browser has just bought something, so that a closed tab is no lost account number. What was bought is
-// not kept here: the service knows it by a cookie that scripts cannot read.
+// Whether this browser has made a purchase recently, so that a guest who closed the tab finds the account number again.
+// The purchase itself is not stored here: the service identifies it by a cookie that scripts cannot read.
 
 import { now } from "../core/clock";
 

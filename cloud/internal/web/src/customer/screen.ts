@@ -1,4 +1,4 @@
-// What screens are made of.
+// Building blocks of screens.
 
 import { ApiError, NetworkError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
@@ -7,7 +7,7 @@ import type { Resource } from "../core/resource";
 import { effect, type Readable, signal } from "../core/signal";
 import { t } from "./text";
 
-/** The heading of a screen, which also names the page. */
+/** The heading of a screen, which also sets the page title. */
 export function heading(text: string, lead?: Child): Child {
   document.title = `${text} | ${t("brand")}`;
   return h("div", { class: "heading" }, h("h1", { tabindex: -1 }, text), lead ? h("p", { class: "lead" }, lead) : null);
@@ -42,10 +42,10 @@ export function button(
 export const link = (text: Child, href: string, kind: "primary" | "soft" | "plain" = "soft"): HTMLAnchorElement =>
   h("a", { class: `button ${kind}`, href }, text);
 
-/** The step that leads on, in reach of the thumb. */
+/** The main action of a screen, at its lower edge. */
 export const actions = (...children: Child[]): HTMLElement => h("div", { class: "actions" }, ...children);
 
-/** Names and values. Rows whose value is empty are left out. */
+/** A list of names and values. Rows with an empty value are omitted. */
 export function facts(rows: [label: string, value: Child][]): HTMLElement {
   return h(
     "dl",
@@ -59,10 +59,10 @@ export function facts(rows: [label: string, value: Child][]): HTMLElement {
 export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTMLElement =>
   h("p", { class: `note ${kind}` }, text);
 
-/** Something that is said aloud when it appears. */
+/** Content that screen readers announce when it appears. */
 export const alert = (text: () => Child): HTMLElement => h("div", { class: "alert", role: "alert" }, () => text());
 
-/** Shows what is fetched. view is made once; what comes later arrives through its signal. */
+/** Shows fetched data. view is called once; later data arrives through its signal. */
 export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
   return match(
     () => source().is,
@@ -89,7 +89,7 @@ export const loading = (): HTMLElement =>
     h("span", { class: "hidden" }, t("loading")),
   );
 
-/** What went wrong, in words for the customer. */
+/** Describes an error to the customer. */
 export function explain(error: unknown): string {
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) return t("serverFailed");
@@ -108,7 +108,7 @@ export function failure(error: unknown, retry: () => void): Child {
   );
 }
 
-/** A screen that says one thing and leads on. */
+/** A screen with a single message and links to continue. */
 export function notice(icon: Child, title: string, text: Child, ...next: Child[]): Child {
   document.title = `${title} | ${t("brand")}`;
   return h(

@@ -1,4 +1,4 @@
-// The endpoints the customers' screens use, typed.
+// Typed calls of the endpoints that the customers' screens use.
 
 import { Availability, type Lookup } from "../booking/slots";
 import { dateOf, day, type Minute, parseDate, wire } from "../booking/time";
@@ -24,7 +24,7 @@ export type Bank = Schemas["Bank"];
 
 export type LoginType = "mobile" | "email";
 
-/** A fetch that is made once and asked for often; a failure is not kept. */
+/** Caches a successful fetch. A failure is not cached. */
 function once<T>(fetcher: () => Promise<T>): () => Promise<T> {
   let kept: Promise<T> | undefined;
   return () => {
@@ -40,7 +40,7 @@ export const getSite = once(() => api.get<Site>("/v2/site"));
 export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
 export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
 
-/** The branch with that code; undefined if there is none. */
+/** The branch with that code, or undefined. */
 export const getBranch = async (code: string): Promise<Branch | undefined> =>
   (await getBranches()).find((b) => b.branch === code);
 
@@ -49,7 +49,7 @@ export const branchName = (b: Branch): string => (language.peek() === "en" && b.
 export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
   (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
 
-/** A room that is being given back is waited for, or it would be seen as taken. */
+/** Waits for a pending release first; otherwise the released room would appear as taken. */
 async function lookup(branch: string, date: string, baseHour: number, hours: number): Promise<Lookup> {
   await releasing;
   return api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
@@ -58,14 +58,14 @@ async function lookup(branch: string, date: string, baseHour: number, hours: num
 /** How far past midnight a reservation that starts on a day may reach. */
 const overnight = 5;
 
-/** A day's slots, and those of the night after it. */
+/** The slots of a day and of the following night. */
 export async function getDay(branch: string, date: string): Promise<Availability> {
   const start = parseDate(date);
   const lookups = await Promise.all([lookup(branch, date, 0, 24), lookup(branch, dateOf(start + day), 0, overnight)]);
   return new Availability(lookups, start, start + day + overnight * 60);
 }
 
-/** The slots of the hours that are left of today. */
+/** The slots of the remaining hours of today. */
 export async function getToday(branch: string, now: Minute): Promise<Availability> {
   const hour = Math.floor((now % day) / 60);
   const start = now - (now % day);

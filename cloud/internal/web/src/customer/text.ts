@@ -1,4 +1,4 @@
-// What the customers' screens say, in the language of the page.
+// The texts of the customers' screens in the language of the page.
 
 import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
 import { type Language, language, speak, translator } from "../core/language";
@@ -6,12 +6,12 @@ import { ko, type Texts } from "../locales/ko";
 
 const tables: Partial<Record<Language, Texts>> = { ko };
 
-/** Fetches the texts of a language; Korean is always there. */
+/** Loads the texts of a language. Korean is part of the bundle. */
 async function learn(next: Language): Promise<void> {
   if (next === "en") tables.en ??= (await import("../locales/en")).en;
 }
 
-/** Makes the page speak; without a network it goes on in the language it has. */
+/** Switches the language of the page. If the texts cannot be loaded, the page keeps its language. */
 export async function speakIn(next: Language): Promise<void> {
   try {
     await learn(next);
@@ -60,16 +60,16 @@ export function monthText(m: Minute): string {
   return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
 }
 
-/** Sun to Sat, as short as they are understood. */
+/** Short names of the weekdays from Sunday to Saturday. */
 export const weekdayText = (n: number): string =>
   english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!;
 
-/** 15:00–16:20; an end on the next day says so. */
+/** Formats a time range such as 15:00–16:20. An end on the next day is marked. */
 export function timesText(start: Minute, end: Minute): string {
   return t("range", { from: clockOf(start), to: clockOnDay(end, start) });
 }
 
-/** A time as seen from a day: 00:30 becomes "the next day 00:30". */
+/** A time relative to a day: 00:30 becomes "the next day 00:30". */
 export function clockOnDay(at: Minute, from: Minute): string {
   const sameDay = dateOf(at) === dateOf(from);
   const midnight = at % day === 0 && at - from < day;

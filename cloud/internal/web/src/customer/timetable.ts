@@ -1,5 +1,5 @@
-// The timetable of wide screens: a row per room, a column per ten minutes. A click takes a start, a second one in the
-// same row the end; with keys, arrows move, Shift and arrows stretch, Enter takes.
+// The timetable of wide screens: a row per room, a column per ten minutes. A click selects a start, a second click in
+// the same row the end. Arrow keys move the focus, Shift with an arrow key extends the choice, Enter selects.
 
 import { smallest } from "../booking/price";
 import type { Room, SlotState } from "../booking/slots";
@@ -21,7 +21,7 @@ import { span, t, won } from "./text";
 
 const hour = 60;
 
-/** What a state is called; margins of both kinds are one thing for a customer. */
+/** The names of the states. Customers see both kinds of margin as one. */
 const names: Record<SlotState, Parameters<typeof t>[0]> = {
   free: "stateFree",
   past: "statePast",
@@ -77,7 +77,7 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
       ),
     ),
   );
-  // One cell takes part in the tab order: the one that was used last, else the first free one of where the day opens.
+  // Exactly one cell is in the tab order: the one used last, otherwise the first free one in view.
   effect(() => {
     d.slots();
     const f = focus();
@@ -120,7 +120,7 @@ export function timetable(d: Day, choice: Signal<Choice | null>): Child {
   ];
 }
 
-/** The columns worth showing: from now on, without hours in which every room is closed. */
+/** The columns to show: from now on, without leading and trailing hours in which every room is closed. */
 function columnsOf(d: Day): Minute[] {
   const closed = (m: Minute) => d.slots().rooms.every((r) => d.slots().state(r.roomNo, m, d.now()) === "closedTime");
   let [from, to] = [Math.max(d.date, slotOf(d.now())), d.date + day];
@@ -138,7 +138,7 @@ function hoursOf(columns: Minute[]): [from: Minute, count: number][] {
   return [...hours.values()];
 }
 
-/** A row stays where it is while its states change: the focus may be on it. */
+/** The row of a room. It is updated in place because it may have the focus. */
 function row(d: Day, room: Readable<Room>, columns: Minute[], choice: Signal<Choice | null>): Element {
   const { roomNo, grade, machine, pricing } = room.peek();
   const from = smallest(pricing);
@@ -196,7 +196,7 @@ function placeOf(event: Event): Place | null {
   return cell && { room: cell.dataset.room!, at: Number(cell.dataset.at) };
 }
 
-/** Takes a start, or the end of the choice that begins earlier in the same row. */
+/** Selects a start, or the end of a choice that begins earlier in the same row. */
 function take(d: Day, choice: Signal<Choice | null>, place: Place): void {
   const c = choice.peek();
   if (
