@@ -80,8 +80,3 @@ func (s *Service) Branches(ctx context.Context) ([]booking.Branch, error) {
 	}
 	return branches, nil
 }
-
-// Record appends an audit entry.
-func (s *Service) Record(ctx context.Context, entry audit.Entry) error {
-	return postgres.AppendAudit(ctx, s.DB.Pool, entry)
-}

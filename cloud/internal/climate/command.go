@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -60,7 +63,15 @@ func (s *Service) Command(ctx context.Context, actor, optionID string) error {
 		s.Log.Warn("climate: command failed", "branch", option.Branch, "unit", option.Unit, "error", err)
 	}
 	// The command is logged even if the client has disconnected: the code may have been transmitted.
-	logErr := postgres.InsertCommand(context.WithoutCancel(ctx), s.DB.Pool, option, actor, outcome, s.now())
+	logErr := s.DB.InTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if err := postgres.InsertCommand(ctx, tx, option, actor, outcome, s.now()); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, audit.Entry{
+			Actor: actor, Branch: option.Branch, Action: "airconditioner.command", Target: option.Branch,
+			Detail: map[string]string{"option": optionID, "outcome": outcome},
+		})
+	})
 	if logErr != nil {
 		s.Log.Error("climate: command not logged", "branch", option.Branch, "error", logErr)
 	}

@@ -10,21 +10,26 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// inScope returns the check whether the administrator of a request may act at a branch. code becomes the branch's.
-func (a *API) inScope(r *http.Request, code *string) func(booking.BranchID) error {
+// inScope returns the check whether a branch is in the scope of the administrator of a request.
+func (a *API) inScope(r *http.Request) func(booking.BranchID) error {
 	return func(id booking.BranchID) error {
 		branch, err := a.Backoffice.BranchByID(r.Context(), id)
 		if err != nil {
 			return err
 		}
-		*code = branch.Code
 		return wire.Scope(r, branch.Code)
 	}
+}
+
+// entry is the audit entry of an administrator's action; the verb completes it with the reservation and its branch.
+func entry(r *http.Request, action string, detail any) audit.Entry {
+	return audit.Entry{Actor: wire.Principal(r).Actor(), Action: action, Detail: detail}
 }
 
 // reservationDetail is GET /admin/reservation/{id}.
@@ -134,17 +139,14 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var branch string
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r),
+		Audit: entry(r, "reservation.cancel", nil),
 	})
-	if errors.Is(err, reserve.ErrPaymentPending) { // under way: it is done, though its outcome is open
-		return cmp.Or(a.audit(r, branch, "reservation.cancel", wire.ReservationID(id), nil), err)
-	}
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.cancel", wire.ReservationID(id), nil)
+	return wire.WriteData(w, nil)
 }
 
 // moveReservation is PUT /admin/reservation/{payId}.
@@ -178,9 +180,11 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var branch string
 	request := reserve.MoveRequest{
-		ID: id, Room: no, Reason: reason, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch),
+		ID: id, Room: no, Reason: reason, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r),
+		Audit: entry(r, "reservation.move", map[string]any{
+			"room": no, "start": *body.StartDateTime, "end": *body.EndDateTime, "reason": reason,
+		}),
 		Times: func(zone *time.Location) (booking.Interval, error) {
 			return wire.Interval(body.StartDateTime, body.EndDateTime, zone)
 		},
@@ -191,9 +195,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.Move(r.Context(), request); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.move", wire.ReservationID(id), map[string]any{
-		"room": no, "start": *body.StartDateTime, "end": *body.EndDateTime, "reason": reason,
-	})
+	return wire.WriteData(w, nil)
 }
 
 // registerWithoutPayment is POST /admin/payment.
@@ -217,28 +219,27 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	token := holdToken(r, adminHoldCookie)
-	branch, err := a.ownHold(r, token)
-	if err != nil {
+	if err := a.ownHold(r, token); err != nil {
 		return err
 	}
-	id, err := a.Reserve.RegisterWithoutPayment(r.Context(), token, reserve.Registration{
+	_, err = a.Reserve.RegisterWithoutPayment(r.Context(), token, reserve.Registration{
 		Contact: contact, Note: reason, Notify: body.Notify != nil && *body.Notify,
+		Audit: entry(r, "reservation.register", map[string]any{"reason": reason}),
 	})
 	if err != nil {
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, branch, "reservation.register", wire.ReservationID(id), map[string]any{"reason": reason})
+	return wire.WriteData(w, nil)
 }
 
-// ownHold checks that the hold of a cookie is where its administrator may act, and returns the branch.
-func (a *API) ownHold(r *http.Request, token reserve.Token) (branch string, err error) {
+// ownHold checks that the hold of a cookie is at a branch in its administrator's scope.
+func (a *API) ownHold(r *http.Request, token reserve.Token) error {
 	held, err := a.Reserve.AdminHolder(r.Context(), token)
 	if err != nil {
-		return "", err
+		return err
 	}
-	err = a.inScope(r, &branch)(held.Branch)
-	return branch, err
+	return a.inScope(r)(held.Branch)
 }
 
 // issueAccount is POST /admin/v2/virtual-accounts.
@@ -274,18 +275,18 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		return wire.UnknownValue("bankCode")
 	}
 	token := holdToken(r, adminHoldCookie)
-	branch, err := a.ownHold(r, token)
-	if err != nil {
+	if err := a.ownHold(r, token); err != nil {
 		return err
 	}
-	id, err := a.Reserve.IssueAccount(r.Context(), token, reserve.AccountRequest{
+	_, err = a.Reserve.IssueAccount(r.Context(), token, reserve.AccountRequest{
 		Contact: contact, Amount: amount, OrderName: orderName, Bank: bank,
+		Audit: entry(r, "virtual-account.issue", map[string]any{"amount": amount}),
 	})
 	if err != nil {
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
-	return a.done(w, r, branch, "virtual-account.issue", wire.ReservationID(id), map[string]any{"amount": amount}, struct {
+	return wire.WriteData(w, struct {
 		DataType string `json:"dataType"`
 	}{"virtualaccount"})
 }
@@ -310,14 +311,14 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 		return reserve.ErrNoRoom
 	}
 	target := code + "/" + strconv.Itoa(no)
-	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled)
+	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled, wire.Principal(r).Actor())
 	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer says who they are
 		err = cmp.Or(a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "room.conflicts", target, busy.Conflicts[0].Branch), err)
 	}
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, code, "room.switch", target, map[string]any{"enabled": *body.Enabled})
+	return wire.WriteData(w, nil)
 }
 
 // conflict is what stands in the way of switching a room off.
@@ -382,12 +383,11 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var branch string
-	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r, &branch)})
+	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r), Audit: entry(r, "reservation.refund", nil)})
 	if err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.refund", wire.ReservationID(id), nil)
+	return wire.WriteData(w, nil)
 }
 
 // resendKey is POST /v2/admin/reservations/{id}/key-message.
@@ -396,9 +396,8 @@ func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var branch string
-	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r, &branch)); err != nil {
+	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r), entry(r, "reservation.key-message", nil)); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "reservation.key-message", wire.ReservationID(id), nil)
+	return wire.WriteData(w, nil)
 }

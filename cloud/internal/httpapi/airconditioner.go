@@ -33,5 +33,5 @@ func (a *API) commandAirConditioner(w http.ResponseWriter, r *http.Request) erro
 	if err := a.Climate.Command(r.Context(), wire.Principal(r).Actor(), option); err != nil {
 		return err
 	}
-	return a.done(w, r, branch, "airconditioner.command", branch, map[string]string{"option": option})
+	return wire.WriteData(w, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -132,6 +133,7 @@ type Entry struct {
 	Room       int
 	booking.Interval
 	Name, Mobile string
+	By           string // actor of the audit log
 }
 
 // Enter imports a booking that staff copied from a partner (the manual channel). The partner is not notified of our
@@ -152,6 +154,8 @@ func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, er
 	id, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
 		ExternalID: e.ExternalID, Start: e.Start, End: e.End, Name: e.Name, Phone: e.Mobile,
 		Seq: s.DB.Now().UnixMilli(), // manual input is newer than anything known
+	}, Audit: audit.Entry{
+		Actor: e.By, Action: "partner-booking.enter", Detail: map[string]any{"partner": e.Partner, "externalId": e.ExternalID},
 	}})
 	if err != nil {
 		return 0, wrap(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
@@ -29,6 +30,7 @@ type cancellation struct {
 	by      string // customer, admin:<login id>, system:<why>
 	reason  string
 	account *toss.RefundAccount
+	audit   audit.Entry
 }
 
 // Cancel refunds a customer's payment and frees the slot, or closes the account that waits for the deposit. What is
@@ -58,6 +60,7 @@ type AdminCancelRequest struct {
 	Account *toss.RefundAccount
 	By      string                              // login id
 	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
+	Audit   audit.Entry                         // actor, action and detail
 }
 
 // AdminCancel ends a hold, closes a waiting account or refunds a payment, if the reservation is what the administrator
@@ -66,7 +69,7 @@ type AdminCancelRequest struct {
 // Errors: ErrNotFound, Scope's, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
 	return s.cancel(ctx, req.ID, func(r booking.Reservation, now time.Time) (cancellation, error) {
-		c := cancellation{by: "admin:" + req.By, reason: "관리자 취소", account: req.Account}
+		c := cancellation{by: "admin:" + req.By, reason: "관리자 취소", account: req.Account, audit: req.Audit}
 		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(now)) {
 			return c, ErrNotFound
 		}
@@ -99,6 +102,9 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow fu
 		}
 		c, err := allow(r, now)
 		if err != nil {
+			return err
+		}
+		if err := s.audit(ctx, tx, c.audit, r); err != nil {
 			return err
 		}
 		known, err := charged(ctx, tx, r.ID)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -20,6 +21,7 @@ type MoveRequest struct {
 	Reason  string
 	By      string                              // login id
 	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
+	Audit   audit.Entry                         // actor, action and detail
 	Version int                                 // what the administrator has seen; 0: does not say
 }
 
@@ -99,5 +101,8 @@ func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r 
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
+	if err := s.audit(ctx, tx, req.Audit, r); err != nil {
+		return err
+	}
 	return errors.Join(s.block(ctx, tx, r.ID), s.renotifyGuest(ctx, tx, r, notify.ReservationMoved))
 }

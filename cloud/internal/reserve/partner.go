@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -31,7 +32,8 @@ type PartnerBooking struct {
 	// Sold: the partner's customer has the booking whatever we say, as with a calendar that is read later. A conflict is
 	// then kept beside what it conflicts with, for staff to see; nobody's reservation is touched. Otherwise the partner
 	// refuses its customer.
-	Sold bool
+	Sold  bool
+	Audit audit.Entry // of an administrator who enters the booking
 }
 
 // TakePartnerBooking brings the calendar in line with a partner's booking: made, changed or cancelled, told in any
@@ -65,7 +67,10 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 			return err
 		}
 		id, conflict = known.Reservation, known.Status == PartnerConflict
-		return postgres.SavePartnerBooking(ctx, tx, known, now)
+		if err := postgres.SavePartnerBooking(ctx, tx, known, now); err != nil || conflict {
+			return err
+		}
+		return s.audit(ctx, tx, b.Audit, booking.Reservation{ID: id, Branch: b.Listing.Branch})
 	})
 	if err == nil && conflict {
 		s.Log.ErrorContext(ctx, "a partner's booking conflicts with the calendar", "partner", b.Listing.Partner, "booking", b.ExternalID,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
@@ -240,6 +241,7 @@ type RetryRefundRequest struct {
 	Account *toss.RefundAccount                 // corrected; nil: as before
 	By      string                              // login id
 	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
+	Audit   audit.Entry                         // actor, action and detail
 }
 
 // RetryRefund sends a failed refund again, to a corrected account.
@@ -264,6 +266,9 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 		if err := req.Scope(r.Branch); err != nil {
+			return err
+		}
+		if err := s.audit(ctx, tx, req.Audit, r); err != nil {
 			return err
 		}
 		f, err := postgres.CurrentRefund(ctx, tx, req.ID)

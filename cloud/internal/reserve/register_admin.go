@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -19,7 +20,8 @@ import (
 type Registration struct {
 	booking.Contact
 	Note   string
-	Notify bool // send the key to the contact
+	Notify bool        // send the key to the contact
+	Audit  audit.Entry // actor, action and detail
 }
 
 // RegisterWithoutPayment turns an administrator's hold into a confirmed reservation.
@@ -40,6 +42,9 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		}
 		r.Name, r.Mobile, r.Email, r.Language = reg.Name, reg.Mobile, reg.Email, reg.Language
 		r.DoorlockKey = key.String()
+		if err := s.audit(ctx, tx, reg.Audit, r); err != nil {
+			return err
+		}
 		var told error
 		if reg.Notify {
 			told = s.notifyGuest(ctx, tx, r, notify.ReservationConfirmed, nil)
@@ -92,6 +97,7 @@ type AccountRequest struct {
 	Amount    int
 	OrderName string
 	Bank      string
+	Audit     audit.Entry // actor, action and detail
 }
 
 // IssueAccount issues a virtual account whose deposit confirms the reservation. From here on the slot is kept until the
@@ -109,6 +115,9 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := lockAdminHold(ctx, tx, token, now)
 		if err != nil {
+			return err
+		}
+		if err := s.audit(ctx, tx, req.Audit, r); err != nil {
 			return err
 		}
 		order := newOrderID()

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 )
@@ -28,7 +27,7 @@ func (c *Console) EnterPartnerBooking(w http.ResponseWriter, r *http.Request) er
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	entry := partner.Entry{Branch: branch.Code}
+	entry := partner.Entry{Branch: branch.Code, By: actor(r)}
 	if entry.Partner, err = wire.Text("partner", body.Partner, 60); err != nil {
 		return err
 	}
@@ -55,13 +54,6 @@ func (c *Console) EnterPartnerBooking(w http.ResponseWriter, r *http.Request) er
 		return err
 	}
 	id, err := c.Partner.Enter(r.Context(), entry)
-	if err != nil {
-		return err
-	}
-	err = c.Backoffice.Record(r.Context(), audit.Entry{
-		Actor: actor(r), Branch: branch.Code, Action: "partner-booking.enter", Target: wire.ReservationID(id),
-		Detail: map[string]any{"partner": entry.Partner, "externalId": entry.ExternalID},
-	})
 	if err != nil {
 		return err
 	}
