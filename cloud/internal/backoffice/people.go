@@ -2,7 +2,6 @@ package backoffice
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -50,16 +49,15 @@ func (s *Service) EndSession(ctx context.Context, loginID, id, by string) error 
 	})
 }
 
-// pseudonym identifies a guest in the audit log, which cannot be erased, without naming the guest. It answers whether a
-// request was carried out for a contact that is known.
-func pseudonym(contact string) string {
-	sum := sha256.Sum256([]byte("yeolda person " + contact))
-	return hex.EncodeToString(sum[:8])
+// pseudonym identifies a contact in the audit log, which is permanent. With the contact and the encryption key, an entry
+// about it can be found; without them it reveals nothing.
+func (s *Service) pseudonym(contact string) string {
+	return hex.EncodeToString(s.Keys.MAC("person", contact)[:8])
 }
 
 // PersonalData returns everything that is kept about a contact: digits of a phone number or an e-mail address.
 func (s *Service) PersonalData(ctx context.Context, contact, by string) (data json.RawMessage, err error) {
-	entry := audit.Entry{Actor: by, Action: "personal.export", Target: pseudonym(contact)}
+	entry := audit.Entry{Actor: by, Action: "personal.export", Target: s.pseudonym(contact)}
 	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) (err error) {
 		data, err = postgres.PersonalData(ctx, tx, contact)
 		return err
@@ -70,7 +68,7 @@ func (s *Service) PersonalData(ctx context.Context, contact, by string) (data js
 // Erase removes name and contact of a guest from every reservation that is over. Reservations to come need them and are
 // kept; cancel those first.
 func (s *Service) Erase(ctx context.Context, contact, by string) (erased, kept int64, err error) {
-	entry := audit.Entry{Actor: by, Action: "personal.erase", Target: pseudonym(contact)}
+	entry := audit.Entry{Actor: by, Action: "personal.erase", Target: s.pseudonym(contact)}
 	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		erased, kept, err = postgres.Erase(ctx, tx, contact, s.Queue.NoVariables(), now)
 		entry.Detail = map[string]int64{"reservations": erased, "kept": kept}

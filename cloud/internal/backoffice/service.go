@@ -15,6 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // Errors of lookups and changes.
@@ -30,6 +31,7 @@ var (
 type Service struct {
 	DB    *postgres.DB
 	Queue *queue.Queue
+	Keys  *seal.Keyring // of the pseudonyms in the audit log
 }
 
 // Branch returns a branch with its rooms, or booking.ErrNoBranch.

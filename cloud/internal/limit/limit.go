@@ -4,6 +4,7 @@ package limit
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -39,7 +40,8 @@ type Rule struct {
 // Limiter counts attempts.
 type Limiter struct {
 	DB  *postgres.DB
-	Off bool // disables all limits (YEOLDA_RATE_LIMITS=off)
+	Key []byte // of the hashes under which subjects are stored
+	Off bool   // disables all limits (YEOLDA_RATE_LIMITS=off)
 }
 
 // Take counts one attempt by subject. It returns an [ExceededError] if the limit is exceeded.
@@ -47,7 +49,7 @@ func (l *Limiter) Take(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
 	}
-	ok, retryAfter, err := postgres.Allow(ctx, l.DB.Pool, rule.key(subject), rule.Max, rule.Window, l.DB.Now())
+	ok, retryAfter, err := postgres.Allow(ctx, l.DB.Pool, l.key(rule, subject), rule.Max, rule.Window, l.DB.Now())
 	if err != nil {
 		return fmt.Errorf("limit %s: %w", rule.Name, err)
 	}
@@ -63,7 +65,7 @@ func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	if l.Off {
 		return nil
 	}
-	exceeded, retryAfter, err := postgres.Exceeded(ctx, l.DB.Pool, rule.key(subject), rule.Max, rule.Window, l.DB.Now())
+	exceeded, retryAfter, err := postgres.Exceeded(ctx, l.DB.Pool, l.key(rule, subject), rule.Max, rule.Window, l.DB.Now())
 	if err != nil {
 		return fmt.Errorf("limit %s: %w", rule.Name, err)
 	}
@@ -73,10 +75,12 @@ func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	return nil
 }
 
-// key hashes the subject, so that phone numbers and addresses are not stored again and the key is short.
-func (r Rule) key(subject string) string {
-	sum := sha256.Sum256([]byte(subject))
-	return r.Name + ":" + base64.RawURLEncoding.EncodeToString(sum[:16])
+// key hashes the subject, so that phone numbers and addresses are not stored again and the key is short. The hash is
+// keyed, because a plain one is reversed by trying all phone numbers.
+func (l *Limiter) key(r Rule, subject string) string {
+	mac := hmac.New(sha256.New, l.Key)
+	mac.Write([]byte(subject))
+	return r.Name + ":" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // Address is the subject of a client: its IPv4 address, or the /64 of its IPv6 address, as one customer

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -13,18 +12,19 @@ import (
 // AppendAudit writes an entry in the transaction of the change that it records. No other function writes the audit log;
 // [DB.ChainAudit] links the entry into the chain.
 func AppendAudit(ctx context.Context, q Querier, e audit.Entry) error {
-	detail := []byte("{}")
-	if e.Detail != nil {
-		var err error
-		if detail, err = json.Marshal(e.Detail); err != nil {
-			return fmt.Errorf("audit %s: %w", e.Action, err)
-		}
+	detail, err := e.SafeDetail()
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", e.Action, err)
 	}
 	from := audit.OriginOf(ctx)
-	_, err := q.Exec(ctx, `
+	address := cmp.Or(e.Address, from.Address)
+	if e.ByGuest() {
+		address = "" // an entry cannot be removed, and a guest's address is personal data
+	}
+	_, err = q.Exec(ctx, `
 		insert into audit (actor, branch_id, action, target, detail, address, request_id)
 		values ($1, coalesce($2::integer, (select id from branch where code = $8)), $3, $4, $5, $6, $7)`,
-		e.Actor, e.BranchID, e.Action, e.Target, json.RawMessage(detail), cmp.Or(e.Address, from.Address), cmp.Or(e.RequestID, from.RequestID), e.Branch)
+		e.Actor, e.BranchID, e.Action, e.Target, detail, address, cmp.Or(e.RequestID, from.RequestID), e.Branch)
 	return err
 }
 

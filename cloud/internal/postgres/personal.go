@@ -3,63 +3,187 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 )
 
-// Personal data lives in four places: the contact on a reservation, whom a message went to and what it said, the account
-// a refund went to, and an inquiry about a franchise. The audit log and the ledger name reservations, never people.
-
-// forgotten are the columns of a reservation that name somebody, without them.
-const forgotten = `name = null, mobile = null, email = null, mobile_key = null, email_key = null, reason = null`
-
-// over is the predicate of reservations that nobody needs the contact of any more.
-const over = `end_at < $1 and state in ('DONE', 'CANCELED', 'EXPIRED', 'RELEASED', 'CONFLICT')`
-
-// Retention says for how long names and contacts are kept after a reservation's end.
-type Retention struct {
-	Paid  time.Duration // somebody paid: the law keeps records of contracts and payments for five years
-	Other time.Duration // nobody paid; also the texts of all messages, and inquiries about a franchise
+// PersonalTable is a table whose rows hold personal data. Erasing, retention and export read this registry; a test
+// requires every column that can hold text to be in it or in the list of columns that hold none.
+type PersonalTable struct {
+	Name        string
+	Reservation string // the id of the reservation of row x; empty if rows are found by contact only
+	Contact     string // predicate of rows of the contact $1 that belong to no reservation; empty if there are none
+	Finished    string // predicate of rows that are no longer needed; empty: as long as the reservation
+	Delete      bool   // rows found by contact are deleted; otherwise Columns are emptied
+	Columns     []PersonalColumn
 }
 
-// Anonymise takes away names and contacts whose time is over, at most limit reservations and messages at a time, and
-// returns how many reservations it was. empty are the sealed variables of a message that says nothing.
-func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `
-		update reservation set `+forgotten+`, anonymised_at = $1 where id in (
-			select id from reservation where anonymised_at is null and `+over+`
-			  and end_at < case when paid_at is not null and coalesce(amount, 0) > 0 then $2::timestamptz else $3::timestamptz end
-			order by end_at limit $4)`, now, now.Add(-keep.Paid), now.Add(-keep.Other), limit)
-	if err != nil {
-		return 0, err
-	}
-	_, err = q.Exec(ctx, `
-		update message set to_mobile = '', to_email = '', variables = $2 where id in (
-			select id from message where created_at < $1 and (to_mobile <> '' or to_email <> '') and state in ('SENT', 'FAILED')
-			order by id limit $3)`, now.Add(-keep.Other), empty, limit)
-	if err != nil {
-		return 0, err
-	}
-	_, err = q.Exec(ctx, `
-		update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and updated_at < $1`, now.Add(-keep.Other))
-	if err != nil {
-		return 0, err
-	}
-	_, err = q.Exec(ctx, `delete from franchise_inquiry where created_at < $1`, now.Add(-keep.Other))
-	return tag.RowsAffected(), err
+// PersonalColumn is a column with personal data. Sealed ones are not exported.
+type PersonalColumn struct {
+	Name   string
+	Erased string // SQL expression of the value after erasing
+	Sealed bool
 }
 
-// ofPerson is the predicate of reservations of a contact: a normalised phone number or e-mail address.
-const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
+// PersonalTables is the registry of personal data. The reservation comes last, because the others are found by it.
+var PersonalTables = []PersonalTable{
+	{Name: "payment", Reservation: "x.reservation_id", Columns: []PersonalColumn{
+		{Name: "account_holder", Erased: "null"}, {Name: "account_number", Erased: "null"}, {Name: "receipt_url", Erased: "null"},
+	}},
+	{Name: "refund", Reservation: "x.reservation_id", Finished: `state in ('COMPLETED', 'REFUSED')`, Columns: []PersonalColumn{
+		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true},
+	}},
+	{Name: "reconciliation_difference", Reservation: "(select o.id from reservation o where o.order_id = x.order_id)", Columns: []PersonalColumn{
+		{Name: "resolution", Erased: "null"},
+	}},
+	{Name: "reservation_move", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "reason", Erased: "null"}}},
+	{Name: "message", Reservation: "x.reservation_id", Contact: "reservation_id is null and " + written("to_mobile", "to_email"), Finished: `state in ('SENT', 'FAILED')`,
+		Columns: []PersonalColumn{
+			{Name: "to_mobile", Erased: "''"}, {Name: "to_email", Erased: "''"}, {Name: "variables", Erased: "$2", Sealed: true},
+		}},
+	{Name: "franchise_inquiry", Contact: written("mobile", "email"), Delete: true, Columns: []PersonalColumn{
+		{Name: "name"}, {Name: "mobile"}, {Name: "email"}, {Name: "region"}, {Name: "message"},
+	}},
+	{Name: "login_code", Contact: "login_id = $1", Delete: true, Columns: []PersonalColumn{{Name: "login_id"}}},
+	{Name: "session", Contact: "data ->> 'loginId' = $1", Delete: true, Columns: []PersonalColumn{{Name: "data", Sealed: true}}},
+	{Name: "reservation", Reservation: "x.id", Columns: []PersonalColumn{
+		{Name: "name", Erased: "null"}, {Name: "mobile", Erased: "null"}, {Name: "email", Erased: "null"},
+		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"},
+	}},
+}
 
-// written is the predicate of rows that hold a contact as somebody wrote it; see booking.NormalizePhone.
+// written is the predicate of rows with the contact $1 in the notation of the user; see booking.NormalizePhone.
 func written(mobile, email string) string {
 	return `(regexp_replace(regexp_replace(` + mobile + `, '^\s*\+82\D*0?', '0'), '\D', '', 'g') = $1 or lower(trim(` + email + `)) = $1)`
 }
 
-// messages are what is told of messages g: not what they said.
-const messages = `coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')`
+// emptied is the SET clause that empties the columns. A column emptied by $2 is compared with it, so that a repetition
+// changes nothing.
+func (t PersonalTable) emptied() (set, filled string) {
+	var sets, filter []string
+	for _, c := range t.Columns {
+		sets = append(sets, c.Name+" = "+c.Erased)
+		filter = append(filter, fmt.Sprintf("%s is distinct from %s", c.Name, c.Erased))
+	}
+	return strings.Join(sets, ", "), "(" + strings.Join(filter, " or ") + ")"
+}
 
-// PersonalData returns all that is kept about a person, as JSON. Keys and codes are not in it.
+func (t PersonalTable) finished() string {
+	if t.Finished == "" {
+		return "true"
+	}
+	return t.Finished
+}
+
+// over is the predicate of reservations r whose contact is no longer needed at $1. A cancelled stay needs none, even if
+// it would begin later, unless its refund is open. The time of a conflict is needed until it has passed.
+const over = `(r.state in ('CANCELED', 'EXPIRED', 'RELEASED') or r.state in ('DONE', 'CONFLICT') and r.end_at < $1)
+	and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED'))`
+
+// Retention defines for how long names and contacts are kept after a reservation's end.
+type Retention struct {
+	Paid  time.Duration // paid reservations: the law requires records of contracts and payments for five years
+	Other time.Duration // other reservations; also refund accounts, messages and franchise inquiries
+}
+
+// Anonymise removes personal data whose retention has ended, of at most limit reservations and messages per call, and
+// returns the number of reservations. empty is the sealed value of a message without variables.
+func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now time.Time, limit int) (int64, error) {
+	var ids []int64
+	err := q.QueryRow(ctx, `
+		select coalesce(array_agg(id), '{}') from (
+			select r.id from reservation r where r.anonymised_at is null and r.end_at < $1 and `+over+`
+			  and r.end_at < case when r.paid_at is not null and coalesce(r.amount, 0) > 0 then $2::timestamptz else $3::timestamptz end
+			order by r.end_at limit $4) r`, now, now.Add(-keep.Paid), now.Add(-keep.Other), limit).Scan(&ids)
+	if err != nil {
+		return 0, fmt.Errorf("find reservations to anonymise: %w", err)
+	}
+	n, err := eraseReservations(ctx, q, ids, empty, now)
+	if err != nil {
+		return 0, err
+	}
+	before := now.Add(-keep.Other)
+	for _, step := range []struct {
+		statement string
+		args      []any
+	}{
+		{`update message set to_mobile = '', to_email = '', variables = $2 where id in (
+			select id from message where created_at < $1 and (to_mobile <> '' or to_email <> '') and state in ('SENT', 'FAILED')
+			order by id limit $3)`, []any{before, empty, limit}},
+		{`update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and updated_at < $1`, []any{before}},
+		{`delete from franchise_inquiry where created_at < $1`, []any{before}},
+	} {
+		if _, err := q.Exec(ctx, step.statement, step.args...); err != nil {
+			return 0, fmt.Errorf("anonymise: %w", err)
+		}
+	}
+	return n, nil
+}
+
+// eraseReservations empties the personal columns of reservations and of the rows that belong to them.
+func eraseReservations(ctx context.Context, q Querier, ids []int64, empty []byte, now time.Time) (n int64, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	for _, t := range PersonalTables {
+		if t.Reservation == "" {
+			continue
+		}
+		set, filled := t.emptied()
+		statement := `update ` + t.Name + ` x set ` + set + ` where ` + t.Reservation + ` = any($1) and ` + t.finished() + ` and ` + filled
+		args := []any{ids}
+		if strings.Contains(statement, "$2") {
+			args = append(args, empty)
+		}
+		if _, err := q.Exec(ctx, statement, args...); err != nil {
+			return 0, fmt.Errorf("erase %s: %w", t.Name, err)
+		}
+	}
+	tag, err := q.Exec(ctx, `update reservation set anonymised_at = $2 where id = any($1)`, ids, now)
+	if err != nil {
+		return 0, fmt.Errorf("mark anonymised reservations: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// ofPerson is the predicate of reservations r with a contact, which is a normalised phone number or e-mail address.
+const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
+
+// Erase removes a person's data from everything that is no longer needed. It returns the number of erased reservations,
+// and of those that still need the contact. empty is the sealed value of a message without variables.
+func Erase(ctx context.Context, q Querier, contact string, empty []byte, now time.Time) (erased, kept int64, err error) {
+	var ids []int64
+	err = q.QueryRow(ctx, `select coalesce(array_agg(r.id), '{}') from reservation r where `+over+` and (r.mobile_key = $2 or r.email_key = $2)`, now, contact).Scan(&ids)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find reservations to erase: %w", err)
+	}
+	for _, t := range PersonalTables {
+		if t.Contact == "" {
+			continue
+		}
+		set, filled := t.emptied()
+		statement, args := `update `+t.Name+` set `+set+` where `+t.Contact+` and `+t.finished()+` and `+filled, []any{contact, empty}
+		if t.Delete {
+			statement, args = `delete from `+t.Name+` where `+t.Contact, []any{contact}
+		}
+		if _, err := q.Exec(ctx, statement, args...); err != nil {
+			return 0, 0, fmt.Errorf("erase %s by contact: %w", t.Name, err)
+		}
+	}
+	if erased, err = eraseReservations(ctx, q, ids, empty, now); err != nil {
+		return 0, 0, err
+	}
+	if err := q.QueryRow(ctx, `select count(*) from reservation r where `+ofPerson, contact).Scan(&kept); err != nil {
+		return 0, 0, fmt.Errorf("count reservations that still need the contact: %w", err)
+	}
+	return erased, kept, nil
+}
+
+// messageSummary lists messages g without their variables.
+const messageSummary = `coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')`
+
+// PersonalData returns everything stored about a person, as JSON, without keys and codes.
 func PersonalData(ctx context.Context, q Querier, contact string) (data json.RawMessage, err error) {
 	err = q.QueryRow(ctx, `
 		select jsonb_build_object(
@@ -69,39 +193,35 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 				'orderId', r.order_id, 'createdAt', r.created_at, 'paidAt', r.paid_at, 'canceledAt', r.canceled_at,
 				'doors', (select coalesce(jsonb_agg(jsonb_build_object('at', d.created_at, 'device', d.device, 'state', d.state) order by d.created_at), '[]')
 				          from door_request d where d.reservation_id = r.id),
-				'messages', (select `+messages+`
-				             from message g where g.reservation_id = r.id)) order by r.start_at)
+				'messages', (select `+messageSummary+` from message g where g.reservation_id = r.id),
+				'records', (`+exported(`%[2]s = r.id`, func(t PersonalTable) bool { return t.Reservation != "" && t.Name != "reservation" })+`)) order by r.start_at)
 				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'),
-			'messages', (select `+messages+`
+			'messages', (select `+messageSummary+`
 				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`),
 			'inquiries', coalesce((select jsonb_agg(jsonb_build_object(
 				'at', i.created_at, 'name', i.name, 'mobileNum', i.mobile, 'email', i.email, 'region', i.region, 'message', i.message) order by i.id)
 				from franchise_inquiry i where `+written("i.mobile", "i.email")+`), '[]'))`, contact).Scan(&data)
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("export personal data: %w", err)
+	}
+	return data, nil
 }
 
-// Erase takes a person's name and contact out of everything that is over, inquiries about a franchise as a whole, and
-// returns from how many reservations, and how many there are that are not over and still need them.
-func Erase(ctx context.Context, q Querier, contact string, empty []byte, now time.Time) (erased, kept int64, err error) {
-	_, err = q.Exec(ctx, `
-		update message set to_mobile = '', to_email = '', variables = $3 where state in ('SENT', 'FAILED') and (reservation_id in (
-			select r.id from reservation r where `+ofPerson+` and r.end_at < $2) or reservation_id is null and `+written("to_mobile", "to_email")+`)`, contact, now, empty)
-	if err != nil {
-		return 0, 0, err
+// exported selects an object with the personal columns of each table, by table, for rows x that match a condition.
+func exported(condition string, include func(PersonalTable) bool) string {
+	var tables []string
+	for _, t := range PersonalTables {
+		if !include(t) {
+			continue
+		}
+		var columns []string
+		for _, c := range t.Columns {
+			if !c.Sealed {
+				columns = append(columns, fmt.Sprintf("'%s', x.%[1]s", c.Name))
+			}
+		}
+		tables = append(tables, fmt.Sprintf(`'%[1]s', (select coalesce(jsonb_agg(jsonb_build_object(%[3]s)), '[]') from %[1]s x where `+condition+`)`,
+			t.Name, t.Reservation, strings.Join(columns, ", ")))
 	}
-	if _, err = q.Exec(ctx, `delete from franchise_inquiry where `+written("mobile", "email"), contact); err != nil {
-		return 0, 0, err
-	}
-	_, err = q.Exec(ctx, `
-		update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and reservation_id in (
-			select r.id from reservation r where `+ofPerson+` and r.end_at < $2)`, contact, now)
-	if err != nil {
-		return 0, 0, err
-	}
-	tag, err := q.Exec(ctx, `update reservation r set `+forgotten+`, anonymised_at = $1 where `+over+` and (r.mobile_key = $2 or r.email_key = $2)`, now, contact)
-	if err != nil {
-		return 0, 0, err
-	}
-	err = q.QueryRow(ctx, `select count(*) from reservation r where `+ofPerson, contact).Scan(&kept)
-	return tag.RowsAffected(), kept, err
+	return `select jsonb_build_object(` + strings.Join(tables, ", ") + `)`
 }

@@ -1,10 +1,15 @@
 package postgres_test
 
 import (
+	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -118,5 +123,147 @@ func TestOnePersonIsErased(t *testing.T) {
 	var money int
 	if err := db.Pool.QueryRow(t.Context(), `select sum(amount) from reservation where $1`, true).Scan(&money); err != nil || money != 50000 {
 		t.Fatalf("the ledger changed: %d, %v", money, err)
+	}
+}
+
+// notPersonal lists the columns that can hold text and hold no data about a guest: names of things, states, codes,
+// times, hashes, sealed secrets of staff. A new column of such a type is added here or to PersonalTables.
+var notPersonal = strings.Fields(`
+	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
+	agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
+	agent_inventory.inventory agent_inventory.self_test agent_inventory.version airconditioner_command.option_id
+	airconditioner_command.outcome airconditioner_command.path airconditioner_command.requested_by airconditioner_command.unit
+	airconditioner_option.id airconditioner_option.path airconditioner_option.unit audit.action audit.actor audit.address
+	audit.detail audit.hash audit.prev_hash audit.request_id audit.target branch.address branch.code branch.front_doors
+	branch.name_en branch.name_ko branch.phone branch.schedule branch.time_zone channel_block.error channel_block.external_ref
+	channel_block.state channel_listing.channel channel_listing.export_token channel_listing.external_id channel_listing.feed_etag
+	channel_listing.feed_modified channel_listing.feed_url channel_listing.fetch_error channel_listing.partner door_event.detail
+	door_event.device door_event.kind door_event.request_id door_pin.device door_pin.pin door_request.detail door_request.device
+	door_request.devices door_request.id door_request.key_hash door_request.kind door_request.nonce door_request.outcomes
+	door_request.requested_by door_request.state ledger.code ledger.detail ledger.kind ledger.order_id login_code.code_hash
+	login_code.login_type message.channel message.error message.language message.provider_id message.state message.template
+	partner_booking.external_id partner_booking.partner partner_booking.status payment.account_bank payment.confirm_key
+	payment.key_set payment.payment_key payment.provider_status payment.secret rate_limit.key reconciliation_difference.detail
+	reconciliation_difference.kind reconciliation_difference.order_id refund.error_code refund.idempotency_key
+	refund.requested_by refund.revoked_key refund.state reservation.created_by reservation.doorlock_key reservation.hold_token
+	reservation.language reservation.method reservation.order_id reservation.source reservation.state reservation_move.moved_by
+	room.grade room.machine sensor_reading.location session.token webhook_event.order_id webhook_event.status
+	webhook_event.transmission_id`)
+
+func TestEveryColumnIsClassified(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	known := map[string]bool{}
+	for _, column := range notPersonal {
+		known[column] = true
+	}
+	for _, table := range postgres.PersonalTables {
+		for _, c := range table.Columns {
+			known[table.Name+"."+c.Name] = true
+		}
+	}
+	rows, err := db.Pool.Query(t.Context(), `
+		select c.table_name || '.' || c.column_name from information_schema.columns c
+		join information_schema.tables t on t.table_schema = c.table_schema and t.table_name = c.table_name and t.table_type = 'BASE TABLE'
+		where c.table_schema = 'public' and c.data_type in ('text', 'jsonb', 'json', 'bytea', 'ARRAY', 'character varying', 'uuid')
+		  and c.table_name not like $1 and c.table_name not like 'goose%'`, "river%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range columns {
+		if !known[column] {
+			t.Errorf("%s can hold personal data: add it to PersonalTables in personal.go, or to notPersonal in this test", column)
+		}
+	}
+}
+
+// dump returns every row of every table, as text.
+func dump(t *testing.T, db *postgres.DB) string {
+	t.Helper()
+	rows, err := db.Pool.Query(t.Context(), `select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' and $1`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, table := range tables {
+		var content string
+		if err := db.Pool.QueryRow(t.Context(), `select coalesce(string_agg(to_jsonb(x)::text, E'\n'), '') from `+table+` x where $1`, true).Scan(&content); err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(table + ": " + content + "\n")
+	}
+	return all.String()
+}
+
+// A person with a row of every kind leaves no trace in any table. The stays are over, cancelled before they begin, and
+// failed.
+func TestErasureLeavesNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	db := pgtest.New(t)
+	exec(t, db.Pool, `insert into branch (code) values ('gangnam')`)
+	exec(t, db.Pool, `insert into room (branch_id, no) select id, 1 from branch`)
+	for i, r := range []struct {
+		state string
+		start time.Time
+	}{{"DONE", now.AddDate(0, -1, 0)}, {"CANCELED", now.AddDate(0, 0, 3)}, {"EXPIRED", now.AddDate(0, 0, 4)}} {
+		_, err := db.Pool.Exec(t.Context(), `
+			with r as (
+				insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key, email, email_key, reason, order_id, amount, method)
+				select branch_id, id, $1, 'CUSTOMER', $2, $3, tstzrange($2, $4), '박지울', '010-8888-0001', '01088880001', 'Jiul@example.com', 'jiul@example.com',
+				       '박지울 님 전화', $5, 18000, '가상계좌' from room returning id, branch_id, order_id),
+			p as (insert into payment (reservation_id, key_set, confirm_key, account_holder, account_number, receipt_url)
+			      select id, 'widget', 'c', '박지울', 'X-8888-0001', 'https://receipt.example/박지울' from r),
+			f as (insert into refund (reservation_id, state, reason, amount, requested_by, account, idempotency_key, error_message)
+			      select id, 'COMPLETED', '박지울 일정 변경', 18000, 'customer', 'secret', 'i', '박지울' from r),
+			m as (insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
+			      select id, 'hq', '박지울(010-8888-0001) 님 요청', 1, $2, $3, 1, $2, $3 from r),
+			d as (insert into reconciliation_difference (order_id, kind, detail, resolution) select order_id, 'x', 'y', '박지울과 통화' from r)
+			insert into message (reservation_id, branch_id, template, to_mobile, to_email, variables, state)
+			select id, branch_id, 'reservation-confirmed', '010-8888-0001', 'jiul@example.com', 'secret', 'SENT' from r`,
+			r.state, r.start, r.start.Add(time.Hour), r.start.Add(70*time.Minute), fmt.Sprint("order", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, statement := range []string{
+		`insert into message (template, to_mobile, variables, state) values ('login-code', '+82 (0)10-8888-0001', 'secret', 'SENT')`,
+		`insert into franchise_inquiry (name, mobile, email, region, message) values ('박지울', '010-8888-0001', 'x@example.com', '부산', '문의')`,
+		`insert into login_code (login_type, login_id, code_hash, expires_at) values ('mobile', '01088880001', 'h', now())`,
+		`insert into session (token, data, expires_at) values ('t', '{"loginType":"mobile","loginId":"01088880001"}', now())`,
+	} {
+		exec(t, db.Pool, statement)
+	}
+	origin := audit.WithOrigin(t.Context(), audit.Origin{Address: "203.0.113.88", RequestID: "r"})
+	for _, e := range []audit.Entry{
+		{Actor: "admin:hq", Action: "reservation.move", Detail: map[string]any{"reason": "박지울(010-8888-0001) 님 요청"}},
+		{Actor: "customer:1001", Action: "pin.reveal", Target: "gangnam/room_1"},
+	} {
+		if err := postgres.AppendAudit(origin, db.Pool, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if erased, kept, err := postgres.Erase(t.Context(), db.Pool, "01088880001", []byte("empty"), now); err != nil || erased != 3 || kept != 0 {
+		t.Fatalf("erased %d, kept %d: %v", erased, kept, err)
+	}
+	var guest string
+	if err := db.Pool.QueryRow(t.Context(), `select address from audit where actor = $1`, "customer:1001").Scan(&guest); err != nil || guest != "" {
+		t.Errorf("address of a guest in the audit log: %q (%v)", guest, err)
+	}
+	after := dump(t, db)
+	secret := hex.EncodeToString([]byte("secret"))
+	for _, trace := range []string{"지울", "8888", "jiul", "Jiul", secret} {
+		if i := strings.Index(after, trace); i >= 0 {
+			t.Errorf("%q remains: …%s…", trace, after[max(0, i-150):min(len(after), i+50)])
+		}
 	}
 }

@@ -9,6 +9,8 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -35,6 +37,7 @@ type keyID [keyIDSize]byte
 // Keyring seals with its first key and opens with any of its keys. It is safe for concurrent use.
 type Keyring struct {
 	first keyID
+	root  []byte // of the keys that MAC derives
 	aeads map[keyID]cipher.AEAD
 }
 
@@ -56,7 +59,7 @@ func New(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("seal: no encryption key")
 	}
-	ring := &Keyring{aeads: make(map[keyID]cipher.AEAD, len(keys))}
+	ring := &Keyring{root: keys[0], aeads: make(map[keyID]cipher.AEAD, len(keys))}
 	for i, key := range keys {
 		if len(key) != KeySize {
 			return nil, fmt.Errorf("seal: encryption key %d has %d bytes, not %d", i+1, len(key), KeySize)
@@ -108,6 +111,18 @@ func (r *Keyring) Current(sealed []byte) bool {
 
 // SealingKeyID returns the id of the sealing key, as stored in sealed values.
 func (r *Keyring) SealingKeyID() []byte { return r.first[:] }
+
+// MAC returns the HMAC-SHA256 of a text under a key of its own for each purpose, derived from the sealing key. Without
+// the key a text cannot be found by trying all candidates, as phone numbers could be with a plain hash.
+func (r *Keyring) MAC(purpose, text string) []byte {
+	key, err := hkdf.Key(sha256.New, r.root, nil, "yeolda mac: "+purpose, sha256.Size)
+	if err != nil {
+		panic(err) // only a length over 255 hashes fails
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
 
 // NewKey returns a new random key in the format of ParseKeys.
 func NewKey() string {

@@ -72,3 +72,19 @@ func TestBadKeysAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestMACDependsOnKeyAndPurpose(t *testing.T) {
+	t.Parallel()
+	a, b := ring(t, seal.NewKey()), ring(t, seal.NewKey())
+	first := string(a.MAC("person", "01012345678"))
+	if first != string(a.MAC("person", "01012345678")) {
+		t.Error("two MACs of one text differ")
+	}
+	for name, other := range map[string]string{
+		"text": string(a.MAC("person", "01012345679")), "purpose": string(a.MAC("limit", "01012345678")), "key": string(b.MAC("person", "01012345678")),
+	} {
+		if first == other {
+			t.Errorf("the MAC does not depend on the %s", name)
+		}
+	}
+}

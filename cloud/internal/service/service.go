@@ -167,7 +167,7 @@ func (s *Service) wire() error {
 	if err != nil {
 		return err
 	}
-	limits := &limit.Limiter{DB: s.db, Off: !set.HTTP.Limited()}
+	limits := &limit.Limiter{DB: s.db, Key: keys.MAC("rate-limit", ""), Off: !set.HTTP.Limited()}
 	accounts := &account.Service{
 		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts,
 	}
@@ -199,7 +199,7 @@ func (s *Service) wire() error {
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, s.now)
-	office := &backoffice.Service{DB: s.db, Queue: work}
+	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys}
 	api := &httpapi.API{
 		Backoffice: office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
