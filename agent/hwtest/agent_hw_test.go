@@ -23,7 +23,7 @@ const branch = "gangnam"
 type process struct {
 	*exec.Cmd
 	t       *testing.T
-	manager *net.UnixConn // what systemd would hear
+	manager *net.UnixConn // receives what systemd would
 	status  protocol.Status
 }
 
@@ -60,15 +60,15 @@ func start(t *testing.T, b *brokertest.Broker) *process {
 	return p
 }
 
-// end signals the program and waits until it has ended, however.
+// end signals the program and waits until it has ended, in whatever way.
 func (p *process) end(signal syscall.Signal) {
 	if p.ProcessState == nil {
 		_ = p.Process.Signal(signal)
-		_ = p.Wait() // a killed program has no success to report
+		_ = p.Wait() // a killed program returns an error
 	}
 }
 
-// await waits for something that nothing announces.
+// await polls for a condition without an event.
 func await(t *testing.T, what string, within time.Duration, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -85,7 +85,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// level is what the agent drives, or the pull when it drives nothing.
+// level is the level that the agent drives, or the pull if it drives none.
 func level(t *testing.T, line int) int {
 	t.Helper()
 	value, err := chip.Level(line)
@@ -109,7 +109,7 @@ func grant(t *testing.T, claim protocol.Claim, pulse time.Duration, doors ...str
 	return g.Sign(brokertest.Key)
 }
 
-// unlock opens a door the whole way and returns what came of it, and the grant.
+// unlock runs the whole exchange for a door and returns the result and the grant.
 func unlock(t *testing.T, b *brokertest.Broker, n int, pulse time.Duration, door string) (protocol.Result, protocol.Grant) {
 	t.Helper()
 	b.Send(branch, protocol.Ask{RequestID: request(n), Doors: []string{door}})

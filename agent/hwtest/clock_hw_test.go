@@ -13,9 +13,9 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestClock: the machine's clock is set, an hour back, an hour on, to 1970 and anywhere, while a grant is on its way and
-// while a lock is open. Nothing about a door may depend on it: a Pi has no clock of its own and is set when the network
-// comes.
+// TestClock sets the machine's clock an hour back, an hour ahead, to 1970 and to random times, while a grant is in
+// transit and while a lock is open. A Pi has no clock of its own and sets its time when the network is up, so doors
+// must not depend on the time of day.
 func TestClock(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	start(t, b)
@@ -43,7 +43,7 @@ func TestClock(t *testing.T) {
 		if n >= 2 {
 			continue
 		}
-		// A grant is not made younger, or older, by setting the clock.
+		// Setting the clock makes a grant neither younger nor older.
 		b.Send(branch, protocol.Ask{RequestID: request(300 + n), Doors: []string{"front_1"}})
 		claim = brokertest.Await[protocol.Claim](b)
 		setClock(t, jump)

@@ -16,8 +16,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestNoGlitch: neither starting nor stopping moves a line, of either polarity. The level is set before the line becomes an
-// output, and is the idle one each time.
+// TestNoGlitch checks that neither start nor stop moves a line of either polarity: the idle level is set before the
+// line becomes an output.
 func TestNoGlitch(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	record(t)
@@ -46,7 +46,7 @@ func TestNoGlitch(t *testing.T) {
 	}
 }
 
-// TestPulse: the kernel's own clock says how long a lock was open, and reading it back has not disturbed it.
+// TestPulse measures pulses with the kernel's clock, and checks that reading the line back does not disturb them.
 func TestPulse(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	start(t, b)
@@ -62,7 +62,7 @@ func TestPulse(t *testing.T) {
 			t.Fatalf("%s: %+v", tt.door, r)
 		}
 		if got := "set " + strconv.Itoa(level(t, tt.line)); got != tt.energised {
-			t.Errorf("%s: opened was said while the line was at %q", tt.door, got)
+			t.Errorf("%s: result opened while the line was at %q", tt.door, got)
 		}
 		for e := (protocol.Event{}); e.Kind != protocol.EventReleased; {
 			for _, e = range brokertest.Await[protocol.Telemetry](b).Events {
@@ -73,7 +73,7 @@ func TestPulse(t *testing.T) {
 		if len(list) < 2 || list[0].what != tt.energised || list[1].what != tt.at_rest {
 			t.Fatalf("%s: %s", tt.door, words(list))
 		}
-		for _, c := range list[2:] { // idle may be said twice
+		for _, c := range list[2:] { // the idle level may be set twice
 			if c.what != tt.at_rest {
 				t.Errorf("%s: %s", tt.door, words(list))
 			}
@@ -86,7 +86,7 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestSense: the lock's own word counts, not the relay's.
+// TestSense checks that the sense line decides about the result, not the relay.
 func TestSense(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	start(t, b)
@@ -95,14 +95,14 @@ func TestSense(t *testing.T) {
 	}
 	pull(t, gpioSense, 1)
 	t.Cleanup(func() { pull(t, gpioSense, 0) })
-	time.Sleep(50 * time.Millisecond) // the debouncing
+	time.Sleep(50 * time.Millisecond) // the debounce period
 	if r, _ := unlock(t, b, 21, time.Second, "room_1"); r.Outcome != protocol.Opened {
 		t.Errorf("a lock that moved: %+v", r)
 	}
 }
 
-// TestKill: the process dies with the lock open. The kernel lets go; the next agent touches nothing that it should not,
-// and the old grant is worth nothing to it.
+// TestKill kills the process while the lock is open. The kernel releases the line, the restarted agent does not touch
+// it, and the old grant is void.
 func TestKill(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	p := start(t, b)
@@ -128,7 +128,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestBusyLine: a relay that another program holds costs its own door only, is reported, and is had when it is free.
+// TestBusyLine occupies a relay line with another program: only its door fails, the self-test reports it, and the door
+// works when the line is free again.
 func TestBusyLine(t *testing.T) {
 	held, err := gpiocdev.RequestLine(chip.ChipName(), gpioBusy, gpiocdev.AsOutput(0), gpiocdev.WithConsumer("somebody"))
 	if err != nil {
@@ -156,13 +157,13 @@ func TestBusyLine(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1100 * time.Millisecond) // a line that could not be had is left alone for a second
+	time.Sleep(1100 * time.Millisecond) // the agent retries an unavailable line after a second
 	if r, _ := unlock(t, b, 42, time.Second, "room_2"); r.Outcome != protocol.Opened {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestInputs: the kernel swallows the bouncing of a contact.
+// TestInputs checks that the kernel debounces a contact.
 func TestInputs(t *testing.T) {
 	pull(t, gpioExit, 1)
 	b := brokertest.Start(t, "127.0.0.1:0")
@@ -191,11 +192,11 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestAtRest: what the agent costs while nobody opens a door. An emulated processor is ten times slower than a Pi's.
+// TestAtRest measures the idle agent. An emulated processor is ten times slower than a Pi's.
 func TestAtRest(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	p := start(t, b)
-	time.Sleep(time.Second) // the start
+	time.Sleep(time.Second) // wait for the end of the start
 	before := ticks(t, p.Process.Pid)
 	const wait = 5 * time.Second
 	time.Sleep(wait)
@@ -215,7 +216,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// ticks is the processor time of a process so far (proc(5), utime and stime).
+// ticks returns the processor time of a process so far (proc(5), utime and stime).
 func ticks(t *testing.T, pid int) int {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -15,8 +15,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// What linux/lirc.h calls LIRC_SET_REC_MODE, LIRC_MODE_MODE2, LIRC_SET_MEASURE_CARRIER_MODE, LIRC_SET_TRANSMITTER_MASK, and
-// the kinds of samples of mode2.
+// Constants of linux/lirc.h: LIRC_SET_REC_MODE, LIRC_MODE_MODE2, LIRC_SET_MEASURE_CARRIER_MODE,
+// LIRC_SET_TRANSMITTER_MASK, and the sample types of mode2.
 const (
 	setRecMode         = 0x40046912
 	mode2              = 4
@@ -26,7 +26,7 @@ const (
 	kindSpace, kindPulse, kindFrequency, kindTimeout = 0, 1, 2, 3
 )
 
-// receiver is the other end of the loop-back.
+// receiver is the receiving end of the loop-back.
 type receiver struct {
 	t  *testing.T
 	fd int
@@ -39,7 +39,7 @@ func listen(t *testing.T) *receiver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
-	// A receiver that measures carriers is another one than the usual, and the loop-back sends to both only when told to.
+	// The receiver that measures carriers is another one than the usual; the loop-back sends to both only on request.
 	for request, value := range map[uint]int{setRecMode: mode2, setTransmitterMask: 3, setMeasureCarrier: 1} {
 		if err := unix.IoctlSetPointerInt(fd, request, value); err != nil {
 			t.Fatalf("ioctl %x: %v", request, err)
@@ -48,7 +48,7 @@ func listen(t *testing.T) *receiver {
 	return &receiver{t, fd}
 }
 
-// hear takes frames off the air until there were n of them, and says on which carrier the last came.
+// hear receives n frames and returns them with the carrier of the last.
 func (r *receiver) hear(n int) (frames [][]uint32, carrier uint32) {
 	r.t.Helper()
 	var frame []uint32
@@ -77,7 +77,7 @@ func (r *receiver) hear(n int) (frames [][]uint32, carrier uint32) {
 			sample := binary.NativeEndian.Uint32(buffer[i:])
 			value := sample & 0xFFFFFF
 			kind := sample >> 24
-			if kind == kindFrequency && value > 100_000 { // the silence at the end, in µs, as the loop-back of 6.1 calls it
+			if kind == kindFrequency && value > 100_000 { // the silence at the end, in µs, as the loop-back of 6.1 reports it
 				kind = kindTimeout
 			}
 			switch kind {
@@ -101,14 +101,14 @@ func (r *receiver) hear(n int) (frames [][]uint32, carrier uint32) {
 	return frames, carrier
 }
 
-// command sends a leaf the way an administrator's command comes.
+// command sends a code in the form of an administrator's command.
 func command(t *testing.T, b *brokertest.Broker, n int, unit string, path ...string) protocol.ClimateResult {
 	t.Helper()
 	b.Send(branch, protocol.ClimateCommand{RequestID: request(n), AirConditionerID: protocol.LeafID(branch, unit, path...)})
 	return brokertest.Await[protocol.ClimateResult](b)
 }
 
-// TestInfrared: what goes through the kernel is what a unit understands.
+// TestInfrared checks that units understand the signals that pass the kernel.
 func TestInfrared(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	start(t, b)
@@ -140,7 +140,7 @@ func TestInfrared(t *testing.T) {
 	}
 }
 
-// TestLongSignal: one that is longer than the kernel takes in a write arrives whole.
+// TestLongSignal checks that a signal longer than the kernel accepts in one write arrives complete.
 func TestLongSignal(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	start(t, b)
@@ -160,5 +160,5 @@ func TestLongSignal(t *testing.T) {
 	}
 }
 
-// longSignal is how long the one in testdata/long.json lasts: twelve frames, 50 ms apart.
+// longSignal is the length of the signal in testdata/long.json: twelve frames, 50 ms apart.
 const longSignal = 12*6*time.Millisecond + 11*50*time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"github.com/warthog618/go-gpiosim"
 )
 
-// The lines of the machine. Their pulls are what they idle at before any software, as on a Pi's header.
+// The lines of the machine. Their pulls set the idle level before any software runs, as on a Pi's header.
 const (
 	gpioHigh    = 17 // relay, energised High
 	gpioLow     = 4  // relay, energised Low
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// settings of the branch in the machine; the broker's address goes in.
+// settings are those of the branch in the machine, with the broker's address.
 const settings = `
 broker = "mqtt://%s"
 

@@ -15,14 +15,14 @@ import (
 
 const tracing = "/sys/kernel/tracing/"
 
-// change is one thing the kernel did to a line: it was given a level, or a direction.
+// change is one change of a line by the kernel: of its level or its direction.
 type change struct {
 	at   time.Duration // since boot
 	line int
 	what string // "set 0", "set 1", "in", "out"
 }
 
-// record starts the kernel's own record of all lines anew.
+// record restarts the kernel's record of all lines.
 func record(t *testing.T) {
 	t.Helper()
 	write(t, tracing+"events/gpio/enable", "1")
@@ -31,7 +31,7 @@ func record(t *testing.T) {
 
 var traced = regexp.MustCompile(`\s(\d+\.\d+): gpio_(value|direction): (\d+)\s+(set \d|out|in)\b`)
 
-// changes gives what happened to a line since record, but not that it was looked at.
+// changes returns the changes of a line since record, without reads.
 func changes(t *testing.T, line int) []change {
 	t.Helper()
 	text, err := os.ReadFile(tracing + "trace")
@@ -51,7 +51,7 @@ func changes(t *testing.T, line int) []change {
 	return list
 }
 
-// firstGPIO is the number by which the trace calls line 0.
+// firstGPIO returns the kernel's number of line 0.
 func firstGPIO(t *testing.T) int {
 	t.Helper()
 	labels, err := filepath.Glob("/sys/class/gpio/gpiochip*/label")
@@ -69,7 +69,7 @@ func firstGPIO(t *testing.T) int {
 			return n
 		}
 	}
-	t.Fatal("the kernel does not number the chip")
+	t.Fatal("the kernel has no number for the chip")
 	return 0
 }
 

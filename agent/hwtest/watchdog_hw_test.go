@@ -17,11 +17,11 @@ import (
 
 const (
 	setTimeout = 0xC0045706 // WDIOC_SETTIMEOUT
-	timeout    = 5          // seconds; the agent shows every two that it lives
+	timeout    = 5          // seconds; the agent notifies every two
 )
 
-// TestWatchdog: the kernel's watchdog, fed with what the agent tells its service manager, is content while the agent lives
-// and triggers when the agent hangs.
+// TestWatchdog feeds the kernel's watchdog with the agent's notifications to its service manager: it does not trigger
+// while the agent runs, and triggers when the agent hangs.
 func TestWatchdog(t *testing.T) {
 	b := brokertest.Start(t, "127.0.0.1:0")
 	p := start(t, b)
@@ -51,7 +51,7 @@ func TestWatchdog(t *testing.T) {
 	}()
 	time.Sleep((timeout + 2) * time.Second)
 	if triggered() {
-		t.Fatal("triggered while the agent lives")
+		t.Fatal("the watchdog triggered while the agent was running")
 	}
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestWatchdog(t *testing.T) {
 	await(t, "the watchdog", 2*timeout*time.Second, triggered)
 }
 
-// kernelSays watches the kernel's log from now on.
+// kernelSays reads the kernel's log from now on.
 func kernelSays(t *testing.T, what string) func() bool {
 	t.Helper()
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// capture keeps what programs say.
+// capture keeps the output of programs.
 type capture struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -35,8 +35,8 @@ func (c *capture) String() string {
 	return c.text.String()
 }
 
-// TestNoSecretIsLogged goes every way that touches a secret, failures included, with the logs at their most talkative,
-// and then looks for the secrets in all that the service and the agents said, in the metrics and in the answers to others.
+// TestNoSecretIsLogged uses every secret, also in failing requests, at the highest log level, and then searches the
+// output of the service and the agents, the metrics and the answers to other users for them.
 func TestNoSecretIsLogged(t *testing.T) {
 	logs := new(capture)
 	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
@@ -68,14 +68,14 @@ func TestNoSecretIsLogged(t *testing.T) {
 	secrets["a wrong key"] = "0badbad0-1111-4222-8333-444455556666"
 	guest.send("GET", "/v2/keys/"+key, nil).Body.Close()
 
-	// A login with a code, right and wrong.
+	// A login with a right and a wrong code.
 	guest.must("POST", "/account/code", map[string]string{"type": "mobile", "id": "01011112222"}, nil)
 	code := variableOf(t, s, "01011112222", "code")
 	secrets["login code"] = code
 	guest.call("POST", "/account/login", map[string]string{"type": "mobile", "id": "01011112222", "code": "000000"}, nil)
 	guest.must("POST", "/account/login", map[string]string{"type": "mobile", "id": "01011112222", "code": code}, nil)
 
-	// A virtual account, paid and given back to an account of the guest's.
+	// A virtual account, paid and refunded to an account of the guest.
 	saver := newBrowser(t, s)
 	start := currentSlot().Add(5 * time.Hour)
 	saver.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": 5, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
@@ -105,7 +105,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	secrets["refund account"] = "98765432109876"
 	secrets["name"] = "저축왕김"
 
-	// Administrators, rightly and wrongly.
+	// Administrators, with right and wrong passwords.
 	hq := newBrowser(t, s)
 	hq.call("POST", "/admin/login", map[string]string{"id": "hq", "password": "wrong-but-secret"}, nil)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
@@ -136,10 +136,10 @@ func TestNoSecretIsLogged(t *testing.T) {
 
 	said := logs.String()
 	if !strings.Contains(said, `"level":"DEBUG"`) || strings.Count(said, "\n") < 50 {
-		t.Fatalf("that is no talkative log:\n%s", said)
+		t.Fatalf("the log is not at its highest level:\n%s", said)
 	}
 	t.Logf("%d secrets, %d lines of log", len(secrets), strings.Count(said, "\n"))
-	// What may be found: one id leads from the request through the agent to its end.
+	// An id may appear: the request's id in every line from the request through the agent to its result.
 	for _, step := range []string{`"msg":"access: door asked for"`, `msg=door `, `"msg":"access: request ended"`} {
 		found := false
 		for line := range strings.Lines(said) {
@@ -151,7 +151,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	for name, secret := range secrets {
 		if len(secret) < 4 {
-			t.Fatalf("%s is %q: the way to it does not work any more", name, secret)
+			t.Fatalf("%s is %q: it was never created", name, secret)
 		}
 		inHex := hex.EncodeToString([]byte(secret))
 		for where, text := range map[string]string{"log": said, "metrics": metrics} {
@@ -164,12 +164,12 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 }
 
-// public is true of a short number that is in a line by chance, as a part of a longer one.
+// public reports whether a short number appears in a line by chance, as a part of a longer one.
 func public(name, line string) bool {
 	return (name == "PIN" || name == "login code") && !strings.Contains(line, "pin") && !strings.Contains(line, "code")
 }
 
-// dataDir is a place for data that the private PostgreSQL's user can get to.
+// dataDir returns a data directory that the private PostgreSQL's user can read.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(bin, "data-")

@@ -21,8 +21,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// The run is as long as YEOLDA_CHAOS_REQUESTS says (make chaos: 10,000), and its faults are those of YEOLDA_CHAOS_SEED,
-// which is printed. What threads and sockets do in between is not the seed's: the same faults meet other requests.
+// YEOLDA_CHAOS_REQUESTS sets the length of the run (make chaos: 10,000), YEOLDA_CHAOS_SEED its faults; the seed is
+// logged. Threads and sockets do not depend on the seed: the same faults meet other requests.
 const (
 	chaosRequests = 120
 	chaosPressers = 24
@@ -30,15 +30,15 @@ const (
 
 var chaosDoors = map[string]int{"gangnam": 6, "hongdae": 3} // rooms
 
-// pressed is one press of an administrator's button and what came of it.
+// pressed is one press of an administrator's button, with its result.
 type pressed struct {
-	accepted     time.Time // the answer to the press: the request was made before
+	accepted     time.Time // time of the answer to the press
 	branch, door string
-	status       string // of the result, or that there was none
+	status       string // status of the result, or of the HTTP answer without one
 }
 
 // TestDoorsUnderFaults presses buttons while the network, the clocks and the power of the branches fail at random, and
-// then holds what people were told against what the relays did; see judge.
+// compares the results with the actuations of the relays; see judge.
 func TestDoorsUnderFaults(t *testing.T) {
 	requests, seed := environment(t, "YEOLDA_CHAOS_REQUESTS", chaosRequests), uint64(environment(t, "YEOLDA_CHAOS_SEED", time.Now().UnixNano()%1_000_000))
 	t.Logf("again with YEOLDA_CHAOS_SEED=%d", seed)
@@ -67,7 +67,7 @@ func TestDoorsUnderFaults(t *testing.T) {
 		pressing.Go(func() {
 			for n := range presses {
 				rng := rand.New(rand.NewPCG(seed, uint64(n)))
-				time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // people come as they come, and not as the last one goes
+				time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // presses are independent of earlier results
 				branch := []string{"gangnam", "hongdae"}[rng.IntN(2)]
 				id, p := press(t, hq, branch, 1+rng.IntN(chaosDoors[branch]))
 				mu.Lock()
@@ -84,7 +84,7 @@ func TestDoorsUnderFaults(t *testing.T) {
 	stop()
 	breaking.Wait()
 	awaitAgents(t, s, "gangnam", "hongdae")
-	time.Sleep(2 * (protocol.ClaimLimit + protocol.GrantAge)) // whatever is still under way has had its chance to open a door
+	time.Sleep(2 * (protocol.ClaimLimit + protocol.GrantAge)) // requests in progress have expired by then
 
 	told := make(map[string]int)
 	for _, p := range all {
@@ -95,23 +95,22 @@ func TestDoorsUnderFaults(t *testing.T) {
 		driven[branch] = actuations(t, s, branch)
 		pulses += len(driven[branch])
 		if counted := pulsesCounted(t, s, branch); counted != len(driven[branch]) {
-			t.Errorf("%s: the record has %d of %d pulses", branch, len(driven[branch]), counted)
+			t.Errorf("%s: got %d of %d pulses on record", branch, len(driven[branch]), counted)
 		}
 	}
 	wrong, latest := judge(all, driven)
 	for _, what := range wrong {
 		t.Error(what)
 	}
-	t.Logf("%d requests: told %v; %d pulses, the latest %v after its request; faults %v", len(all), told, pulses, latest.Round(time.Millisecond), broken)
+	t.Logf("%d requests: results %v; %d pulses, the latest %v after its request; faults %v", len(all), told, pulses, latest.Round(time.Millisecond), broken)
 	if told["SUCCESS"] == 0 || requests > 1000 && told["FAILED"] == 0 {
-		t.Error("the faults have left nothing to judge")
+		t.Error("the run has no SUCCESS or no FAILED")
 	}
 }
 
-// judge holds what people were told against what the relays did, and lists everything that must never be: a pulse later
-// than four seconds after its request, a second one for a request, one at another door than its own, one for a request of
-// which somebody was told that it failed, one for a request that nobody made or for none at all, and a door of which
-// somebody was told that it opened while its relay never moved.
+// judge compares the results of requests with the actuations of the relays and lists every violation: a pulse later
+// than four seconds after its request, a second pulse for a request, a pulse at another door, for a FAILED request, for
+// an unknown request or for none, and a SUCCESS without a pulse.
 func judge(all map[string]pressed, driven map[string][]actuation) (wrong []string, latest time.Duration) {
 	seen := make(map[string]bool)
 	for branch, list := range driven {
@@ -125,7 +124,7 @@ func judge(all map[string]pressed, driven map[string][]actuation) (wrong []strin
 				say("for no request at %v", a.At)
 				continue
 			case !known:
-				say("by %s, which nobody made", a.RequestID)
+				say("by the unknown request %s", a.RequestID)
 				continue
 			case p.branch != branch || p.door != a.Device:
 				say("by %s, which was for %s %s", a.RequestID, p.branch, p.door)
@@ -138,20 +137,20 @@ func judge(all map[string]pressed, driven map[string][]actuation) (wrong []strin
 				say("twice by %s", a.RequestID)
 			}
 			if p.status == "FAILED" {
-				say("by %s, of which FAILED was said", a.RequestID)
+				say("by %s, which was FAILED", a.RequestID)
 			}
 			seen[a.RequestID] = true
 		}
 	}
 	for id, p := range all {
 		if p.status == "SUCCESS" && !seen[id] {
-			wrong = append(wrong, fmt.Sprintf("%s %s was said to be open for %s, and was never", p.branch, p.door, id))
+			wrong = append(wrong, fmt.Sprintf("%s %s was never driven for %s, which was SUCCESS", p.branch, p.door, id))
 		}
 	}
 	return wrong, latest
 }
 
-// TestJudge: the judge of the other test sees each thing that must never be.
+// TestJudge checks that judge finds each violation.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -164,15 +163,15 @@ func TestJudge(t *testing.T) {
 	}
 	right := in(4*time.Second, "room_1", "opened")
 	for want, list := range map[string][]actuation{
-		"":                     {right},
-		"after opened":         {in(4001*time.Millisecond, "room_1", "opened")},
-		"twice by opened":      {right, right},
-		"FAILED was said":      {right, in(0, "room_2", "failed")},
-		"which nobody made":    {right, in(0, "room_1", "other")},
-		"for no request":       {right, in(0, "room_1", "")},
-		"for gangnam room_1":   {in(0, "room_2", "opened")},
-		"for hongdae room_1":   {right, in(0, "room_1", "unknown")},
-		"said to be open for ": {},
+		"":                   {right},
+		"after opened":       {in(4001*time.Millisecond, "room_1", "opened")},
+		"twice by opened":    {right, right},
+		"was FAILED":         {right, in(0, "room_2", "failed")},
+		"unknown request":    {right, in(0, "room_1", "other")},
+		"for no request":     {right, in(0, "room_1", "")},
+		"for gangnam room_1": {in(0, "room_2", "opened")},
+		"for hongdae room_1": {right, in(0, "room_1", "unknown")},
+		"which was SUCCESS":  {},
 	} {
 		wrong, _ := judge(all, map[string][]actuation{"gangnam": list})
 		if len(wrong) != min(len(want), 1) || want != "" && !strings.Contains(wrong[0], want) {
@@ -181,7 +180,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// pulsesCounted is how often the relays of a branch were energised by the doors' own counters.
+// pulsesCounted returns the number of actuations of a branch's relays by the doors' own counters.
 func pulsesCounted(t *testing.T, s *world.Stack, branch string) (n int) {
 	t.Helper()
 	var state struct {
@@ -211,7 +210,7 @@ func press(t *testing.T, hq *browser, branch string, room int) (string, pressed)
 	return accepted.RequestID, p
 }
 
-// chaosFault is a fault as the panel takes it; without a kind all of them are cleared.
+// chaosFault is a fault in the panel's format; without a kind all faults are cleared.
 type chaosFault struct {
 	Kind     string `json:"kind"`
 	DelayMs  int    `json:"delayMs,omitempty"`
@@ -219,11 +218,11 @@ type chaosFault struct {
 	OffsetMs int64  `json:"offsetMs,omitempty"`
 }
 
-// neverSet is how far behind the clock of a Pi is that has never been set: in 1970, from a time in 2026.
+// neverSet is the offset of the clock of a Pi that was never set: from 2026 to 1970.
 const neverSet = -1_795_000_000_000 // ms
 
-// faultPlan is what goes wrong at a branch and for how long, without end: one thing after the other or on top of it, with
-// breaths in between. It is the same for the same seed.
+// faultPlan returns an endless sequence of faults and durations for a branch: one or several at a time, with pauses. It
+// is the same for the same seed.
 func faultPlan(seed uint64, branch string) iter.Seq2[chaosFault, time.Duration] {
 	return func(yield func(chaosFault, time.Duration) bool) {
 		rng := rand.New(rand.NewPCG(seed, uint64(len(branch))+uint64(branch[0])))
@@ -262,7 +261,7 @@ func faultPlan(seed uint64, branch string) iter.Seq2[chaosFault, time.Duration] 
 	}
 }
 
-// TestFaultPlan: a seed gives its faults again, and all of them.
+// TestFaultPlan checks that a seed repeats its faults, and that all kinds occur.
 func TestFaultPlan(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -294,7 +293,7 @@ func TestFaultPlan(t *testing.T) {
 	}
 }
 
-// breakBranch lets the plan come true until the context ends, and counts the faults by kind.
+// breakBranch applies the plan until the context ends, and counts the faults by kind.
 func breakBranch(ctx context.Context, t *testing.T, s *world.Stack, branch string, seed uint64) map[string]int {
 	path := s.SimAt + "/sim/branches/" + branch + "/faults"
 	count := make(map[string]int)
@@ -315,7 +314,7 @@ func breakBranch(ctx context.Context, t *testing.T, s *world.Stack, branch strin
 	return count
 }
 
-// setFault is requestJSON for requests that outlive their test's context.
+// setFault is requestJSON for requests that outlive the test's context.
 func setFault(t *testing.T, method, address string, body any) {
 	encoded, err := json.Marshal(body)
 	if err != nil {

@@ -126,8 +126,8 @@ func (c *cluster) browser(t *testing.T) (at []*browser) {
 	return at
 }
 
-// balancer sends requests to replicas that say they are ready, as a proxy in front of them does, and tries another one
-// once when there is no answer.
+// balancer sends requests to ready replicas, like a proxy in front of them, and retries once at another one if there is
+// no answer.
 type balancer struct {
 	cluster *cluster
 	http    *http.Client
@@ -154,7 +154,7 @@ func (c *cluster) balance(ctx context.Context, jar http.CookieJar) *balancer {
 	return b
 }
 
-// choose returns the next replica that is ready and is not the one to avoid, or any other than that.
+// choose returns the next ready replica that is not the one to avoid; if there is none, any other.
 func (b *balancer) choose(avoid int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

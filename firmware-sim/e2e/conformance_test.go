@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestHTTP2 runs h2spec (H2SPEC names it) against the service behind the deployment's proxy, with a certificate of its own.
+// TestHTTP2 runs h2spec (its path is in H2SPEC) against the service behind the deployment's proxy with a self-signed
+// certificate.
 func TestHTTP2(t *testing.T) {
 	h2spec := os.Getenv("H2SPEC")
 	if h2spec == "" {
@@ -28,7 +29,7 @@ func TestHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As it ships, but for the certificate, the ports and where health is asked.
+	// As deployed, except for the certificate, the ports and the health check.
 	config := "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n" +
 		strings.NewReplacer("health_port 9090", "health_port "+s.MetricsAt[strings.LastIndex(s.MetricsAt, ":")+1:]).Replace(string(raw))
 	config = strings.Replace(config, "{$YEOLDA_DOMAIN} {", "https://127.0.0.1:"+port+" {\n\ttls internal", 1)
@@ -51,7 +52,7 @@ func TestHTTP2(t *testing.T) {
 		out, _ := exec.Command("curl", "-sk", "-o", "/dev/null", "-w", "%{http_code} %{http_version}", "https://127.0.0.1:"+port+"/api/v2/branches").Output()
 		return string(out) == "200 2"
 	})
-	out, _ := exec.Command(h2spec, "-t", "-k", "-h", "127.0.0.1", "-p", port, "-o", "5").CombinedOutput() // it fails for any case
+	out, _ := exec.Command(h2spec, "-t", "-k", "-h", "127.0.0.1", "-p", port, "-o", "5").CombinedOutput() // its exit code is not 0 if any case fails
 	report := string(out)
 	found := regexp.MustCompile(`(\d+) tests, (\d+) passed, (\d+) skipped, (\d+) failed`).FindStringSubmatch(report)
 	if found == nil {
@@ -60,20 +61,20 @@ func TestHTTP2(t *testing.T) {
 	t.Logf("h2spec: %s", found[0])
 	var failed int
 	_, _ = fmt.Sscan(found[4], &failed)
-	if failed > 4 { // what Go's own server does differently, unchanged for years
+	if failed > 4 { // differences of Go's own server, unchanged for years
 		_, failures, _ := strings.Cut(report, "Failures:")
 		t.Errorf("more than Go's own four fail:\n%s", failures)
 	}
 }
 
-// TestEventSource has a browser's own EventSource wait for a door: it gets the result once, connects again as the standard
-// has it, and is told to stay away; after the seconds without a result it gives up.
+// TestEventSource waits for a door with a browser's EventSource: it receives the result once, reconnects as the
+// standard demands, and then gets the answer that closes it; after the limit without a result it gives up.
 func TestEventSource(t *testing.T) {
 	s := startStack(t, map[string]string{"YEOLDA_DOOR_RESULT_TIMEOUT": "3s"})
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
 	p := newPage(t, s.Pages)
-	p.expect("subscribe") // the answer that ends it
+	p.expect("subscribe") // the answer that closes the source
 	p.open(s.Pages + "/")
 	const watch = `(async function(key, times) {
 		const asked = await fetch('/api/door/v2/unlock', {method: 'POST', headers: {'Content-Type': 'application/json'},
@@ -91,7 +92,7 @@ func TestEventSource(t *testing.T) {
 	if got := value[string](p, watch+`(`+quoted(key)+`)`); got != "SUCCESS 2" {
 		t.Errorf("a door that opens: %q, want one result and a closed source", got)
 	}
-	// Ask and claim take two seconds, and grant and report two more: nobody waits that long here.
+	// Ask and claim take two seconds, and grant and report two more: longer than a request's limit.
 	requestJSON(t, "PUT", s.SimAt+"/sim/branches/gangnam/faults", map[string]any{"kind": "network-lag", "delayMs": 1000}, nil)
 	began := time.Now()
 	got := value[string](p, watch+`(`+quoted(key)+`)`)
@@ -104,8 +105,8 @@ func TestEventSource(t *testing.T) {
 	}
 }
 
-// TestEventSourceOfNode has the client that Node programs use (npm eventsource; NODE_EVENTSOURCE names a directory that it is
-// installed in) wait for a door, as TestEventSource has a browser.
+// TestEventSourceOfNode does the same with the client for Node (npm eventsource; NODE_EVENTSOURCE names the directory
+// in which it is installed).
 func TestEventSourceOfNode(t *testing.T) {
 	dir := os.Getenv("NODE_EVENTSOURCE")
 	if dir == "" {

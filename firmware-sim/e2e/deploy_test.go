@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// tool runs a program of others over our files; without it the test is skipped.
+// tool runs an installed program on our files; without the program it skips the test.
 func tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,7 +27,7 @@ func tool(t *testing.T, env []string, name string, args ...string) string {
 	return string(out) + problems.String()
 }
 
-// TestDeployFiles has each format's own program read what deploy/ holds.
+// TestDeployFiles reads the files of deploy/ with each format's own program.
 func TestDeployFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("kubernetes", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestDeployFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The programs are not installed here; everything else is as it ships.
+			// The programs are not installed here; everything else is as deployed.
 			text := strings.NewReplacer("/usr/bin/yeolda ", "/bin/true ", "/usr/lib/yeolda/backup.sh", "/bin/true").Replace(string(unit))
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -76,12 +76,12 @@ func TestDeployFiles(t *testing.T) {
 		}
 		tool(t, nil, "sh", filepath.Join(dir, "prepare.sh"))
 		if again, _ := os.ReadFile(filepath.Join(dir, "secrets/encryption_key")); !bytes.Equal(first, again) {
-			t.Error("a key that was there was replaced")
+			t.Error("an existing key was replaced")
 		}
 	})
 }
 
-// TestBackupScript keeps the newest backups, and lets none go unless one was made.
+// TestBackupScript checks that the script keeps the newest backups, and deletes none after a failure.
 func TestBackupScript(t *testing.T) {
 	t.Parallel()
 	programs, backups := t.TempDir(), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// actuation is one time a lock's relay was energised, as the simulator saw it.
+// actuation is one actuation of a lock's relay, as the simulator records it.
 type actuation struct {
 	At          time.Time `json:"at"`
 	Device      string    `json:"device"`
@@ -86,7 +86,7 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 		}
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
-		// The next request goes through the new connection: whatever the old one still held has had its chance.
+		// The next request uses the new connection, so messages of the old one have had their chance.
 		if got, _ := guest.open("gangnam", "front", key); got.Status != "SUCCESS" {
 			t.Fatalf("after the cut: %+v", got)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// TestEnrolledAgent goes the way of an installer, with the agent's own program, through an ordinary HTTPS proxy: one
-// command is printed, it makes the machine an agent that connects, it works once; and what is revoked is out.
+// TestEnrolledAgent enrols the agent's own program through an ordinary HTTPS proxy as an installer does: the printed
+// command makes the machine a connected agent, it works only once, and a revoked agent is disconnected.
 func TestEnrolledAgent(t *testing.T) {
 	s := startStack(t, nil)
 	service, err := url.Parse(s.Pages)
@@ -53,9 +53,9 @@ func TestEnrolledAgent(t *testing.T) {
 	}
 	token, credentials := command[1], filepath.Join(dir, "etc", "credentials")
 	if out, err := agent("enroll", "--server", proxy.URL, "--file", credentials, token[:len(token)-1]+"x").CombinedOutput(); err == nil {
-		t.Errorf("a token for another server's keys was taken: %s", out)
+		t.Errorf("a token for another server's keys was accepted: %s", out)
 	}
-	offer, err = s.Command(t.Context(), "agent", "enroll", "jamsil") // the first one is used up
+	offer, err = s.Command(t.Context(), "agent", "enroll", "jamsil") // the first one is used
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestEnrolledAgent(t *testing.T) {
 	}
 }
 
-// onlineInList reports whether the branch of an agent is online by `yeolda agent list`.
+// onlineInList reports whether `yeolda agent list` shows the agent of a branch as online.
 func onlineInList(t *testing.T, s *world.Stack, username string) bool {
 	t.Helper()
 	list, err := s.Command(t.Context(), "agent", "list")
@@ -112,7 +112,7 @@ func onlineInList(t *testing.T, s *world.Stack, username string) bool {
 	return regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(username) + `\s.*\byes\b`).MatchString(list)
 }
 
-// transcript is what a program has said so far.
+// transcript is the output of a program so far.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -28,10 +28,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// TestFleet measures a service with YEOLDA_TEST_FLEET agents: how long until all are online, what one costs, how fast
-// doors open at 50 a second, and how long a storm of reconnections lasts. It judges nothing but that it all comes true:
-// figures depend on the machine and on what else runs there. The agents share the machine with the service. With
-// YEOLDA_TEST_FLEET_TLS=1 they speak TLS.
+// TestFleet measures a service with YEOLDA_TEST_FLEET agents: the time until all are online, the cost of one, the
+// latency of doors at 50 a second, and the length of a burst of reconnections. It asserts only that all of this
+// completes, because figures depend on the machine. The agents share the machine with the service. With
+// YEOLDA_TEST_FLEET_TLS=1 they use TLS.
 func TestFleet(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("YEOLDA_TEST_FLEET"))
 	if n == 0 {
@@ -101,7 +101,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("after kill -9: the service listens after %s, all are back after %s", up.Round(time.Millisecond), time.Since(began).Round(10*time.Millisecond))
 }
 
-// certify writes a certificate of 127.0.0.1 that is its own root, and its key.
+// certify writes a self-signed certificate for 127.0.0.1, and its key.
 func certify(t *testing.T, dir string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -127,7 +127,7 @@ func certify(t *testing.T, dir string) (certificate, key string) {
 	return certificate, key
 }
 
-// resident is the resident memory of a process in KiB.
+// resident returns the resident memory of a process in KiB.
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -141,7 +141,7 @@ func resident(t *testing.T, pid int) int {
 	return kib
 }
 
-// computed is the processor time that a process has used, and that its descendants have.
+// computed returns the processor time of a process and its descendants.
 func computed(t *testing.T, pid int) (self, below time.Duration) {
 	t.Helper()
 	parents, times := make(map[int]int), make(map[int]time.Duration)
@@ -149,13 +149,13 @@ func computed(t *testing.T, pid int) (self, below time.Duration) {
 	for _, name := range all {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has just ended
+			continue // the process has just ended
 		}
-		// The name of the program stands in brackets and may hold anything (proc_pid_stat(5)).
+		// The name of the program is in parentheses and may contain anything (proc_pid_stat(5)).
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		parents[id], _ = strconv.Atoi(fields[1])
-		for _, ticks := range fields[11:15] { // its own and those of children that have ended, as user and as kernel
+		for _, ticks := range fields[11:15] { // its own and those of its ended children, user and kernel
 			n, _ := strconv.Atoi(ticks)
 			times[id] += time.Duration(n) * time.Second / 100
 		}
@@ -171,7 +171,7 @@ func computed(t *testing.T, pid int) (self, below time.Duration) {
 	return times[pid], below
 }
 
-// sessions waits until so many agents are connected.
+// sessions waits until n agents are connected.
 func sessions(t *testing.T, s *world.Stack, n int) {
 	t.Helper()
 	pattern := regexp.MustCompile(`(?m)^yeolda_mqtt_sessions (\S+)$`)
@@ -189,8 +189,7 @@ func sessions(t *testing.T, s *world.Stack, n int) {
 	}
 }
 
-// unlockAt opens front doors all over the fleet at a steady rate and returns, sorted, how long each took from the press to
-// its result.
+// unlockAt opens front doors of the whole fleet at a steady rate and returns the sorted times from press to result.
 func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Duration) (took []time.Duration, failed int) {
 	t.Helper()
 	hq := newBrowser(t, s)
@@ -228,7 +227,7 @@ func pressAs(ctx context.Context, staff *browser, branch string) bool {
 	return err == nil && strings.Contains(got.body, `"SUCCESS"`)
 }
 
-// fleetLog is a file, where YEOLDA_TEST_FLEET_LOG names one.
+// fleetLog returns the file that YEOLDA_TEST_FLEET_LOG names.
 func fleetLog(t *testing.T) io.Writer {
 	t.Helper()
 	name := os.Getenv("YEOLDA_TEST_FLEET_LOG")

@@ -34,7 +34,7 @@ device = "room_1"
 relay = { line = "GPIO4", active_low = true }
 `
 
-// machineRun is what the machine does: two lines, of which it prints all that happens to them, and the agent.
+// machineRun is the machine's program: it prints all changes of two lines, and runs the agent.
 const machineRun = `#!/bin/sh
 sim=/sys/kernel/config/gpio-sim/branch
 mkdir $sim $sim/bank0 $sim/bank0/line17 $sim/bank0/line4
@@ -51,7 +51,7 @@ yeolda-agent enroll --server http://HOST --file /etc/credentials TOKEN || exit 1
 exec yeolda-agent run --settings /etc/settings.toml --credentials /etc/credentials
 `
 
-// machine is the virtual machine and what it has said so far.
+// machine is the virtual machine and its console output so far.
 type machine struct {
 	mu    sync.Mutex
 	lines []string
@@ -105,7 +105,7 @@ func startMachine(t *testing.T, s *world.Stack, branch string) *machine {
 	read := make(chan struct{})
 	go func() { defer close(read); m.listen(console, t.Output()) }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-boot.Process.Pid, syscall.SIGTERM) // the machine never ends by itself
+		_ = syscall.Kill(-boot.Process.Pid, syscall.SIGTERM) // the machine does not end on its own
 		<-read
 		_ = boot.Wait()
 	})
@@ -121,7 +121,7 @@ func (m *machine) listen(console io.Reader, log io.Writer) {
 	}
 }
 
-// await waits for a line on the console; an emulated machine boots as fast as the host has time for it.
+// await waits for a line on the console; the boot time of an emulated machine depends on the host's load.
 func (m *machine) await(t *testing.T, what string) {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -143,7 +143,7 @@ var (
 	driven    = regexp.MustCompile(`gpio_value: (\d+) set (\d)`)
 )
 
-// levels are what the kernel has driven, as "17=1".
+// levels returns the levels that the kernel has driven, as "17=1".
 func (m *machine) levels(t *testing.T) []string {
 	t.Helper()
 	m.mu.Lock()
@@ -161,7 +161,7 @@ func (m *machine) levels(t *testing.T) []string {
 	return levels
 }
 
-// TestWholeWay: a guest presses a button, and a line of a Linux kernel moves: API, broker, agent, kernel.
+// TestWholeWay presses a guest's button and checks the lines of a Linux kernel: API, broker, agent, kernel.
 func TestWholeWay(t *testing.T) {
 	s := startStack(t, nil)
 	m := startMachine(t, s, "jamsil")
@@ -175,7 +175,7 @@ func TestWholeWay(t *testing.T) {
 	if got, status := guest.open("jamsil", "front", key); status != http.StatusOK || got.Status != "SUCCESS" {
 		t.Errorf("%d %+v", status, got)
 	}
-	// Idle when the agent starts, then one pulse for each door, the one that is active low upside down.
+	// Idle when the agent starts, then one pulse for each door, inverted for the one that is active low.
 	count := func(level string) int {
 		return len(slices.DeleteFunc(m.levels(t), func(l string) bool { return l != level }))
 	}

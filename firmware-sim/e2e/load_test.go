@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// load is people who reserve and open doors all the while, and a book of what they were told.
+// load is clients that reserve and open doors continuously, and a record of their results.
 type load struct {
 	cluster  *cluster
 	balancer *balancer
-	key      string // of a reservation of room 2 in gangnam that runs now
+	key      string // of a current reservation of room 2 in gangnam
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
 	mu       sync.Mutex
-	kept     map[string]bool      // reservations the service has confirmed: room/start
-	ended    map[string]time.Time // when an unlock was answered FAILED, by request
+	kept     map[string]bool      // reservations that the service has confirmed: room/start
+	ended    map[string]time.Time // time at which an unlock was answered FAILED, by request
 	requests int
 	retried  int
 	failures []string // requests that failed at both replicas
@@ -33,7 +33,7 @@ type load struct {
 	written  []time.Time
 }
 
-// startLoad has two people reserve and two open doors until it is stopped.
+// startLoad starts two clients that reserve and two that open doors, until it is stopped.
 func (c *cluster) startLoad(t *testing.T) *load {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -54,20 +54,21 @@ func (c *cluster) startLoad(t *testing.T) *load {
 	return l
 }
 
-// end stops everybody.
+// end stops all clients.
 func (l *load) end() {
 	l.stop()
 	l.running.Wait()
 }
 
-// answer is what a request got.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	data   json.RawMessage
 	body   string
 }
 
-// ask sends a request to a replica and, if there is no answer or a proxy would not pass it on, once to another.
+// ask sends a request to a replica; if there is no answer, or one that a proxy would not forward, it retries once at
+// another.
 func (l *load) ask(ctx context.Context, client *http.Client, method, path string, body any) (answer, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -108,7 +109,7 @@ func send(ctx context.Context, client *http.Client, method, address string, body
 	var envelope struct {
 		Data json.RawMessage `json:"data"`
 	}
-	_ = json.Unmarshal(text, &envelope) // a stream is none
+	_ = json.Unmarshal(text, &envelope) // a stream has no envelope
 	return answer{response.StatusCode, envelope.Data, string(text)}, nil
 }
 
@@ -118,7 +119,7 @@ func (l *load) note(change func()) {
 	change()
 }
 
-// reserve registers one reservation after the other, days from now, and writes down those that were confirmed.
+// reserve registers reservations some days ahead, one after the other, and records the confirmed ones.
 func (l *load) reserve(ctx context.Context, rooms []int) {
 	jar, _ := cookiejar.New(nil) // never fails
 	client := &http.Client{Jar: jar, Timeout: 30 * time.Second}
@@ -139,7 +140,7 @@ func (l *load) reserve(ctx context.Context, rooms []int) {
 			"branch": "gangnam", "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(10 * time.Minute))})
 		if err != nil || got.status != http.StatusOK {
 			pause(ctx)
-			continue // whoever got no answer takes another slot
+			continue // without an answer, take another slot
 		}
 		got, err = l.ask(ctx, client, "POST", "/admin/payment", map[string]any{"name": "손님", "mobileNum": "01055556666", "notify": false})
 		if err == nil && got.status == http.StatusOK {
@@ -152,7 +153,7 @@ func (l *load) reserve(ctx context.Context, rooms []int) {
 	}
 }
 
-// press opens a door and waits for the result, at whatever replica.
+// press opens a door and waits for the result at any replica.
 func (l *load) press(ctx context.Context) {
 	client := &http.Client{Timeout: 30 * time.Second}
 	for ctx.Err() == nil {
@@ -194,7 +195,7 @@ func (l *load) pressOnce(ctx context.Context, client *http.Client) {
 	}
 }
 
-// pause is how long people think.
+// pause is the time between two requests of a client.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -202,7 +203,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// recovers fails the test unless, since the moment given, a door was opened and a reservation kept within the limit.
+// recovers fails the test unless, since the given time, a door was opened and a reservation confirmed within the limit.
 func (l *load) recovers(t *testing.T, since time.Time, limit time.Duration) {
 	t.Helper()
 	after := func(times []time.Time) (time.Duration, bool) {
@@ -229,7 +230,7 @@ func (l *load) recovers(t *testing.T, since time.Time, limit time.Duration) {
 	}
 }
 
-// verify compares what people were told with the database and with what the locks did.
+// verify compares the results with the database and with the actuations of the locks.
 func (l *load) verify(t *testing.T) {
 	t.Helper()
 	l.end()
@@ -239,7 +240,7 @@ func (l *load) verify(t *testing.T) {
 	}
 	for reservation := range l.kept {
 		if !stored[reservation] {
-			t.Errorf("reservation %s was confirmed and is lost", reservation)
+			t.Errorf("reservation %s was confirmed but is lost", reservation)
 		}
 	}
 	created := map[string]time.Time{}
@@ -263,7 +264,7 @@ func (l *load) verify(t *testing.T) {
 		pulses[a.RequestID]++
 		asked, known := created[a.RequestID]
 		if !known {
-			t.Errorf("%s was driven for %q, which nobody asked for", a.Device, a.RequestID)
+			t.Errorf("%s was driven for the unknown request %q", a.Device, a.RequestID)
 			continue
 		}
 		slowest = max(slowest, a.At.Sub(asked))
@@ -271,7 +272,7 @@ func (l *load) verify(t *testing.T) {
 			t.Errorf("%s was driven %s after FAILED", a.Device, a.At.Sub(failed))
 		}
 	}
-	if limit := 4 * time.Second; slowest > limit { // decisions.md 8: 2.5 s to the grant, 1.5 s from the claim
+	if limit := 4 * time.Second; slowest > limit { // 2.5 s until the grant, 1.5 s from the claim
 		t.Errorf("a door was driven %s after it was asked for", slowest)
 	}
 	for id, n := range pulses {
@@ -280,13 +281,13 @@ func (l *load) verify(t *testing.T) {
 		}
 	}
 	if len(l.kept) == 0 || len(l.opened) == 0 {
-		t.Error("nothing was reserved or opened")
+		t.Error("no reservation was confirmed or no door opened")
 	}
 	t.Logf("%d requests, %d tried again, %d failed at both; %d reservations kept, %d doors opened, %d FAILED; latest pulse %s after the press",
 		l.requests, l.retried, len(l.failures), len(l.kept), len(l.opened), len(l.ended), slowest.Round(time.Millisecond))
 }
 
-// keyOfAdminReservationAt registers a reservation that runs now, without payment, and returns its key.
+// keyOfAdminReservationAt registers a current reservation without payment and returns its key.
 func keyOfAdminReservationAt(t *testing.T, c *cluster, room int) string {
 	t.Helper()
 	return keyOfAdminReservation(t, c.stack, "gangnam", room, "01077778888")

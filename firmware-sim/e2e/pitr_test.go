@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// archive is a PostgreSQL server whose write-ahead log is kept, as the runbook has it.
+// archive is a PostgreSQL server that archives its write-ahead log as in the runbook.
 type archive struct {
 	t        *testing.T
 	programs string
@@ -65,7 +65,7 @@ func (a *archive) query(port, sql string) string {
 	return a.run("psql", a.url(port), "-At", "-v", "ON_ERROR_STOP=1", "-c", sql)
 }
 
-// configure adds lines to the postgresql.conf of a data directory.
+// configure appends lines to the postgresql.conf of a data directory.
 func (a *archive) configure(data, lines string) {
 	a.t.Helper()
 	file, err := os.OpenFile(filepath.Join(data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -78,7 +78,7 @@ func (a *archive) configure(data, lines string) {
 	}
 }
 
-// serve starts a server and waits until it takes writes, after a recovery if there is one to be done.
+// serve starts a server and waits until it accepts writes, after a recovery if there is one.
 func (a *archive) serve(data, port string) {
 	a.t.Helper()
 	server := a.command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
@@ -96,8 +96,8 @@ func (a *archive) serve(data, port string) {
 	})
 }
 
-// TestPointInTime goes back to the moment before a mistake, with the runbook's commands: a base backup, the archived log,
-// and a server that stops reading it at that moment.
+// TestPointInTime restores the moment before a mistake with the runbook's commands: a base backup, the archived log,
+// and a server that stops replaying it at that moment.
 func TestPointInTime(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -107,7 +107,7 @@ func TestPointInTime(t *testing.T) {
 	if err := os.Mkdir(wal, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(wal, 0o777); err != nil { // the server runs as somebody else
+	if err := os.Chmod(wal, 0o777); err != nil { // the server runs as another user
 		t.Fatal(err)
 	}
 	a.configure(data, "archive_mode = on\narchive_command = 'test ! -f "+wal+"/%f && cp %p "+wal+"/%f'")
@@ -116,14 +116,14 @@ func TestPointInTime(t *testing.T) {
 	run(t, yeolda.Command, "migrate")
 	a.run("pg_basebackup", "-D", base, "-X", "stream", "-c", "fast", "-d", a.url(ports[0]))
 
-	// Work goes on, and is lost by a mistake a moment later.
+	// Data written after the backup is destroyed by a mistake a moment later.
 	run(t, yeolda.Command, "branch", "apply", "-f", filepath.Join(root(), "deploy/demo/branches.yaml"))
 	const count = "select count(*) from door_pin"
 	before := a.query(ports[0], count)
 	moment := a.query(ports[0], "select clock_timestamp()")
 	a.query(ports[0], "select pg_sleep(0.01); truncate door_pin")
-	// What the archive does not have yet cannot be gone back to: a busy server fills segments, archive_timeout does it
-	// on a quiet one, and here it is done by hand.
+	// Only archived segments can be restored: a busy server fills them, archive_timeout does it on a quiet one, and
+	// here the test does it.
 	segment := a.query(ports[0], "select pg_walfile_name(pg_current_wal_lsn())")
 	a.query(ports[0], "select pg_switch_wal()")
 	until(t, "the log is archived", func() bool {
@@ -144,6 +144,6 @@ func TestPointInTime(t *testing.T) {
 		t.Errorf("%s PINs, want the %s of the moment before the mistake", after, before)
 	}
 	if lost := a.query(ports[0], count); lost != "0" {
-		t.Errorf("the mistake was none: %s", lost)
+		t.Errorf("the mistake destroyed nothing: %s", lost)
 	}
 }

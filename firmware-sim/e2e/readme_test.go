@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadmeWalkThrough runs the commands of the README as they stand there.
+// TestReadmeWalkThrough runs the commands of the README unchanged.
 func TestReadmeWalkThrough(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// TestReplicas looks at two replicas that share a database and a broker.
+// TestReplicas uses two replicas with a common database and broker.
 func TestReplicas(t *testing.T) {
 	c := startCluster(t)
 	guest := c.browser(t)
 	key := guest[0].buy(c.stack, "gangnam", 2, 25000, "01011112222")
 
-	t.Run("asked at one, awaited at the other", func(t *testing.T) {
+	t.Run("press at one, wait at the other", func(t *testing.T) {
 		const presses = 40
 		took := make([]time.Duration, presses)
 		for n := range presses {
@@ -35,7 +35,7 @@ func TestReplicas(t *testing.T) {
 		slices.Sort(took)
 		t.Logf("press to result: median %s, slowest %s", took[presses/2], took[presses-1])
 	})
-	t.Run("a hold is everyone's", func(t *testing.T) {
+	t.Run("a hold is valid at both", func(t *testing.T) {
 		start := currentSlot().Add(24 * time.Hour)
 		body := map[string]any{"branch": "gangnam", "room": 4, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}
 		other := c.browser(t)
@@ -47,7 +47,7 @@ func TestReplicas(t *testing.T) {
 		guest[1].must("DELETE", "/reservation", nil, nil)
 		other[0].must("POST", "/reservation", body, nil)
 	})
-	t.Run("a session is everywhere, and ends everywhere", func(t *testing.T) {
+	t.Run("a session is valid and ends at both", func(t *testing.T) {
 		hq := c.browser(t)
 		hq[0].must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 		hq[1].must("GET", "/v2/me", nil, nil)
@@ -56,16 +56,16 @@ func TestReplicas(t *testing.T) {
 			t.Fatalf("after logout: %d", status)
 		}
 	})
-	t.Run("the broker keeps agents apart", func(t *testing.T) {
+	t.Run("the broker separates agents", func(t *testing.T) {
 		for branch, topic := range map[string]string{"gangnam": "yeolda/v1/hongdae/door/claim", "hongdae": "yeolda/v1/hongdae/door/grant"} {
 			if c.mayPublish(t, branch, topic) {
 				t.Errorf("the agent of %s may publish to %s", branch, topic)
 			}
 		}
 		if !c.mayPublish(t, "jamsil", "yeolda/v1/jamsil/heartbeat") {
-			t.Error("the agent of jamsil may not say that it lives")
+			t.Error("the agent of jamsil may not publish its heartbeat")
 		}
-		// Another's client id is not taken: were it, gangnam's agent would be thrown off the line and stay away for 30 s.
+		// A client id of another branch is not accepted: otherwise gangnam's agent would be disconnected and stay away.
 		c.connect(t, c.AgentPort, "jamsil", "agent-gangnam")
 		if got, _ := guest[1].open("gangnam", "room", key); got.Status != "SUCCESS" {
 			t.Errorf("gangnam: %+v", got)
@@ -85,7 +85,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestRollingRestart replaces both replicas in turn under load.
+// TestRollingRestart restarts both replicas in turn under load.
 func TestRollingRestart(t *testing.T) {
 	c := startCluster(t, "YEOLDA_DRAIN_TIME=1s")
 	l := c.startLoad(t)
@@ -109,7 +109,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// outage is how long the database is away: YEOLDA_TEST_OUTAGE=60s is the acceptance's.
+// outage is the length of the database's outage: YEOLDA_TEST_OUTAGE=60s is that of the acceptance test.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("YEOLDA_TEST_OUTAGE")
@@ -123,7 +123,7 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// TestFailures kills every part of a cluster under load: nothing that was confirmed is lost, no door is driven late, and
+// TestFailures kills every part of a cluster under load: no confirmed reservation is lost, no door is driven late, and
 // everything works again within 30 seconds.
 func TestFailures(t *testing.T) {
 	const recovery = 30 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// TestDisaster rehearses the loss of a machine: a backup made while the service runs is restored on another one, the
-// encryption key is changed there, and the guest's key still opens the door.
+// TestDisaster rehearses the loss of a machine: a backup of the running service is restored on another one, the
+// encryption key is rotated there, and the guest's key still opens the door.
 func TestDisaster(t *testing.T) {
 	first := startStack(t, nil)
 	guest := newBrowser(t, first)
@@ -32,7 +32,7 @@ func TestDisaster(t *testing.T) {
 	if err := os.Chmod(data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	oldKey := sha256.Sum256([]byte("yeolda demo encryption key")) // no setting: the demo's is in force
+	oldKey := sha256.Sum256([]byte("yeolda demo encryption key")) // without a setting the demo's key is used
 	newKey := sha256.Sum256([]byte("another key"))
 	both := base64.StdEncoding.EncodeToString(newKey[:]) + "," + base64.StdEncoding.EncodeToString(oldKey[:])
 
@@ -54,7 +54,7 @@ func TestDisaster(t *testing.T) {
 	newBrowser(t, second).must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 }
 
-// prepare returns a stack of which nothing runs yet, for commands.
+// prepare returns a stack that is not running, for commands.
 func prepare(t *testing.T, data, key string) *world.Stack {
 	t.Helper()
 	return world.PrepareStack(world.StackOptions{Root: root(), Bin: bin, Dir: data, Env: map[string]string{"YEOLDA_DATA_DIR": data, "YEOLDA_ENCRYPTION_KEY": key}, Log: t.Output()})

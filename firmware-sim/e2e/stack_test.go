@@ -1,5 +1,5 @@
-// Package e2e looks at the whole system from outside: real processes, real PostgreSQL, real MQTT, real HTTP, and a real
-// browser where pages are concerned.
+// Package e2e tests the whole system from outside: real processes, real PostgreSQL, real MQTT, real HTTP, and a real
+// browser for pages.
 package e2e
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// bin is where the programs under test are.
+// bin is the directory of the programs under test.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		// The private PostgreSQL runs as another user, who must be able to get to its data.
+		// The private PostgreSQL runs as another user and must be able to read its data.
 		if err := os.Chmod(dir, 0o755); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// root is the checkout.
+// root returns the checkout.
 func root() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "../..")
@@ -81,7 +81,7 @@ func startStack(t *testing.T, env map[string]string) *world.Stack {
 // testTimeout ends the wait for an event that does not come.
 const testTimeout = 30 * time.Second
 
-// until waits for something another process does, which nothing announces to us.
+// until polls for an effect of another process, for which there is no event.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(testTimeout)
@@ -106,7 +106,7 @@ func awaitAgents(t *testing.T, s *world.Stack, branches ...string) {
 	}
 }
 
-// browser is one client with its cookies.
+// browser is a client with cookies.
 type browser struct {
 	t    *testing.T
 	http *http.Client
@@ -122,7 +122,7 @@ func newBrowser(t *testing.T, s *world.Stack) *browser {
 	return &browser{t, &http.Client{Jar: jar, Timeout: 30 * time.Second}, s.API}
 }
 
-// call sends a request to the API and returns status and data; a body of nil sends none.
+// call sends a request to the API and returns status and data; without a body if body is nil.
 func (b *browser) call(method, path string, body, data any) (status int, errorType string) {
 	b.t.Helper()
 	response := b.send(method, path, body)
@@ -163,7 +163,7 @@ func (b *browser) send(method, path string, body any) *http.Response {
 	return response
 }
 
-// must is call that wants a success.
+// must is call for requests that must succeed.
 func (b *browser) must(method, path string, body, data any) {
 	b.t.Helper()
 	if status, errorType := b.call(method, path, body, data); status != http.StatusOK {
@@ -178,7 +178,7 @@ type result struct {
 	FailoverKey *string `json:"failoverKey"`
 }
 
-// open presses a button and waits for what comes of it. It returns the result, or the status of the stream's answer.
+// open presses a button and waits for the result. It returns the result, or the status of the stream.
 func (b *browser) open(branch, kind, key string) (result, int) {
 	b.t.Helper()
 	var accepted struct {
@@ -214,13 +214,13 @@ func (b *browser) subscribe(path string) (result, int) {
 	return r, http.StatusOK
 }
 
-// wireTime is YYYYMMDDHHmm in Seoul.
+// wireTime formats a time as YYYYMMDDHHmm in Seoul.
 func wireTime(t time.Time) string { return t.In(time.FixedZone("KST", 9*3600)).Format("200601021504") }
 
-// currentSlot is the start of the slot that is running now.
+// currentSlot returns the start of the current slot.
 func currentSlot() time.Time { return time.Now().Truncate(10 * time.Minute) }
 
-// buy reserves a room from the running slot and returns the key that came by message.
+// buy reserves a room from the current slot and returns the key of the message.
 func (b *browser) buy(s *world.Stack, branch string, room, amount int, mobile string) string {
 	b.t.Helper()
 	start := currentSlot()

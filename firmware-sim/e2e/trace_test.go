@@ -12,25 +12,25 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A span of Chromium's own trace. Times are microseconds.
+// A span of Chromium's trace. Times are microseconds.
 type span struct {
 	Name   string  `json:"name"`
 	PID    int     `json:"pid"`
 	Thread int     `json:"tid"`
 	At     float64 `json:"ts"`
 	Took   float64 `json:"dur"`
-	CPU    float64 `json:"tdur"` // of Took, what the thread had a processor for
+	CPU    float64 `json:"tdur"` // processor time within Took
 	Args   struct {
 		Name string `json:"name"` // of a thread
 	} `json:"args"`
 }
 
-// trace records what Chromium does while act goes on.
+// trace records Chromium's trace during act.
 func (p *page) trace(act func()) (spans []span) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
-	var parts []*tracing.EventDataCollected // the reader of events writes them until complete is closed
+	var parts []*tracing.EventDataCollected // written by the event reader until complete is closed
 	complete := make(chan struct{})
 	err := chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {
@@ -57,7 +57,7 @@ func (p *page) trace(act func()) (spans []span) {
 	select {
 	case <-complete:
 	case <-time.After(time.Minute):
-		p.t.Fatal("the browser keeps its trace to itself")
+		p.t.Fatal("the browser did not deliver its trace")
 	}
 	for _, part := range parts {
 		for _, raw := range part.Value {
@@ -70,10 +70,10 @@ func (p *page) trace(act func()) (spans []span) {
 	return spans
 }
 
-// frames is what a trace tells of the frames of a page. Times are milliseconds a frame.
+// frames is the frame timing of a page. Times are milliseconds per frame.
 type frames struct {
 	count                               int
-	rate                                float64 // a second
+	rate                                float64 // per second
 	median, late                        float64 // between two frames; late is the 95th percentile
 	main, script, layout, paint, commit float64 // of the page's main thread
 	raster                              float64 // of the threads that paint
@@ -85,7 +85,8 @@ func (f frames) String() string {
 		f.rate, f.count, f.median, f.late, f.main, f.busy, f.script, f.layout, f.paint, f.commit, f.raster)
 }
 
-// framesOf reads the frames out of a trace: those the main thread has begun, and the work of all of the page's threads.
+// framesOf computes the frame timing from a trace: the frames that the main thread has begun, and the work of all
+// threads of the page.
 func framesOf(spans []span) (f frames) {
 	main := map[[2]int]bool{}
 	for _, s := range spans {

@@ -12,10 +12,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/soak"
 )
 
-// settleBar is how long money may take to settle when nothing is broken any more (M2).
+// settleBar is the limit of the time until money settles without faults (M2).
 const settleBar = 3 * time.Minute
 
-// figures say how much happened, and how long what was broken took to heal.
+// figures returns how much happened, and how long recovery took.
 func figures(r *record.Record, options soak.Options) []part.Figure {
 	var unknown, presses, opened, failed int
 	for _, o := range r.Ops {
@@ -43,15 +43,15 @@ func figures(r *record.Record, options soak.Options) []part.Figure {
 		{Name: "of these, answers that left the outcome unknown", Value: float64(unknown)},
 		{Name: "look-ups", Value: float64(len(r.Lookups))},
 		{Name: "unlock requests accepted", Value: float64(presses)},
-		{Name: "subscribers told SUCCESS", Value: float64(opened)},
-		{Name: "subscribers told FAILED", Value: float64(failed)},
+		{Name: "subscribers that received SUCCESS", Value: float64(opened)},
+		{Name: "subscribers that received FAILED", Value: float64(failed)},
 		{Name: "pulses of locks", Value: float64(len(r.Pulses))},
 		{Name: "calls to the payment provider", Value: float64(len(r.Provider.Calls))},
 		{Name: "won charged", Value: float64(r.Provider.Charged), Unit: "won"},
-		{Name: "won paid back", Value: float64(r.Provider.Refunded), Unit: "won"},
-		{Name: "made up by the intruder", Value: float64(len(r.Forged))},
+		{Name: "won refunded", Value: float64(r.Provider.Refunded), Unit: "won"},
+		{Name: "forged by the intruder", Value: float64(len(r.Forged))},
 		{Name: "longest transaction idle in the disturbed part (partitions included)", Value: longest(r).Seconds() * 1000, Unit: "ms"},
-		{Name: "money settled after everything was mended", Value: settled.Seconds(), Unit: "s", Bar: "at most 180", Met: settled <= settleBar},
+		{Name: "time until money settled after the faults", Value: settled.Seconds(), Unit: "s", Bar: "at most 180", Met: settled <= settleBar},
 	}
 	kinds := map[string]int{}
 	for _, f := range r.Faults {
@@ -67,8 +67,8 @@ func figures(r *record.Record, options soak.Options) []part.Figure {
 	return list
 }
 
-// settledAfter is when the last order of the disturbed part came to its end, after everything was mended. Accounts may
-// wait for their deposit until it is due.
+// settledAfter returns when the last order of the disturbed part reached a final state after all faults were cleared.
+// Accounts may wait for their deposit until it is due.
 func settledAfter(r *record.Record) (latest time.Duration) {
 	for _, v := range r.History {
 		if v.State != "CONFIRMING" && v.State != "CANCELING" || v.At.After(r.Quiet) {
@@ -86,7 +86,7 @@ func longest(r *record.Record) (d time.Duration) {
 	return d
 }
 
-// plotted are the requests whose times are drawn.
+// plotted are the requests whose times are plotted.
 var plotted = map[string]string{
 	"POST /reservation":     "hold",
 	"POST /payment/confirm": "confirmation",
@@ -94,7 +94,7 @@ var plotted = map[string]string{
 	"GET /reservations":     "look-up",
 }
 
-// speeds are the medians and tails of what is drawn.
+// speeds returns the medians and tails of the plotted times.
 func speeds(times map[string][]time.Duration) (list []part.Figure) {
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		sorted := times[name]
@@ -102,13 +102,13 @@ func speeds(times map[string][]time.Duration) (list []part.Figure) {
 			return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / float64(time.Millisecond)
 		}
 		list = append(list,
-			part.Figure{Name: name + " while things broke, median", Value: at(.5), Unit: "ms"},
-			part.Figure{Name: name + " while things broke, 99 of 100", Value: at(.99), Unit: "ms"})
+			part.Figure{Name: name + " during faults, median", Value: at(.5), Unit: "ms"},
+			part.Figure{Name: name + " during faults, 99 of 100", Value: at(.99), Unit: "ms"})
 	}
 	return list
 }
 
-// timed sorts the latencies of what was answered before the quiet, by what was asked.
+// timed returns the latencies of answers before the quiet part, by request.
 func timed(r *record.Record, latencies []soak.Latency) map[string][]time.Duration {
 	times := map[string][]time.Duration{}
 	for _, l := range latencies {
@@ -130,7 +130,7 @@ func timed(r *record.Record, latencies []soak.Latency) map[string][]time.Duratio
 	return times
 }
 
-// series are the latencies and rates as clients saw them, and how much was broken at each time.
+// series returns the latencies and rates that clients saw, and the number of faults over time.
 func series(r *record.Record, latencies []soak.Latency) []part.Series {
 	const bucket = 5 * time.Second
 	buckets := int(r.Quiet.Sub(r.Began)/bucket) + 1
@@ -155,13 +155,13 @@ func series(r *record.Record, latencies []soak.Latency) []part.Series {
 		}
 	}
 	list := []part.Series{
-		{Name: "answered", Plot: "Requests a second, as clients saw them", XName: "seconds", YName: "a second", X: x, Y: answered},
-		{Name: "no answer, or 5xx", Plot: "Requests a second, as clients saw them", X: x, Y: lost},
-		{Name: "programs, lines and branches broken", Plot: "What was broken", XName: "seconds", YName: "at once", X: x, Y: broken},
+		{Name: "answered", Plot: "Requests per second, as seen by clients", XName: "seconds", YName: "per second", X: x, Y: answered},
+		{Name: "no answer, or 5xx", Plot: "Requests per second, as seen by clients", X: x, Y: lost},
+		{Name: "faulty programs, links and branches", Plot: "Faults", XName: "seconds", YName: "concurrent", X: x, Y: broken},
 	}
 	times := timed(r, latencies)
 	for _, name := range slices.Sorted(maps.Keys(times)) {
-		list = append(list, contend.Curve(name, "How long answers took while things broke", times[name]))
+		list = append(list, contend.Curve(name, "Response times during faults", times[name]))
 	}
 	return list
 }

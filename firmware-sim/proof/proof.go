@@ -1,4 +1,4 @@
-// Package proof runs what supports our claims and hands over what was found, as [part.Part]s:
+// Package proof runs the measurements that support our claims and delivers their results as [part.Part]s:
 //
 //	world       the service as in production, to be broken
 //	soak        people act at random in it while things break     ─► record
@@ -23,10 +23,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// decideWithin bounds the search for an explanation of one branch's history.
-const decideWithin = 30 * time.Second
+// decideTimeout bounds the search for an explanation of one branch's history.
+const decideTimeout = 30 * time.Second
 
-// Soak runs a soak in a world and judges it. The record is returned too, also when the run has failed.
+// Soak runs a soak in a world and judges it. It returns the record even if the run failed.
 func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part, record.Record, error) {
 	began := time.Now()
 	seen, latencies, err := soak.Run(ctx, w, options)
@@ -38,7 +38,7 @@ func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part,
 		Repeat: fmt.Sprintf("make proof PARTS= SOAK=%s SEED=%d", options.For, options.Seed),
 		Checks: check.All(&seen),
 	}
-	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideWithin))
+	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideTimeout))
 	p.Took = time.Since(began).Seconds()
 	p.Figures = slices.Concat(figures(&seen, options), p.Figures, speeds(timed(&seen, latencies)))
 	p.Series = series(&seen, latencies)
@@ -57,7 +57,7 @@ func linearizable(p *part.Part, r linear.Result) {
 	p.Figures = append(p.Figures,
 		part.Figure{Name: "histories checked for linearizability, one for each branch", Value: float64(r.Histories)},
 		part.Figure{Name: "requests in them whose outcome is unknown", Value: float64(r.Open)},
-		part.Figure{Name: "histories not decided within " + decideWithin.String(), Value: float64(len(r.Undecided)), Bar: "0", Met: len(r.Undecided) == 0},
+		part.Figure{Name: "histories not decided within " + decideTimeout.String(), Value: float64(len(r.Undecided)), Bar: "0", Met: len(r.Undecided) == 0},
 	)
 }
 
@@ -66,7 +66,7 @@ func notes(r *record.Record, branches int, options soak.Options) []string {
 		fmt.Sprintf("Seed %d. Two replicas of the service (one host clock in UTC, one in America/New_York), PostgreSQL, Mosquitto, the providers and %d simulated branches, each a process of its own; %d customers and %d administrators at once, a partner channel, and an intruder who has the service's password at the broker but not its signing key. Holds live %s and deposits are due in %s, so that many of them end. The seed decides what people intend and what is broken when; threads and sockets are not the seed's, so the same seed does not bring the same history again.",
 			options.Seed, branches, options.Customers, options.Admins, world.HoldTTL, world.DepositDue),
 		"What reservations were in between is written down by triggers of the proof's own, in the transactions that change them; their times are those of the commits. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
-		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may forget the newest); D6, locks whose line did not answer at all (relay-dead) when they were to be released; D7, pulses of an agent that lost its power before it could say for which request; M2, orders that the service itself has put on a person's list; M7, a cancellation sent a second time under an idempotency key that the provider has answered, for which it only repeats its answer.",
+		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may lose the newest); D6, locks whose line did not work (relay-dead) when they had to be released; D7, pulses of an agent that lost power before it could report the request; M2, orders that the service itself has marked for manual review; M7, a cancellation that was sent again with an idempotency key to which the provider has already answered, so that it repeats its answer.",
 		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",
 		fmt.Sprintf("Everything was mended at %s; the probes in quiet ended at %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),
 	}

@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// unhurried are rules that a short run may not put to the test: what they need happens seldom.
+// unhurried are rules that a short run may not exercise, because their events are rare.
 var unhurried = map[string]bool{"M5": true, "M6": true, "M10": true, "D5": true, "D10": true, "B2": true, "B10": true, "B11": true, "B13": true, "B14": true}
 
-// TestShortSoak is what `make proof` does, small: the race for a few slots, and a soak of some seconds with all its parts.
+// TestShortSoak is `make proof` in small: the race for a few slots, and a soak of some seconds with all its parts.
 func TestShortSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts the whole system")
@@ -50,22 +50,22 @@ func TestShortSoak(t *testing.T) {
 	for _, c := range soaked.Checks {
 		t.Logf("%-4s %6d held against, %d violations, %d set aside", c.ID, c.Observations, c.Violations, c.Excused)
 		observed += c.Observations
-		// How long an answer takes is measured by make proof, where nothing else runs.
+		// Response times are measured by make proof, on a quiet machine.
 		if c.Violations > 0 && c.ID != "D8" && c.ID != "M12" {
 			t.Errorf("%s: %d violations: %s: %q", c.ID, c.Violations, c.Rule, c.Examples)
 		}
 		if c.Observations == 0 && !unhurried[c.ID] {
-			t.Errorf("%s was not put to the test", c.ID)
+			t.Errorf("%s was not exercised", c.ID)
 		}
 	}
 	if t.Failed() || observed == 0 {
 		log, err := os.ReadFile(w.LogFile)
-		t.Logf("the programs said (%v):\n%s", err, log[max(0, len(log)-20_000):])
+		t.Logf("log of the programs (%v):\n%s", err, log[max(0, len(log)-20_000):])
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(w.LogFile); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the world has left something on the disk")
+		t.Error("the world left files on the disk")
 	}
 }

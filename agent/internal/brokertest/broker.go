@@ -93,7 +93,7 @@ func Start(t testing.TB, addr string) *Broker {
 	return b
 }
 
-// Stop ends the broker like a crash: without a DISCONNECT.
+// Stop ends the broker without a DISCONNECT, as a crash does.
 func (b *Broker) Stop() { b.stop.Do(b.close) }
 
 func (b *Broker) close() {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// floor answers the two requests of an unlock with constants, in a process of its own as the service is one.
+// floor answers the two requests of an unlock with constants, in its own process.
 type floor struct {
 	process *exec.Cmd
 	url     string
@@ -46,7 +46,7 @@ func startFloor(ctx context.Context) (*floor, error) {
 // Close ends the floor's process.
 func (f *floor) Close() {
 	_ = f.process.Process.Kill()
-	_ = f.process.Wait() // killed, as it should be
+	_ = f.process.Wait() // it was killed
 }
 
 func (f *floor) press(ctx context.Context, _ int64) (bool, error) {

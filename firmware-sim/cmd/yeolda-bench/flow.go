@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// buyer goes the whole way to a key: look-up, hold, order, card at the sandbox, confirmation. Everyone has a time of
-// their own: half an hour apart, in the second room of the branches in turn, from tomorrow on.
+// buyer completes purchases: look-up, hold, order, card at the sandbox, confirmation. Each purchase has its own slot:
+// half an hour apart, in the second room of the branches in turn, from tomorrow on.
 func buyer(s *world.Stack, agents int) presser {
 	zone := time.FixedZone("KST", 9*3600)
 	year, month, day := time.Now().In(zone).AddDate(0, 0, 1).Date()
@@ -57,12 +57,12 @@ func buyer(s *world.Stack, agents int) presser {
 // price of twenty minutes in a room of the fleet, in won.
 const price = 6000
 
-// resident returns the memory of the service, in bytes, as it says itself.
+// resident returns the resident memory of the service, in bytes, from its metrics.
 func resident(ctx context.Context, s *world.Stack) (float64, error) {
 	return gauge(ctx, s, "process_resident_memory_bytes ")
 }
 
-// call gets an address, or posts a body to it, and reads the answer.
+// call sends a GET, or a POST with a body, and decodes the answer.
 func call(ctx context.Context, client *http.Client, address string, body, into any) error {
 	if body == nil {
 		return roundTrip(ctx, client, http.MethodGet, address, nil, into)

@@ -12,11 +12,11 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
-// benchmarks are what a run of go test -bench reported: by name without the package's own, and by unit.
+// benchmarks holds the results of go test -bench, by name without the package's own prefix, and by unit.
 type benchmarks map[string]map[string]float64
 
-// benchmark runs benchmarks of a package of the checkout. They measure inside one process what cannot be reached from
-// outside: a bare exchange over the broker, and statements beside pgbench.
+// benchmark runs benchmarks of a package of the checkout. They measure in one process what is not visible from outside:
+// an exchange over the broker, and statements beside pgbench.
 func benchmark(ctx context.Context, root, pkg, name string) (benchmarks, error) {
 	command := exec.CommandContext(ctx, "go", "test", pkg, "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "1x", "-timeout", "30m")
 	command.Dir, command.Stderr = root, os.Stderr
@@ -27,7 +27,7 @@ func benchmark(ctx context.Context, root, pkg, name string) (benchmarks, error) 
 	return readBenchmarks(string(out), name), err
 }
 
-// readBenchmarks reads lines like "BenchmarkX/sub-2  1  12.5 unit  3 other".
+// readBenchmarks parses lines like "BenchmarkX/sub-2  1  12.5 unit  3 other".
 func readBenchmarks(out, name string) benchmarks {
 	found := benchmarks{}
 	for line := range strings.Lines(out) {
@@ -57,7 +57,7 @@ func readBenchmarks(out, name string) benchmarks {
 
 const exchangeAlone = "exchange, one in flight, embedded, p50"
 
-// exchange measures a bare exchange with an agent over the embedded broker beside Mosquitto.
+// exchange measures an exchange with an agent over the embedded broker beside Mosquitto.
 func exchange(ctx context.Context, root string, p *part.Part) error {
 	found, err := benchmark(ctx, root, "./cloud/internal/broker", "BenchmarkExchange")
 	if err != nil {
@@ -66,7 +66,7 @@ func exchange(ctx context.Context, root string, p *part.Part) error {
 	ours, theirs := found["embedded/1"], found["mosquitto/1"]
 	crowd, theirCrowd := found["embedded/100"], found["mosquitto/100"]
 	if theirs == nil {
-		p.Notes = append(p.Notes, "Mosquitto is not installed: the exchange over the embedded broker has nothing beside it.")
+		p.Notes = append(p.Notes, "Mosquitto is not installed: the exchange over the embedded broker has no comparison.")
 		return nil
 	}
 	p.Figures = append(p.Figures,
@@ -82,9 +82,9 @@ func exchange(ctx context.Context, root string, p *part.Part) error {
 	return nil
 }
 
-// alone measures the statements of an unlock with nothing around them, and adds up what it is made of: the two requests
-// answered with constants, two bare exchanges with the agent (an ask and its claim, a grant and its result), and the
-// statements. The exchange is measured inside one process, so the sum is less than any unlock can take.
+// alone measures the statements of an unlock without the rest, and adds up its parts: the two requests answered with
+// constants, two exchanges with the agent (ask and claim, grant and result), and the statements. The exchange is
+// measured in one process, so the sum is a lower bound.
 func alone(ctx context.Context, root string, p *part.Part) error {
 	found, err := benchmark(ctx, root, "./cloud/internal/postgres", "BenchmarkDoor")
 	if err != nil {
@@ -124,7 +124,7 @@ func holds(ctx context.Context, root string, p *part.Part) error {
 	}
 	of := found[""]
 	if of == nil {
-		p.Notes = append(p.Notes, "pgbench is not installed: holds have nothing beside them.")
+		p.Notes = append(p.Notes, "pgbench is not installed: holds have no comparison.")
 		return nil
 	}
 	p.Figures = append(p.Figures,
@@ -135,7 +135,7 @@ func holds(ctx context.Context, root string, p *part.Part) error {
 	return nil
 }
 
-// lookUps measures how the look-up grows with reservations and rooms, and the look-up beside constant answers.
+// lookUps measures how the look-up grows with reservations and rooms, beside constant answers.
 func lookUps(ctx context.Context, root string, p *part.Part) error {
 	byRows, failed := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUp")
 	byRooms, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUpByRooms")

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// presser presses a button once and waits for the result; n tells presses apart.
+// presser presses a button once and waits for the result; n distinguishes presses.
 type presser func(ctx context.Context, n int64) (ok bool, err error)
 
 // sample is one measurement.
@@ -27,7 +27,7 @@ type sample struct {
 	failed        int // presses that ended without SUCCESS
 }
 
-// client keeps one connection per press in flight.
+// client keeps one connection per concurrent press.
 var client = &http.Client{
 	Timeout:   20 * time.Second,
 	Transport: &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DialContext: (&net.Dialer{}).DialContext},
@@ -99,7 +99,7 @@ func post(ctx context.Context, url, body string, into any) error {
 	return roundTrip(ctx, client, http.MethodPost, url, strings.NewReader(body), into)
 }
 
-// roundTrip sends a request and reads the JSON of its answer into into, if there is one.
+// roundTrip sends a request and decodes the JSON answer, if into is set.
 func roundTrip(ctx context.Context, client *http.Client, method, url string, body io.Reader, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
@@ -124,7 +124,7 @@ func roundTrip(ctx context.Context, client *http.Client, method, url string, bod
 	return json.Unmarshal(content, into)
 }
 
-// result reads the one event of a door's stream.
+// result reads the only event of a door's stream.
 func result(ctx context.Context, url string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Command yeolda-bench measures the way from a press on the unlock button to its result: POST, broker, agent, claim,
-// signed grant, simulated lock, event; and the way from a look-up to the key that a paid reservation gives. It starts the whole system as real processes and prints a table.
+// Command yeolda-bench measures the path from a press on the unlock button to its result (POST, broker, agent, claim,
+// signed grant, simulated lock, event) and the path from a look-up to the key of a paid reservation. It starts the
+// whole system as real processes and prints a table.
 //
-// Rates depend on the machine; compare what stands in one run. The floor is the same two requests answered with
-// constants by the same HTTP stack, in a process of its own.
+// Rates depend on the machine, so compare figures of one run. The floor is the same two requests answered with
+// constants by the same HTTP stack, in its own process.
 package main
 
 import (
@@ -38,7 +39,7 @@ func main() {
 		for text := range strings.SplitSeq(list, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return fmt.Errorf("%q is no number of presses", text)
+				return fmt.Errorf("%q is not a number of presses", text)
 			}
 			inFlight = append(inFlight, n)
 		}
@@ -50,7 +51,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "yeolda-bench:", serveFloor())
 		os.Exit(1)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // whoever reads may go: nothing is to be left running
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // the reader of our output may exit first: leave no processes behind
 	err := run(ctx, *root, *file, *agents, *rounds, *round, inFlight)
 	stop()
 	if err != nil {
@@ -60,7 +61,7 @@ func main() {
 }
 
 func run(ctx context.Context, root, file string, agents, rounds int, round time.Duration, inFlight []int) error {
-	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk: commits are durable
+	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk, so that commits are durable
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if file == "" {
 		return nil
 	}
-	// What fails does not take along what was measured before it.
+	// A failure keeps the earlier measurements.
 	failed := memory(ctx, root, dir, log, &p)
 	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, alone, holds, lookUps} {
 		failed = errors.Join(failed, measure(ctx, root, &p))
@@ -119,7 +120,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	buyer := buyer(s, agents)
-	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0) // it keeps its lines until Flush, which says what failed
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0) // it buffers until Flush, which returns the error
 	_, _ = fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
 	compare := func(n int, name string, press presser) (sample, error) {
 		var results []sample
@@ -150,7 +151,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 		}
 		p.Figures = append(p.Figures, bars(n, unlock, constant)...)
 	}
-	// Purchases last: what they leave to the background (messages, channels) would compete with the presses.
+	// Purchases last: their background work (messages, channels) would compete with the presses.
 	for _, n := range inFlight {
 		if _, err := compare(n, "purchase", buyer); err != nil {
 			return err
@@ -164,7 +165,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 	return nil
 }
 
-// bars are what unlocks are held against, beside the floor of the same run.
+// bars are the limits for unlocks, relative to the floor of the same run.
 func bars(inFlight int, unlock, floor sample) []part.Figure {
 	switch inFlight {
 	case 1:

@@ -18,12 +18,12 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// fleets are how many idle agents the memory of the service is measured with. The first is the base. What the operating
-// system counts as resident varies by some MiB, which must be little beside the last.
+// fleets are the numbers of idle agents with which the memory of the service is measured. The first is the base.
+// Resident memory varies by some MiB, which must be small compared with the last.
 var fleets = []int{1, 501, 2001}
 
-// memory measures what an agent costs that is connected over TCP and idle: the resident memory of the service, everything
-// collected, with more and more of them. Each time the service is a new one that knows all branches.
+// memory measures the cost of an idle agent over TCP: the resident memory of the service after garbage collection, with
+// more and more agents. Each measurement uses a new service that knows all branches.
 func memory(ctx context.Context, root, dir string, log io.Writer, p *part.Part) error {
 	most := fleets[len(fleets)-1]
 	file := filepath.Join(dir, "memory.yaml")
@@ -48,13 +48,13 @@ func memory(ctx context.Context, root, dir string, log io.Writer, p *part.Part) 
 	return nil
 }
 
-// residentWith starts a service with so many agents and returns its resident memory in bytes when all of them are there.
+// residentWith starts a service with n agents and returns its resident memory in bytes when all are connected.
 func residentWith(ctx context.Context, root, dir, branches string, agents int, log io.Writer) (bytes float64, err error) {
 	own, err := os.MkdirTemp(dir, "memory-")
 	if err != nil {
 		return 0, err
 	}
-	if err := os.Chmod(own, 0o755); err != nil { // PostgreSQL runs as somebody else
+	if err := os.Chmod(own, 0o755); err != nil { // PostgreSQL runs as another user
 		return 0, err
 	}
 	s, err := world.StartStack(ctx, world.StackOptions{Root: root, Bin: dir, Dir: own, Log: log, Branches: []string{branches},
@@ -75,7 +75,7 @@ func residentWith(ctx context.Context, root, dir, branches string, agents int, l
 			return 0, fmt.Errorf("%g of %d agents are connected", online, agents)
 		}
 	}
-	// Idle means that what connecting has left behind is gone: two heartbeats later, and everything collected.
+	// Idle: two heartbeats after connecting, and after garbage collection.
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -89,7 +89,7 @@ func residentWith(ctx context.Context, root, dir, branches string, agents int, l
 	return resident(ctx, s)
 }
 
-// gauge reads one value of the service's metrics by the beginning of its line.
+// gauge reads one value of the service's metrics by the start of its line.
 func gauge(ctx context.Context, s *world.Stack, line string) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsAt+"/metrics", nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func gauge(ctx context.Context, s *world.Stack, line string) (float64, error) {
 			return strconv.ParseFloat(text, 64)
 		}
 	}
-	return 0, errors.Join(fmt.Errorf("the service does not tell %s", line), lines.Err())
+	return 0, errors.Join(fmt.Errorf("the service has no metric %s", line), lines.Err())
 }
 
 func fetch(ctx context.Context, url string) error {

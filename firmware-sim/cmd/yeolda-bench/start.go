@@ -20,7 +20,7 @@ import (
 // grant is a key and the branch it opens.
 type grant struct{ branch, key string }
 
-// start brings up the system with a fleet of simulated branches and a reservation that runs now in each.
+// start starts the system with a fleet of simulated branches and a current reservation in each.
 func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*world.Stack, []grant, error) {
 	file := filepath.Join(dir, "fleet.yaml")
 	write := exec.CommandContext(ctx, filepath.Join(dir, world.Simulator), "fleet", "--agents", strconv.Itoa(agents), "--write-branches", file)
@@ -46,7 +46,7 @@ func start(ctx context.Context, root, dir string, agents int, log io.Writer) (*w
 	return s, keys, nil
 }
 
-// reserve registers a reservation of two hours from now in room 1 of every branch and collects the keys.
+// reserve registers a reservation of two hours from now in room 1 of every branch and returns the keys.
 func reserve(ctx context.Context, s *world.Stack, agents int) ([]grant, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func reserve(ctx context.Context, s *world.Stack, agents int) ([]grant, error) {
 	}
 	keys := make([]grant, 0, agents)
 	for i := range agents {
-		begin := time.Now().In(time.FixedZone("KST", 9*3600)).Truncate(10 * time.Minute) // anew: a slot may end meanwhile
+		begin := time.Now().In(time.FixedZone("KST", 9*3600)).Truncate(10 * time.Minute) // each time: a slot may end in between
 		branch, mobile := fmt.Sprintf("load-%04d", i+1), fmt.Sprintf("010%08d", i+1)
 		hold := fmt.Sprintf(`{"branch":%q,"room":1,"startDateTime":%q,"endDateTime":%q}`,
 			branch, begin.Format("200601021504"), begin.Add(2*time.Hour).Format("200601021504"))
@@ -109,7 +109,7 @@ func keyOf(ctx context.Context, s *world.Stack, mobile string) (string, error) {
 	return "", fmt.Errorf("no key for %s", mobile)
 }
 
-// awaitFleet opens every door once: whoever opens is online.
+// awaitFleet opens every door once, which shows that its agent is online.
 func awaitFleet(ctx context.Context, s *world.Stack, keys []grant) error {
 	for _, key := range keys {
 		press := unlocker(s.API, []grant{key})

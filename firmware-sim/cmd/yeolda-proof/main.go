@@ -1,6 +1,5 @@
 // Command yeolda-proof runs the simulations, and the race and the random soak against the whole system, and writes the
-// report (docs/proof/report.md, report.html) with every other part of the proof that it finds in docs/proof/parts. `make
-// proof` calls it.
+// report (docs/proof/report.md, report.html) with all parts in docs/proof/parts. `make proof` calls it.
 package main
 
 import (
@@ -87,7 +86,7 @@ func run(ctx context.Context, o options) (misses int, err error) {
 	return misses, err
 }
 
-// measure holds the race and the soak in one world.
+// measure runs the race and the soak in one world.
 func measure(ctx context.Context, o options) (err error) {
 	if o.soak.Seed == 0 {
 		o.soak.Seed = rand.Uint64N(1_000_000_000) + 1
@@ -128,7 +127,7 @@ func measure(ctx context.Context, o options) (err error) {
 	return part.Write(o.root, soaked)
 }
 
-// keepLog copies the programs' log before the world is gone.
+// keepLog copies the programs' log before the world is closed.
 func keepLog(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -143,7 +142,7 @@ func keepLog(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// keepRecord writes down what was seen, to look into a violation.
+// keepRecord writes the record, for the analysis of a violation.
 func keepRecord(seen *record.Record, to string) error {
 	text, err := json.Marshal(seen)
 	if err != nil {

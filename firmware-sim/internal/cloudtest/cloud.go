@@ -1,5 +1,5 @@
-// Package cloudtest is the other end of the line for tests: a real MQTT broker
-// on a TCP socket and as much of the cloud as an agent needs to open doors.
+// Package cloudtest provides the cloud for tests: a real MQTT broker on a TCP socket, and the part of the cloud that an
+// agent needs to open doors.
 package cloudtest
 
 import (
@@ -27,7 +27,7 @@ import (
 type Cloud struct {
 	// URL is the broker's address.
 	URL *url.URL
-	// GrantKey is what agents trust.
+	// GrantKey is the key that agents trust.
 	GrantKey ed25519.PublicKey
 
 	t      testing.TB
@@ -42,7 +42,7 @@ type Cloud struct {
 	news     chan struct{} // closed at the next message
 }
 
-// Message is one that an agent has sent.
+// Message is a message from an agent.
 type Message struct {
 	At      time.Time
 	Branch  string
@@ -91,7 +91,7 @@ func New(t testing.TB) *Cloud {
 	}
 	t.Cleanup(func() {
 		c.Connections() // see gate
-		// mochi's Close can hang, when a client connects while it closes clients.
+		// mochi's Close can hang if a client connects while it closes clients.
 		closed := make(chan error, 1)
 		go func() { closed <- server.Close() }()
 		select {
@@ -99,19 +99,18 @@ func New(t testing.TB) *Cloud {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(closeLimit):
-			t.Error("the broker does not close")
+		case <-time.After(closeTimeout):
+			t.Error("the broker did not close")
 		}
 	})
 	return c
 }
 
-// closeLimit is how long the broker may take to close.
-const closeLimit = 20 * time.Second
+// closeTimeout bounds the broker's Close.
+const closeTimeout = 20 * time.Second
 
-// gate lets everyone in. mochi adds to a wait group in each connection and waits
-// for it when it closes, with nothing in between that orders the two for the
-// race detector; the counter does.
+// gate accepts every client. mochi adds to a wait group in each connection and waits for it in Close without ordering
+// the two for the race detector; the counter does.
 type gate struct {
 	auth.AllowHook
 	connections atomic.Int64
@@ -123,7 +122,7 @@ func (g *gate) OnConnectAuthenticate(*mqtt.Client, packets.Packet) bool {
 	return true
 }
 
-// Connections is how many agents have logged in so far.
+// Connections returns the number of logins so far.
 func (c *Cloud) Connections() int { return int(c.gate.connections.Load()) }
 
 // receive runs in the broker's read loop of an agent.
@@ -155,7 +154,7 @@ func (c *Cloud) receive(_ *mqtt.Client, _ packets.Subscription, p packets.Packet
 	}
 }
 
-// Send publishes a message to a branch, as the cloud does: QoS 0.
+// Send publishes a message to a branch as the cloud does: QoS 0.
 func (c *Cloud) Send(branch string, m protocol.Message) {
 	payload, err := protocol.Encode(m)
 	if err != nil {
@@ -170,7 +169,7 @@ func (c *Cloud) Send(branch string, m protocol.Message) {
 	}
 }
 
-// Unlock asks a branch once to open doors and gives the request.
+// Unlock sends one ask to a branch and returns the request.
 func (c *Cloud) Unlock(branch string, doors ...string) (requestID string) {
 	ask := protocol.Ask{RequestID: uuid.NewString(), Doors: doors}
 	c.mu.Lock()
@@ -180,7 +179,7 @@ func (c *Cloud) Unlock(branch string, doors ...string) (requestID string) {
 	return ask.RequestID
 }
 
-// Wait waits until a message fits, and gives the first.
+// Wait waits for a matching message and returns the first.
 func (c *Cloud) Wait(what string, within time.Duration, fits func(Message) bool) Message {
 	c.t.Helper()
 	late := time.After(within)
@@ -219,7 +218,7 @@ func (c *Cloud) Result(requestID, device string, within time.Duration) protocol.
 	return result
 }
 
-// Count tells how many of the messages so far fit.
+// Count returns the number of matching messages so far.
 func (c *Cloud) Count(fits func(Message) bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +231,7 @@ func (c *Cloud) Count(fits func(Message) bool) int {
 	return n
 }
 
-// Status waits for a status of a branch that came after a time.
+// Status waits for a status of a branch after a time.
 func (c *Cloud) Status(branch string, state protocol.State, after time.Time, within time.Duration) protocol.Status {
 	c.t.Helper()
 	var status protocol.Status

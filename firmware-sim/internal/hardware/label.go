@@ -6,9 +6,8 @@ import (
 	"github.com/yeolda/yeolda/agent/ir"
 )
 
-// A unit's display speaks the language of its remote control: the words that
-// the agent's code sets have in their option tree, so that the panel shows what
-// was pressed.
+// A unit's display uses the words of its remote control: those of the option tree of the agent's code sets, so that the
+// panel shows the option that was pressed.
 var (
 	modeLabels = map[string]string{"cool": "냉방", "heat": "난방", "auto": "자동", "dry": "제습", "fan": "송풍"}
 	fanLabels  = map[string]string{
@@ -17,8 +16,7 @@ var (
 	swingLabels = map[string]string{"on": "회전", "off": "고정"}
 )
 
-// show writes a setting onto the display. Words unknown here, as of a raw code
-// set, stay as they are.
+// show writes a setting onto the display. Unknown words, for example of a raw code set, are kept.
 func (a *AirConditioner) show(s ir.Setting) {
 	a.Power, a.Temperature = s.Power, s.Celsius
 	a.Mode, a.Fan, a.Direction = label(modeLabels, s.Mode), label(fanLabels, s.Fan), label(swingLabels, s.Swing)
@@ -31,10 +29,9 @@ func label(labels map[string]string, word string) string {
 	return word
 }
 
-// settingAt reads a leaf's place in an option tree: mode, temperature, fan
-// speed, fan direction, of which levels may be missing; a lone leaf switches
-// off. It serves units whose protocol is unknown here, so the words are taken as
-// they stand in the tree.
+// settingAt returns the setting of a path in an option tree: mode, temperature, fan speed, fan direction, of which
+// levels may be missing; a single leaf switches off. It is for units with an unknown protocol, so it keeps the words of
+// the tree.
 func settingAt(path []string) ir.Setting {
 	if len(path) == 1 {
 		return ir.Setting{}

@@ -17,7 +17,7 @@ var (
 	errWrongWay  = errors.New("not supported by this line")
 )
 
-// line is what all simulated GPIO lines share.
+// line is the common part of all simulated GPIO lines.
 type line struct {
 	installation *Installation
 	power        *supply
@@ -32,8 +32,7 @@ func (l *line) Function() string       { return "" }
 func (l *line) Pull() gpio.Pull        { return gpio.PullDown }
 func (l *line) DefaultPull() gpio.Pull { return gpio.PullDown }
 
-// relayPin drives a relay. Unlike periph's own driver it reads back what is
-// driven and never changes direction (hardware.md 1.3).
+// relayPin drives a relay. Unlike periph's driver it reads back the driven level and never changes direction.
 type relayPin struct {
 	line
 	door *door
@@ -57,7 +56,7 @@ func (p *relayPin) Out(l gpio.Level) error {
 	return nil
 }
 
-// Read gives the driven level.
+// Read returns the driven level.
 func (p *relayPin) Read() gpio.Level {
 	p.installation.mu.Lock()
 	defer p.installation.mu.Unlock()
@@ -72,15 +71,15 @@ func (p *relayPin) PWM(gpio.Duty, physic.Frequency) error {
 	return fmt.Errorf("%s: pwm: %w", p.name, errWrongWay)
 }
 
-// inputPin watches something in the branch.
+// inputPin is an input of the branch.
 type inputPin struct {
 	line
 	level func() bool // mu is held
 
-	// The fields below belong to Installation.mu.
+	// Installation.mu guards the fields below.
 	edge  gpio.Edge
 	last  bool
-	edges chan struct{} // holds one edge that nobody has waited for yet
+	edges chan struct{} // holds one edge without a waiter
 	again chan struct{} // closed by the next In or Halt
 }
 
@@ -90,7 +89,7 @@ func newInputPin(l line, level func() bool) *inputPin {
 	return &inputPin{line: l, level: level, last: level(), edges: make(chan struct{}, 1), again: make(chan struct{})}
 }
 
-// In implements gpio.PinIn; it ends a WaitForEdge and forgets earlier edges.
+// In implements gpio.PinIn; it ends a WaitForEdge and discards earlier edges.
 func (p *inputPin) In(_ gpio.Pull, edge gpio.Edge) error {
 	p.installation.mu.Lock()
 	defer p.installation.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *inputPin) Read() gpio.Level {
 	return gpio.Level(p.installation.on(p.power) && p.level())
 }
 
-// WaitForEdge implements gpio.PinIn; a negative timeout waits for ever.
+// WaitForEdge implements gpio.PinIn; a negative timeout waits indefinitely.
 func (p *inputPin) WaitForEdge(timeout time.Duration) bool {
 	p.installation.mu.Lock()
 	edges, again := p.edges, p.again
@@ -149,7 +148,7 @@ func (p *inputPin) WaitForEdge(timeout time.Duration) bool {
 	return false
 }
 
-// look notices an edge. mu is held.
+// look detects an edge. mu is held.
 func (p *inputPin) look() {
 	now := p.level()
 	if now == p.last {

@@ -11,29 +11,28 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
 )
 
-// How the air of a small room moves.
+// The dynamics of the air of a small room.
 const (
 	treatTime = 3 * time.Minute  // time constant while a unit treats it
-	idleTime  = 10 * time.Minute // time constant of going back by itself
+	idleTime  = 10 * time.Minute // time constant without treatment
 
 	swingPeriod  = 7 * time.Minute // drift around the ambient values
 	swingCelsius = 0.3             // °C
 	swingPercent = 1.5             // relative humidity
 
-	treatedPercent = 42.0 // where cooling and drying take the humidity
+	treatedPercent = 42.0 // humidity reached by cooling and drying
 
-	// A row is sent to the panel when it has moved this far.
+	// A row is sent to the panel after a change of this size.
 	showCelsius, showPercent = 0.05, 0.25
 )
 
-// What the panel may set; all chips here can measure it.
+// The range of settings from the panel; all chips can measure it.
 const (
 	minCelsius, maxCelsius = -20.0, 60.0
 	minPercent, maxPercent = 0.0, 100.0
 )
 
-// probe is a thermo-hygrometer and the air around it. Its fields belong to
-// Installation.mu.
+// probe is a thermo-hygrometer and the air around it. Installation.mu guards its fields.
 type probe struct {
 	SensorPlan
 	installation *Installation
@@ -56,7 +55,7 @@ func newProbe(r *Installation, i int, plan SensorPlan) (*probe, error) {
 	return p, nil
 }
 
-// open gives the agent's own driver on the simulated bus.
+// open returns the agent's own driver on the simulated bus.
 func (p *probe) open() (sensor.Reader, error) {
 	return sensor.Open(p.Kind, p.bus, p.bus.Address())
 }
@@ -102,12 +101,12 @@ func (p *probe) drift(since, step time.Duration) {
 	p.show(false)
 }
 
-// treats reports whether the unit moves the air of a place at the moment.
+// treats reports whether the unit treats the air of a location now.
 func (u *unit) treats(location string) bool {
 	return u.setting.Power && u.setting.Mode != "fan" && slices.Contains(u.plan.Cools, location)
 }
 
-// treat is where the unit takes the air, which would go to goal by itself.
+// treat returns the air's target under the unit; goal is the target without it.
 func (u *unit) treat(goal, air chip.Air) chip.Air {
 	target := float64(u.setting.Celsius)
 	dry := min(goal.Humidity, treatedPercent)
@@ -122,7 +121,7 @@ func (u *unit) treat(goal, air chip.Air) chip.Air {
 	return goal
 }
 
-// show tells the panel, if the air has moved enough or if it must. mu is held.
+// show notifies the panel if the air has changed enough, or if forced. mu is held.
 func (p *probe) show(must bool) {
 	if !must && math.Abs(p.air.Celsius-p.shown.Celsius) < showCelsius && math.Abs(p.air.Humidity-p.shown.Humidity) < showPercent {
 		return
@@ -132,13 +131,13 @@ func (p *probe) show(must bool) {
 	p.installation.changed(Change{Sensor: &row})
 }
 
-// ValidAir reports whether SetAir takes such air, in °C and percent.
+// ValidAir reports whether SetAir accepts the values, in °C and percent.
 func ValidAir(celsius, percent float64) bool { // written so that a NaN fails
 	return celsius >= minCelsius && celsius <= maxCelsius && percent >= minPercent && percent <= maxPercent
 }
 
-// SetAir sets what the sensor at a location measures and holds it; nil leaves a
-// value as it is. SetAir with hold false lets the air drift on from there.
+// SetAir sets and holds the readings of the sensor at a location; nil keeps a value. With hold false the air drifts on
+// from there.
 func (r *Installation) SetAir(location string, celsius, percent *float64, hold bool) (Sensor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

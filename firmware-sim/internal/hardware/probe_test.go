@@ -12,8 +12,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
-// TestSensorsMeasureTheAir runs in real time: a driver polls its chip without a
-// pause, and a bubble's clock would stand still for ever.
+// TestSensorsMeasureTheAir runs in real time: a driver polls its chip without a pause, and the clock of a synctest
+// bubble would never advance.
 func TestSensorsMeasureTheAir(t *testing.T) {
 	t.Parallel()
 	r, board, _ := powered(t)
@@ -46,7 +46,7 @@ func TestSensorsMeasureTheAir(t *testing.T) {
 	}
 }
 
-// TestUnitCoolsTheAir lets a hot lobby be cooled and then left alone.
+// TestUnitCoolsTheAir cools a hot lobby and then switches the unit off.
 func TestUnitCoolsTheAir(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

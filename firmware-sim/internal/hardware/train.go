@@ -1,13 +1,10 @@
 package hardware
 
-// frameGap is the space, in µs, from which on a receiver takes what follows for
-// a new frame. It lies between the longest space inside a frame (Samsung's
-// 17,844 µs lead, 25 % late: 22,305) and LG's pause between two (39,750 µs, 25 %
-// early: 29,812).
+// frameGap is the space, in µs, from which a receiver starts a new frame. It is between the longest space inside a
+// frame (Samsung's lead of 17,844 µs, 25 % late: 22,305) and LG's pause between two (39,750 µs, 25 % early: 29,812).
 const frameGap = 26_000
 
-// split cuts a train (µs, mark first) into its frames. A frame starts with a
-// mark; a gap that ends it is left out.
+// split divides a train (µs, mark first) into frames. A frame starts with a mark and does not include the gap after it.
 func split(durations []uint32) [][]uint32 {
 	var frames [][]uint32
 	start := 0
@@ -23,8 +20,7 @@ func split(durations []uint32) [][]uint32 {
 	return frames
 }
 
-// similar reports whether two trains are the same to a household receiver: each
-// duration within 25 % of the nominal one.
+// similar reports whether two trains are equal to a household receiver: each duration within 25 % of the nominal one.
 func similar(measured, nominal []uint32) bool {
 	if len(measured) != len(nominal) {
 		return false

@@ -17,8 +17,8 @@ const queueLength = 64
 
 // connection carries one connection.
 //
-//	alive ── cut, power off ──► dead: nothing is delivered, neither end hears of the other
-//	  └───── one end closes ──► the other is told, after what was sent before
+//	alive ── cut, power off ──► dead: nothing is delivered, neither end sees the other close
+//	  └───── one end closes ──► the other closes too, after earlier packets
 //
 // In both cases it runs until both ends are closed.
 type connection struct {

@@ -10,17 +10,17 @@ import (
 
 var bookings = []rule{
 	{id: "B1", text: "no two live reservations of a room overlap, margins included, at any moment", check: noOverlap},
-	{id: "B2", text: "an expired hold keeps nobody out", check: expiredFrees},
-	{id: "B3", text: "a hold does not expire while its confirmation is under way", check: confirmingStays},
+	{id: "B2", text: "an expired hold blocks no client", check: expiredFrees},
+	{id: "B3", text: "a hold does not expire while its confirmation is in progress", check: confirmingStays},
 	{id: "B4", text: "5 hours at most, on the ten-minute grid, not in the past, known rooms, within the horizon", elsewhere: "closed days, holidays, breaks and opening hours: TestScheduleCheck, TestScheduleAgainstPaintedTimeline", check: withinRules},
 	{id: "B5", text: "a reservation over midnight is shown on both days, on both pages", elsewhere: "months, years and leap days: TestDateProperties; every edge: TestTimeOverMidnight", check: overMidnight},
 	{id: "B6", text: "replicas in different time zones show the same", elsewhere: "four time zones and none on the disk: TestTimeZones, TestProcessZoneDoesNotMatter, TestClockChangeNights", check: zonesAgree},
 	{id: "B7", text: "a room is never off with a live reservation, and none begins while it is off", check: offIsEmpty},
-	{id: "B8", text: "a move is whole or not at all", check: movesAreWhole},
-	{id: "B9", text: "moves against each other never deadlock and lose no row", check: noDeadlock},
+	{id: "B8", text: "a move is atomic", check: movesAreWhole},
+	{id: "B9", text: "conflicting moves never deadlock and lose no row", check: noDeadlock},
 	{id: "B10", text: "a slot is free only once its cancellation is decided", check: freeWhenDecided},
 	{id: "B11", text: "money and the deadline of an account: DONE with the money, or CANCELED without it", check: depositOrNot},
-	{id: "B12", text: "the pages tell the truth: what is shown free is free, what is shown taken is taken", check: pagesAreTrue},
+	{id: "B12", text: "the pages are correct: slots shown as free are free, slots shown as taken are taken", check: pagesAreTrue},
 	{id: "B13", text: "a key opens from 2 minutes before the start to 2 minutes before the real end, and after a move in the new window only", elsewhere: "to the second: TestTimeOfUnlocking", check: windowHolds},
 	{id: "B14", text: "a customer may cancel until 30 minutes before the start", elsewhere: "to the second: TestTimeOfCancellation", check: cancelEdge},
 	{id: "B15", text: "a partner's booking that comes too late is a reported conflict, never a silent double", check: partnersConflict},
@@ -42,7 +42,7 @@ func noOverlap(b *books, f *finding) {
 	}
 }
 
-// occupants reports whether a slot of a room was occupied all the while from a to z, or free all the while.
+// occupants reports whether a slot of a room was occupied, or free, during the whole time from a to z.
 func (b *books) occupants(branch string, room int, slot time.Time, a, z time.Time) (takenThroughout, freeThroughout bool) {
 	freeThroughout = true
 	for _, v := range b.rooms[record.Slot{Branch: branch, Room: room}] {
@@ -54,7 +54,7 @@ func (b *books) occupants(branch string, room int, slot time.Time, a, z time.Tim
 			continue
 		}
 		freeThroughout = false
-		// A reservation that goes from state to state occupies throughout: judge the whole of it.
+		// A reservation occupies its slot through its changes of state, so judge its whole life.
 		if b.occupiesThroughout(v.ID, room, slot, a.Add(-commit), z.Add(commit)) {
 			takenThroughout = true
 		}
@@ -79,7 +79,7 @@ func (b *books) occupiesThroughout(id int64, room int, slot, a, z time.Time) boo
 			return true
 		}
 		if until.Before(v.Until) || v.Until.IsZero() {
-			return false // it ran out
+			return false // it expired
 		}
 		at = until
 	}
@@ -104,9 +104,9 @@ func expiredFrees(b *books, f *finding) {
 			}
 		}
 		if !ranOut {
-			continue // there was no expired hold that could have stood in the way
+			continue // no expired hold was in the way
 		}
-		f.expect(kept, "room %d of %s was refused at %s, and only an expired hold was there", o.Slot.Room, o.Slot.Branch, o.Call.Format(clock))
+		f.expect(kept, "room %d of %s was refused at %s, although only an expired hold occupied it", o.Slot.Room, o.Slot.Branch, o.Call.Format(clock))
 	}
 	for _, o := range b.Ops {
 		if o.Kind != record.Take || !o.OK() {
@@ -114,7 +114,7 @@ func expiredFrees(b *books, f *finding) {
 		}
 		for _, v := range b.rooms[record.Slot{Branch: o.Slot.Branch, Room: o.Slot.Room}] {
 			if v.State == hold && v.Slot.Overlaps(o.Slot) && !v.Expires.IsZero() && v.Expires.Before(o.Return) && !v.Until.IsZero() && v.Until.Before(o.Return.Add(commit)) && v.Until.After(o.Call.Add(-commit)) {
-				f.saw() // it made room
+				f.saw() // the expired hold did not block the request
 			}
 		}
 	}
@@ -136,14 +136,14 @@ const maxLength = 5 * time.Hour
 
 func withinRules(b *books, f *finding) {
 	for _, w := range b.Wrong {
-		f.expect(slices.Contains(w.Want, w.Status), "%s was answered %d", w.What, w.Status)
+		f.expect(slices.Contains(w.Want, w.Status), "%s: got status %d", w.What, w.Status)
 	}
 	for id, versions := range b.versions {
 		v := versions[0]
 		length := v.Slot.End.Sub(v.Slot.Start)
 		f.expect(length > 0 && length <= maxLength && v.Slot.Start.Unix()%600 == 0 && v.Slot.End.Unix()%600 == 0, "reservation %d is from %s to %s", id, v.Slot.Start, v.Slot.End)
 		if v.Source != "PARTNER" {
-			f.expect(!v.Slot.Start.Before(v.At.Add(-record.Margin-commit)), "reservation %d began %s before it was made", id, v.At.Sub(v.Slot.Start))
+			f.expect(!v.Slot.Start.Before(v.At.Add(-record.Margin-commit)), "reservation %d began %s before it was created", id, v.At.Sub(v.Slot.Start))
 		}
 	}
 }
@@ -211,7 +211,7 @@ func offIsEmpty(b *books, f *finding) {
 			f.saw()
 			for _, v := range b.rooms[room] {
 				if v.Slot.End.Before(s.from) || v.Source == "PARTNER" {
-					continue // over, or sold by somebody who is not asked
+					continue // ended, or sold by a partner, who does not ask the service
 				}
 				until := end(v)
 				begun := v.At.After(s.from) && (s.until.IsZero() || v.At.Before(s.until))
@@ -233,7 +233,7 @@ func movesAreWhole(b *books, f *finding) {
 		for i := 1; i < len(versions); i++ {
 			whole = whole || same(versions[i-1].Slot, m.From) && same(versions[i].Slot, m.To)
 		}
-		f.expect(whole, "reservation %d never went from one place to the other as its move says", m.Reservation)
+		f.expect(whole, "reservation %d never changed its slot as its move records", m.Reservation)
 	}
 	for _, o := range b.Ops {
 		if o.Kind != record.Relocate || !o.OK() || same(o.Slot, o.To) {
@@ -241,7 +241,7 @@ func movesAreWhole(b *books, f *finding) {
 		}
 		kept := slices.ContainsFunc(told[o.ID], func(s record.Slot) bool { return same(s, o.To) }) ||
 			slices.ContainsFunc(b.versions[o.ID], func(v record.Version) bool { return same(v.Slot, o.To) })
-		f.expect(kept, "the move of reservation %d was confirmed at %s and is lost", o.ID, o.Return.Format(clock))
+		f.expect(kept, "the move of reservation %d, confirmed at %s, is lost", o.ID, o.Return.Format(clock))
 	}
 	for id, versions := range b.versions {
 		places := 1
@@ -261,7 +261,7 @@ func same(a, b record.Slot) bool {
 func noDeadlock(b *books, f *finding) {
 	for _, o := range b.Ops {
 		if o.Kind == record.Relocate {
-			f.expect(o.Call.Before(b.Quiet) || o.Known(), "a move was answered %d at %s, when nothing was broken", o.Status, o.Call.Format(clock))
+			f.expect(o.Call.Before(b.Quiet) || o.Known(), "a move got status %d at %s without a fault", o.Status, o.Call.Format(clock))
 		}
 	}
 	if b.Deadlocks > 0 {
@@ -269,7 +269,7 @@ func noDeadlock(b *books, f *finding) {
 	}
 	for _, v := range b.History {
 		if v.Deleted {
-			f.violated("the row of reservation %d is gone", v.ID)
+			f.violated("the row of reservation %d was deleted", v.ID)
 		}
 	}
 	for _, o := range b.Ops {
@@ -289,11 +289,11 @@ func freeWhenDecided(b *books, f *finding) {
 			if next.State != canceled {
 				continue
 			}
-			// The slot is free from here on: by then the provider has let the money go, or closed the account.
+			// The slot is free from here on: by then the provider has returned the money or closed the account.
 			decided := slices.ContainsFunc(b.provider[v.Order], func(p record.ProviderPayment) bool {
 				return p.Status == "CANCELED" && slices.ContainsFunc(p.Cancels, func(t time.Time) bool { return !t.After(next.At.Add(time.Second)) }) || p.Status == "EXPIRED" || p.Status == "ABORTED"
 			})
-			f.expect(decided, "reservation %d gave its slot up at %s, before the provider had let the money go", id, next.At.Format(clock))
+			f.expect(decided, "reservation %d released its slot at %s, before the provider had returned the money", id, next.At.Format(clock))
 		}
 	}
 }
@@ -307,7 +307,7 @@ func depositOrNot(b *books, f *finding) {
 			v := b.latest[b.byOrder[order]]
 			won, _ := b.holding(order)
 			ok := v.State == done && won == v.Amount || v.State != done && won == 0
-			f.expect(ok || slices.Contains(b.Differences, order), "order %s by account is %s and the provider holds %d won", order, v.State, won)
+			f.expect(ok || slices.Contains(b.Differences, order), "order %s by virtual account is %s but the provider holds %d won", order, v.State, won)
 		}
 	}
 }
@@ -322,12 +322,12 @@ func pagesAreTrue(b *books, f *finding) {
 				taken, free := b.occupants(l.Branch, room.Room, slot, l.Call, l.Return)
 				shown := shows(l.Busy[room.Room], slot)
 				if !taken && !free {
-					continue // it changed meanwhile: either is true
+					continue // it changed in between, so both answers are right
 				}
-				f.expect(shown == taken, "%s shows room %d at %s taken: %t, and it was: %t", pageOf(l), room.Room, slot.In(seoul).Format("15:04"), shown, taken)
+				f.expect(shown == taken, "%s shows room %d at %s as taken: %t, want %t", pageOf(l), room.Room, slot.In(seoul).Format("15:04"), shown, taken)
 			}
 		}
-		for room, list := range l.Busy { // the margins shown are those of what is shown taken
+		for room, list := range l.Busy { // margins belong to the slots shown as taken
 			for _, slot := range list {
 				for _, beside := range []time.Time{slot.Add(-record.Margin), slot.Add(record.Margin)} {
 					if beside.Before(l.From) || !beside.Before(l.Until) {
@@ -346,7 +346,7 @@ func windowHolds(b *books, f *finding) {
 			continue
 		}
 		if p.WrongKey {
-			f.expect(p.Status == 400, "a key that nobody has was answered %d", p.Status)
+			f.expect(p.Status == 400, "an unknown key got status %d", p.Status)
 			continue
 		}
 		id, known := b.byOrder[p.Order]
@@ -367,16 +367,16 @@ func windowHolds(b *books, f *finding) {
 		switch {
 		case !any:
 		case may:
-			f.expect(p.Status == 200, "the key of order %s was refused with %d at %s, in its window", p.Order, p.Status, p.Call.Format(clock))
+			f.expect(p.Status == 200, "the key of order %s got status %d at %s, within its window", p.Order, p.Status, p.Call.Format(clock))
 		case mayNot && alive:
-			f.expect(p.Status == 410, "the key of order %s was answered %d at %s, outside its window", p.Order, p.Status, p.Call.Format(clock))
+			f.expect(p.Status == 410, "the key of order %s got status %d at %s, outside its window", p.Order, p.Status, p.Call.Format(clock))
 		case mayNot:
-			f.expect(p.Status == 400 || p.Status == 410, "the dead key of order %s was answered %d at %s", p.Order, p.Status, p.Call.Format(clock))
+			f.expect(p.Status == 400 || p.Status == 410, "the dead key of order %s got status %d at %s", p.Order, p.Status, p.Call.Format(clock))
 		}
 	}
 }
 
-// refundable is how long before the start customers may cancel.
+// refundable is the time before the start until which customers may cancel.
 const refundable = 30 * time.Minute
 
 func cancelEdge(b *books, f *finding) {
@@ -392,9 +392,9 @@ func cancelEdge(b *books, f *finding) {
 		})
 		switch {
 		case may:
-			f.expect(o.OK(), "reservation %d was cancelled %s before its start and refused with %d %s", o.ID, o.Slot.Start.Sub(o.Call).Round(time.Second), o.Status, o.Type)
+			f.expect(o.OK(), "the cancellation of reservation %d %s before its start got status %d %s", o.ID, o.Slot.Start.Sub(o.Call).Round(time.Second), o.Status, o.Type)
 		case mayNot:
-			f.expect(o.Status == 400, "reservation %d was cancelled %s before its start: %d", o.ID, o.Slot.Start.Sub(o.Call).Round(time.Second), o.Status)
+			f.expect(o.Status == 400, "the cancellation of reservation %d %s before its start got status %d", o.ID, o.Slot.Start.Sub(o.Call).Round(time.Second), o.Status)
 		}
 	}
 }
@@ -407,21 +407,21 @@ func partnersConflict(b *books, f *finding) {
 	for _, booked := range b.Bookings {
 		p, known := ours[booked.ID]
 		if !known {
-			f.expect(booked.Canceled, "the partner's booking %s never came here", booked.ID)
+			f.expect(booked.Canceled, "the partner's booking %s never arrived", booked.ID)
 			continue
 		}
 		v := b.latest[p.Reservation]
 		switch p.Status {
 		case "CONFIRMED":
-			// Staff may have moved it since, or cancelled it.
+			// An administrator may have moved or cancelled it since.
 			staff := slices.ContainsFunc(b.Ops, func(o record.Op) bool { return o.ID == p.Reservation && o.Kind == record.AdminEnd })
 			kept := v.State == done || v.State == canceled && staff
 			placed := len(b.versions[p.Reservation]) > 0 && slices.ContainsFunc(b.versions[p.Reservation], func(v record.Version) bool { return same(v.Slot, booked.Slot) })
-			f.expect(kept && placed && !booked.Canceled, "the partner's booking %s counts as ours and reservation %d is %s", booked.ID, p.Reservation, v.State)
+			f.expect(kept && placed && !booked.Canceled, "the partner's booking %s belongs to reservation %d, which is %s", booked.ID, p.Reservation, v.State)
 		case "CONFLICT":
 			f.expect((v.State == conflict || p.Reservation == 0) && booked.Status == "CONFLICT" && !booked.Canceled, "the partner's booking %s is a conflict here (%s) and %s there", booked.ID, v.State, booked.Status)
 		case "CANCELLED":
-			f.expect(booked.Canceled, "the partner's booking %s is cancelled here and not there", booked.ID)
+			f.expect(booked.Canceled, "the partner's booking %s is cancelled here but not at the partner", booked.ID)
 		}
 	}
 }

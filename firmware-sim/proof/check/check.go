@@ -1,6 +1,6 @@
-// Package check holds a finished run against the rules that the design promises: money M1 to M12, doors D1 to D10,
-// bookings B1 to B15. It knows the service only from outside: by what actors were told and by what the database, the
-// payment provider and the locks have written down. What cannot be seen so is said to be shown elsewhere, by name.
+// Package check checks a finished run against the rules of the design: money M1 to M12, doors D1 to D10, bookings B1 to
+// B15. It sees the service only from outside: by what the actors received and by the records of the database, the
+// payment provider and the locks. For rules that cannot be seen this way it names the test that shows them.
 package check
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
 
-// maxExamples is how many violations of a rule the report shows.
+// maxExamples is the number of violations of a rule in the report.
 const maxExamples = 5
 
-// finding collects what one rule was held against.
+// finding collects the observations for one rule.
 type finding struct{ part.Check }
 
 func (f *finding) saw() { f.Observations++ }
@@ -36,14 +36,14 @@ func (f *finding) expect(holds bool, format string, args ...any) {
 	}
 }
 
-// rule is one of those that are checked.
+// rule is one rule that is checked.
 type rule struct {
 	id, text  string
 	elsewhere string
 	check     func(*books, *finding)
 }
 
-// All holds a run against every rule.
+// All checks a run against every rule.
 func All(r *record.Record) []part.Check {
 	b := newBooks(r)
 	var checks []part.Check
@@ -64,14 +64,14 @@ type books struct {
 	*record.Record
 	versions map[int64][]record.Version          // by reservation
 	latest   map[int64]record.Version            //
-	byOrder  map[string]int64                    // the reservation an order belongs to, or once did
+	byOrder  map[string]int64                    // reservation to which an order belongs or belonged
 	provider map[string][]record.ProviderPayment // by order
 	ledger   map[int64][]record.Entry            // by reservation
 	calls    map[string][]record.Call            // by order
 	refunds  map[int64][]record.Refund           //
 	requests map[string]record.DoorRequest       //
 	pulses   map[string][]record.Pulse           // by request
-	rooms    map[record.Slot][]record.Version    // by branch and room: when they occupied it
+	rooms    map[record.Slot][]record.Version    // by branch and room: versions that occupied it
 	told     map[string][]record.Message         // by key
 	outages  map[string][]record.Fault           // kills of the database, power cuts by branch
 }
@@ -123,18 +123,18 @@ func newBooks(r *record.Record) *books {
 	return b
 }
 
-// The states of a reservation, as the database names them.
+// The states of a reservation, as in the database.
 const (
 	hold, confirming, waiting, done, canceling = "HOLD", "CONFIRMING", "WAITING_FOR_DEPOSIT", "DONE", "CANCELING"
 	canceled, expired, released, conflict      = "CANCELED", "EXPIRED", "RELEASED", "CONFLICT"
 )
 
-// occupies reports whether a version keeps others out of its room.
+// occupies reports whether a version blocks its room.
 func occupies(v record.Version) bool {
 	return !v.Deleted && slices.Contains([]string{hold, confirming, waiting, done, canceling}, v.State)
 }
 
-// end is when a version stopped to occupy its room; zero: it has not.
+// end returns when a version ceased to occupy its room; zero: it still does.
 func end(v record.Version) time.Time {
 	if v.State == hold && !v.Expires.IsZero() && (v.Until.IsZero() || v.Expires.Before(v.Until)) {
 		return v.Expires
@@ -153,7 +153,8 @@ func (b *books) at(id int64, t time.Time) (found record.Version, ok bool) {
 	return found, ok
 }
 
-// throughout calls f for every version of a reservation that was in force at some moment from a to z, give or take slack.
+// throughout calls f for every version of a reservation that was in force at some moment from a to z, with a tolerance
+// of slack.
 func (b *books) throughout(id int64, a, z time.Time, f func(record.Version)) (any bool) {
 	for _, v := range b.versions[id] {
 		if v.At.Before(z.Add(commit)) && (v.Until.IsZero() || v.Until.Add(commit).After(a)) {
@@ -164,11 +165,11 @@ func (b *books) throughout(id int64, a, z time.Time, f func(record.Version)) (an
 	return any
 }
 
-// commit is how long it may take from the time that the database gives a commit to the moment that others see it, and
-// what else clocks and processors may be apart: disks and processors are shared with everything else that runs here.
+// commit is the maximum time between the database's commit time and visibility to other sessions, with the offsets of
+// clocks and processors: disks and processors are shared with everything else on the machine.
 const commit = 2 * time.Second
 
-// near reports whether a time lies in a fault, or so long before or after it.
+// near reports whether a time is within a fault, or within a distance of it.
 func near(faults []record.Fault, t time.Time, before, after time.Duration) bool {
 	for _, f := range faults {
 		if t.After(f.At.Add(-before)) && t.Before(f.Until.Add(after)) {
@@ -178,7 +179,7 @@ func near(faults []record.Fault, t time.Time, before, after time.Duration) bool 
 	return false
 }
 
-// ordered returns what a map holds in the order of its keys.
+// ordered returns the values of a map in the order of its keys.
 func ordered[K cmp.Ordered, V any](m map[K]V) (keys []K) {
 	for k := range m {
 		keys = append(keys, k)

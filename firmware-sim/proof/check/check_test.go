@@ -18,7 +18,7 @@ func version(r *record.Record, id int64, state string) *record.Version {
 	panic("no such version")
 }
 
-// plants puts into a clean run what a rule forbids, for every rule at least once.
+// plants are violations to plant into a clean run, at least one for every rule.
 var plants = []struct {
 	id, what string
 	plant    func(*record.Record)
@@ -60,7 +60,7 @@ var plants = []struct {
 	{"M9", "a guest who was never told", func(r *record.Record) { r.Messages = r.Messages[1:] }},
 	{"M9", "told three times", func(r *record.Record) { r.Messages = append(r.Messages, r.Messages[0], r.Messages[0]) }},
 	{"M9", "told before the commit", func(r *record.Record) { r.Messages[0].At = sec(3) }},
-	{"M10", "a callback with a wrong secret is taken", func(r *record.Record) { r.Forged[0].Status = 200 }},
+	{"M10", "a callback with a wrong secret is accepted", func(r *record.Record) { r.Forged[0].Status = 200 }},
 	{"M10", "a callback alone makes a reservation", func(r *record.Record) { r.Provider.Payments[1].Approved = time.Time{} }},
 	{"M11", "the ledger lets itself be changed", func(r *record.Record) { r.AppendOnly = []string{"delete from ledger"} }},
 	{"M11", "the ledger was changed", func(r *record.Record) { r.LedgerMark.After = "y" }},
@@ -94,7 +94,7 @@ var plants = []struct {
 	{"D6", "a lock open at the end", func(r *record.Record) { r.Locked["b/room_1"] = false }},
 	{"D6", "a lock driven for ever", func(r *record.Record) { r.Pulses[0].Energized = time.Minute }},
 	{"D7", "a pulse for a request that nobody made", func(r *record.Record) { r.Pulses[0].Request = "forged" }},
-	{"D8", "an offline branch that is slow to say so", func(r *record.Record) { r.Probes[1].Took = time.Second }},
+	{"D8", "a slow answer at an offline branch", func(r *record.Record) { r.Probes[1].Took = time.Second }},
 	{"D8", "an offline branch without a PIN", func(r *record.Record) { r.Probes[1].OK = false }},
 	{"D9", "a press without a row", func(r *record.Record) { r.DoorRequests = r.DoorRequests[1:] }},
 	{"D9", "staff's press not in the audit log", func(r *record.Record) { r.StaffUnlocks = nil }},
@@ -172,13 +172,13 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		p.plant(r)
 		for _, c := range check.All(r) {
 			if c.ID == p.id && (c.Violations == 0 || len(c.Examples) == 0) {
-				t.Errorf("%s does not see: %s", p.id, p.what)
+				t.Errorf("%s misses: %s", p.id, p.what)
 			}
 		}
 	}
 	for _, c := range check.All(clean()) {
 		if !planted[c.ID] {
-			t.Errorf("nothing is planted for %s", c.ID)
+			t.Errorf("no violation is planted for %s", c.ID)
 		}
 	}
 }

@@ -14,28 +14,28 @@ var doors = []rule{
 	{id: "D1", text: "at most one pulse for a request and a door", check: onePulse},
 	{id: "D2", text: "no pulse starts later than 4 s after its request (the rule says 7, the design 2.5 + 1.5)", check: noLatePulse},
 	{id: "D3", text: "no pulse for a reservation that is cancelled, moved, over or outside its window at the moment of the grant", check: grantHolds},
-	{id: "D4", text: "exactly one final result for a request; every subscriber gets the same", check: oneResult},
+	{id: "D4", text: "exactly one final result for a request; every subscriber receives the same", check: oneResult},
 	{id: "D5", text: "FAILED is final: after it the door does not open for that request", check: failedIsFinal},
-	{id: "D6", text: "a crash or a power cut leaves the lock shut", elsewhere: "between the steps of a pulse, on a Linux kernel: make hwtest", check: locksFall},
+	{id: "D6", text: "a crash or a power cut leaves the lock locked", elsewhere: "between the steps of a pulse, on a Linux kernel: make hwtest", check: locksFall},
 	{id: "D7", text: "no door is opened by a message that does not come from the cloud", check: onlyTheCloud},
-	{id: "D8", text: "at a branch known to be offline one is told at once: FAILED with PIN within 300 ms (99 of 100)", check: offlineAtOnce},
-	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; of staff also in the audit log", check: everyPressOnRecord},
-	{id: "D10", text: "a press while the door is away does not act when it is back", check: noMemory},
+	{id: "D8", text: "a press at a branch known to be offline gets FAILED with a PIN within 300 ms (99 of 100)", check: offlineAtOnce},
+	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; those of administrators also in the audit log", check: everyPressOnRecord},
+	{id: "D10", text: "a press while the branch is offline does nothing after it returns", check: noMemory},
 }
 
-// driveLimit is when the last pulse of a request may begin.
+// driveLimit is the maximum age of a request when its last pulse starts.
 const driveLimit = protocol.ClaimLimit + protocol.GrantAge
 
-// relaxed is how much of the newest commits of door requests and of their results a crash of the database may forget: all
-// but the grant is committed without waiting for the disk, at most three times wal_writer_delay (200 ms) earlier.
+// relaxed is the age of door requests and results that a database crash may lose: all but the grant are committed
+// without waiting for the disk, at most three times wal_writer_delay (200 ms).
 const relaxed = time.Second
 
-// forgotten reports whether a crash of the database may have taken what was written about a press at a time.
+// forgotten reports whether a database crash may have lost the records of a press at a time.
 func (b *books) forgotten(t time.Time) bool {
 	return near(b.outages["kill postgres"], t, relaxed, 0)
 }
 
-// unattributed reports whether a pulse has no request because the agent lost its power before it could say which.
+// unattributed reports whether a pulse has no request because the agent lost power before it could report one.
 func (b *books) unattributed(p record.Pulse) bool {
 	return p.Request == "" && near(b.outages["power-off "+p.Branch], p.At, 500*time.Millisecond, 100*time.Millisecond)
 }
@@ -62,10 +62,10 @@ func noLatePulse(b *books, f *finding) {
 	}
 }
 
-// lead is how long before the start the window opens and before the end it closes.
+// lead is the time by which the window opens before the start and closes before the end.
 const lead = 2 * time.Minute
 
-// inWindow reports whether doors may be opened with a version of a reservation at a time.
+// inWindow reports whether a version of a reservation allows doors to be opened at a time.
 func inWindow(v record.Version, t time.Time) bool {
 	return v.State == done && !v.Deleted && !t.Before(v.Slot.Start.Add(-lead)) && t.Before(v.Slot.End.Add(-lead))
 }
@@ -86,7 +86,7 @@ func grantHolds(b *books, f *finding) {
 		}
 		ok := false
 		b.throughout(d.Reservation, d.Granted, d.Granted, func(v record.Version) {
-			// The grant was decided within moments of its row's time.
+			// The grant was decided close to the time in its row.
 			near := inWindow(v, d.Granted) || inWindow(v, d.Granted.Add(-time.Second))
 			room := strings.HasPrefix(p.Device, "front") || p.Device == fmt.Sprintf("room_%d", v.Slot.Room)
 			ok = ok || near && room && v.Slot.Branch == p.Branch
@@ -95,12 +95,12 @@ func grantHolds(b *books, f *finding) {
 	}
 }
 
-// finals are the results that people are told for the states of a row.
+// finals maps the states of a row to the results that subscribers receive.
 var finals = map[string]string{"SUCCESS": "SUCCESS", "FAILED": "FAILED", "UNKNOWN": "TIMEOUT"}
 
 func oneResult(b *books, f *finding) {
 	for _, d := range b.DoorRequests {
-		f.expect(finals[d.State] != "", "request %s is %s for ever", d.ID, d.State)
+		f.expect(finals[d.State] != "", "request %s stays %s", d.ID, d.State)
 	}
 	for _, p := range b.Presses {
 		if p.RequestID == "" || len(p.Told) == 0 {
@@ -112,13 +112,14 @@ func oneResult(b *books, f *finding) {
 				continue
 			}
 			if !known || finals[d.State] != told.Status {
-				// What was written without waiting for the disk a crash may forget, with the grant the row ends as UNKNOWN.
+				// A crash may lose what was written without waiting for the disk; with the grant, the row ends as
+				// UNKNOWN.
 				if b.forgotten(p.Call) || b.forgotten(told.At) || b.forgotten(d.Finished) {
 					f.Excused++
 					continue
 				}
 			}
-			f.expect(finals[d.State] == told.Status, "of request %s somebody was told %s at %s, and the row says %q", p.RequestID, told.Status, told.At.Format(clock), d.State)
+			f.expect(finals[d.State] == told.Status, "a subscriber of request %s received %s at %s, but its row says %q", p.RequestID, told.Status, told.At.Format(clock), d.State)
 		}
 	}
 }
@@ -145,30 +146,30 @@ func failedIsFinal(b *books, f *finding) {
 			f.saw()
 			for _, pulse := range b.pulses[p.RequestID] {
 				if pulse.At.After(told.At) {
-					f.violated("%s %s was driven at %s, after somebody was told FAILED of request %s", pulse.Branch, pulse.Device, pulse.At.Format(clock), p.RequestID)
+					f.violated("%s %s was driven at %s, after a subscriber received FAILED for request %s", pulse.Branch, pulse.Device, pulse.At.Format(clock), p.RequestID)
 				}
 			}
 		}
 	}
 }
 
-// maxPulse is how long a lock may stay driven: the service's pulse, and what a busy machine may add.
+// maxPulse is the maximum length of a pulse: that of the service, and the delay of a busy machine.
 const maxPulse = protocol.DefaultPulse + 2*time.Second
 
 func locksFall(b *books, f *finding) {
 	for _, cut := range b.PowerCut {
-		f.expect(cut.Locked, "%s had a lock open without power at %s", cut.Branch, cut.At.Format(clock))
+		f.expect(cut.Locked, "%s had an unlocked door without power at %s", cut.Branch, cut.At.Format(clock))
 	}
 	for _, p := range b.Pulses {
 		dead := func(f record.Fault) bool { return f.At.Before(p.At.Add(p.Energized)) && f.Until.After(p.At) }
 		if p.Energized > maxPulse && slices.ContainsFunc(b.outages["relay-dead "+p.Branch], dead) {
-			f.Excused++ // the line did not answer: nobody can release it, and the agent tries until it does
+			f.Excused++ // the line failed, so it cannot be released; the agent retries until it can
 			continue
 		}
 		f.expect(p.Energized <= maxPulse, "%s %s stayed driven for %s", p.Branch, p.Device, p.Energized)
 	}
 	for _, lock := range ordered(b.Locked) {
-		f.expect(b.Locked[lock], "%s is open at the end", lock)
+		f.expect(b.Locked[lock], "%s is unlocked at the end", lock)
 	}
 }
 
@@ -186,7 +187,7 @@ func onlyTheCloud(b *books, f *finding) {
 			f.Excused++
 			continue
 		}
-		f.violated("%s %s was driven for the request %q, which nobody made", p.Branch, p.Device, p.Request)
+		f.violated("%s %s was driven for the unknown request %q", p.Branch, p.Device, p.Request)
 	}
 }
 
@@ -198,7 +199,7 @@ func offlineAtOnce(b *books, f *finding) {
 		}
 		f.saw()
 		if !p.OK {
-			f.violated("an offline branch was not answered with FAILED and a PIN")
+			f.violated("a press at an offline branch did not get FAILED and a PIN")
 		}
 		if p.Took > 300*time.Millisecond {
 			slow = append(slow, p.Took)
@@ -223,9 +224,9 @@ func everyPressOnRecord(b *books, f *finding) {
 			f.Excused++
 			continue // its claim was denied: see grantHolds
 		}
-		f.expect(known && finals[d.State] != "", "request %s was accepted at %s and has no outcome", p.RequestID, p.Return.Format(clock))
+		f.expect(known && finals[d.State] != "", "request %s was accepted at %s but has no outcome", p.RequestID, p.Return.Format(clock))
 		if p.Staff && known {
-			f.expect(audited[p.RequestID], "staff's request %s is not in the audit log", p.RequestID)
+			f.expect(audited[p.RequestID], "the administrator's request %s is not in the audit log", p.RequestID)
 		}
 	}
 }
@@ -240,7 +241,7 @@ func noMemory(b *books, f *finding) {
 			f.saw()
 			for _, p := range b.pulses[d.ID] {
 				if p.At.After(d.Created.Add(driveLimit)) || d.State == "FAILED" && d.Granted.IsZero() {
-					f.violated("%s %s was driven at %s for request %s, made at %s while the branch was away", p.Branch, p.Device, p.At.Format(clock), d.ID, d.Created.Format(clock))
+					f.violated("%s %s was driven at %s for request %s, made at %s while the branch was offline", p.Branch, p.Device, p.At.Format(clock), d.ID, d.Created.Format(clock))
 				}
 			}
 		}

@@ -14,17 +14,17 @@ var money = []rule{
 	{id: "M2", text: "a reservation is DONE if and only if the provider holds its money", check: booksAgree},
 	{id: "M3", text: "no confirmation is sent without owning the slot", check: ownedBeforeCharged},
 	{id: "M4", text: "quoted = stored = sent = the provider's total", check: oneAmount},
-	{id: "M5", text: "unknown is never treated as failed: only an enumerated refusal ends an attempt, and nothing was charged then", check: unknownIsOpen},
+	{id: "M5", text: "an unknown outcome is never treated as failed: only a listed rejection ends an attempt, and then nothing was charged", check: unknownIsOpen},
 	{id: "M6", text: "refunds: never more than captured, one intent for a payment, money leaves once", check: refundOnce},
-	{id: "M7", text: "a key is alive exactly while the reservation is DONE, and dies before the refund is sent", check: keyDiesFirst},
+	{id: "M7", text: "a key is valid exactly while the reservation is DONE, and is revoked before the refund is sent", check: keyDiesFirst},
 	{id: "M8", text: "a slot is sold once, and never released while money might still arrive for it", check: soldOnce},
-	{id: "M9", text: "the guest is told the key once, at most twice, and never before the commit", check: toldOnce},
-	{id: "M10", text: "what a callback says never changes a state by itself", check: callbacksDecideNothing},
+	{id: "M9", text: "the guest receives the key once, at most twice, and never before the commit", check: toldOnce},
+	{id: "M10", text: "the content of a callback alone never changes a state", check: callbacksDecideNothing},
 	{id: "M11", text: "the ledger is append-only, and balances can be derived from it", check: ledgerTellsAll},
-	{id: "M12", text: "no transaction is open during a call to the provider (none idle for more than 100 ms under a provider that hangs)", check: noOpenTransaction},
+	{id: "M12", text: "no transaction is open during a call to the provider (none idle for more than 100 ms while the provider hangs)", check: noOpenTransaction},
 }
 
-// holding is what the provider keeps of an order, in won, and how often it was charged.
+// holding is the balance of an order at the provider, in won, and its number of charges.
 func (b *books) holding(order string) (won, captured int) {
 	for _, p := range b.provider[order] {
 		if !p.Approved.IsZero() {
@@ -62,17 +62,17 @@ func booksAgree(b *books, f *finding) {
 		if won != want && slices.Contains(b.Differences, order) {
 			held += won - want
 			f.Excused++
-			continue // money that a person is asked to look at: late, or of a refund that bounced
+			continue // money under manual review: late, or of a refund that bounced
 		}
-		f.expect(won == want, "order %s of reservation %d is %s (%d won) and the provider holds %d won", order, v.ID, v.State, v.Amount, won)
+		f.expect(won == want, "order %s of reservation %d is %s (%d won) but the provider holds %d won", order, v.ID, v.State, v.Amount, won)
 	}
 	if net := b.Provider.Charged - b.Provider.Refunded; net != held {
-		f.violated("the provider holds %d won (%d in, %d out), the reservations say %d", net, b.Provider.Charged, b.Provider.Refunded, held)
+		f.violated("the provider holds %d won (%d in, %d out), the reservations amount to %d", net, b.Provider.Charged, b.Provider.Refunded, held)
 	}
 	for order := range b.provider {
 		if _, known := b.byOrder[order]; !known {
 			if won, _ := b.holding(order); won > 0 {
-				f.violated("the provider holds %d won for the order %s that nobody knows", won, order)
+				f.violated("the provider holds %d won for the unknown order %s", won, order)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func booksAgree(b *books, f *finding) {
 
 func isConfirm(c record.Call) bool { return strings.HasSuffix(c.Path, "/payments/confirm") }
 
-// ownedBeforeCharged looks at every confirmation that has reached the provider.
+// ownedBeforeCharged checks every confirmation that reached the provider.
 func ownedBeforeCharged(b *books, f *finding) {
 	for _, c := range b.Provider.Calls {
 		id, known := b.byOrder[c.Order]
@@ -88,11 +88,11 @@ func ownedBeforeCharged(b *books, f *finding) {
 			continue
 		}
 		if !known {
-			f.expect(false, "a confirmation was sent for the order %s that nobody has", c.Order)
+			f.expect(false, "a confirmation was sent for the unknown order %s", c.Order)
 			continue
 		}
-		// The provider notes a call when it has come or when it is answered: what counts is that the slot was ours
-		// from the moment the attempt was written down.
+		// The provider's time of a call is that of its arrival or of its answer, so what counts is that the slot was
+		// ours when the attempt was recorded.
 		sent := slices.ContainsFunc(b.ledger[id], func(e record.Entry) bool { return e.Kind == "confirm.sent" && e.Order == c.Order && !e.At.After(c.At) })
 		owned := false
 		for _, v := range b.versions[id] {
@@ -129,7 +129,7 @@ func oneAmount(b *books, f *finding) {
 	}
 }
 
-// unclear are answers that tell nothing about the money.
+// unclear are answers that leave the fate of the money open.
 var unclear = []string{"", "TOO_MANY_REQUESTS", "IDEMPOTENT_REQUEST_PROCESSING", "ALREADY_PROCESSED_PAYMENT", "NEVER_HEARD_OF", "BAD_GATEWAY", "UNKNOWN_PAYMENT_ERROR",
 	"FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", "FAILED_INTERNAL_SYSTEM_PROCESSING", "PROVIDER_ERROR"}
 
@@ -138,7 +138,7 @@ func unknownIsOpen(b *books, f *finding) {
 		if e.Kind != "confirm.refused" {
 			continue
 		}
-		f.expect(!slices.Contains(unclear, e.Code), "order %s was given up on the answer %q, which tells nothing", e.Order, e.Code)
+		f.expect(!slices.Contains(unclear, e.Code), "order %s was given up on the unclear answer %q", e.Order, e.Code)
 	}
 	for _, c := range b.Provider.Calls {
 		if !isConfirm(c) || c.Status > 0 && c.Status < 500 && c.Status != 409 && c.Status != 429 {
@@ -160,7 +160,7 @@ func refundOnce(b *books, f *finding) {
 			if len(p.Cancels) == 0 {
 				continue
 			}
-			f.expect(len(p.Cancels) == 1 && p.Canceled <= p.Total, "order %s was paid back %d times, %d of %d won", order, len(p.Cancels), p.Canceled, p.Total)
+			f.expect(len(p.Cancels) == 1 && p.Canceled <= p.Total, "order %s was refunded %d times, %d of %d won", order, len(p.Cancels), p.Canceled, p.Total)
 		}
 	}
 	for _, id := range ordered(b.refunds) {
@@ -170,13 +170,13 @@ func refundOnce(b *books, f *finding) {
 				intents++
 			}
 		}
-		f.expect(intents <= 1, "reservation %d has %d intents to pay back", id, intents)
+		f.expect(intents <= 1, "reservation %d has %d refund intents", id, intents)
 	}
 }
 
 func keyDiesFirst(b *books, f *finding) {
 	for _, v := range b.History {
-		f.expect(v.Deleted || (v.Key != "") == (v.State == done), "reservation %d was %s at %s and its key alive: %t", v.ID, v.State, v.At.Format(clock), v.Key != "")
+		f.expect(v.Deleted || (v.Key != "") == (v.State == done), "reservation %d was %s at %s with a valid key: %t", v.ID, v.State, v.At.Format(clock), v.Key != "")
 	}
 	answered := map[string]bool{}
 	for _, c := range b.Provider.Calls {
@@ -185,12 +185,12 @@ func keyDiesFirst(b *books, f *finding) {
 			continue
 		}
 		if c.IdempotencyKey != "" && answered[c.IdempotencyKey] {
-			f.Excused++ // the provider only says again what it has said to this key
+			f.Excused++ // the provider repeats its answer to this key
 			continue
 		}
 		answered[c.IdempotencyKey] = c.Status > 0
 		v, ok := b.at(id, c.At)
-		f.expect(ok && v.Key == "", "the refund of order %s was sent at %s, while its key opened doors", c.Order, c.At.Format(clock))
+		f.expect(ok && v.Key == "", "the refund of order %s was sent at %s, while its key was valid", c.Order, c.At.Format(clock))
 	}
 }
 
@@ -210,13 +210,13 @@ func soldOnce(b *books, f *finding) {
 			}
 		}
 	}
-	// An account that still takes money at the provider belongs to a reservation that still keeps its slot.
+	// An account that still accepts money at the provider belongs to a reservation that still keeps its slot.
 	for _, p := range b.Provider.Payments {
 		if p.Status != "WAITING_FOR_DEPOSIT" {
 			continue
 		}
 		v := b.latest[b.byOrder[p.Order]]
-		f.expect(v.State == waiting, "order %s is %s and its account still takes money", p.Order, v.State)
+		f.expect(v.State == waiting, "order %s is %s but its account still accepts money", p.Order, v.State)
 	}
 }
 
@@ -233,13 +233,13 @@ func toldOnce(b *books, f *finding) {
 			if m.Template == "" || strings.Contains(m.Template, "confirmed") {
 				told++
 			}
-			f.expect(!m.At.Before(v.At), "the key of reservation %d was told at %s, before its commit at %s", v.ID, m.At.Format(clock), v.At.Format(clock))
+			f.expect(!m.At.Before(v.At), "the key of reservation %d was sent at %s, before its commit at %s", v.ID, m.At.Format(clock), v.At.Format(clock))
 		}
-		if v.Order == "" { // registered by staff: told only where they wished
-			f.expect(told <= 2, "the guest of reservation %d was told the key %d times", v.ID, told)
+		if v.Order == "" { // registered by an administrator: the guest is notified on request only
+			f.expect(told <= 2, "the guest of reservation %d received the key %d times", v.ID, told)
 			continue
 		}
-		f.expect(told == 1 || told == 2, "the guest of reservation %d was told the key %d times", v.ID, told)
+		f.expect(told == 1 || told == 2, "the guest of reservation %d received the key %d times", v.ID, told)
 	}
 }
 
@@ -249,10 +249,11 @@ func callbacksDecideNothing(b *books, f *finding) {
 			continue
 		}
 		if forged.Kind == "callback-wrong-secret" {
-			f.expect(forged.Status == 403 || forged.Status == 404 || forged.Status >= 500, "a callback with a wrong secret was answered %d", forged.Status)
+			f.expect(forged.Status == 403 || forged.Status == 404 || forged.Status >= 500, "a callback with a wrong secret got status %d", forged.Status)
 			continue
 		}
-		// With the right secret, and whatever it says: DONE only where the provider has the money.
+		// With the right secret the reservation is DONE only if the provider has the money, whatever the callback
+		// contains.
 		f.saw()
 	}
 	for _, v := range b.History {
@@ -260,21 +261,21 @@ func callbacksDecideNothing(b *books, f *finding) {
 			continue
 		}
 		paid := slices.ContainsFunc(b.provider[v.Order], func(p record.ProviderPayment) bool {
-			return !p.Approved.IsZero() && !p.Approved.After(v.At.Add(time.Second)) // the provider writes whole seconds
+			return !p.Approved.IsZero() && !p.Approved.After(v.At.Add(time.Second)) // the provider's times are whole seconds
 		})
-		f.expect(paid, "reservation %d was DONE at %s and nothing was ever paid into its account", v.ID, v.At.Format(clock))
+		f.expect(paid, "reservation %d was DONE at %s although nothing was ever paid into its account", v.ID, v.At.Format(clock))
 	}
 }
 
 func ledgerTellsAll(b *books, f *finding) {
 	for _, attempt := range b.AppendOnly {
-		f.violated("the database let through: %s", attempt)
+		f.violated("the database allowed:  %s", attempt)
 	}
 	f.Observations += b.Tables
 	if m := b.LedgerMark; m.Rows > 0 {
 		f.Observations += m.Rows
 		if m.Before != m.After {
-			f.violated("the first %d rows of the ledger are not what they were", m.Rows)
+			f.violated("the first %d rows of the ledger have changed", m.Rows)
 		}
 	}
 	for id, entries := range b.ledger {
@@ -299,10 +300,10 @@ func ledgerTellsAll(b *books, f *finding) {
 		if paidBack > 0 {
 			balance = 0
 		}
-		f.expect(charged == 0 || begun > 0, "the ledger of reservation %d has a charge that nobody sent", id)
+		f.expect(charged == 0 || begun > 0, "the ledger of reservation %d has a charge that was never sent", id)
 		f.expect(paidBack <= asked, "the ledger of reservation %d has %d refunds for %d requests", id, paidBack, asked)
 		if won, _ := b.holding(order); order != "" && !slices.Contains(b.Differences, order) {
-			f.expect(balance == won, "by the ledger order %s holds %d won, the provider says %d", order, balance, won)
+			f.expect(balance == won, "order %s holds %d won in the ledger and %d at the provider", order, balance, won)
 		}
 	}
 }
@@ -310,7 +311,7 @@ func ledgerTellsAll(b *books, f *finding) {
 func noOpenTransaction(b *books, f *finding) {
 	for _, p := range b.Probes {
 		if p.What == "stall" {
-			f.expect(p.OK, "while the provider hung a transaction was idle for %s", p.Took.Round(time.Millisecond))
+			f.expect(p.OK, "a transaction was idle while the provider hung, for %s", p.Took.Round(time.Millisecond))
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 // began is noon in Korea.
 var began = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// sec is so many seconds into the run.
+// sec returns a time in seconds after the start of the run.
 func sec(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 
-// slot begins so many minutes after noon.
+// slot starts the given number of minutes after noon.
 func slot(branch string, room, start, length int) record.Slot {
 	from := began.Add(time.Duration(start) * time.Minute)
 	return record.Slot{Branch: branch, Room: room, Start: from, End: from.Add(time.Duration(length) * time.Minute)}
@@ -21,7 +21,7 @@ func slot(branch string, room, start, length int) record.Slot {
 
 const day = 24 * 60 // minutes
 
-// life writes the versions of a reservation: each state from a second on.
+// life returns the versions of a reservation: each state starts at its second.
 func life(id int64, source, order string, amount int, method string, s record.Slot, states ...any) (versions []record.Version) {
 	for i := 0; i < len(states); i += 2 {
 		v := record.Version{ID: id, Slot: s, Source: source, State: states[i].(string), At: sec(states[i+1].(float64)), Order: order, Amount: amount, Method: method}
@@ -43,7 +43,7 @@ const (
 	card, account = "카드", "가상계좌"
 )
 
-// clean is a short run in which every rule is put to the test and none is broken.
+// clean is a short run that exercises every rule and violates none.
 func clean() *record.Record {
 	now, tomorrow, other := slot("b", 1, 0, 60), slot("b", 1, day, 60), slot("b", 2, day, 60)
 	freed, midnight, partner := slot("b", 2, day+300, 30), slot("b", 3, 11*60+40, 50), slot("p", 1, day, 60)
@@ -75,7 +75,7 @@ func clean() *record.Record {
 		life(8, "CUSTOMER", "", 0, "", midnight, "HOLD", 90.0, "RELEASED", 99.0),
 		life(9, "CUSTOMER", "o9", 15000, "", refused, "HOLD", 1.0, "HOLD", 2.0, "CONFIRMING", 3.0, "HOLD", 4.0, "EXPIRED", 60.0),
 	)
-	// The latest version of a hold that carries an order has it too.
+	// The latest version of a hold with an order has the order too.
 	for i := range r.History {
 		v := &r.History[i]
 		v.Seq = int64(i)
@@ -142,7 +142,7 @@ func clean() *record.Record {
 	r.Pulses = []record.Pulse{
 		{Branch: "b", Device: "room_1", Request: "r1", At: sec(10.1), Energized: 3 * time.Second},
 		{Branch: "b", Device: "front_1", Request: "r3", At: sec(30.1), Energized: 3 * time.Second},
-		{Branch: "b", Device: "front_1", At: sec(49.9), Energized: 50 * time.Millisecond}, // the power went before the agent could say
+		{Branch: "b", Device: "front_1", At: sec(49.9), Energized: 50 * time.Millisecond}, // the power failed before the agent could report the request
 	}
 	r.Lookups = []record.Lookup{
 		page("b", began, 4, 12, now), page("b", midnight.Start.Truncate(time.Hour), 1, 94, midnight), page("b", midnight.Start.Truncate(time.Hour).Add(time.Hour), 1, 94, midnight),
@@ -150,7 +150,7 @@ func clean() *record.Record {
 	return r
 }
 
-// page is what a look-up shows when one slot is taken.
+// page is a look-up that shows one taken slot.
 func page(branch string, from time.Time, hours int, at float64, taken record.Slot) record.Lookup {
 	l := record.Lookup{Branch: branch, From: from, Until: from.Add(time.Duration(hours) * time.Hour), Call: sec(at), Return: sec(at + 0.01),
 		Busy: map[int][]time.Time{}, Margins: map[int][]time.Time{}}

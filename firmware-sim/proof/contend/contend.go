@@ -1,5 +1,5 @@
-// Package contend has several customers ask for the same slot at the same moment, in the form in which this was measured
-// on comparable systems: 8 requests at once for each of 200 slots. Exactly one of each 8 may be told that it is theirs.
+// Package contend has several customers request the same slot at the same moment, in the form in which comparable
+// systems were measured: 8 concurrent requests for each of 200 slots. Exactly one of each 8 may succeed.
 package contend
 
 import (
@@ -26,17 +26,17 @@ const (
 	Rivals = 8
 )
 
-// outcome is what the rivals for one slot were told.
+// outcome is the result of the rivals for one slot.
 type outcome struct {
 	won, refused, other int
 	took                []time.Duration
 }
 
-// Run holds the race in a world in which nothing is broken.
+// Run runs the race in a world without faults.
 func Run(ctx context.Context, w *world.World, slots int) (part.Part, error) {
 	began := time.Now()
 	p := part.Part{Name: "race", Title: fmt.Sprintf("Double booking: %d at once for each of %d slots", Rivals, slots), Machine: part.Machine(), Began: began.UTC().Truncate(time.Second)}
-	// Of each slot's rivals half ask one replica and half the other. A slot lies two hours from the next of its room.
+	// Half of each slot's rivals use one replica and half the other. Slots of a room are two hours apart.
 	first := time.Now().Add(20 * 24 * time.Hour).Truncate(24 * time.Hour)
 	var clean, twice, none, other int
 	var all []time.Duration
@@ -83,7 +83,7 @@ func Run(ctx context.Context, w *world.World, slots int) (part.Part, error) {
 	return p, nil
 }
 
-// contest lets the rivals go at once.
+// contest starts the rivals at once.
 func contest(ctx context.Context, w *world.World, branch string, room int, start time.Time) (outcome, error) {
 	body, err := json.Marshal(map[string]any{"branch": branch, "room": room,
 		"startDateTime": start.In(seoul).Format("200601021504"), "endDateTime": start.Add(time.Hour).In(seoul).Format("200601021504")})
@@ -101,7 +101,7 @@ func contest(ctx context.Context, w *world.World, branch string, room int, start
 		run.Go(func() {
 			jar, err := cookiejar.New(nil)
 			if err != nil {
-				panic(err) // it has no options that could be wrong
+				panic(err) // without options it never fails
 			}
 			client := &http.Client{Jar: jar, Timeout: 30 * time.Second}
 			api := w.Replicas[rival%len(w.Replicas)].API
@@ -144,7 +144,7 @@ func post(ctx context.Context, client *http.Client, address string, body []byte)
 	return response.StatusCode, err
 }
 
-// holds counts what was ever held from a time on.
+// holds counts all holds since a time.
 func holds(ctx context.Context, w *world.World, from time.Time) (n int, err error) {
 	conn, err := pgx.Connect(ctx, w.Database)
 	if err != nil {
@@ -158,7 +158,7 @@ var seoul = time.FixedZone("KST", 9*60*60)
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Curve draws sorted times: how many of a hundred took no longer than so.
+// Curve returns the cumulative distribution of sorted times.
 func Curve(name, plot string, sorted []time.Duration) part.Series {
 	s := part.Series{Name: name, Plot: plot, XName: "ms", YName: "of 100, at most so long", LogX: true}
 	const points = 200

@@ -1,19 +1,17 @@
-// Package linear asks whether the history of bookings that clients saw could have come from one calendar that does one
-// thing at a time (linearizability, checked by Porcupine): every answer must be explained by an order of the requests
-// in which each takes effect at one moment between its call and its return. A request that was not answered may have
-// taken effect at any later moment, or never.
+// Package linear checks whether the history of bookings that clients saw is linearizable (with Porcupine): every answer
+// must be explained by an order of the requests in which each takes effect at one moment between its call and its
+// return. A request without an answer may take effect at any later moment, or never.
 //
-// What a calendar holds of a purchase:
+// The calendar's state of a purchase:
 //
-//	(nothing) ── take ──► firm ── its life is over, release, cancel ──► (nothing)
+//	(nothing) ── take ──► firm ── expiry, release, cancel ──► (nothing)
 //	                       │  ▲
-//	    nobody knows what  │  │ confirmed, moved
-//	    came of it         ▼  │
-//	                      ghost: may be there and may not, until the end of the history
+//	    the outcome is     │  │ confirmed, moved
+//	    unknown            ▼  │
+//	                      ghost: may or may not exist, until the end of the history
 //
-// A firm entry excludes every other firm one. A ghost excludes nothing, and explains why somebody was refused. So no
-// history is called wrong only because an outcome is not known, and two customers who were both told that a time is
-// theirs are always found.
+// A firm entry excludes every other firm entry. A ghost excludes nothing and explains why a client was refused. So an
+// unknown outcome alone never makes a history wrong, and two customers with the same confirmed slot are always found.
 package linear
 
 import (
@@ -30,9 +28,9 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
 
-// Result is what came of checking a history.
+// Result is the result of the check of a history.
 type Result struct {
-	Histories int // one for each branch
+	Histories int // one per branch
 	Requests  int // with answers
 	Open      int // without
 	Illegal   []string
@@ -43,17 +41,17 @@ type Result struct {
 // The kinds of steps.
 const (
 	take    = "take"    // got the slot
-	refused = "refused" // was told that it is taken
-	expire  = "expire"  // a hold's life is over
+	refused = "refused" // received "taken"
+	expire  = "expire"  // a hold expires
 	sell    = "sell"    // confirmed
-	drop    = "drop"    // given back, cancelled
+	drop    = "drop"    // released, cancelled
 	move    = "move"    // to another slot
-	stay    = "stay"    // refused to move
-	blur    = "blur"    // nobody knows any more what came of it
+	stay    = "stay"    // the move was refused
+	blur    = "blur"    // the outcome became unknown
 	maybe   = "maybe"   // may have been taken
 )
 
-// step is one thing that happens to a calendar; those that clients asked for have returned OK.
+// step is one change of a calendar; steps of answered requests have returned OK.
 type step struct {
 	kind  string
 	owner int64
@@ -61,7 +59,7 @@ type step struct {
 	to    record.Slot
 }
 
-// entry is what a calendar holds.
+// entry is one entry of a calendar.
 type entry struct {
 	owner int64
 	slot  record.Slot
@@ -69,7 +67,7 @@ type entry struct {
 	sold  bool
 }
 
-// calendar is sorted, so that equal ones compare equal.
+// calendar is sorted, so that equal calendars compare equal.
 type calendar []entry
 
 func (c calendar) without(match func(entry) bool) calendar {
@@ -86,7 +84,7 @@ func (e entry) key() string {
 	return fmt.Sprintf("%d %d %d %d %t %t", e.slot.Room, e.slot.Start.Unix(), e.slot.End.Unix(), e.owner, e.ghost, e.sold)
 }
 
-// firm reports whether somebody else surely has a part of a slot, any whether perhaps.
+// firm reports whether another purchase certainly has a part of a slot; any, whether one may have it.
 func (c calendar) firm(slot record.Slot, except func(entry) bool) (firm, any bool) {
 	for _, e := range c {
 		if e.slot.Overlaps(slot) && !except(e) {
@@ -100,7 +98,7 @@ func (s step) mine(e entry) bool { return e.owner == s.owner }
 
 func nobody(entry) bool { return false }
 
-// apply takes a step, if it could have happened.
+// apply applies a step if it is possible.
 func (c calendar) apply(s step) (bool, calendar) {
 	switch s.kind {
 	case take:
@@ -165,7 +163,7 @@ func (e entry) equal(o entry) bool {
 	return e.owner == o.owner && e.ghost == o.ghost && e.sold == o.sold && e.slot.Room == o.slot.Room && e.slot.Start.Equal(o.slot.Start) && e.slot.End.Equal(o.slot.End)
 }
 
-// Check checks the history of every branch, each for at most the time given. hold is how long a hold lives.
+// Check checks the history of every branch within the given time each. hold is the TTL of a hold.
 func Check(r *record.Record, hold, within time.Duration) Result {
 	began := time.Now()
 	histories, requests, open := split(r, hold)
@@ -200,18 +198,18 @@ func Check(r *record.Record, hold, within time.Duration) Result {
 	return result
 }
 
-// forever is after everything.
-const forever = math.MaxInt64
+// endOfTime is later than every step.
+const endOfTime = math.MaxInt64
 
-// slack is how late a hold may end: what clocks and processors of one machine may be apart.
+// slack is the delay of a hold's end that clocks and processors of one machine can cause.
 const slack = 2 * time.Second
 
-// split makes one history for each branch. Branches that a partner sells too are left out: not everything that happens
-// there is asked for by a client.
+// split returns one history per branch, without branches that a partner sells: their bookings do not all come from
+// clients.
 func split(r *record.Record, hold time.Duration) (histories map[string][]porcupine.Operation, requests, open int) {
 	histories = map[string][]porcupine.Operation{}
 	names := identify(r)
-	attempts := map[int64]time.Time{} // when a purchase was first brought to be confirmed
+	attempts := map[int64]time.Time{} // time of a purchase's first confirmation request
 	confirmed := map[int64]bool{}
 	for _, o := range r.Ops {
 		if o.Kind == record.Confirm || o.Kind == record.Keep {
@@ -222,7 +220,7 @@ func split(r *record.Record, hold time.Duration) (histories map[string][]porcupi
 		}
 	}
 	add := func(branch string, s step, call, ret time.Time) {
-		until := int64(forever)
+		until := int64(endOfTime)
 		if !ret.IsZero() {
 			until = ret.Sub(r.Began).Nanoseconds()
 		}
@@ -249,12 +247,12 @@ func split(r *record.Record, hold time.Duration) (histories map[string][]porcupi
 		}
 		switch {
 		case s.kind == sell && sold[s.owner]:
-			continue // the same answer again, perhaps after the reservation was cancelled
+			continue // a repeated answer, perhaps after the cancellation
 		case s.kind == sell:
-			// It may have been an earlier attempt, of which nothing was heard, that took effect.
+			// An earlier attempt without an answer may have taken effect.
 			sold[s.owner], call = true, attempts[s.owner]
 		case s.kind == blur && o.Kind == record.Confirm && confirmed[s.owner] && !o.Known():
-			continue // that is what became of it
+			continue // its outcome
 		case s.kind == maybe:
 			ret = time.Time{}
 		}
@@ -266,7 +264,7 @@ func split(r *record.Record, hold time.Duration) (histories map[string][]porcupi
 	return histories, requests, open
 }
 
-// identify finds whose purchase a reservation is: staff name it by its id, which customers never see.
+// identify finds the purchase of a reservation: administrators use its id, which customers never see.
 func identify(r *record.Record) map[int64]int64 {
 	first := map[int64]record.Version{}
 	for _, v := range r.History {
@@ -275,7 +273,7 @@ func identify(r *record.Record) map[int64]int64 {
 		}
 	}
 	names := map[int64]int64{}
-	for _, answered := range []bool{true, false} { // first those who know that they have one
+	for _, answered := range []bool{true, false} { // first purchases with a confirmed reservation
 		for _, o := range r.Ops {
 			if o.Kind != record.Take && o.Kind != record.AdminTake || o.OK() != answered || !answered && o.Known() {
 				continue
@@ -290,7 +288,7 @@ func identify(r *record.Record) map[int64]int64 {
 	}
 	for id := range first {
 		if names[id] == 0 {
-			names[id] = -id // nobody's that we know
+			names[id] = -id // of no known purchase
 		}
 	}
 	return names
@@ -301,7 +299,7 @@ const (
 	byDebit = "가상계좌"
 )
 
-// translate says what a request and its answer mean for the calendar; without a kind, nothing.
+// translate returns the step of a request and its answer; without a kind there is none.
 func translate(o record.Op) step {
 	s := step{owner: o.Owner, slot: o.Slot, to: o.To}
 	switch o.Kind {
@@ -318,9 +316,9 @@ func translate(o record.Op) step {
 		switch {
 		case o.OK() && o.State != byDebit:
 			s.kind = sell
-		case o.Status == 401 || o.Status == 404: // the hold was over
+		case o.Status == 401 || o.Status == 404: // the hold had expired
 		default:
-			s.kind = blur // an account waits, or the hold's life begins anew, or nobody knows
+			s.kind = blur // an account waits for its deposit, the hold's TTL restarts, or the outcome is unknown
 		}
 	case record.Keep:
 		s.kind = blur
@@ -337,7 +335,7 @@ func translate(o record.Op) step {
 		}
 	case record.Relocate:
 		switch {
-		case same(o.Slot, o.To) && o.Known(): // it stays where it is
+		case same(o.Slot, o.To) && o.Known(): // the slot does not change
 		case o.OK():
 			s.kind = move
 		case o.Status == 409 && o.Type == taken:

@@ -10,7 +10,7 @@ import (
 
 const hold = 20 * time.Second
 
-// began is noon in Korea: all slots of the tests are of one day.
+// began is noon in Korea: all slots of the tests are on one day.
 var began = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
 func slot(room, start, length int) record.Slot {
@@ -18,7 +18,7 @@ func slot(room, start, length int) record.Slot {
 	return record.Slot{Branch: "b", Room: room, Start: from, End: from.Add(time.Duration(length) * time.Minute)}
 }
 
-// op is a request from second a to second z; status 0 is no answer.
+// op is a request from second a to second z; status 0 means no answer.
 func op(kind string, owner int64, s record.Slot, a, z float64, status int) record.Op {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	o := record.Op{Kind: kind, Owner: owner, Slot: s, Call: at(a), Return: at(z), Status: status, ID: owner}
@@ -70,7 +70,7 @@ func TestHistories(t *testing.T) {
 		"registered by staff and then not kept": {false, []record.Op{op(record.AdminTake, 1, x, 0, 1, 200), op(record.Keep, 1, x, 2, 3, 200), op(record.Take, 2, y, 60, 61, 200)}},
 	} {
 		r := record.Record{Began: began, Ops: test.ops, Shared: []string{"shared"}}
-		for _, o := range test.ops { // the rows that staff find them by
+		for _, o := range test.ops { // the rows by which administrators find them
 			if (o.Kind == record.Take || o.Kind == record.AdminTake) && o.OK() {
 				r.History = append(r.History, record.Version{ID: o.Owner, Slot: o.Slot, At: o.Call.Add(o.Return.Sub(o.Call) / 2)})
 			}

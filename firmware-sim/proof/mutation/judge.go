@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tests are the runs of go test, the quickest first.
+// tests are the runs of go test, the fastest first.
 func (t target) tests() [][]string {
 	runs := [][]string{append([]string{"./" + t.dir}, t.args...)}
 	if t.also != nil {
@@ -23,7 +23,7 @@ func (t target) tests() [][]string {
 	return runs
 }
 
-// judge runs the tests against a change until some notice it.
+// judge runs the tests against a mutant until one fails.
 func (t target) judge(ctx context.Context, m mutant, limit time.Duration) fate {
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
@@ -50,7 +50,7 @@ func (t target) judge(ctx context.Context, m mutant, limit time.Duration) fate {
 	return survived
 }
 
-// writeOverlay writes the file that has the compiler read the change instead of the original.
+// writeOverlay writes the overlay with which the compiler reads the mutant instead of the original.
 func writeOverlay(dir string, m mutant) (string, error) {
 	original, err := filepath.Abs(m.path)
 	if err != nil {
@@ -67,7 +67,7 @@ func writeOverlay(dir string, m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// goTest runs tests. What they start ends with them.
+// goTest runs tests and kills the processes that they started.
 func goTest(ctx context.Context, overlay string, limit time.Duration, tests []string) ([]byte, error) {
 	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout=" + limit.String()}
 	if overlay != "" {
@@ -79,10 +79,10 @@ func goTest(ctx context.Context, overlay string, limit time.Duration, tests []st
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // several run at a time
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // for whoever a test has started and that keeps our pipe
+	cmd.WaitDelay = time.Second // for a process of the test that keeps our pipe open
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // the tests had ended by then, and well
+		err = nil // the tests had already passed
 	}
 	if err != nil && strings.TrimSpace(string(out)) == "" {
 		err = fmt.Errorf("%w: %s", err, strings.Join(tests, " "))

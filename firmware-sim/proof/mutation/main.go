@@ -1,9 +1,8 @@
-// Mutation asks of the tests of the core what they would notice: it changes the code in one small place, runs the tests of
-// that package, and counts the changes that no test minds. What survives is either explained in docs/proof/mutation.md or
-// a test that is missing.
+// Mutation measures the tests of the core: it changes the code in one small place, runs the tests of that package, and
+// counts the mutants that no test kills. Each survivor is either explained in docs/proof/mutation.md or a missing test.
 //
-// The changes are compiled by way of go test -overlay, so the checkout stays as it is and the workspace's modules are the
-// ones in it. (gremlins copies the module away from its neighbours and wants to download the whole module graph.)
+// The mutants are compiled with go test -overlay, so the checkout stays unchanged and the modules of the workspace are
+// used. (gremlins copies a module away from its neighbours and downloads the whole module graph.)
 //
 //	go run ./firmware-sim/proof/mutation            # all targets; writes docs/proof/parts/mutation.json
 //	go run ./firmware-sim/proof/mutation booking    # those whose directory ends so; writes nothing
@@ -23,14 +22,14 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
-// target is a package whose code is changed.
+// target is a package to mutate.
 type target struct {
 	dir  string
 	args []string // for its own tests
-	also []string // tests elsewhere that are asked when its own notice nothing: arguments of go test
+	also []string // other tests to run if its own pass: arguments of go test
 }
 
-// noFiles keeps rapid from leaving a file for each change that it notices in the checkout.
+// noFiles stops rapid from writing a file into the checkout for each killed mutant.
 const noFiles = "-rapid.nofailfile"
 
 // targets are the core: rules of booking, decisions about money, the door and its protocol.
@@ -41,7 +40,7 @@ var targets = []target{
 	{dir: "protocol", args: []string{noFiles}},
 }
 
-// bar is the share of changes that must be noticed, in percent.
+// bar is the share of mutants that must be killed, in percent.
 const bar = 85
 
 func main() {
@@ -76,7 +75,7 @@ func run(ctx context.Context, only []string) error {
 	return part.Write(".", p)
 }
 
-// result is what came of a change.
+// result is the outcome of a mutant.
 type result struct {
 	mutant
 	dir  string
@@ -87,12 +86,12 @@ type fate string
 
 const (
 	killed   fate = "killed"
-	timedOut fate = "timed out" // as good as killed
+	timedOut fate = "timed out" // counts as killed
 	survived fate = "survived"
-	invalid  fate = "invalid" // it does not compile, and is none
+	invalid  fate = "invalid" // does not compile and does not count
 )
 
-// try runs the tests of a target once as they are, and then against each change.
+// try runs the tests of a target without changes, and then against each mutant.
 func try(ctx context.Context, t target) ([]result, error) {
 	start := time.Now()
 	for _, tests := range t.tests() {
@@ -134,7 +133,7 @@ func try(ctx context.Context, t target) ([]result, error) {
 func summary(results []result, began time.Time) part.Part {
 	p := part.Part{Name: "mutation", Title: "Mutation testing of the core", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
 		Took: time.Since(began).Seconds(), Repeat: "make mutation",
-		Notes: []string{"What survives is explained in docs/proof/mutation.md."}}
+		Notes: []string{"Survivors are explained in docs/proof/mutation.md."}}
 	var all, dead int
 	for _, t := range targets {
 		var of, noticed int

@@ -21,7 +21,7 @@ type mutant struct {
 	text  []byte
 }
 
-// swaps are the changes of operators. Two for one operator are two mutants.
+// swaps are the replacements of operators. Two for one operator are two mutants.
 var swaps = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
@@ -30,7 +30,7 @@ var swaps = map[token.Token][]token.Token{
 	token.INC: {token.DEC}, token.DEC: {token.INC}, token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN},
 }
 
-// mutantsOf makes all changes to a package.
+// mutantsOf returns all mutants of a package.
 func mutantsOf(dir string) ([]mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -54,7 +54,7 @@ func mutantsOf(dir string) ([]mutant, error) {
 	return mutants, nil
 }
 
-// mutate makes all changes to a file.
+// mutate returns all mutants of a file.
 func mutate(path string, text []byte) (mutants []mutant, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
@@ -74,7 +74,7 @@ func mutate(path string, text []byte) (mutants []mutant, err error) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GenDecl:
-			return n.Tok == token.VAR // what a constant says is held elsewhere, and a type does nothing
+			return n.Tok == token.VAR // constants are tested elsewhere, and types do nothing
 		case *ast.BinaryExpr:
 			operator(n.OpPos, n.Op)
 		case *ast.IncDecStmt:
@@ -104,7 +104,7 @@ func source(files *token.FileSet, n ast.Node) string {
 	return line
 }
 
-// logs reports whether a call only writes to the log, which no test is asked to read.
+// logs reports whether a call only writes to the log, which no test has to check.
 func logs(call string) bool {
 	return strings.Contains(call, "Logger.") || strings.Contains(call, ".log.")
 }

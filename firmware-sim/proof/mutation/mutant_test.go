@@ -34,7 +34,7 @@ func f(a, b int, d *door) bool {
 			t.Errorf("%s: %v", m.what, err)
 		}
 		if string(m.text) == text {
-			t.Errorf("%s changes nothing", m.what)
+			t.Errorf("mutant %s does not change the file", m.what)
 		}
 	}
 	want := []string{"6 && becomes ||", "6 < becomes <=", "6 < becomes >=", "6 ! is left out", "7 ++ becomes --", "9 d.close() is left out", "11 == becomes !="}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Machine describes what a part was measured on: processor, memory, kernel, Go, PostgreSQL, Mosquitto. It names no host
-// and no path.
+// Machine describes the machine of a measurement: processor, memory, kernel, Go, PostgreSQL, Mosquitto. It contains no
+// host names and no paths.
 func Machine() string {
 	words := []string{fmt.Sprintf("%s, %d cores", cpu(), runtime.NumCPU())}
 	if m := memory(); m != "" {
@@ -61,9 +61,9 @@ func memory() string {
 	return fmt.Sprintf("%.1f GiB of memory", float64(kib)/(1<<20))
 }
 
-// version is what a program says of itself, as far as that is a number. Some say it and fail.
+// version returns the version number that a program prints. Some print it and fail.
 func version(program, ask, name string) string {
-	out, _ := exec.Command(program, ask).CombinedOutput() //nolint:noctx // it says what it is and ends
+	out, _ := exec.Command(program, ask).CombinedOutput() //nolint:noctx // it prints its version and ends
 	if number := regexp.MustCompile(`\d+(\.\d+)+`).Find(out); number != nil {
 		return name + " " + string(number)
 	}

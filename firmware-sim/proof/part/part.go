@@ -1,8 +1,8 @@
-// Package part is the form in which whatever supports a claim hands over what it found. A command writes its [Part] with
-// [Write] to docs/proof/parts/<name>.json, and the report shows every part it finds there: whoever measures need not know
-// how the report looks, and the report need not know what is measured.
+// Package part is the format in which a measurement delivers its result. A command writes its [Part] with [Write] to
+// docs/proof/parts/<name>.json, and the report shows every part there. Measurements do not depend on the report, nor
+// the report on them.
 //
-// A file holds JSON lines, one part each; most hold one.
+// A file contains JSON lines, one per part; most contain one.
 package part
 
 import (
@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// Dir is where parts lie, below the checkout.
+// Dir is the directory of the parts, below the checkout.
 const Dir = "docs/proof/parts"
 
-// Part is what one command found.
+// Part is the result of one command.
 type Part struct {
 	Name    string    `json:"name"`            // such as soak; also the file's
-	Title   string    `json:"title,omitempty"` // heading in the report; the name otherwise
+	Title   string    `json:"title,omitempty"` // heading in the report; default: the name
 	Machine string    `json:"machine"`         // of [Machine]
 	Began   time.Time `json:"began"`
 	Took    float64   `json:"took,omitempty"` // seconds
@@ -36,41 +36,41 @@ type Part struct {
 	Notes   []string  `json:"notes,omitempty"`
 }
 
-// Figure is a number and, if it has one, the bar it is held against.
+// Figure is a number with an optional bar.
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
-	Bar   string  `json:"bar,omitempty"` // in words or signs, such as "at most 4"; empty: there is none
+	Bar   string  `json:"bar,omitempty"` // such as "at most 4"; empty: none
 	Met   bool    `json:"met"`           // meaningless without a bar
 }
 
-// Check is a rule that was held against what was observed.
+// Check is a rule and the result of its check.
 type Check struct {
 	ID           string   `json:"id"` // such as M1
 	Rule         string   `json:"rule"`
-	Observations int      `json:"observations"` // things the rule was held against
+	Observations int      `json:"observations"` // number of observations checked
 	Violations   int      `json:"violations"`
-	Excused      int      `json:"excused,omitempty"`  // observations that were set aside; a note says why
-	Examples     []string `json:"examples,omitempty"` // of violations, or what was not as hoped
+	Excused      int      `json:"excused,omitempty"`  // observations set aside; a note says why
+	Examples     []string `json:"examples,omitempty"` // of violations, or of an unmet expectation
 	// Elsewhere names what shows the rule where this part cannot: a test, or another part.
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
-// Series is one line of a plot. Series of one part with the same Plot are drawn into one picture.
+// Series is one line of a plot. Series of one part with the same Plot share a picture.
 type Series struct {
 	Name  string    `json:"name"`
 	Plot  string    `json:"plot,omitempty"`  // heading of the picture
-	XName string    `json:"xName,omitempty"` // what X is, with its unit
+	XName string    `json:"xName,omitempty"` // meaning and unit of X
 	YName string    `json:"yName,omitempty"`
 	LogX  bool      `json:"logX,omitempty"`
 	LogY  bool      `json:"logY,omitempty"`
-	Dots  bool      `json:"dots,omitempty"` // the points are not joined
+	Dots  bool      `json:"dots,omitempty"` // points without lines
 	X     []float64 `json:"x"`
 	Y     []float64 `json:"y"`
 }
 
-// Misses returns what in a part is not as it should be, one line each.
+// Misses returns every violation and missed bar of a part, one line each.
 func (p Part) Misses() (misses []string) {
 	for _, c := range p.Checks {
 		switch {
@@ -88,7 +88,7 @@ func (p Part) Misses() (misses []string) {
 	return misses
 }
 
-// Text writes a figure's value as people read it: three digits that count, and all of a whole number.
+// Text formats a figure's value: three significant digits, or all digits of an integer.
 func (f Figure) Text() string {
 	switch size := math.Abs(f.Value); {
 	case f.Value == math.Trunc(f.Value) && size < 1e15:
@@ -104,7 +104,7 @@ func (f Figure) Text() string {
 	}
 }
 
-// Write puts parts into the file of the first one's name below the checkout at root, in place of what was there.
+// Write writes parts into the file with the first one's name, below the checkout at root, and replaces it.
 func Write(root string, parts ...Part) error {
 	if len(parts) == 0 {
 		return errors.New("part: nothing to write")
@@ -121,16 +121,16 @@ func Write(root string, parts ...Part) error {
 		}
 	}
 	dir := filepath.Join(root, Dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // everybody may read a report
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the report is public
 		return fmt.Errorf("part: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, parts[0].Name+".json"), text.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may read a report
+	if err := os.WriteFile(filepath.Join(dir, parts[0].Name+".json"), text.Bytes(), 0o644); err != nil { //nolint:gosec // the report is public
 		return fmt.Errorf("part: %w", err)
 	}
 	return nil
 }
 
-// valid is an error where a report could not show a part.
+// valid returns an error if a report cannot show the part.
 func (p Part) valid() error {
 	if p.Name == "" || strings.ContainsAny(p.Name, `/\ `) {
 		return fmt.Errorf("part: %q is not a name for a part and its file", p.Name)
@@ -143,7 +143,7 @@ func (p Part) valid() error {
 	return nil
 }
 
-// ReadAll returns the parts below the checkout at root, by the names of their files. There may be none.
+// ReadAll returns the parts below the checkout at root, ordered by file name. There may be none.
 func ReadAll(root string) ([]Part, error) {
 	files, err := filepath.Glob(filepath.Join(root, Dir, "*.json"))
 	if err != nil {

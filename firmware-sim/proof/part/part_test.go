@@ -45,7 +45,7 @@ func TestWhatCannotBeShownIsRefused(t *testing.T) {
 		"no name": {}, "another directory": {Name: "../x"}, "uneven": {Name: "x", Series: []part.Series{{X: []float64{1}}}},
 	} {
 		if err := part.Write(root, p); err == nil {
-			t.Errorf("%s: written", name)
+			t.Errorf("Write accepted a part with %s", name)
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(root, part.Dir), 0o755); err != nil {
@@ -55,7 +55,7 @@ func TestWhatCannotBeShownIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := part.ReadAll(root); err == nil {
-		t.Error("half a part was read")
+		t.Error("ReadAll accepted a truncated part")
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package record is what was seen of a run, by whom: what actors asked and were told, what the database, the provider and
-// the simulated locks have written down, and what was broken when. It is plain data: rules are held against it afterwards,
-// and a test can plant into it whatever must not be.
+// Package record is the record of a run: what actors requested and received, the records of the database, the provider
+// and the simulated locks, and the faults. It is plain data, so that rules are checked afterwards and tests can plant
+// violations.
 package record
 
 import "time"
@@ -9,7 +9,7 @@ import "time"
 type Record struct {
 	Seed  uint64
 	Began time.Time
-	Quiet time.Time // from here on nothing is broken
+	Quiet time.Time // no faults from here on
 	Ended time.Time
 
 	// Seen by actors.
@@ -24,7 +24,7 @@ type Record struct {
 
 	Faults []Fault
 
-	// Written down by the database.
+	// Read from the database.
 	History      []Version // every version of every reservation, oldest first
 	Switches     []Switch
 	Payments     []Payment
@@ -34,20 +34,20 @@ type Record struct {
 	Moves        []Move
 	DoorRequests []DoorRequest
 	Partner      []PartnerBooking
-	Differences  []string // order ids that a person is asked to look at
+	Differences  []string // order ids under manual review
 	StaffUnlocks []string // requests in the audit log
-	AppendOnly   []string // changes that were let through and must not be
-	Tables       int      // how many were tried
+	AppendOnly   []string // forbidden changes that the database allowed
+	Tables       int      // number of tables tested
 	LedgerMark   Mark     // of the ledger in the middle of the run, against its end
 	Deadlocks    int      // in PostgreSQL's log
 	Idle         []Idle
 
-	// By others.
+	// From other sources.
 	Provider Provider
 	Messages []Message
 	Pulses   []Pulse
 	Bookings []ChannelBooking
-	Shared   []string        // branches that the partner sells too
+	Shared   []string        // branches that the partner also sells
 	Locked   map[string]bool // branch/device at the end
 }
 
@@ -73,7 +73,7 @@ type Slot struct {
 	Start, End time.Time
 }
 
-// Margin lies between two reservations of a room.
+// Margin is the minimum time between two reservations of a room.
 const Margin = 10 * time.Minute
 
 // Overlaps reports whether two slots cannot both be sold.
@@ -81,30 +81,30 @@ func (s Slot) Overlaps(o Slot) bool {
 	return s.Branch == o.Branch && s.Room == o.Room && s.Start.Before(o.End.Add(Margin)) && o.Start.Before(s.End.Add(Margin))
 }
 
-// Op is one request about a reservation and its answer.
+// Op is one request about a reservation, with its answer.
 type Op struct {
 	Kind   string
-	Owner  int64 // the purchase it belongs to; 0 when it is about somebody else's
+	Owner  int64 // the purchase to which it belongs; 0: another client's
 	Slot   Slot
 	To     Slot   // of Relocate
 	Order  string // of Confirm
 	Amount int
 	Call   time.Time
 	Return time.Time
-	Status int    // HTTP; 0: no answer came
-	Type   string // errorType of a refusal
+	Status int    // HTTP; 0: no answer
+	Type   string // errorType of an error
 	At     int    // replica
-	State  string // of Confirm: the method that was confirmed
-	ID     int64  // reservation, where it is known
+	State  string // of Confirm: the method confirmed
+	ID     int64  // reservation, if known
 }
 
-// Known reports whether an answer tells what came of the request.
+// Known reports whether the answer reveals the outcome of the request.
 func (o Op) Known() bool { return o.Status > 0 && o.Status < 500 }
 
-// OK reports that it was done.
+// OK reports whether the request succeeded.
 func (o Op) OK() bool { return o.Status == 200 }
 
-// Told is a result that a subscriber got.
+// Told is a result that a subscriber received.
 type Told struct {
 	At      time.Time
 	Replica int
@@ -113,10 +113,10 @@ type Told struct {
 	PIN     bool
 }
 
-// Press is one press of a button and what everybody was told who asked.
+// Press is one press of a button, with the results of all its subscribers.
 type Press struct {
 	Branch, Kind string
-	Order        string // of the reservation whose key it is; empty: staff, or a wrong key
+	Order        string // of the key's reservation; empty: an administrator, or a wrong key
 	WrongKey     bool
 	Staff        bool
 	Call, Return time.Time
@@ -126,10 +126,10 @@ type Press struct {
 	Told         []Told
 }
 
-// Lookup is what a customer was shown of a room on a page: which slots are not free.
+// Lookup is the availability of rooms that a page showed to a customer.
 type Lookup struct {
 	Branch       string
-	From, Until  time.Time // the window that was asked for
+	From, Until  time.Time // the requested window
 	Call, Return time.Time
 	Replica      int
 	V1           bool
@@ -137,7 +137,7 @@ type Lookup struct {
 	Margins      map[int][]time.Time // those of paidMargin and bookingMargin
 }
 
-// Forgery is something made up by an intruder: a callback, or a message at the broker.
+// Forgery is a forged callback or message at the broker.
 type Forgery struct {
 	Kind   string // callback-wrong-secret, callback-right-secret, grant, ask
 	Order  string
@@ -145,42 +145,42 @@ type Forgery struct {
 	Status int
 }
 
-// Wrong is a request that breaks a rule, and the answer.
+// Wrong is an invalid request, with its answer.
 type Wrong struct {
 	What   string
-	Want   []int // statuses that refuse it
+	Want   []int // accepted rejections
 	Status int
 }
 
-// Twin is one question asked at both replicas at the same quiet moment.
+// Twin is one request at both replicas at the same quiet moment.
 type Twin struct {
 	What string
 	Same bool
-	Text string // both answers, when they differ
+	Text string // both answers, if they differ
 }
 
-// Probe is a measurement in quiet: of an offline branch's answer, or of transactions under a stalled provider.
+// Probe is a measurement without faults: of an offline branch's answer, or of transactions while the provider hangs.
 type Probe struct {
 	What string // offline, stall
 	Took time.Duration
 	OK   bool
 }
 
-// PowerCut is a branch that lost its power, and whether its locks were shut right after.
+// PowerCut is a power cut of a branch, and whether its locks were locked right after it.
 type PowerCut struct {
 	Branch string
 	At     time.Time
 	Locked bool
 }
 
-// Fault is something that was broken.
+// Fault is one fault with its duration.
 type Fault struct {
 	Kind      string
 	Target    string
 	At, Until time.Time
 }
 
-// Version is a reservation from one change to the next.
+// Version is the state of a reservation from one change to the next.
 type Version struct {
 	Seq     int64
 	At      time.Time // of the change, before its commit
@@ -194,10 +194,10 @@ type Version struct {
 	Method  string
 	Key     string
 	Deleted bool
-	Until   time.Time // of the next change; zero: it is the last one
+	Until   time.Time // of the next change; zero: it is the last version
 }
 
-// Switch is a room being switched on or off.
+// Switch is a change of a room's availability.
 type Switch struct {
 	Branch  string
 	Room    int
@@ -212,7 +212,7 @@ type Payment struct {
 	Total       int
 }
 
-// Refund is an intent to give money back.
+// Refund is a refund intent.
 type Refund struct {
 	Reservation int64
 	State       string
@@ -221,7 +221,7 @@ type Refund struct {
 	Created     time.Time
 }
 
-// Entry is one of our ledger.
+// Entry is an entry of our ledger.
 type Entry struct {
 	ID          int64
 	At          time.Time
@@ -232,14 +232,14 @@ type Entry struct {
 	Code        string
 }
 
-// Mark is a part of a table seen at two times.
+// Mark is the fingerprint of a part of a table at two times.
 type Mark struct {
 	Rows   int
 	Before string // fingerprints
 	After  string
 }
 
-// Webhook is a callback that was stored.
+// Webhook is a stored callback.
 type Webhook struct {
 	Order, Status string
 	Received      time.Time
@@ -257,7 +257,7 @@ type Move struct {
 type DoorRequest struct {
 	ID          string
 	Branch      string
-	Reservation int64 // 0: staff
+	Reservation int64 // 0: an administrator
 	Devices     []string
 	State       string
 	Created     time.Time
@@ -266,14 +266,14 @@ type DoorRequest struct {
 	Detail      string
 }
 
-// PartnerBooking is a booking from outside as we have it.
+// PartnerBooking is our record of a partner's booking.
 type PartnerBooking struct {
 	External    string
 	Status      string
 	Reservation int64
 }
 
-// ChannelBooking is the same at the partner.
+// ChannelBooking is the partner's record of the same.
 type ChannelBooking struct {
 	ID       string
 	Slot     Slot
@@ -281,14 +281,14 @@ type ChannelBooking struct {
 	Status   string
 }
 
-// Idle is the longest transaction that waited for its program at a moment.
+// Idle is the longest idle transaction at a moment.
 type Idle struct {
 	At    time.Time
 	Took  time.Duration
 	Query string
 }
 
-// Provider is the payment provider's books.
+// Provider contains the payment provider's records.
 type Provider struct {
 	Charged, Refunded int
 	Calls             []Call
@@ -301,28 +301,28 @@ type Call struct {
 	Method, Path   string
 	IdempotencyKey string
 	Order          string
-	Status         int // 0: it was not answered
+	Status         int // 0: no answer
 }
 
-// ProviderPayment is a payment as the provider has it.
+// ProviderPayment is the provider's record of a payment.
 type ProviderPayment struct {
 	Key, Order, Status string
 	Total, Balance     int
-	Approved           time.Time // zero: no money came
+	Approved           time.Time // zero: not paid
 	Cancels            []time.Time
 	Canceled           int // won
 	Account            bool
 	Due                time.Time
 }
 
-// Message is one that arrived at a customer.
+// Message is a message that a customer received.
 type Message struct {
 	At           time.Time
 	To, Template string
 	Key          string
 }
 
-// Pulse is one time that a lock was driven.
+// Pulse is one actuation of a lock.
 type Pulse struct {
 	Branch, Device string
 	Request        string

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
-// plot is a picture of some series that share their axes.
+// plot is a picture of series with common axes.
 type plot struct {
 	title        string
 	xName, yName string
@@ -17,7 +17,7 @@ type plot struct {
 	series       []part.Series
 }
 
-// plots groups a part's series into pictures, in the order in which they come.
+// plots groups a part's series into pictures, in their order.
 func plots(p part.Part) (list []*plot) {
 	byTitle := map[string]*plot{}
 	for _, s := range p.Series {
@@ -36,14 +36,14 @@ func plots(p part.Part) (list []*plot) {
 	return list
 }
 
-// The size of a picture and of what is around the axes, in pixels.
+// The size of a picture and of its margins, in pixels.
 const (
 	width, height            = 760, 320
 	left, right, top, bottom = 64, 30, 14, 46
 	legendLine               = 18
 )
 
-// colours can be told apart by most people, on white and on black (after Okabe and Ito).
+// colours are distinguishable with most colour vision deficiencies, on white and on black (after Okabe and Ito).
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999"}
 
 // axis maps values to pixels.
@@ -86,7 +86,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
 }
 
-// ticks are round values along an axis.
+// ticks returns round values along an axis.
 func (a axis) ticks() (list []float64) {
 	if a.log {
 		for v := a.min; v <= a.max*1.001; v *= 10 {
@@ -107,7 +107,7 @@ func (a axis) ticks() (list []float64) {
 	return list
 }
 
-// svg draws a picture. It needs nothing from outside, and takes the colour of its text from where it stands.
+// svg draws a picture. It is self-contained and inherits the text colour.
 func (p *plot) svg() string {
 	var xs, ys []float64
 	for _, s := range p.series {
@@ -149,7 +149,7 @@ func (p *plot) svg() string {
 	return b.String()
 }
 
-// number writes a tick.
+// number formats a tick.
 func number(v float64) string {
 	if math.Abs(v) >= 1e6 || v != 0 && math.Abs(v) < 1e-3 {
 		return fmt.Sprintf("%.0e", v)

@@ -1,5 +1,5 @@
-// Package report shows what the parts of the proof have found: docs/proof/report.md with pictures beside it, and
-// docs/proof/report.html that needs nothing else. What is not as it should be stands first.
+// Package report renders the parts of the proof: docs/proof/report.md with pictures beside it, and
+// docs/proof/report.html, which is self-contained. Misses come first.
 package report
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
-// Dir is where the report lies, below the checkout.
+// Dir is the directory of the report, below the checkout.
 const Dir = "docs/proof"
 
 //go:embed report.md.tmpl report.html.tmpl
 var files embed.FS
 
-// page is what the templates show.
+// page is the data of the templates.
 type page struct {
 	Written  string
 	Machines []string
@@ -44,7 +44,7 @@ type picture struct {
 	SVG         template.HTML
 }
 
-// first is the order in which the parts stand that a whole proof has; others follow by name. One that is not there is a miss.
+// first is the order of the parts of a complete proof; others follow by name. A missing part is a miss.
 var first = []string{"soak", "race", "simulation", "mutation", "bench"}
 
 // Write reads the parts below the checkout at root and writes the report.
@@ -62,14 +62,14 @@ func Write(root string, now time.Time) (misses int, err error) {
 	if err := texttemplate.Must(texttemplate.New("report.md.tmpl").Funcs(functions).ParseFS(files, "report.md.tmpl")).Execute(&text, p); err != nil {
 		return 0, fmt.Errorf("report: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "report.md"), []byte(text.String()), 0o644); err != nil { //nolint:gosec // everybody may read a report
+	if err := os.WriteFile(filepath.Join(dir, "report.md"), []byte(text.String()), 0o644); err != nil { //nolint:gosec // the report is public
 		return 0, fmt.Errorf("report: %w", err)
 	}
 	text.Reset()
 	if err := template.Must(template.New("report.html.tmpl").Funcs(functions).ParseFS(files, "report.html.tmpl")).Execute(&text, p); err != nil {
 		return 0, fmt.Errorf("report: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "report.html"), []byte(text.String()), 0o644); err != nil { //nolint:gosec // everybody may read a report
+	if err := os.WriteFile(filepath.Join(dir, "report.html"), []byte(text.String()), 0o644); err != nil { //nolint:gosec // the report is public
 		return 0, fmt.Errorf("report: %w", err)
 	}
 	return len(p.Misses), nil
@@ -98,24 +98,24 @@ func newPage(parts []part.Part, now time.Time) page {
 		}
 		s := section{Part: one, Anchor: slug(one.Name)}
 		for i, picture1 := range plots(one) {
-			s.Plots = append(s.Plots, picture{Title: picture1.title, File: fmt.Sprintf("%s-%d.svg", s.Anchor, i+1), SVG: template.HTML(picture1.svg())}) //nolint:gosec // our own drawing, its texts escaped
+			s.Plots = append(s.Plots, picture{Title: picture1.title, File: fmt.Sprintf("%s-%d.svg", s.Anchor, i+1), SVG: template.HTML(picture1.svg())}) //nolint:gosec // our own drawing, with escaped texts
 		}
 		p.Parts = append(p.Parts, s)
 	}
 	return p
 }
 
-// writePlots puts the pictures of the Markdown into a directory in place of those of an earlier report.
+// writePlots writes the pictures of the Markdown into a directory and replaces those of an earlier report.
 func writePlots(dir string, sections []section) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // everybody may read a report
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the report is public
 		return fmt.Errorf("report: %w", err)
 	}
 	for _, s := range sections {
 		for _, p := range s.Plots {
-			if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.SVG), 0o644); err != nil { //nolint:gosec // everybody may read a report
+			if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.SVG), 0o644); err != nil { //nolint:gosec // the report is public
 				return fmt.Errorf("report: %w", err)
 			}
 		}

@@ -30,7 +30,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	misses, err := report.Write(root, began)
-	if err != nil || misses != 6 { // three, and three parts that are not there
+	if err != nil || misses != 6 { // three, and three missing parts
 		t.Fatalf("%d misses, want 6 (%v)", misses, err)
 	}
 	read := func(name string) string {
@@ -49,24 +49,24 @@ func TestReport(t *testing.T) {
 			}
 		}
 		if i := strings.Index(text, "M2: 2 violations"); i < first || i > strings.Index(text, "make proof SEED=7") {
-			t.Errorf("%s: misses do not stand first", name)
+			t.Errorf("%s: misses do not come first", name)
 		}
 		if strings.Index(text, "make proof SEED=7") > strings.Index(text, "slow") && strings.LastIndex(text, "slow") < strings.Index(text, "make proof SEED=7") {
-			t.Errorf("%s: the soak does not stand before the others", name)
+			t.Errorf("%s: the soak does not come before the others", name)
 		}
 	}
 	html := read("report.html")
 	if outside := regexp.MustCompile(`(src|href)="[^#]|url\(|@import|<script`).FindString(html); outside != "" {
-		t.Errorf("the page needs something from outside: %s", outside)
+		t.Errorf("the page loads an external resource: %s", outside)
 	}
 	if strings.Contains(html, "<thing>") || !strings.Contains(html, "a &amp; b") {
 		t.Error("texts are not escaped")
 	}
 	if svg := read("plots/bench-1.svg"); strings.Count(svg, "<path d=\"M") < 6 || strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-		t.Errorf("the picture is not one: %s", svg)
+		t.Errorf("the picture is not an SVG: %s", svg)
 	}
 	if !strings.Contains(read("report.md"), `once \| only`) {
-		t.Error("a bar in a cell ends it")
+		t.Error("a vertical bar in a cell is not escaped")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestNothingMissed(t *testing.T) {
 		t.Fatalf("%d misses (%v)", misses, err)
 	}
 	text, err := os.ReadFile(filepath.Join(root, report.Dir, "report.html"))
-	if err != nil || !strings.Contains(string(text), "Nothing: every rule held") || strings.Contains(string(text), "NaN") {
+	if err != nil || !strings.Contains(string(text), "None: every rule held") || strings.Contains(string(text), "NaN") {
 		t.Errorf("%v", err)
 	}
 }

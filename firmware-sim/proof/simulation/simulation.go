@@ -1,5 +1,5 @@
-// Package simulation runs the deterministic simulations and the formal model, which live beside the code they are about,
-// and says what they found. They judge themselves: here is only read what they print.
+// Package simulation runs the deterministic simulations and the formal model, and reads the results from their output.
+// They live beside the code that they test.
 package simulation
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
 )
 
-// Seeds is how many schedules each simulation must have run.
+// Seeds is the number of schedules that each simulation must run.
 const Seeds = 5000
 
 // simulations are the tests that run seeds.
@@ -24,7 +24,7 @@ var simulations = []struct{ name, pkg string }{
 	{"payment protocol", "./cloud/internal/reserve/moneysim"},
 }
 
-// ran is the line in which a simulation says how far it came.
+// ran matches the line in which a simulation reports its seeds.
 var ran = regexp.MustCompile(`(\d+) seeds: (.+)`)
 
 // Run runs every simulation of the checkout at root.
@@ -32,7 +32,7 @@ func Run(ctx context.Context, root string) (part.Part, error) {
 	began := time.Now()
 	p := part.Part{Name: "simulation", Title: "Deterministic simulation and formal model", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
 		Repeat: "go test -run 'TestSeeds|TestRegressions' -v -count 1 ./agent/internal/doorsim ./cloud/internal/reserve/moneysim; make model",
-		Notes:  []string{"Time, network, crashes and scheduling are one seed's (testing/synctest); a seed that ever failed is a test of its own and runs too."}}
+		Notes:  []string{"Time, network, crashes and scheduling depend on the seed alone (testing/synctest); every seed that ever failed also runs as a test of its own."}}
 	for _, s := range simulations {
 		command := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=30m", "-run", "^(TestSeeds|TestRegressions)$", s.pkg, "-seeds", strconv.Itoa(Seeds))
 		command.Dir = root
@@ -43,7 +43,7 @@ func Run(ctx context.Context, root string) (part.Part, error) {
 		}
 		seeds, counts := read(string(out))
 		if seeds == 0 && err == nil {
-			return p, fmt.Errorf("simulation: %s does not say how many seeds it ran", s.name)
+			return p, fmt.Errorf("simulation: %s does not report how many seeds it ran", s.name)
 		}
 		p.Figures = append(p.Figures,
 			part.Figure{Name: s.name + ": seeds without a violation", Value: float64(seeds), Bar: fmt.Sprint(Seeds), Met: err == nil && seeds >= Seeds})
@@ -56,7 +56,7 @@ func Run(ctx context.Context, root string) (part.Part, error) {
 	return p, ctx.Err()
 }
 
-// read finds how many seeds passed and what happened in them; none of a run that failed.
+// read returns the number of seeds and the counts of their events; 0 if the run failed.
 func read(out string) (seeds int, counts string) {
 	found := ran.FindStringSubmatch(out)
 	if found == nil || strings.Contains(out, "--- FAIL") {
@@ -68,7 +68,7 @@ func read(out string) (seeds int, counts string) {
 
 var stored = regexp.MustCompile(`(\d+) states, stored`)
 
-// model checks the model of ask, claim and grant over all interleavings, where spin is installed.
+// model checks the formal model over all interleavings, if spin is installed.
 func model(ctx context.Context, root string, p *part.Part) {
 	if _, err := exec.LookPath("spin"); err != nil {
 		p.Notes = append(p.Notes, "The formal model was not checked: spin is not installed.")

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// administrator is staff at work: looks, moves, cancels, registers, switches rooms, opens doors.
+// administrator views, moves, cancels and registers reservations, switches rooms and opens doors.
 func (s *Soak) administrator(limited, ctx context.Context, dice *rand.Rand) {
 	a := &purchase{client: s.newClient(), dice: dice}
 	for limited.Err() == nil && !a.loginAdmin(ctx) {
@@ -44,7 +44,7 @@ func (p *purchase) loginAdmin(ctx context.Context) bool {
 	return r.status == http.StatusOK
 }
 
-// listed is a reservation as the list and its detail show it.
+// listed is a reservation as the list and its detail view show it.
 type listed struct {
 	id     string
 	slot   record.Slot
@@ -52,7 +52,7 @@ type listed struct {
 	status string // bookingStatus
 }
 
-// choose looks at a random afternoon of a random branch and picks a reservation.
+// choose views a random afternoon of a random branch and picks a reservation.
 func (p *purchase) choose(ctx context.Context, paid bool) (listed, bool) {
 	wish := p.wish(p.dice)
 	from := wish.Start.In(seoul).Truncate(time.Hour)
@@ -94,7 +94,7 @@ func (p *purchase) detail(ctx context.Context, branch, id string) (listed, bool)
 	if err1 != nil || err2 != nil || err3 != nil {
 		return listed{}, false
 	}
-	// The stored end is ten minutes before the real one (interface.md).
+	// The stored end is ten minutes before the real one (docs/specification.md, Time).
 	l.slot = record.Slot{Branch: branch, Room: no, Start: from, End: until.Add(record.Margin)}
 	return l, true
 }
@@ -127,7 +127,7 @@ func (p *purchase) relocateAt(ctx context.Context, at int, found listed, to reco
 	p.op(record.Op{Kind: record.Relocate, ID: p.number(found.id), Slot: found.slot, To: to}, r)
 }
 
-// collide has two administrators exchange the rooms of two reservations at once, and press on the same one.
+// collide has two administrators swap the rooms of two reservations at once, and move the same one.
 func (p *purchase) collide(ctx context.Context) {
 	one, ok := p.choose(ctx, true)
 	if !ok {
@@ -147,7 +147,7 @@ func (p *purchase) collide(ctx context.Context) {
 	both.Wait()
 }
 
-// end cancels whatever it finds; sometimes it has not looked properly.
+// end cancels a reservation, sometimes with outdated data.
 func (p *purchase) end(ctx context.Context) {
 	found, ok := p.choose(ctx, oneIn(p.dice, 3))
 	if !ok {
@@ -166,7 +166,7 @@ func (p *purchase) end(ctx context.Context) {
 	}
 }
 
-// reserve registers a reservation without payment, or issues an account for it.
+// reserve registers a reservation without payment, or issues a virtual account for it.
 func (p *purchase) reserve(ctx context.Context) {
 	slot, owner := p.wish(p.dice), p.owners.Add(1)
 	own := &purchase{client: p.client, dice: p.dice, owner: owner, slot: slot, mobile: fmt.Sprintf("010%08d", owner)}
@@ -174,7 +174,7 @@ func (p *purchase) reserve(ctx context.Context) {
 		"branch": slot.Branch, "room": slot.Room, "startDateTime": wire(slot.Start), "endDateTime": wire(slot.End)})
 	taken := p.op(record.Op{Kind: record.AdminTake, Owner: owner, Slot: slot}, r)
 	if p.left.Owner != 0 && (taken.OK() || !taken.Known()) {
-		// The cookie of the hold that was left went along: it is given back for the new one, in the same moment.
+		// The cookie of an unused hold is sent too: the service releases that hold for the new one.
 		p.op(record.Op{Kind: record.Release, Owner: p.left.Owner, Slot: p.left.Slot}, r)
 		p.left = record.Op{}
 	}
@@ -195,7 +195,7 @@ func (p *purchase) reserve(ctx context.Context) {
 	p.op(record.Op{Kind: record.Keep, Owner: owner, Slot: slot}, r)
 }
 
-// switchRoom takes a room out of service for a moment: any room, or the spare one while somebody asks for it.
+// switchRoom takes a room out of service for a moment: any room, or the spare one while a client requests it.
 func (p *purchase) switchRoom(limited, ctx context.Context) {
 	slot := p.wish(p.dice)
 	var asking sync.WaitGroup
@@ -242,7 +242,7 @@ func (p *purchase) openDoor(ctx context.Context) {
 	p.await(ctx, r, &press, at, "/admin/door/v2/unlock/subscribe", "")
 }
 
-// clumsy is somebody who asks for what cannot be had.
+// clumsy sends invalid requests.
 func (s *Soak) clumsy(limited, ctx context.Context, dice *rand.Rand) {
 	c := s.newClient()
 	for limited.Err() == nil {

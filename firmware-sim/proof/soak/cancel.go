@@ -10,13 +10,13 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
 
-// refundAccount is where money goes that came through a virtual account.
+// refundAccount receives refunds of payments by virtual account.
 func refundAccount(body map[string]any) map[string]any {
 	body["refundReceiveAccountBank"], body["refundReceiveAccountNumber"], body["refundReceiveAccountHolderName"] = "20", "1002123456789", "홍길동"
 	return body
 }
 
-// cancel logs the customer in with the code that is sent, and cancels, sometimes from two windows.
+// cancel logs the customer in with the code of the message, and cancels, sometimes from two windows.
 func (p *purchase) cancel(ctx context.Context) {
 	id, ok := p.login(ctx)
 	if !ok {
@@ -40,7 +40,7 @@ func (p *purchase) cancel(ctx context.Context) {
 	}
 }
 
-// login asks for a code and sends the newest one that has come, until it is taken.
+// login requests a code and sends the newest one received, until it is accepted.
 func (p *purchase) login(ctx context.Context) (id int64, ok bool) {
 	for range 3 {
 		before := len(p.codes())

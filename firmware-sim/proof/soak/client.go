@@ -15,10 +15,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
 
-// patience is how long a client waits for an answer. What comes of a request that is given up nobody knows.
-const patience = 30 * time.Second
+// requestTimeout is how long a client waits for an answer. The outcome of a request without an answer is unknown.
+const requestTimeout = 30 * time.Second
 
-// client is a browser: it has cookies, and goes to any replica with each request.
+// client is a browser: it has cookies and sends each request to any replica.
 type client struct {
 	*Soak
 	http *http.Client
@@ -27,12 +27,12 @@ type client struct {
 func (s *Soak) newClient() *client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		panic(err) // it has no options that could be wrong
+		panic(err) // without options it never fails
 	}
-	return &client{s, &http.Client{Jar: jar, Timeout: patience, Transport: s.transport}}
+	return &client{s, &http.Client{Jar: jar, Timeout: requestTimeout, Transport: s.transport}}
 }
 
-// reply is an answer in the envelope; Status 0 means that none came.
+// reply is an answer in the envelope; Status 0 means that there was none.
 type reply struct {
 	status int
 	kind   string // errorType
@@ -50,13 +50,13 @@ func (c *client) ask(ctx context.Context, replica int, method, path string, body
 	if body != nil {
 		encoded, err := json.Marshal(body)
 		if err != nil {
-			panic(err) // bodies are of this package
+			panic(err) // bodies are values of this package
 		}
 		content = bytes.NewReader(encoded)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, c.world.Replicas[replica].API+path, content)
 	if err != nil {
-		panic(err) // so are addresses
+		panic(err) // addresses too
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -75,7 +75,7 @@ func (c *client) ask(ctx context.Context, replica int, method, path string, body
 		ErrorType string          `json:"errorType"`
 		Data      json.RawMessage `json:"data"`
 	}
-	if json.Unmarshal(text, &envelope) == nil { // a stream is none
+	if json.Unmarshal(text, &envelope) == nil { // a stream has no envelope
 		r.kind, r.data = envelope.ErrorType, envelope.Data
 	}
 	return r
@@ -106,7 +106,7 @@ func (c *client) subscribe(ctx context.Context, replica int, path, requestID, ke
 	return told
 }
 
-// seoul is where all branches are.
+// seoul is the time zone of all branches.
 var seoul = time.FixedZone("KST", 9*60*60)
 
 func wire(t time.Time) string { return t.In(seoul).Format("200601021504") }

@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// collect reads what the database, the provider and the locks have written down.
+// collect reads the records of the database, the provider and the locks.
 func (s *Soak) collect(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
 		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses,
@@ -121,7 +121,7 @@ func (s *Soak) readPartner(ctx context.Context) (err error) {
 	return err
 }
 
-// bookings are what guests booked at the partner.
+// bookings returns the guests' bookings at the partner.
 func (s *Soak) bookings() ([]record.ChannelBooking, error) {
 	var list struct {
 		Bookings []struct {
@@ -146,7 +146,7 @@ func (s *Soak) readLogs(context.Context) (err error) {
 	return err
 }
 
-// readAppendOnly tries to change what must not be changed, and looks whether the ledger's first part is as it was.
+// readAppendOnly attempts forbidden changes and checks that the first part of the ledger is unchanged.
 func (s *Soak) readAppendOnly(ctx context.Context) error {
 	for _, attempt := range []string{"update ledger set amount = 1", "delete from ledger", "truncate ledger", "delete from audit", "truncate audit", "update audit set actor = 'nobody'"} {
 		s.record.Tables++
@@ -154,7 +154,7 @@ func (s *Soak) readAppendOnly(ctx context.Context) error {
 			if _, err := tx.Exec(ctx, attempt); err == nil {
 				s.record.AppendOnly = append(s.record.AppendOnly, attempt)
 			}
-			return pgx.ErrTxCommitRollback // nothing is kept in any case
+			return pgx.ErrTxCommitRollback // always roll back
 		})
 		if err == nil {
 			return fmt.Errorf("%s was committed", attempt)

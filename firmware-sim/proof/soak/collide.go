@@ -12,10 +12,10 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// rounds is how often each collision is brought about.
+// rounds is the number of repetitions of each collision.
 const rounds = 40
 
-// probeSwitch switches spare rooms off at the moment somebody asks for them, at the other replica.
+// probeSwitch switches spare rooms off while a client requests them at the other replica.
 func (s *Soak) probeSwitch(ctx context.Context) error {
 	staff, err := s.staff(ctx)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Soak) probeSwitch(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// probeSwap has two administrators, each at a replica of his own, move two reservations into each other's rooms at once,
-// and then into a third one.
+// probeSwap has two administrators, each at another replica, move two reservations into each other's rooms at once, and
+// then into a third one.
 func (s *Soak) probeSwap(ctx context.Context) error {
 	one, err := s.staff(ctx)
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *Soak) probeSwap(ctx context.Context) error {
 			}
 			both.Wait()
 			for i, p := range []*purchase{one, two} {
-				pair[i], _ = p.detail(ctx, b.Code, pair[i].id) // where it is now
+				pair[i], _ = p.detail(ctx, b.Code, pair[i].id) // its current room
 			}
 		}
 	}
 	return ctx.Err()
 }
 
-// staff is an administrator who is logged in.
+// staff returns a client with an administrator's session.
 func (s *Soak) staff(ctx context.Context) (*purchase, error) {
 	p := &purchase{client: s.newClient(), dice: rand.New(rand.NewPCG(s.options.Seed, 99))}
 	if !p.loginAdmin(ctx) {
@@ -92,7 +92,7 @@ func (s *Soak) staff(ctx context.Context) (*purchase, error) {
 	return p, nil
 }
 
-// registered makes a reservation without payment and finds it again.
+// registered creates a reservation without payment and finds it in the list.
 func (p *purchase) registered(ctx context.Context, slot record.Slot) (listed, bool) {
 	owner := p.owners.Add(1)
 	r := p.ask(ctx, 0, http.MethodPost, "/admin/reservation", map[string]any{

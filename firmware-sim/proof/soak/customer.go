@@ -15,12 +15,12 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// The provider's names of the methods of payment.
+// The provider's names of the payment methods.
 const (
 	card, easyPay, account, phoneBill = "카드", "간편결제", "가상계좌", "휴대폰"
 )
 
-// purchase is one customer's way through the shop.
+// purchase is one customer's purchase.
 type purchase struct {
 	*client
 	dice   *rand.Rand
@@ -29,11 +29,11 @@ type purchase struct {
 	slot   record.Slot
 	amount int
 	order  string
-	key    string    // doorlockKey, once the message has come
-	left   record.Op // the hold that an administrator took last and did not use
+	key    string    // doorlockKey, after the message has arrived
+	left   record.Op // the administrator's latest unused hold
 }
 
-// customers come one after the other. What one has begun when time is over is brought to its end under ctx.
+// customers runs one customer after the other. Purchases in progress at the end of time are completed under ctx.
 func (s *Soak) customers(limited, ctx context.Context, dice *rand.Rand) {
 	for limited.Err() == nil {
 		p := s.newPurchase(dice)
@@ -50,13 +50,13 @@ func (s *Soak) newPurchase(dice *rand.Rand) *purchase {
 	return p
 }
 
-// shared is where most want to go, so that they meet.
+// shared is the share of customers with the same wish, so that they collide.
 const shared = 4
 
-// days is how far ahead people reserve.
+// days is how far ahead customers reserve.
 const days = 3
 
-// wish is a slot somebody wants: for now in one of four cases, else in an afternoon of one of the next days.
+// wish returns a slot: in one of four cases now, otherwise in an afternoon of one of the next days.
 func (s *Soak) wish(dice *rand.Rand) record.Slot {
 	branches := s.world.Branches
 	n := dice.IntN(len(branches))
@@ -73,7 +73,7 @@ func (s *Soak) wish(dice *rand.Rand) record.Slot {
 	return slot
 }
 
-// day is midnight in Korea, so many days from when the soak began.
+// day returns midnight in Korea, the given number of days after the start of the soak.
 func (s *Soak) day(n int) time.Time {
 	y, m, d := s.began.In(seoul).Date()
 	return time.Date(y, m, d+n, 0, 0, 0, 0, seoul)
@@ -89,13 +89,13 @@ func (p *purchase) shop(limited, ctx context.Context) {
 		return
 	}
 	switch p.dice.IntN(10) {
-	case 0: // walks away
+	case 0: // abandons the hold
 		if oneIn(p.dice, 2) {
 			pause(ctx, world.HoldTTL+time.Second)
 			p.look(ctx, p.slot)
 		}
 		return
-	case 1: // thinks better of it
+	case 1: // releases the hold
 		r := p.ask(ctx, p.anywhere(), http.MethodDelete, "/reservation", nil)
 		p.op(record.Op{Kind: record.Release, Owner: p.owner, Slot: p.slot}, r)
 		return
@@ -105,7 +105,7 @@ func (p *purchase) shop(limited, ctx context.Context) {
 	}
 }
 
-// take asks for the slot, sometimes while another browser asks for the same one at the other replica.
+// take requests the slot, sometimes while another client requests it at the other replica.
 func (p *purchase) take(ctx context.Context) bool {
 	var both sync.WaitGroup
 	if oneIn(p.dice, 5) {
@@ -125,7 +125,7 @@ func (p *purchase) takeAt(ctx context.Context, at int) bool {
 	return p.op(record.Op{Kind: record.Take, Owner: p.owner, Slot: p.slot, At: at}, r).OK()
 }
 
-// register tells who pays, sometimes at a wrong price first.
+// register submits the customer's data, sometimes with a wrong price first.
 func (p *purchase) register(ctx context.Context) bool {
 	body := map[string]any{"amount": p.amount, "name": "홍길동", "mobileNum": p.mobile}
 	if oneIn(p.dice, 20) {
@@ -145,7 +145,7 @@ func (p *purchase) register(ctx context.Context) bool {
 			return true
 		}
 		if r.status == http.StatusUnauthorized {
-			return false // the hold is over
+			return false // the hold has expired
 		}
 		pause(ctx, time.Second)
 	}
@@ -164,15 +164,15 @@ func (p *purchase) method() string {
 	return account
 }
 
-// pay goes through the provider's widget and back.
+// pay completes the provider's payment widget and returns to the shop.
 func (p *purchase) pay(limited, ctx context.Context) {
 	method := p.method()
 	confirm, ok := p.authenticate(method)
 	if !ok {
 		return
 	}
-	if oneIn(p.dice, 12) { // the card company will say no
-		_, _ = world.Ask(http.MethodPost, fmt.Sprintf("%s/sandbox/payments/%s/decline", p.world.Sandbox, confirm["paymentKey"]), map[string]any{}, nil) // else it is charged
+	if oneIn(p.dice, 12) { // the card company will decline
+		_, _ = world.Ask(http.MethodPost, fmt.Sprintf("%s/sandbox/payments/%s/decline", p.world.Sandbox, confirm["paymentKey"]), map[string]any{}, nil) // if this fails, the card is charged
 	}
 	if oneIn(p.dice, 25) {
 		tampered := maps.Clone(confirm)
@@ -190,7 +190,7 @@ func (p *purchase) pay(limited, ctx context.Context) {
 	}
 }
 
-// authenticate goes through the provider's widget and returns what it brings back.
+// authenticate completes the provider's widget and returns its parameters.
 func (p *purchase) authenticate(method string) (confirm map[string]any, ok bool) {
 	var widget struct {
 		PaymentKey string `json:"paymentKey"`
@@ -200,7 +200,7 @@ func (p *purchase) authenticate(method string) (confirm map[string]any, ok bool)
 	return map[string]any{"paymentKey": widget.PaymentKey, "orderId": p.order, "amount": p.amount}, err == nil
 }
 
-// buy pays by card and has patience.
+// buy pays by card and retries while the payment is pending.
 func (p *purchase) buy(ctx context.Context) {
 	confirm, ok := p.authenticate(card)
 	if !ok {
@@ -210,7 +210,7 @@ func (p *purchase) buy(ctx context.Context) {
 	p.op(record.Op{Kind: record.Confirm, Owner: p.owner, Slot: p.slot, Order: p.order, Amount: p.amount, State: card}, r)
 }
 
-// confirm brings the payment back to the shop, sometimes from two windows, and asks again when it is not told.
+// confirm sends the payment to the service, sometimes from two windows, and retries without an answer.
 func (p *purchase) confirm(ctx context.Context, body map[string]any, method string) bool {
 	once := func(at int) record.Op {
 		r := p.ask(ctx, at, http.MethodPost, "/payment/confirm", body)
@@ -227,14 +227,14 @@ func (p *purchase) confirm(ctx context.Context, body map[string]any, method stri
 			return o.OK()
 		}
 		if try == 1 && oneIn(p.dice, 3) {
-			return false // has enough
+			return false // gives up
 		}
 		pause(ctx, between(p.dice, time.Second, 4*time.Second))
 	}
 	return false
 }
 
-// payIn pays into the account: at once, about when it closes, or never. Callbacks are repeated and made up.
+// payIn deposits into the account: at once, close to the deadline, or never. Callbacks are repeated and forged.
 func (p *purchase) payIn(ctx context.Context) {
 	choice := p.dice.IntN(5)
 	if choice == 0 {
@@ -261,9 +261,9 @@ func (p *purchase) payIn(ctx context.Context) {
 		p.callback(ctx, "callback-wrong-secret", uuid.NewString(), "DONE")
 	}
 	if oneIn(p.dice, 3) && secret != "" {
-		p.callback(ctx, "callback-right-secret", secret, "DONE") // nothing was paid in yet
+		p.callback(ctx, "callback-right-secret", secret, "DONE") // before any deposit
 	}
-	if choice == 1 { // about the last moment
+	if choice == 1 { // close to the deadline
 		if due, ok := p.due(ctx); ok {
 			pause(ctx, time.Until(due.Add(time.Duration(p.dice.IntN(21)-10)*50*time.Millisecond)))
 		}
@@ -278,7 +278,7 @@ func (p *purchase) payIn(ctx context.Context) {
 	}
 }
 
-// due is when the account closes, as the page says: the provider keeps it open for longer, we do not.
+// due is the deadline on the page: the provider keeps the account open for longer than the service.
 func (p *purchase) due(ctx context.Context) (time.Time, bool) {
 	r := p.ask(ctx, p.anywhere(), http.MethodGet, "/v2/receipt", nil)
 	var receipt struct {
@@ -298,7 +298,7 @@ func (p *purchase) due(ctx context.Context) (time.Time, bool) {
 	return due, err == nil
 }
 
-// callback sends what only the provider should send.
+// callback sends a forged callback of the provider.
 func (p *purchase) callback(ctx context.Context, kind, secret, status string) {
 	r := p.ask(ctx, p.anywhere(), http.MethodPost, "/virtualaccount/webhook", map[string]any{
 		"createdAt": time.Now().In(seoul).Format(time.RFC3339Nano), "secret": secret, "status": status,
@@ -308,10 +308,10 @@ func (p *purchase) callback(ctx context.Context, kind, secret, status string) {
 	})
 }
 
-// wrong notes the answer to something that must be refused.
+// wrong records the answer to an invalid request.
 func (s *Soak) wrong(what string, r reply, want ...int) {
 	if r.status == 0 || r.status >= http.StatusInternalServerError {
-		return // it was not understood, or nobody was there
+		return // no replica processed it
 	}
 	s.note(func(rec *record.Record) {
 		rec.Wrong = append(rec.Wrong, record.Wrong{What: what, Want: want, Status: r.status})
@@ -348,7 +348,7 @@ func (p *purchase) messages() []message {
 	return list.Messages
 }
 
-// arrive is what people do who have a key: open doors, or cancel.
+// arrive uses the key: opens doors, or cancels.
 func (p *purchase) arrive(limited, ctx context.Context) {
 	presses := 1
 	if now := time.Now(); p.slot.Start.Before(now) {
@@ -365,5 +365,5 @@ func (p *purchase) arrive(limited, ctx context.Context) {
 		return
 	}
 	p.cancel(ctx)
-	p.press(ctx) // a key that should be dead
+	p.press(ctx) // the key must be dead
 }

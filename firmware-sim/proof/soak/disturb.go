@@ -10,19 +10,19 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// fault writes down what was broken and for how long.
+// fault records a fault and its duration.
 func (s *Soak) fault(kind, target string, at time.Time) {
 	s.note(func(rec *record.Record) {
 		rec.Faults = append(rec.Faults, record.Fault{Kind: kind, Target: target, At: at, Until: time.Now()})
 	})
 }
 
-// breakPrograms kills a program or a line between two, one after the other, with breaths in between.
+// breakPrograms kills a program or breaks a link, one after the other, with pauses in between.
 func (s *Soak) breakPrograms(limited, ctx context.Context, dice *rand.Rand) error {
 	for {
 		pause(limited, between(dice, 3*time.Second, 9*time.Second))
 		if limited.Err() != nil {
-			return nil //nolint:nilerr // the time for breaking things is over
+			return nil //nolint:nilerr // the disturbed part is over
 		}
 		r := s.world.Replicas[dice.IntN(len(s.world.Replicas))]
 		var err error
@@ -59,7 +59,7 @@ func (s *Soak) breakPrograms(limited, ctx context.Context, dice *rand.Rand) erro
 	}
 }
 
-// kill ends programs without a word and starts them again after a while.
+// kill kills programs and restarts them after a while.
 func (s *Soak) kill(limited, ctx context.Context, away time.Duration, programs ...*world.Process) error {
 	at := time.Now()
 	for _, p := range programs {
@@ -77,7 +77,7 @@ func (s *Soak) kill(limited, ctx context.Context, away time.Duration, programs .
 	return nil
 }
 
-// breakProvider has the next calls to the providers go wrong.
+// breakProvider makes the next calls to the providers fail.
 func (s *Soak) breakProvider(ctx context.Context, dice *rand.Rand) {
 	targets := []string{"confirm", "confirm", "confirm", "cancel", "get", "virtual-accounts", "messages", "channel"}
 	errors := []map[string]any{
@@ -115,7 +115,7 @@ func (s *Soak) breakProvider(ctx context.Context, dice *rand.Rand) {
 	}
 }
 
-// breakBranch lets one thing after the other go wrong at a branch.
+// breakBranch applies one fault after the other to a branch.
 func (s *Soak) breakBranch(ctx context.Context, b world.Branch, dice *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, between(dice, time.Second, 15*time.Second))
@@ -140,10 +140,10 @@ func (s *Soak) breakBranch(ctx context.Context, b world.Branch, dice *rand.Rand)
 	}
 }
 
-// offsets are how wrong an agent's clock may be: an hour late or early, by a jump of half a minute, or at the end of 1969.
+// offsets are wrong clocks of an agent: an hour late or early, half a minute early, or at the end of 1969.
 var offsets = []time.Duration{-time.Hour, time.Hour, 30 * time.Second, -30 * time.Second, -57 * 365 * 24 * time.Hour}
 
-// branchFault is something that goes wrong at a branch, in the simulator's words (contracts.md 5).
+// branchFault is a fault of a branch in the simulator's format.
 func branchFault(dice *rand.Rand) map[string]any {
 	kinds := []string{"network-cut", "network-cut", "network-lag", "network-lag", "loss", "reorder", "duplicate", "clock", "clock", "power-off", "power-off", "stuck", "relay-dead", "slow"}
 	fault := map[string]any{"kind": kinds[dice.IntN(len(kinds))]}
@@ -165,7 +165,7 @@ func (s *Soak) setBranch(b world.Branch, fault map[string]any) error {
 	return err
 }
 
-// clearBranch mends a branch. The simulator is never broken, but it may be slow.
+// clearBranch clears the faults of a branch. The simulator itself never fails but may be slow.
 func (s *Soak) clearBranch(b world.Branch) {
 	const tries = 5
 	for n := range tries {
@@ -174,12 +174,12 @@ func (s *Soak) clearBranch(b world.Branch) {
 			return
 		}
 		if n == tries-1 {
-			s.say("%s could not be mended: %v", b.Code, err)
+			s.say("%s : faults could not be cleared: %v", b.Code, err)
 		}
 	}
 }
 
-// locked reads whether every lock of a branch is at rest.
+// locked reports whether every lock of a branch is locked.
 func (s *Soak) locked(b world.Branch) (map[string]bool, error) {
 	var state struct {
 		Doors []struct {
@@ -197,7 +197,7 @@ func (s *Soak) locked(b world.Branch) (map[string]bool, error) {
 	return locked, nil
 }
 
-// lookAtLocks writes down whether a branch without power is shut.
+// lookAtLocks records whether a branch without power is locked.
 func (s *Soak) lookAtLocks(b world.Branch) {
 	at := time.Now()
 	locks, err := s.locked(b)

@@ -15,8 +15,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// intrude is somebody who has stolen the service's password at the broker, and not its signing key: he answers every
-// claim with a grant of his own, faster than the service, and has agents claim requests that he has made up.
+// intrude acts with the stolen password of the service at the broker, but without its signing key: it answers every
+// claim with a forged grant, faster than the service, and makes agents claim forged requests.
 func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
 	seed := sha256.Sum256([]byte("a key that no agent trusts"))
 	key := ed25519.NewKeyFromSeed(seed[:])
@@ -39,7 +39,7 @@ func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
 			case <-time.After(between(dice, 200*time.Millisecond, time.Second)):
 			}
 		}
-		_ = client.Disconnect(&paho.Disconnect{}) // the line may be gone
+		_ = client.Disconnect(&paho.Disconnect{}) // the connection may be closed
 	}
 }
 
@@ -56,12 +56,12 @@ func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Clien
 			branch, kind, ok := protocol.ParseTopic(p.Packet.Topic)
 			claim, err := protocol.Decode[protocol.Claim](p.Packet.Payload)
 			if !ok || kind != protocol.KindDoorClaim || err != nil {
-				return true, nil //nolint:nilerr // no claim: there is nothing to forge an answer to
+				return true, nil //nolint:nilerr // without a claim there is nothing to forge
 			}
 			for _, b := range s.world.Branches {
 				if b.Code == branch {
 					grant := protocol.Grant{Branch: branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: b.Doors(), PulseMs: 3000}
-					_ = s.forge(ctx, client, "grant", branch, grant.Sign(key)) // it was not forged then
+					_ = s.forge(ctx, client, "grant", branch, grant.Sign(key)) // an error means that nothing was forged
 				}
 			}
 			return true, nil
@@ -84,7 +84,7 @@ func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Clien
 	return client, client.Done()
 }
 
-// forge publishes a message in the service's name.
+// forge publishes a message in the name of the service.
 func (s *Soak) forge(ctx context.Context, client *paho.Client, what, branch string, m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {

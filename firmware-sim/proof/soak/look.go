@@ -11,20 +11,20 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
 
-// slots are the lists of both availability pages.
+// slots holds the lists of both availability pages.
 type slots struct {
 	Booking, Paid, BookingMargin, PaidMargin []string
 	Unavailable                              *slots `json:"unavailableSlots"` // V2
 }
 
-// look asks one of the two pages what is free around a slot.
+// look reads from one of the two pages the availability around a slot.
 func (c *client) look(ctx context.Context, slot record.Slot) {
 	at := int(slot.Start.Unix()/600+int64(slot.Room)) % len(c.world.Replicas)
 	v1 := slot.Start.Unix()/600%2 == 0
 	c.lookAt(ctx, at, slot.Branch, slot.Start.In(seoul).Truncate(time.Hour), 4, v1)
 }
 
-// lookAt asks a replica for so many hours of a branch; V1 always shows four.
+// lookAt reads the given number of hours of a branch from a replica; V1 always shows four.
 func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Time, hours int, v1 bool) (reply, bool) {
 	path := fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=%d&hours=%d", branch, from.Format(time.DateOnly), from.Hour(), hours)
 	if v1 {
@@ -45,7 +45,7 @@ func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Ti
 	return r, true
 }
 
-// byRoom reads slots written {room}-{YYYYMMDDHHmm}.
+// byRoom parses slots of the form {room}-{YYYYMMDDHHmm}.
 func byRoom(lists ...[]string) map[int][]time.Time {
 	rooms := map[int][]time.Time{}
 	for _, list := range lists {

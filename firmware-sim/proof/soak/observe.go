@@ -15,16 +15,15 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// observer looks into the database from outside, straight and not through a replica's line.
+// observer reads the database directly, not through a replica's link.
 type observer struct {
 	pool *pgxpool.Pool
 	log  string
-	mark int64 // the ledger's last row when its first part was fingerprinted
+	mark int64 // the ledger's last row at the time of the first fingerprint
 }
 
-// witness has the database itself write down each version of a reservation and each switch of a room, in the
-// transaction that makes it: rows are updated in place, and what they were in between would be lost. When it was
-// committed the database keeps for each row (track_commit_timestamp).
+// witness makes the database record each version of a reservation and each switch of a room in the transaction of the
+// change, because rows are updated in place. The database keeps the commit time of each row (track_commit_timestamp).
 const witness = `
 create schema proof;
 create table proof.version (
@@ -57,7 +56,7 @@ func observe(ctx context.Context, w *world.World) (*observer, error) {
 		return nil, err
 	}
 	config.MaxConns, config.ConnConfig.RuntimeParams["application_name"] = 4, "proof"
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // the schema changes under its eyes
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // the schema changes during the connection
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -77,13 +76,13 @@ func observe(ctx context.Context, w *world.World) (*observer, error) {
 
 func (o *observer) close() { o.pool.Close() }
 
-// idleQuery is the transaction that has waited longest for its program to say something.
+// idleQuery returns the longest idle transaction.
 const idleQuery = `
 	select coalesce(extract(epoch from now() - state_change), 0), query from pg_stat_activity
 	where state like 'idle in transaction%' and application_name <> 'proof' and pid <> pg_backend_pid()
 	order by state_change limit 1`
 
-// watch looks at transactions all the while, and takes the ledger's fingerprint half way.
+// watch observes transactions, and takes the ledger's fingerprint half way.
 func (o *observer) watch(ctx context.Context, s *Soak) {
 	half := time.After(s.options.For / 2)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -117,7 +116,7 @@ func (o *observer) idle(ctx context.Context) (record.Idle, error) {
 
 const ledgerPrint = `select count(*), coalesce(md5(string_agg(l::text, '' order by id)), ''), coalesce(max(id), 0) from ledger l where id <= $1`
 
-// fingerprint takes the ledger as it is now, all but what may still be committed behind what is.
+// fingerprint reads the ledger, without the newest rows, before which uncommitted rows may still appear.
 func (o *observer) fingerprint(ctx context.Context, s *Soak) {
 	for ctx.Err() == nil {
 		var mark record.Mark
@@ -134,7 +133,7 @@ func (o *observer) fingerprint(ctx context.Context, s *Soak) {
 	}
 }
 
-// said counts how often the programs have said something in their logs.
+// said counts occurrences of a text in the programs' logs.
 func (o *observer) said(what string) (int, error) {
 	text, err := os.ReadFile(o.log)
 	return strings.Count(string(text), what), err

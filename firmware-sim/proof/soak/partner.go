@@ -9,7 +9,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// partner is guests of another channel, at the last two branches only: what they book is told to us, not asked.
+// partner books as guests of another channel, at the last two branches only: the service is notified of their bookings,
+// not asked.
 func (s *Soak) partner(ctx context.Context, dice *rand.Rand) {
 	for ctx.Err() == nil {
 		slot := s.wish(dice)
@@ -21,13 +22,13 @@ func (s *Soak) partner(ctx context.Context, dice *rand.Rand) {
 			"branch": slot.Branch, "room": slot.Room, "startDateTime": wire(slot.Start), "endDateTime": wire(slot.End), "name": "외부손님", "mobileNum": "01099998888"}, &booked)
 		if err == nil && oneIn(dice, 4) {
 			pause(ctx, between(dice, 0, 3*time.Second))
-			_, _ = world.Ask(http.MethodDelete, s.world.Sandbox+"/sandbox/channel/bookings/"+booked.ID, nil, nil) // it stays then
+			_, _ = world.Ask(http.MethodDelete, s.world.Sandbox+"/sandbox/channel/bookings/"+booked.ID, nil, nil) // if this fails, the booking stays
 		}
 		pause(ctx, between(dice, 500*time.Millisecond, 3*time.Second))
 	}
 }
 
-// partnerBranches are offered on the partner's channel in this run.
+// partnerBranches are the branches on the partner's channel in this run.
 func (s *Soak) partnerBranches() []string {
 	var codes []string
 	for _, b := range s.world.Branches[max(0, len(s.world.Branches)-2):] {

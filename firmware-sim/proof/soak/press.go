@@ -22,8 +22,8 @@ func (p *purchase) pressWith(ctx context.Context, key string, wrong bool) {
 	p.await(ctx, r, &press, at, "/door/v2/unlock/subscribe", key)
 }
 
-// await subscribes to the result of an accepted press, at the other replica more often than not, sometimes at both, and
-// writes down what was told.
+// await subscribes to the result of an accepted press, mostly at the other replica, sometimes at both, and records the
+// results.
 func (p *purchase) await(ctx context.Context, r reply, press *record.Press, at int, path, key string) {
 	var accepted struct {
 		RequestID string `json:"requestId"`
@@ -43,7 +43,7 @@ func (p *purchase) await(ctx context.Context, r reply, press *record.Press, at i
 			waiting.Go(func() { told[i] = p.subscribe(ctx, replica, path, accepted.RequestID, key) })
 		}
 		waiting.Wait()
-		if oneIn(p.dice, 6) { // and asks again
+		if oneIn(p.dice, 6) { // and subscribes again
 			told = append(told, p.subscribe(ctx, p.anywhere(), path, accepted.RequestID, key))
 		}
 		press.Told = told

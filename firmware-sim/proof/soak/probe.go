@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// probe measures in quiet what a storm would blur.
+// probe measures without faults.
 func (s *Soak) probe(ctx context.Context) error {
 	for _, measure := range []func(context.Context) error{s.probeZones, s.probeMidnight, s.probeSwitch, s.probeSwap, s.probeOffline, s.probeStall} {
 		if err := measure(ctx); err != nil {
@@ -21,7 +21,7 @@ func (s *Soak) probe(ctx context.Context) error {
 	return nil
 }
 
-// probeZones asks both replicas, which are in different time zones, for the same pages while nobody else is there.
+// probeZones requests the same pages from both replicas, which are in different time zones, without other clients.
 func (s *Soak) probeZones(ctx context.Context) error {
 	c := s.newClient()
 	for _, b := range s.world.Branches {
@@ -43,7 +43,7 @@ func (s *Soak) probeZones(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// probeMidnight holds a room over midnight and looks at both days, on both pages.
+// probeMidnight holds a room over midnight and reads both days from both pages.
 func (s *Soak) probeMidnight(ctx context.Context) error {
 	for _, b := range s.world.Branches {
 		for day := 1; day <= 2; day++ {
@@ -65,10 +65,10 @@ func (s *Soak) probeMidnight(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// noticed is how long after its silence a branch must count as offline: 12 s, with a margin for the last heartbeat.
+// noticed is the time after which a silent branch must count as offline: 12 s, with a margin for the last heartbeat.
 const noticed = 20 * time.Second
 
-// probeOffline measures how soon people are told at a branch that is known to be away.
+// probeOffline measures the time of answers at a branch known to be offline.
 func (s *Soak) probeOffline(ctx context.Context) error {
 	staff, err := s.staff(ctx)
 	if err != nil {
@@ -103,10 +103,10 @@ func (s *Soak) probeOffline(ctx context.Context) error {
 	return s.world.AwaitAgents(ctx, time.Minute)
 }
 
-// stall is how long the provider hangs while the database is watched.
+// stall is how long the provider hangs while the database is observed.
 const stall = 6 * time.Second
 
-// probeStall lets the provider hang under confirmations, and looks for transactions that are open meanwhile.
+// probeStall makes the provider hang during confirmations and looks for open transactions.
 func (s *Soak) probeStall(ctx context.Context) error {
 	const buyers = 12
 	fault := map[string]any{"target": "confirm", "kind": "slow", "times": buyers, "delayMs": stall.Milliseconds()}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// settleWithin bounds how long money may take to settle once nothing is broken any more; M2 itself wants three minutes,
-// which the report shows as a figure.
-const settleWithin = 8 * time.Minute
+// settleTimeout bounds the time until money settles without faults. M2 itself demands three minutes, which the report
+// shows as a figure.
+const settleTimeout = 8 * time.Minute
 
-// open counts what is not settled: money, callbacks, messages, doors. A refund that is PENDING has left the provider; banks
-// take days for theirs.
+// open counts unsettled money, callbacks, messages and doors. A PENDING refund has left the provider; banks take days
+// for it.
 const open = `
 	select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING'))
 	     + (select count(*) from reservation where state = 'WAITING_FOR_DEPOSIT')
@@ -22,9 +22,9 @@ const open = `
 	     + (select count(*) from message where state in ('QUEUED', 'SENDING'))
 	     + (select count(*) from door_request where state in ('PENDING', 'GRANTED'))`
 
-// settle waits until nothing is under way.
+// settle waits until nothing is in progress.
 func (s *Soak) settle(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, settleWithin)
+	limited, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
 		var n int
@@ -36,14 +36,14 @@ func (s *Soak) settle(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			s.say("%v", errors.Join(fmt.Errorf("%d things are still open after %s", n, settleWithin), err))
-			return nil // the checks say what
+			s.say("%v", errors.Join(fmt.Errorf("%d things are still open after %s", n, settleTimeout), err))
+			return nil // the checks report what
 		}
 		pause(limited, 500*time.Millisecond)
 	}
 }
 
-// announcing reports whether the partner still has something to tell us.
+// announcing reports whether the partner still has notifications for the service.
 func (s *Soak) announcing() bool {
 	bookings, err := s.bookings()
 	if err != nil {

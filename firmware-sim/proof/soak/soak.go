@@ -1,6 +1,6 @@
-// Package soak lets customers, administrators and an intruder act at random in a [world.World] while a disturber breaks
-// it, and writes down what each of them saw. The seed decides what they want to do and what is broken when; what threads
-// and sockets do in between is not the seed's, so the same seed brings the same intentions and not the same history.
+// Package soak runs random customers, administrators, agents and intruders in a [world.World] with random faults, and
+// records what each of them saw. The seed decides what actors intend and when faults occur; threads and sockets do not
+// depend on it, so the same seed repeats the intentions but not the exact history.
 package soak
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// Options say how a soak is run.
+// Options configures a soak.
 type Options struct {
 	Seed      uint64
 	For       time.Duration // of the disturbed part
-	Customers int           // at once
+	Customers int           // concurrent
 	Admins    int
-	Say       func(format string, args ...any) // progress, for people
+	Say       func(format string, args ...any) // reports progress to the operator
 }
 
 // Soak is one run.
@@ -40,7 +40,7 @@ type Soak struct {
 	latencies []Latency
 }
 
-// Latency is one request as its sender saw it.
+// Latency is the duration of one request as its client saw it.
 type Latency struct {
 	What   string
 	At     time.Time
@@ -48,7 +48,7 @@ type Latency struct {
 	Status int
 }
 
-// Run disturbs a world for the time given, lets it settle, probes it, and returns all that was seen.
+// Run disturbs a world for the given time, lets it settle, probes it, and returns the record.
 func Run(ctx context.Context, w *world.World, options Options) (record.Record, []Latency, error) {
 	s := &Soak{world: w, options: options, began: time.Now(), transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}}
 	defer s.transport.CloseIdleConnections()
@@ -62,7 +62,7 @@ func Run(ctx context.Context, w *world.World, options Options) (record.Record, [
 	if err := s.disturbed(ctx); err != nil {
 		return s.record, s.latencies, err
 	}
-	s.say("quiet: everything is mended")
+	s.say("quiet: all faults are cleared")
 	if err := s.settle(ctx); err != nil {
 		return s.record, s.latencies, err
 	}
@@ -77,7 +77,7 @@ func Run(ctx context.Context, w *world.World, options Options) (record.Record, [
 	return s.record, s.latencies, s.collect(ctx)
 }
 
-// disturbed is the part in which things break.
+// disturbed is the part with faults.
 func (s *Soak) disturbed(ctx context.Context) error {
 	limited, stop := context.WithTimeout(ctx, s.options.For)
 	defer stop()
@@ -98,14 +98,14 @@ func (s *Soak) disturbed(ctx context.Context) error {
 	breaking.Go(func() { failed <- s.breakPrograms(limited, ctx, s.dice("programs", 0)) })
 	breaking.Go(func() { s.breakProvider(limited, s.dice("provider", 0)) })
 	for i, b := range s.world.Branches {
-		if i%4 != 3 { // every fourth is spared, as most branches are on most days
+		if i%4 != 3 { // every fourth branch has no faults
 			breaking.Go(func() { s.breakBranch(limited, b, s.dice("branch", i)) })
 		}
 	}
 	breaking.Go(func() { s.progress(limited) })
 	<-limited.Done()
 	breaking.Wait()
-	if err := s.mend(ctx); err != nil {
+	if err := s.clearFaults(ctx); err != nil {
 		return err
 	}
 	close(failed)
@@ -118,8 +118,8 @@ func (s *Soak) disturbed(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// mend ends every fault.
-func (s *Soak) mend(ctx context.Context) error {
+// clearFaults ends every fault.
+func (s *Soak) clearFaults(ctx context.Context) error {
 	for _, b := range s.world.Branches {
 		s.clearBranch(b)
 	}
@@ -157,7 +157,7 @@ func (s *Soak) say(format string, args ...any) {
 	}
 }
 
-// dice are the seed's for one actor.
+// dice returns the random source of one actor.
 func (s *Soak) dice(name string, n int) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for _, c := range []byte(fmt.Sprint(name, n)) {
@@ -178,7 +178,7 @@ func (s *Soak) op(o record.Op, r reply) record.Op {
 	return o
 }
 
-// latency notes how long a request took, by what it is and not by whom it is about.
+// latency records how long a request took, by its kind.
 func (s *Soak) latency(method, path string, r reply) {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
@@ -192,7 +192,7 @@ func (s *Soak) latency(method, path string, r reply) {
 	s.latencies = append(s.latencies, Latency{method + " " + strings.Join(parts, "/"), r.call, r.ret.Sub(r.call), r.status})
 }
 
-// pause lets time pass, less when ctx ends.
+// pause waits, shorter when ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -202,10 +202,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// between is a random time.
+// between returns a random duration.
 func between(dice *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(dice.Int64N(int64(most-least)))
 }
 
-// oneIn is true once in n times.
+// oneIn returns true once in n times.
 func oneIn(dice *rand.Rand, n int) bool { return dice.IntN(n) == 0 }

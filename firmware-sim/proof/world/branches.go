@@ -9,7 +9,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Rooms is how many rooms each branch has. The last one is the Spare: nobody wishes for it, so it can be switched off.
+// Rooms is the number of rooms of each branch. The last one is the Spare: no customer wishes for it, so it can be
+// switched off.
 const (
 	Rooms = 4
 	Spare = Rooms
@@ -33,7 +34,7 @@ func Branches(n int) []Branch {
 	return list
 }
 
-// Doors are the devices of all its doors.
+// Doors returns the devices of all its doors.
 func (b Branch) Doors() []string {
 	doors := append([]string{}, b.Front...)
 	for room := range Rooms {
@@ -47,13 +48,14 @@ const (
 	min10, min30, min60 = 3000, 8000, 15000
 )
 
-// Price is what a customer pays for a length: as many hours as fit, then half hours, then tens of minutes (decisions.md 4).
+// Price returns the price of a duration: as many hours as fit, then half hours, then tens of minutes
+// (docs/specification.md, Prices).
 func Price(length time.Duration) int {
 	minutes := int(length / time.Minute)
 	return minutes/60*min60 + minutes%60/30*min30 + minutes%30/10*min10
 }
 
-// branchFile is the file for `yeolda branch apply`.
+// branchFile returns the file for `yeolda branch apply`.
 func branchFile(branches []Branch) string {
 	var text strings.Builder
 	text.WriteString("demo: true\nbranches:\n")

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// getJSON reads what a panel says.
+// getJSON reads a value from a panel.
 func getJSON(ctx context.Context, address string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -26,7 +26,7 @@ func getJSON(ctx context.Context, address string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// Ask sends a request to the sandbox's or the simulator's control and decodes its answer, unless into is nil.
+// Ask sends a request to the sandbox's or the simulator's control and decodes the answer, unless into is nil.
 func Ask(method, address string, body, into any) (status int, err error) {
 	var content io.Reader
 	if body != nil {

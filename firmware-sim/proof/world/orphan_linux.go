@@ -2,5 +2,5 @@ package world
 
 import "syscall"
 
-// dieWithParent has the kernel end a program when the one that started it is gone, however that went.
+// dieWithParent makes the kernel kill a program when its parent dies.
 func dieWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGKILL }

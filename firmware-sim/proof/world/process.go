@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Process is a program that can be killed and started again.
+// Process is a program that can be killed and restarted.
 type Process struct {
 	Name    string
 	command func() *exec.Cmd
@@ -26,14 +26,14 @@ type Process struct {
 	done    chan struct{} // closed when it has ended
 }
 
-// startWithin bounds how long a program may take until it is ready.
-const startWithin = 60 * time.Second
+// startTimeout bounds the time until a program is ready.
+const startTimeout = 60 * time.Second
 
-// errEnded means that a program has ended before it was ready.
+// errEnded is returned when a program ends before it is ready.
 var errEnded = errors.New("ended before it was ready")
 
-// Start starts the program, again if it has ended, and waits until it is ready. One that ends before that is started
-// again for a while, as a service manager does: PostgreSQL refuses to run as long as a child of the one that was killed does.
+// Start starts the program and waits until it is ready. Like a service manager, it retries for a while if the program
+// ends early: PostgreSQL does not start while a child process of a killed server still runs.
 func (p *Process) Start(ctx context.Context) error {
 	const retries = 20
 	for n := 0; ; n++ {
@@ -56,7 +56,7 @@ func (p *Process) start(ctx context.Context) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	command.SysProcAttr.Setpgid = true // Ctrl-C is for the one who started it
+	command.SysProcAttr.Setpgid = true // Ctrl-C must reach the parent only
 	dieWithParent(command.SysProcAttr)
 	err := command.Start()
 	if err == nil {
@@ -67,10 +67,10 @@ func (p *Process) start(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	go func() {
-		_ = command.Wait() // how it ended is in its log
+		_ = command.Wait() // its log shows how it ended
 		close(done)
 	}()
-	limit := time.After(startWithin)
+	limit := time.After(startTimeout)
 	for !p.ready() {
 		select {
 		case <-done:
@@ -78,7 +78,7 @@ func (p *Process) start(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
-			return fmt.Errorf("%s is not ready after %s", p.Name, startWithin)
+			return fmt.Errorf("%s is not ready after %s", p.Name, startTimeout)
 		case <-time.After(20 * time.Millisecond): // another program: there is no event to wait for
 		}
 	}
@@ -91,10 +91,10 @@ func (p *Process) Signal(signal syscall.Signal) error { return p.end(signal) }
 // Kill ends the program as a power cut does.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 
-// stopWithin bounds how long a program may take to end by itself.
-const stopWithin = 20 * time.Second
+// stopTimeout bounds the time until a program ends after SIGTERM.
+const stopTimeout = 20 * time.Second
 
-// Stop asks the program to end, and kills it if it does not.
+// Stop sends SIGTERM, and kills the program if it does not end.
 func (p *Process) Stop() error {
 	p.mu.Lock()
 	running, done := p.running, p.done
@@ -108,7 +108,7 @@ func (p *Process) Stop() error {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(stopWithin):
+	case <-time.After(stopTimeout):
 		return errors.Join(fmt.Errorf("%s did not stop", p.Name), p.end(syscall.SIGKILL))
 	}
 }
@@ -133,7 +133,7 @@ func (p *Process) pid() int {
 	return p.running.Process.Pid
 }
 
-// Alive reports whether the program runs.
+// Alive reports whether the program is running.
 func (p *Process) Alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// answers reports that an address answers 200.
+// answers reports whether an address answers 200.
 func answers(address string) func() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func() bool {
@@ -161,7 +161,7 @@ func answers(address string) func() bool {
 	}
 }
 
-// listens reports that somebody listens at an address.
+// listens reports whether an address accepts connections.
 func listens(address string) func() bool {
 	return func() bool {
 		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // it takes a second at most

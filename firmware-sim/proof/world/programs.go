@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrMissing means that a program of the system is not installed; the error says which.
+// ErrMissing is returned when a program of the system is not installed; the error names it.
 var ErrMissing = errors.New("is not installed")
 
 // Find returns the path of a program that may not be in PATH.
@@ -63,7 +63,7 @@ func PostgresAccount(data string) (*syscall.Credential, error) {
 
 const dirPrefix = "yeolda-proof-"
 
-// newDir makes a directory on disk (commits are to be durable) and removes those of runs that are over.
+// newDir creates a directory on disk, so that commits are durable, and removes those of finished runs.
 func newDir() (string, error) {
 	base := "/var/tmp"
 	left, err := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
@@ -75,11 +75,11 @@ func newDir() (string, error) {
 		if _, err := fmt.Sscanf(filepath.Base(dir), dirPrefix+"%d-", &pid); err != nil || syscall.Kill(pid, 0) == nil {
 			continue
 		}
-		_ = os.RemoveAll(dir) // another's, perhaps
+		_ = os.RemoveAll(dir) // it may belong to another user
 	}
 	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d-", dirPrefix, os.Getpid()))
 	if err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o755) //nolint:gosec // PostgreSQL has another account
+	return dir, os.Chmod(dir, 0o755) //nolint:gosec // PostgreSQL runs as another user
 }

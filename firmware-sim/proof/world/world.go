@@ -20,7 +20,7 @@ import (
 	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
-// Times of the interface that a soak shortens, so that it sees many of them end.
+// Times that a world with generated branches shortens, so that a soak sees many of them end.
 const (
 	HoldTTL    = 20 * time.Second
 	DepositDue = 30 * time.Second
@@ -32,12 +32,12 @@ const (
 	brokerUser, brokerSecret = "cloud", "secret-of-the-cloud"
 )
 
-// Options say what a world is made of.
+// Options describe a world.
 type Options struct {
 	Root     string    // the checkout, from which the programs are built unless Bin has them
 	Bin      string    // a directory with the programs; empty: they are built
 	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
-	Env      []string  // settings of the service beside the world's own
+	Env      []string  // additional settings of the service
 	Log      io.Writer // receives the output of all programs; nil: LogFile
 }
 
@@ -64,7 +64,7 @@ type World struct {
 	files     struct{ branches, simulation string }
 }
 
-// Replica is one process of the cloud and the lines it hangs on.
+// Replica is one process of the cloud and its links.
 type Replica struct {
 	*Process
 	API       string // http://…/api
@@ -74,7 +74,7 @@ type Replica struct {
 	Providers *faultproxy.Proxy
 }
 
-// Start brings up a world. Whatever goes wrong, nothing of it is left.
+// Start starts a world. If it fails, it leaves nothing behind.
 func Start(ctx context.Context, options Options) (_ *World, err error) {
 	dir, err := newDir()
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 			return err
 		}
 	}
-	// Callbacks of the providers come to whichever replica is there, as through a load balancer.
+	// Callbacks of the providers reach any running replica, as through a load balancer.
 	if w.callbacks, err = faultproxy.New(w.dialReplica); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 	return w.AwaitAgents(ctx, time.Minute)
 }
 
-// process is a program of ours that is not started yet.
+// process returns a program that is not started yet.
 func (w *World) process(name string, ready func() bool, bin string, env []string, program string, args ...string) *Process {
 	return &Process{Name: name, ready: ready, log: &prefixed{name: name, out: w.log}, command: func() *exec.Cmd {
 		command := exec.Command(filepath.Join(bin, program), args...) //nolint:noctx // Close ends it, in its order
@@ -207,14 +207,14 @@ func (w *World) prepare(ctx context.Context, bin string, env []string) (acl stri
 	return acl, nil
 }
 
-// zones are those of the replicas' hosts: neither is the branches'.
+// zones are the time zones of the replicas' hosts: neither is the branches'.
 var zones = []string{"UTC", "America/New_York"}
 
 func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
 	for link, address := range map[**faultproxy.Proxy]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
 		l, err := faultproxy.New(func() (net.Conn, error) {
-			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the line outlives the start
+			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the link outlives the start
 		})
 		if err != nil {
 			return err
@@ -230,12 +230,12 @@ func (w *World) addReplica(i int, bin string, env []string, web, metrics, databa
 	return nil
 }
 
-// dialReplica connects to a replica that takes connections.
+// dialReplica connects to a running replica.
 func (w *World) dialReplica() (net.Conn, error) {
 	var failures []error
 	for _, r := range w.Replicas {
 		address := strings.TrimSuffix(strings.TrimPrefix(r.API, "http://"), "/api")
-		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // the line outlives the start
+		conn, err := net.DialTimeout("tcp", address, time.Second) //nolint:noctx // the link outlives the start
 		if err == nil {
 			return conn, nil
 		}
@@ -276,7 +276,7 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
 		},
 		ready: func() bool {
-			return exec.Command(w.psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also asked after later starts
+			return exec.Command(w.psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also called after later starts
 		},
 	}
 	return w.run(ctx, w.Postgres)
@@ -306,7 +306,7 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 		"/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
 		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
 	if os.Geteuid() == 0 {
-		config += "\nuser root\n" // the files are root's
+		config += "\nuser root\n" // the files belong to root
 	}
 	users := brokerUser + ":" + brokerSecret + "\n"
 	for _, branch := range w.agents {
@@ -336,10 +336,10 @@ func (w *World) Query(ctx context.Context, sql string) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
-// BrokerCredential is that of the service at the broker, which an intruder may have stolen.
+// BrokerCredential returns the service's credential at the broker, which an intruder may have stolen.
 func (w *World) BrokerCredential() (username, password string) { return brokerUser, brokerSecret }
 
-// Restore starts whatever does not run and mends every line.
+// Restore starts all stopped programs and restores every link.
 func (w *World) Restore(ctx context.Context) error {
 	for _, r := range w.Replicas {
 		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
@@ -362,7 +362,7 @@ func (w *World) Restore(ctx context.Context) error {
 	return nil
 }
 
-// AwaitAgents waits until the broker has heard of every branch that it is online.
+// AwaitAgents waits until every branch is online.
 func (w *World) AwaitAgents(ctx context.Context, within time.Duration) error {
 	return until(ctx, within, "all branches are online", func() bool {
 		var list struct {
@@ -396,7 +396,7 @@ func until(ctx context.Context, within time.Duration, what string, done func() b
 	return nil
 }
 
-// Close ends everything and removes it from the disk.
+// Close ends all programs and removes the files.
 func (w *World) Close() error {
 	var failures []error
 	for i := len(w.processes) - 1; i >= 0; i-- {
@@ -418,7 +418,7 @@ func (w *World) Close() error {
 	return errors.Join(append(failures, os.RemoveAll(w.dir))...)
 }
 
-// prefixed says whose line it is.
+// prefixed writes the program's name before each line.
 type prefixed struct {
 	name string
 	out  io.Writer
@@ -445,7 +445,7 @@ func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all at once, so that they differ
+		defer l.Close() // all at the end, so that they differ
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
