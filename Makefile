@@ -1,5 +1,5 @@
 # Yeolda. `make run` starts everything with demo data, `make test` runs every test; `make help` lists the rest.
-MODULES := protocol testkit agent cloud firmware-sim
+MODULES := protocol agent cloud firmware-sim firmware-sim/testkit
 BIN     := bin
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)

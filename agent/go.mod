@@ -10,8 +10,8 @@ require (
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/warthog618/go-gpiocdev v0.9.1
 	github.com/warthog618/go-gpiosim v0.1.1
+	github.com/yeolda/yeolda/firmware-sim/testkit v0.0.0
 	github.com/yeolda/yeolda/protocol v0.0.0
-	github.com/yeolda/yeolda/testkit v0.0.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.29.0
@@ -24,8 +24,9 @@ require (
 require (
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/rs/xid v1.4.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
 
 replace github.com/yeolda/yeolda/protocol => ../protocol
 
-replace github.com/yeolda/yeolda/testkit => ../testkit
+replace github.com/yeolda/yeolda/firmware-sim/testkit => ../firmware-sim/testkit

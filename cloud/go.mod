@@ -29,8 +29,8 @@ require (
 	github.com/swaggest/swgui v1.8.5
 	github.com/teambition/rrule-go v1.8.2
 	github.com/wneessen/go-mail v0.8.1
+	github.com/yeolda/yeolda/firmware-sim/testkit v0.0.0
 	github.com/yeolda/yeolda/protocol v0.0.0
-	github.com/yeolda/yeolda/testkit v0.0.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.45.0
 	go.opentelemetry.io/otel/sdk v1.47.0
@@ -90,4 +90,4 @@ require (
 
 replace github.com/yeolda/yeolda/protocol => ../protocol
 
-replace github.com/yeolda/yeolda/testkit => ../testkit
+replace github.com/yeolda/yeolda/firmware-sim/testkit => ../firmware-sim/testkit

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-20s}
-grep -rlE '^func Fuzz' --include='*_test.go' protocol testkit agent cloud firmware-sim | while read -r file; do
+grep -rlE '^func Fuzz' --include='*_test.go' protocol agent cloud firmware-sim | while read -r file; do
 	grep -oE '^func Fuzz[A-Za-z0-9_]+' "$file" | sed 's/func //' | while read -r target; do
 		echo "$target in $(dirname "$file")"
 		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "./$(dirname "$file")" </dev/null

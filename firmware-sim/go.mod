@@ -14,8 +14,8 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/mochi-mqtt/server/v2 v2.7.9
 	github.com/yeolda/yeolda/agent v0.0.0
+	github.com/yeolda/yeolda/firmware-sim/testkit v0.0.0
 	github.com/yeolda/yeolda/protocol v0.0.0
-	github.com/yeolda/yeolda/testkit v0.0.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/sync v0.24.0
@@ -37,4 +37,4 @@ replace github.com/yeolda/yeolda/protocol => ../protocol
 
 replace github.com/yeolda/yeolda/agent => ../agent
 
-replace github.com/yeolda/yeolda/testkit => ../testkit
+replace github.com/yeolda/yeolda/firmware-sim/testkit => ./testkit

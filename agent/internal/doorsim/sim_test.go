@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/yeolda/yeolda/testkit/seeds"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/seeds"
 	"go.uber.org/goleak"
 )
 

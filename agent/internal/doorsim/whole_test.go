@@ -17,8 +17,8 @@ import (
 	"periph.io/x/conn/v3/gpio"
 
 	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/seeds"
 	"github.com/yeolda/yeolda/protocol"
-	"github.com/yeolda/yeolda/testkit/seeds"
 )
 
 // TestWholeAgents runs the same worlds with the whole agent in them, its MQTT client and outbox too, and a wall clock

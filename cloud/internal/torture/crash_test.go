@@ -9,7 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 // ordered starts the service, armed for a failpoint if one is named, and brings a purchase to its confirmation.

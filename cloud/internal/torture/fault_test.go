@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 // together runs n things at the same time.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 // point is one of the crash points: what is done to the service, what it must come to, and within which time from when

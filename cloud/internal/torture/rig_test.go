@@ -23,7 +23,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 // program is the service, built once with failpoints.

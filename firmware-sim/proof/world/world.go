@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 	"github.com/yeolda/yeolda/protocol"
-	"github.com/yeolda/yeolda/testkit/faultproxy"
 )
 
 // Times that a world with generated branches shortens, so that a soak sees many of them end.

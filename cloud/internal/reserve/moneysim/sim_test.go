@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-	"github.com/yeolda/yeolda/testkit/seeds"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/seeds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

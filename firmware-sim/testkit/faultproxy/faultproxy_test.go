@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/yeolda/yeolda/testkit/faultproxy"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,4 +1,4 @@
-module github.com/yeolda/yeolda/testkit
+module github.com/yeolda/yeolda/firmware-sim/testkit
 
 go 1.26.0
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/testkit/seeds"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/seeds"
 )
 
 // odd violates its rule in every seed that is divisible by seven.
