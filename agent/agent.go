@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,14 +42,18 @@ func Run(ctx context.Context, config Config, board Board) error {
 	}
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
-	a := &agent{config: config, log: log}
+	a := &agent{config: config, log: log, keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	if err := a.keys.load(); err != nil {
+		log.Error("the keys of the credential are used", "error", err)
+	}
+	a.epoch.Store(a.keys.epoch)
 	a.events.send = a.report
 	a.link = link.New(link.Config{
 		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
 		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
 	a.doors = door.NewController(door.Config{
-		Branch: config.Branch, Keys: config.GrantKeys, Event: a.event, Logger: log,
+		Branch: config.Branch, Keys: a.keys.keys, Event: a.event, Logger: log,
 		Send: func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) },
 	}, board.locks())
 	a.climate = climate.New(ctx, config.Branch, board.units(), board.sensors(), log)
@@ -56,7 +61,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.doors.Relock()
 	return a.run(ctx, link.AgentInfo{
 		BootID: rand.Text(), Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
-		SelfTest: a.selfTests, Inventory: board.inventory(),
+		Inventory: board.inventory(), Current: a.current,
 	})
 }
 
@@ -66,6 +71,8 @@ type agent struct {
 	link    *link.Link
 	doors   *door.Controller
 	climate *climate.Climate
+	keys    keyring
+	epoch   atomic.Uint64 // of keys
 	events  eventBuffer
 }
 
@@ -97,6 +104,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.doors.Grant)
 	case protocol.KindDoorDeny:
 		err = dispatch(m, a.doors.Deny)
+	case protocol.KindKeys:
+		err = dispatch(m, a.applyKeys)
 	case protocol.KindClimateCommand:
 		err = dispatch(m, func(command protocol.ClimateCommand) {
 			a.climate.Command(command, func(r protocol.ClimateResult) { a.answer(m, r) })
@@ -154,6 +163,26 @@ func (a *agent) measure(ctx context.Context) {
 	}
 }
 
+// applyKeys replaces the keys that verify grants.
+func (a *agent) applyKeys(list protocol.KeyList) {
+	changed, err := a.keys.apply(list)
+	if err != nil {
+		a.log.Warn("key list ignored", "epoch", list.Epoch, "error", err)
+		return
+	}
+	if changed {
+		a.doors.SetKeys(a.keys.keys)
+		a.epoch.Store(a.keys.epoch)
+		a.log.Info("grant keys replaced", "epoch", list.Epoch, "keys", len(list.Keys))
+	}
+	a.link.Refresh() // an old list means that the cloud has missed the last status
+}
+
+// current returns the changing parts of the status.
+func (a *agent) current() link.Current {
+	return link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load()}
+}
+
 // selfTests returns the state of the hardware and of the machine.
 func (a *agent) selfTests() []protocol.SelfTest {
 	return append(a.doors.SelfTests(), a.config.SelfTest()...)
@@ -172,14 +201,25 @@ func (a *agent) supervise(ctx context.Context) error {
 		if err := a.doors.Lost(); err != nil {
 			return err
 		}
-		if tests := a.selfTests(); !slices.Equal(tests, last) {
+		tests := a.selfTests()
+		if !slices.Equal(tests, last) {
 			last = tests
 			a.link.Refresh()
 		}
+		a.config.Health(Health{Connected: a.link.Connected(), Failed: failed(tests)})
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+func failed(tests []protocol.SelfTest) (n int) {
+	for _, t := range tests {
+		if !t.OK {
+			n++
+		}
+	}
+	return n
 }

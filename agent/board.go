@@ -91,6 +91,13 @@ func (b Board) validate() error {
 	return err
 }
 
+// Check reports whether the board is complete and its inventory fits into a status.
+func (b Board) Check() error {
+	v := b.inventory()
+	_, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "check", Inventory: &v})
+	return errors.Join(b.validate(), err)
+}
+
 func (b Board) locks() []door.Lock {
 	locks := make([]door.Lock, len(b.Locks))
 	for i, l := range b.Locks {

@@ -28,6 +28,7 @@ type Config struct {
 	TLS  *tls.Config                                             // nil: the system's root certificates
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
+	KeyFile     string // stores the last list of grant keys; empty: it lasts until the agent ends
 	AddressFile string // stores the last address of the broker that worked; empty: none
 
 	Version  string
@@ -35,7 +36,14 @@ type Config struct {
 	Now      func() time.Time           // wall clock for timestamps; no door decision depends on it; nil: time.Now
 	Observe  func(protocol.Event)       // receives door events as they happen; must not block; may be nil
 	SelfTest func() []protocol.SelfTest // checks of the machine for the status; called often; may be nil
+	Health   func(Health)               // called every two seconds; may be nil
 	Alive    func()                     // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
+}
+
+// Health is the state of an agent.
+type Health struct {
+	Connected bool // the cloud has acknowledged the status
+	Failed    int  // self-tests
 }
 
 func (c Config) validate() (*url.URL, error) {
@@ -71,6 +79,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SelfTest == nil {
 		c.SelfTest = func() []protocol.SelfTest { return nil }
+	}
+	if c.Health == nil {
+		c.Health = func(Health) {}
 	}
 	if c.Alive == nil {
 		c.Alive = func() {}

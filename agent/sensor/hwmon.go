@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// hwmon is a sensor that a driver of the kernel's reads (dtoverlay=i2c-sensor,...). It is found by name at each reading:
-// hwmonN moves.
+// hwmon is a sensor that a kernel driver reads (dtoverlay=i2c-sensor,...). It is looked up by name for each reading, because
+// the number of hwmonN may change.
 type hwmon struct {
 	sys  fs.FS
 	name string
 }
 
-// OpenHwmon makes a reader of the sensor that the kernel calls name ("sht4x", "aht10"); sys is the root of sysfs.
+// OpenHwmon returns a reader of the sensor with the kernel name name ("sht4x", "aht10"); sys is the root of sysfs.
 func OpenHwmon(sys fs.FS, name string) Reader { return hwmon{sys, name} }
 
 // Read implements Reader.
@@ -45,10 +45,10 @@ func (h hwmon) find() (string, error) {
 	for _, dir := range dirs {
 		name, err := fs.ReadFile(h.sys, path.Join(dir, "name"))
 		if err != nil || strings.TrimSpace(string(name)) != h.name {
-			continue // it may just have been unplugged
+			continue // it may have been unplugged
 		}
 		if found != "" {
-			return "", fmt.Errorf("hwmon %s: there are several; read them by their address on the bus", h.name)
+			return "", fmt.Errorf("hwmon %s: several sensors have this name; use their address on the bus", h.name)
 		}
 		found = dir
 	}
@@ -58,7 +58,7 @@ func (h hwmon) find() (string, error) {
 	return found, nil
 }
 
-// value reads thousandths.
+// value reads a value in thousandths.
 func (h hwmon) value(name string) (float64, error) {
 	text, err := fs.ReadFile(h.sys, name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"periph.io/x/conn/v3/i2c/i2ctest"
 )
 
-// scd41 measures every five seconds once it was told to, as the data sheet says.
+// scd41 measures every five seconds after the start command, according to the data sheet.
 type scd41 struct {
 	running bool
 	began   time.Time
@@ -62,12 +62,12 @@ func TestSCD4x(t *testing.T) {
 			return r.Read(ctx)
 		}
 		if got, err := read(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("at power-on: %+v, %v", got, err)
+			t.Errorf("at power-on: got %+v, %v, want a timeout", got, err)
 		}
-		for range 3 { // waits for the first, then has it, then another
+		for range 3 { // waits for the first measurement, reuses it, reads the next
 			got, err := read()
 			if err != nil || math.Abs(got.Celsius-25) > 0.01 || math.Abs(got.RelativeHumidity-37) > 0.01 {
-				t.Fatalf("read %+v, %v", got, err)
+				t.Fatalf("got %+v, %v", got, err)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -87,17 +87,17 @@ func TestHwmon(t *testing.T) {
 		"class/hwmon/hwmon1/humidity1_input": {Data: []byte("46192\n")},
 	}
 	if got, err := OpenHwmon(sys, "sht4x").Read(t.Context()); err != nil || got != (Reading{23.495, 46.192}) {
-		t.Errorf("read %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := OpenHwmon(sys, "cpu_thermal").Read(t.Context()); err == nil {
-		t.Errorf("a chip without humidity reads %+v", got)
+		t.Errorf("got %+v from a chip without humidity", got)
 	}
 	if got, err := OpenHwmon(sys, "sht21").Read(t.Context()); err == nil {
-		t.Errorf("a sensor that is not there reads %+v", got)
+		t.Errorf("got %+v from a missing sensor", got)
 	}
 	sys["class/hwmon/hwmon2/name"] = &fstest.MapFile{Data: []byte("sht4x\n")}
 	if got, err := OpenHwmon(sys, "sht4x").Read(t.Context()); err == nil {
-		t.Errorf("of two sensors one reads %+v", got)
+		t.Errorf("got %+v although two sensors match", got)
 	}
 }
 
@@ -121,18 +121,18 @@ func TestMux(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := r.Read(t.Context()); err != nil || math.Abs(got.Celsius-85.52) > 0.02 {
-		t.Errorf("read %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := m.Port(8); err == nil {
-		t.Error("there is a ninth port")
+		t.Error("got no error for port 8")
 	}
 	if _, err := NewMux(b, 0x44); err == nil {
-		t.Error("a mux at 0x44")
+		t.Error("got no error for a mux at 0x44")
 	}
 	if !slices.Contains(Kinds(), "scd4x") {
-		t.Error("no scd4x")
+		t.Error("scd4x is not a known kind")
 	}
 }

@@ -9,27 +9,27 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// Mux is a PCA9548 or TCA9548: eight buses behind one, for chips that all have the same address. The port is selected for
-// each transaction and shut after it. That costs a fraction of a millisecond; a mux that lost its power and its setting in
-// between is no matter then, and chips behind it never answer for one beside it.
+// Mux is a PCA9548 or TCA9548: eight buses behind one, for chips with identical addresses. The port is selected before each
+// transfer and closed after it, which takes a fraction of a millisecond. A mux that lost power therefore works again at once,
+// and chips behind it never interfere with chips on the main bus.
 type Mux struct {
 	bus     i2c.Bus
 	address uint16
 	mu      sync.Mutex
 }
 
-// NewMux makes a multiplexer on a bus, at 0x70 to 0x77.
+// NewMux returns the multiplexer at an address of 0x70 to 0x77.
 func NewMux(bus i2c.Bus, address uint16) (*Mux, error) {
 	if address < 0x70 || address > 0x77 {
-		return nil, fmt.Errorf("a PCA9548 is at 0x70 to 0x77, not at 0x%02x", address)
+		return nil, fmt.Errorf("address 0x%02x of the PCA9548 is not within 0x70 to 0x77", address)
 	}
 	return &Mux{bus: bus, address: address}, nil
 }
 
-// Port is the bus behind a port, 0 to 7.
+// Port returns the bus behind a port, 0 to 7.
 func (m *Mux) Port(n uint8) (i2c.Bus, error) {
 	if n > 7 {
-		return nil, fmt.Errorf("a PCA9548 has ports 0 to 7, not %d", n)
+		return nil, fmt.Errorf("port %d of the PCA9548 is not within 0 to 7", n)
 	}
 	return port{m, n}, nil
 }

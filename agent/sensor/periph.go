@@ -14,7 +14,7 @@ const aht20Address = 0x38
 
 func openAHT20(bus i2c.Bus, address uint16) (driver, error) {
 	if address != aht20Address {
-		return nil, fmt.Errorf("an AHT20 has no other address than 0x%02x", aht20Address)
+		return nil, fmt.Errorf("the address of an AHT20 is always 0x%02x", aht20Address)
 	}
 	return aht20.NewI2C(bus, nil)
 }
@@ -30,7 +30,7 @@ func openBME280(bus i2c.Bus, address uint16) (driver, error) {
 	return d, nil
 }
 
-// openHDC302x takes a second: the chip measures once a second by itself.
+// openHDC302x takes a second, because the chip measures once a second.
 func openHDC302x(bus i2c.Bus, address uint16) (driver, error) {
 	return hdc302x.NewI2C(bus, address, hdc302x.RateHertz)
 }

@@ -10,13 +10,13 @@ import (
 
 const (
 	scd4xAddress = 0x62
-	scd4xFresh   = 10 * time.Second       // for how long a measurement stands in for the next, which comes every 5 s
+	scd4xFresh   = 10 * time.Second       // how long a measurement may be used again; a new one follows every 5 s
 	scd4xPause   = time.Millisecond       // between a command and its answer, by the data sheet
-	scd4xPoll    = 100 * time.Millisecond // between looks whether there is a measurement
+	scd4xPoll    = 100 * time.Millisecond // polling interval for a measurement
 )
 
-// scd4x is an SCD40 or SCD41, whose temperature and humidity come with its CO2. It measures by itself every 5 seconds and
-// gives each measurement once. periph's driver waits for the next one whenever it is asked, longer than a reading may take.
+// scd4x is an SCD40 or SCD41, which measures temperature, humidity and CO2 every 5 seconds and returns each measurement once.
+// periph's driver always waits for the next measurement, which exceeds the time of a reading.
 type scd4x struct {
 	dev  i2c.Dev
 	last physic.Env
@@ -25,13 +25,13 @@ type scd4x struct {
 
 func openSCD4x(bus i2c.Bus, address uint16) (driver, error) {
 	s := &scd4x{dev: i2c.Dev{Bus: bus, Addr: address}}
-	// A chip that measures already refuses this; one that is not there is found out by the first look.
+	// A chip that already measures rejects this command; a missing chip fails the first reading.
 	_ = s.dev.Tx([]byte{0x21, 0xB1}, nil)
 	return s, nil
 }
 
-// Sense implements driver. The first measurement after power-on takes five seconds; a reading that cannot wait for it fails,
-// and the next one has it.
+// Sense implements driver. The first measurement after power-on takes five seconds: a reading with less time fails, and the
+// next one succeeds.
 func (s *scd4x) Sense(env *physic.Env) error {
 	for {
 		ready, err := s.ask(0xE4, 0xB8, 1)

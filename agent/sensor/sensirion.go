@@ -8,12 +8,11 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// sensirion is an SHT3x or SHT4x: a command starts one measurement, which is fetched a moment later as two words, each
-// with its checksum.
+// sensirion is an SHT3x or SHT4x: a command starts a measurement, which is read later as two words with checksums.
 type sensirion struct {
 	dev      i2c.Dev
 	command  []byte        // single shot, high repeatability, no clock stretching
-	takes    time.Duration // the longest by the data sheet
+	takes    time.Duration // the maximum by the data sheet
 	humidity func(raw uint16) float64
 }
 
@@ -31,7 +30,7 @@ func openSHT4x(bus i2c.Bus, address uint16) (driver, error) {
 	}, nil
 }
 
-var errChecksum = errors.New("checksum is wrong")
+var errChecksum = errors.New("wrong checksum")
 
 // Sense implements driver.
 func (s *sensirion) Sense(env *physic.Env) error {
@@ -54,7 +53,7 @@ func (s *sensirion) Sense(env *physic.Env) error {
 	return nil
 }
 
-// word reads two bytes and their CRC-8 (polynomial 0x31, start 0xFF).
+// word decodes two bytes and their CRC-8 (polynomial 0x31, start 0xFF).
 func word(b []byte) (value uint16, ok bool) {
 	crc := byte(0xFF)
 	for _, octet := range b[:2] {

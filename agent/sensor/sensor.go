@@ -1,5 +1,5 @@
-// Package sensor reads the thermo-hygrometers that are sold for branches, over any I²C bus of periph's: the chips for
-// which periph has a driver through that driver, Sensirion's by their data sheets.
+// Package sensor reads common thermo-hygrometers on an I²C bus of periph: with periph's drivers where they exist, and
+// Sensirion's chips according to their data sheets.
 package sensor
 
 import (
@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
@@ -20,24 +21,22 @@ type Reading struct {
 	RelativeHumidity float64 // percent
 }
 
-// Reader measures. Read makes no bus transaction after its context is done, but one that is under way may hang as long
-// as the bus does.
+// Reader reads a sensor. Read starts no bus transfer after ctx is done, but waits for a transfer in progress.
 type Reader interface {
 	Read(ctx context.Context) (Reading, error)
 }
 
-// ErrNoHumidity is of a chip that answers at the right address and measures temperature only, like the BMP280 that is
-// often sold as a BME280.
+// ErrNoHumidity is returned for a chip that measures only the temperature, such as a BMP280, which is often sold as a BME280.
 var ErrNoHumidity = errors.New("the chip does not measure humidity")
 
-// driver is a chip that has been set up.
+// driver is an initialised chip.
 type driver interface {
 	Sense(*physic.Env) error
 }
 
 // model is a kind of chip.
 type model struct {
-	address uint16 // the usual one
+	address uint16 // the default
 	open    func(bus i2c.Bus, address uint16) (driver, error)
 }
 
@@ -50,11 +49,11 @@ var models = map[string]model{
 	"sht4x":   {0x44, openSHT4x},
 }
 
-// Kinds are the kinds that Open knows.
+// Kinds returns the kinds of chips that Open supports.
 func Kinds() []string { return slices.Sorted(maps.Keys(models)) }
 
-// Open makes a reader of a chip. Address 0 is the usual one of its kind. The chip is not touched before it is read: one
-// that is not there yet, or was away for a while, is set up when it answers.
+// Open returns a reader of a chip. Address 0 selects the default of the kind. The chip is initialised on the first reading, and
+// again after a failed one, so it may be connected later.
 func Open(kind string, bus i2c.Bus, address uint16) (Reader, error) {
 	m, known := models[kind]
 	if !known {
@@ -73,23 +72,36 @@ type chip struct {
 	open    func(i2c.Bus, uint16) (driver, error)
 
 	mu     sync.Mutex
-	driver driver // nil: not set up, or in doubt
+	driver driver // nil: not initialised, or its last reading failed
 }
+
+// A reading is repeated after a transfer error: long wires corrupt single bytes.
+const (
+	attempts   = 3
+	retryDelay = 50 * time.Millisecond
+)
 
 // Read implements Reader.
 func (c *chip) Read(ctx context.Context) (Reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bus.ctx = ctx
-	reading, err := c.sense()
-	if err != nil {
+	var err error
+	for attempt := range attempts {
+		if attempt > 0 {
+			time.Sleep(retryDelay)
+		}
+		var reading Reading
+		if reading, err = c.sense(); err == nil {
+			return reading, nil
+		}
 		c.driver = nil
 		if ctx.Err() != nil {
 			err = ctx.Err() // drivers do not wrap it
+			break
 		}
-		return Reading{}, fmt.Errorf("%s at 0x%02x: %w", c.kind, c.address, err)
 	}
-	return reading, nil
+	return Reading{}, fmt.Errorf("%s at 0x%02x: %w", c.kind, c.address, err)
 }
 
 func (c *chip) sense() (Reading, error) {
@@ -106,15 +118,14 @@ func (c *chip) sense() (Reading, error) {
 	}
 	return Reading{
 		Celsius:          env.Temperature.Celsius(),
-		RelativeHumidity: min(max(float64(env.Humidity)/float64(physic.PercentRH), 0), 100), // raw values reach beyond, by the data sheets
+		RelativeHumidity: min(max(float64(env.Humidity)/float64(physic.PercentRH), 0), 100), // raw values may exceed this range, by the data sheets
 	}, nil
 }
 
-// contextBus ends the patience of drivers that know no context, periph's BME280 for one, which asks a chip that says it
-// is busy again and again for ever.
+// contextBus cancels drivers that do not support contexts, such as periph's BME280, which polls a busy chip indefinitely.
 type contextBus struct {
 	i2c.Bus
-	ctx context.Context // of the reading under way
+	ctx context.Context // of the current reading
 }
 
 // Tx implements i2c.Bus.

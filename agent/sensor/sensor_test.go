@@ -1,17 +1,19 @@
 package sensor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"periph.io/x/conn/v3/i2c/i2ctest"
 	"periph.io/x/conn/v3/physic"
 )
 
-// play is a bus on which exactly these transactions may happen.
+// play returns a bus that accepts exactly these transfers.
 func play(ops ...i2ctest.IO) *i2ctest.Playback { return &i2ctest.Playback{Ops: ops, DontPanic: true} }
 
 func TestChips(t *testing.T) {
@@ -41,7 +43,7 @@ func TestChips(t *testing.T) {
 				t.Fatal(err)
 			}
 			if math.Abs(got.Celsius-c.want.Celsius) > 0.02 || math.Abs(got.RelativeHumidity-c.want.RelativeHumidity) > 0.02 {
-				t.Errorf("read %+v, want %+v", got, c.want)
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 			if err := bus.Close(); err != nil {
 				t.Error(err)
@@ -65,22 +67,50 @@ func crc(b []byte) byte {
 	return c
 }
 
-func TestCorruptAnswerIsAnError(t *testing.T) {
+func TestCorruptAnswer(t *testing.T) {
 	t.Parallel()
 	for i := range 6 {
 		answer := []byte{0xBE, 0xEF, 0x92, 0xBE, 0xEF, 0x92}
 		answer[i] ^= 0x10
-		r, err := Open("sht3x", play(i2ctest.IO{Addr: 0x44, W: []byte{0x24, 0x00}}, i2ctest.IO{Addr: 0x44, R: answer}), 0)
+		r, err := Open("sht3x", bus(func(_ uint16, _, r []byte) error { copy(r, answer); return nil }), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Read(t.Context()); !errors.Is(err, errChecksum) {
-			t.Errorf("byte %d flipped: %+v, %v", i, got, err)
+			t.Errorf("byte %d corrupt: got %+v, %v, want a wrong checksum", i, got, err)
 		}
 	}
 }
 
-func TestHumidityStaysWithinPercent(t *testing.T) {
+// TestReadingIsRepeated checks that a corrupt byte and a missing acknowledgement do not lose the reading.
+func TestReadingIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		command, answer := []byte{0x24, 0x00}, []byte{0xBE, 0xEF, 0x92, 0xBE, 0xEF, 0x92}
+		transfers := 0
+		r, err := Open("sht3x", bus(func(_ uint16, w, r []byte) error {
+			transfers++
+			switch {
+			case transfers == 1 && bytes.Equal(w, command):
+				return errors.New("remote I/O error")
+			case len(r) > 0:
+				copy(r, answer)
+				if transfers == 3 {
+					r[0] ^= 1
+				}
+			}
+			return nil
+		}), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Read(t.Context()); err != nil || math.Abs(got.Celsius-85.52) > 0.02 || transfers != 5 {
+			t.Errorf("got %+v, %v after %d transfers, want 85.52 °C after 5", got, err, transfers)
+		}
+	})
+}
+
+func TestHumidityIsLimitedToPercent(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[uint16]float64{0: 0, 0xFFFF: 100} {
 		b := []byte{byte(raw >> 8), byte(raw), 0}
@@ -90,12 +120,12 @@ func TestHumidityStaysWithinPercent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := r.Read(t.Context()); err != nil || got.RelativeHumidity != want {
-			t.Errorf("raw %d: %+v, %v", raw, got, err)
+			t.Errorf("raw %d: got %+v, %v, want %v %%", raw, got, err, want)
 		}
 	}
 }
 
-// bus answers every transaction by a function.
+// bus is a bus whose transfers are a function.
 type bus func(address uint16, w, r []byte) error
 
 func (bus) String() string                         { return "test" }
@@ -114,7 +144,7 @@ func bmx280(id byte, status byte) func(uint16, []byte, []byte) error {
 	}
 }
 
-func TestMissingChipComesBack(t *testing.T) {
+func TestMissingChipReturns(t *testing.T) {
 	t.Parallel()
 	for _, kind := range Kinds() {
 		answer := remoteIO
@@ -123,12 +153,12 @@ func TestMissingChipComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := r.Read(t.Context()); err == nil {
-			t.Errorf("%s: read %+v without a chip", kind, got)
+			t.Errorf("%s: got %+v without a chip", kind, got)
 		}
 		if kind == "bme280" {
 			answer = bmx280(0x60, 0)
 			if got, err := r.Read(t.Context()); err != nil {
-				t.Errorf("%s: %+v, %v after it was plugged in", kind, got, err)
+				t.Errorf("%s: got %+v, %v after the chip was connected", kind, got, err)
 			}
 		}
 	}
@@ -141,12 +171,12 @@ func TestBMP280IsNotABME280(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := r.Read(t.Context()); !errors.Is(err, ErrNoHumidity) {
-		t.Errorf("read %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// TestBusyChipDoesNotHoldUpForEver: periph's driver would ask a BME280 that stays busy until the end of time.
-func TestBusyChipDoesNotHoldUpForEver(t *testing.T) {
+// TestBusyChip checks that the context ends the reading of a BME280 that stays busy, which periph's driver polls indefinitely.
+func TestBusyChip(t *testing.T) {
 	t.Parallel()
 	r, err := Open("bme280", bus(bmx280(0x60, 0x08)), 0)
 	if err != nil {
@@ -155,13 +185,13 @@ func TestBusyChipDoesNotHoldUpForEver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if got, err := r.Read(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("read %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestUnknownKind(t *testing.T) {
 	t.Parallel()
 	if _, err := Open("dht22", bus(remoteIO), 0); err == nil {
-		t.Error("opened a DHT22 on I²C")
+		t.Error("got no error for an unknown kind")
 	}
 }

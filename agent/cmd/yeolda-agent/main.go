@@ -1,5 +1,5 @@
-// Command yeolda-agent runs on the Raspberry Pi of a branch. It opens doors, sends infrared and reads sensors for the
-// cloud, and does nothing by itself.
+// Command yeolda-agent runs on the Raspberry Pi of a branch. It opens doors, sends infrared codes and reads sensors on the
+// cloud's behalf.
 package main
 
 import (
@@ -8,26 +8,25 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/yeolda/yeolda/agent"
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/agent/internal/doctor"
 	"github.com/yeolda/yeolda/agent/internal/enroll"
-	"github.com/yeolda/yeolda/agent/internal/rpi"
-	"github.com/yeolda/yeolda/agent/internal/systemd"
+	"github.com/yeolda/yeolda/agent/internal/link"
 )
 
 type cli struct {
 	Run     runCommand     `cmd:"" default:"withargs" help:"Run the agent (default)."`
 	Enroll  enrollCommand  `cmd:"" help:"Make this machine the agent of a branch, with a token of 'yeolda agent enroll'."`
-	Doctor  doctorCommand  `cmd:"" help:"Say what would fail on this machine, and how to mend it. Drives nothing."`
+	Check   checkCommand   `cmd:"" help:"Check the settings and the credentials."`
+	Doctor  doctorCommand  `cmd:"" help:"Examine this machine and report how to fix what would fail. Drives nothing."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
@@ -40,94 +39,88 @@ func main() {
 	parsed := kong.Parse(&c, kong.Name("yeolda-agent"), kong.UsageOnError(),
 		kong.Description("The agent of a branch."), kong.Vars{"credentials": packaged}, kong.BindTo(ctx, (*context.Context)(nil)))
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
-	slog.SetDefault(log) // also for what periph's drivers write to package log
+	slog.SetDefault(log) // for package log too, which periph's drivers use
 	parsed.FatalIfErrorf(parsed.Run(log))
 }
 
-// files are where the agent is told what it is.
+// files are the configuration files of the agent.
 type files struct {
-	Settings    string `env:"YEOLDA_AGENT_SETTINGS" default:"/etc/yeolda-agent/settings.toml" placeholder:"FILE" help:"What hangs on this machine (${default})."`
-	Credentials string `env:"YEOLDA_AGENT_CREDENTIALS" placeholder:"FILE" help:"Who this machine is; without it the same variables of the environment."`
+	Settings    string `env:"YEOLDA_AGENT_SETTINGS" default:"/etc/yeolda-agent/settings.toml" placeholder:"FILE" help:"The hardware of this machine (${default})."`
+	Credentials string `env:"YEOLDA_AGENT_CREDENTIALS" placeholder:"FILE" help:"The identity of this machine; without it, the same variables of the environment."`
+	State       string `env:"STATE_DIRECTORY" placeholder:"DIR" help:"Keeps the last valid settings, the grant keys and the health of the agent; systemd sets it."`
 }
 
-type runCommand struct {
-	files
-	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
+// usePackaged selects the packaged credentials file for commands that administrators type without options.
+func (f *files) usePackaged() {
+	if f.Credentials == "" && os.Getenv("YEOLDA_BRANCH") == "" {
+		f.Credentials = packaged
+	}
 }
 
-// Run runs the agent until it is told to stop.
-func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
-	settings, err := config.ReadSettings(c.Settings)
-	if err != nil {
-		return err
-	}
-	// The locks first: whatever else is wrong here, they are idle.
-	board := agent.Board{Locks: rpi.Locks(settings.Doors, log)}
-	sys := os.DirFS("/sys")
-	if board.AirConditioners, err = rpi.AirConditioners(settings.AirConditioners, sys); err != nil {
-		log.Error("left out", "error", err)
-	}
-	if board.Sensors, err = rpi.Sensors(settings.Sensors, sys); err != nil {
-		log.Error("left out", "error", err)
-	}
-	credentials, err := config.ReadCredentials(c.Credentials)
-	if err != nil {
-		return err
-	}
-	trust, err := settings.TLS()
-	if err != nil {
-		return err
-	}
-	settings.Broker = cmp.Or(c.Broker, settings.Broker, credentials.Broker)
-	notify := func(state string) {
-		if err := systemd.Notify(state); err != nil {
-			log.Warn("service manager", "error", err)
-		}
-	}
-	ready := sync.OnceFunc(func() { notify(systemd.Ready) })
-	defer notify(systemd.Stopping)
-	return agent.Run(ctx, agent.Config{
-		Branch: credentials.Branch, BrokerURL: settings.Broker, Username: credentials.Username, Password: credentials.Password,
-		GrantKeys: credentials.GrantKeys, TLS: trust, Version: release(), Logger: log,
-		// Ready means that the locks are idle, not that there is a network: a branch starts without one.
-		Alive: func() { ready(); notify(systemd.Watchdog) },
-	}, board)
-}
+// packaged is the credentials file of the package.
+const packaged = "/etc/yeolda-agent/credentials"
 
 type enrollCommand struct {
 	Server string `required:"" placeholder:"URL" help:"Address of the service."`
-	Token  string `arg:"" help:"Is good once, for an hour."`
-	File   string `default:"${credentials}" help:"Where to write who this machine is."`
+	Token  string `arg:"" help:"Valid once, for an hour."`
+	File   string `default:"${credentials}" help:"Where to write the credentials (${default})."`
+	CA     string `placeholder:"FILE" help:"Certificate of the private authority that issued the server's certificate."`
 }
 
 // Run enrolls the machine.
-func (c *enrollCommand) Run(ctx context.Context) error {
-	credentials, err := enroll.Exchange(ctx, c.Server, c.Token)
+func (c *enrollCommand) Run(ctx context.Context, log *slog.Logger) error {
+	server, err := url.Parse(c.Server)
+	if err != nil {
+		return fmt.Errorf("address of the service: %w", err)
+	}
+	if link.Exposed(enroll.Broker(server)) {
+		log.Warn("the connection to this server is not encrypted: the network can read the agent's password", "server", server.Host)
+	}
+	if c.CA != "" {
+		if c.CA, err = enroll.KeepCA(c.File, c.CA); err != nil {
+			return err
+		}
+	}
+	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, c.CA)
 	if err != nil {
 		return err
 	}
-	if err := enroll.Write(c.File, credentials); err != nil {
+	if err := enroll.Write(c.File, credentials, enroll.ServiceOwner()); err != nil {
 		return err
 	}
-	_, err = fmt.Printf("this machine is %s now, the agent of branch %s\n", credentials.Username, credentials.Branch)
+	_, err = fmt.Printf("this machine is now %s, the agent of branch %s\n", credentials.Username, credentials.Branch)
 	return err
+}
+
+type checkCommand struct{ files }
+
+// Run reports every problem of the configuration files.
+func (c *checkCommand) Run() error {
+	c.usePackaged()
+	settings, err := config.ReadSettings(c.Settings)
+	credentials, credentialsErr := config.ReadCredentials(c.Credentials)
+	err = errors.Join(err, credentialsErr)
+	if _, urlErr := link.ParseURL(cmp.Or(settings.Broker, credentials.Broker)); urlErr != nil {
+		err = errors.Join(err, urlErr)
+	}
+	_, caErr := config.TLS(cmp.Or(settings.CA, credentials.CA), nil)
+	_, problems := newBoard(settings)
+	for _, p := range problems {
+		err = errors.Join(err, p)
+	}
+	return errors.Join(err, caErr)
 }
 
 type doctorCommand struct{ files }
 
-// packaged is where enrolment writes who the machine is.
-const packaged = "/etc/yeolda-agent/credentials"
-
-var errUnwell = errors.New("something has to be mended")
+var errUnwell = errors.New("the machine needs attention")
 
 // Run examines the machine.
 func (c *doctorCommand) Run(ctx context.Context) error {
-	if c.Credentials == "" && os.Getenv("YEOLDA_BRANCH") == "" { // the service is told, people forget
-		c.Credentials = packaged
-	}
-	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.Settings, CredentialsFile: c.Credentials, Out: os.Stdout}
+	c.usePackaged()
+	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.Settings, CredentialsFile: c.Credentials, Now: certificateTime(c.files), Out: os.Stdout}
 	if n := d.Examine(ctx); n > 0 {
-		return fmt.Errorf("%w: %d findings", errUnwell, n)
+		return fmt.Errorf("%w: %d failures", errUnwell, n)
 	}
 	return nil
 }
@@ -140,10 +133,10 @@ func (versionCommand) Run() error {
 	return err
 }
 
-// version is filled in by the linker (-X main.version).
+// version is set by the linker (-X main.version).
 var version string
 
-// release is the version, or the commit that the program was built from.
+// release returns the version, or the commit from which the program was built.
 func release() string {
 	if version != "" {
 		return version
@@ -155,10 +148,21 @@ func release() string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(len(s.Value), 12)]
-		}
+	if commit := buildSetting("vcs.revision"); commit != "" {
+		return commit[:min(len(commit), 12)]
 	}
 	return "devel"
+}
+
+func buildSetting(key string) string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
 }

@@ -51,6 +51,7 @@ type Broker struct {
 // Received is a message from an agent.
 type Received struct {
 	Branch          string
+	Topic           string
 	Kind            protocol.Kind
 	Payload         []byte
 	CorrelationData []byte
@@ -86,7 +87,7 @@ func Start(t testing.TB, addr string) *Broker {
 		id++
 		must(t, b.server.Subscribe(filter, id, func(_ *mqtt.Client, _ packets.Subscription, p packets.Packet) {
 			branch, _, _ := protocol.ParseTopic(p.TopicName)
-			b.received <- Received{branch, kind, bytes.Clone(p.Payload), bytes.Clone(p.Properties.CorrelationData)}
+			b.received <- Received{branch, p.TopicName, kind, bytes.Clone(p.Payload), bytes.Clone(p.Properties.CorrelationData)}
 		}))
 	}
 	t.Cleanup(func() { b.Stop(); ws.Close() })
@@ -125,6 +126,14 @@ func (b *Broker) DropAll() {
 // Send publishes a message from the cloud.
 func (b *Broker) Send(branch string, m protocol.Message) { b.SendWith(branch, m, packets.Properties{}) }
 
+// SendTo publishes a message from the cloud on the topic of one credential.
+func (b *Broker) SendTo(agent protocol.Agent, m protocol.Message) {
+	b.t.Helper()
+	payload, err := protocol.Encode(m)
+	must(b.t, err)
+	b.publish(agent.Topic(m.Kind()), payload, packets.Properties{})
+}
+
 // SendWith publishes a message from the cloud with MQTT properties.
 func (b *Broker) SendWith(branch string, m protocol.Message, properties packets.Properties) {
 	b.t.Helper()
@@ -136,10 +145,15 @@ func (b *Broker) SendWith(branch string, m protocol.Message, properties packets.
 // SendRaw publishes an arbitrary payload.
 func (b *Broker) SendRaw(branch string, kind protocol.Kind, payload []byte, properties packets.Properties) {
 	b.t.Helper()
+	b.publish(protocol.Topic(branch, kind), payload, properties)
+}
+
+func (b *Broker) publish(topic string, payload []byte, properties packets.Properties) {
+	b.t.Helper()
 	must(b.t, b.server.InjectPacket(b.local, packets.Packet{
 		ProtocolVersion: 5,
 		FixedHeader:     packets.FixedHeader{Type: packets.Publish},
-		TopicName:       protocol.Topic(branch, kind), Payload: payload, Properties: properties,
+		TopicName:       topic, Payload: payload, Properties: properties,
 	}))
 }
 
@@ -183,10 +197,10 @@ func (b *Broker) Silent(d time.Duration, kinds ...protocol.Kind) bool {
 	}
 }
 
-// Retained returns the retained status of a branch; ok is false if there is none.
-func (b *Broker) Retained(branch string) (status protocol.Status, ok bool) {
+// Retained returns the retained status of an agent; ok is false if there is none.
+func (b *Broker) Retained(agent protocol.Agent) (status protocol.Status, ok bool) {
 	b.t.Helper()
-	p, ok := b.server.Topics.Retained.Get(protocol.Topic(branch, protocol.KindStatus))
+	p, ok := b.server.Topics.Retained.Get(agent.Topic(protocol.KindStatus))
 	if !ok {
 		return status, false
 	}
@@ -195,12 +209,19 @@ func (b *Broker) Retained(branch string) (status protocol.Status, ok bool) {
 	return status, true
 }
 
-// RefuseSubscriptions makes the next n SUBSCRIBE packets of an agent fail.
-func (b *Broker) RefuseSubscriptions(n int) {
-	filters := len(slices.Collect(protocol.Agent{Branch: "any"}.Filters()))
+// RejectSubscriptions rejects the next n SUBSCRIBE packets for the topics of a branch.
+func (b *Broker) RejectSubscriptions(n int) {
+	filters := len(slices.Collect(protocol.Agent{Branch: "any"}.Filters())) - 1 // without key lists
 	b.guard.mu.Lock()
 	defer b.guard.mu.Unlock()
-	b.guard.refuse = n * filters
+	b.guard.reject = n * filters
+}
+
+// SetLegacy makes the broker one of the previous release, which rejects the topics of credentials.
+func (b *Broker) SetLegacy() {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	b.guard.legacy = true
 }
 
 // Connections counts the successful connections so far.
@@ -224,7 +245,8 @@ func (b *Broker) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 type guard struct {
 	mqtt.HookBase
 	mu          sync.Mutex
-	refuse      int
+	reject      int
+	legacy      bool
 	connections int
 }
 
@@ -239,14 +261,21 @@ func (*guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 }
 
 func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
-	branch := strings.TrimPrefix(cl.ID, protocol.AgentID(""))
-	if write {
-		return protocol.Agent{Branch: branch, Username: cl.ID}.MayPublish(topic)
+	of, kind, ok := protocol.ParseAgentTopic(topic)
+	branch := of.Branch
+	if id := protocol.AgentID(branch); !ok || cl.ID != id && !strings.HasPrefix(cl.ID, id+"-") {
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refuse > 0 {
-		g.refuse--
+	if g.legacy && (of.Username != "" || kind == protocol.KindKeys) {
+		return false
+	}
+	if write {
+		return protocol.Agent{Branch: branch, Username: cl.ID}.MayPublish(topic)
+	}
+	if g.reject > 0 && of.Username == "" {
+		g.reject--
 		return false
 	}
 	return protocol.Agent{Branch: branch, Username: cl.ID}.MaySubscribe(topic)

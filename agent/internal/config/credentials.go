@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// Credentials say who the agent is and whom it believes.
+// Credentials identify the agent and the keys it trusts.
 type Credentials struct {
 	Branch    string
 	Username  string
 	Password  string
 	GrantKeys []ed25519.PublicKey
-	Broker    string // where enrolment found one; settings that name a broker come first
+	Broker    string // from enrolment; a broker in the settings takes precedence
+	CA        string // file of the private certificate authority; empty: the system's
 }
 
-// Encode is the file that ReadCredentials reads.
+// Encode returns the credentials in the format of ReadCredentials.
 func (c Credentials) Encode() string {
 	keys := make([]string, len(c.GrantKeys))
 	for i, key := range c.GrantKeys {
@@ -26,23 +27,26 @@ func (c Credentials) Encode() string {
 	}
 	text := fmt.Sprintf("%s=%s\n%s=%s\n%s=%s\n%s=%s\n", envBranch, c.Branch, envUsername, c.Username, envPassword, c.Password,
 		envGrantKeys, strings.Join(keys, ","))
-	if c.Broker != "" {
-		text += fmt.Sprintf("%s=%s\n", envBroker, c.Broker)
+	for _, optional := range [][2]string{{envBroker, c.Broker}, {envCA, c.CA}} {
+		if optional[1] != "" {
+			text += optional[0] + "=" + optional[1] + "\n"
+		}
 	}
 	return text
 }
 
-// The names that `yeolda agent enroll` writes.
+// The names in the credentials file.
 const (
 	envBranch    = "YEOLDA_BRANCH"
 	envUsername  = "YEOLDA_AGENT_USERNAME"
 	envPassword  = "YEOLDA_AGENT_PASSWORD" //nolint:gosec // the name of a variable is no secret
 	envGrantKeys = "YEOLDA_GRANT_PUBLIC_KEYS"
 	envBroker    = "YEOLDA_BROKER_URL"
+	envCA        = "YEOLDA_CA"
 )
 
-// ReadCredentials reads the file that `yeolda agent enroll --file` writes, which must be its owner's alone. An empty
-// name takes the same variables from the environment, where systemd's EnvironmentFile puts them.
+// ReadCredentials reads a credentials file, which only its owner may be able to read. If name is empty, it reads the same
+// variables from the environment.
 func ReadCredentials(name string) (Credentials, error) {
 	if name == "" {
 		return credentials(os.Getenv)
@@ -52,7 +56,7 @@ func ReadCredentials(name string) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("credentials: %w", err)
 	}
 	if others := info.Mode().Perm() & 0o077; others != 0 {
-		return Credentials{}, fmt.Errorf("credentials: %s is open to others (mode %o); chmod 600 it", name, info.Mode().Perm())
+		return Credentials{}, fmt.Errorf("credentials: other users may read %s (mode %o); run chmod 600", name, info.Mode().Perm())
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -65,7 +69,7 @@ func ReadCredentials(name string) (Credentials, error) {
 	return c, nil
 }
 
-// ParseCredentials reads lines NAME=value; empty lines and lines that start with # are skipped. Its errors never hold a
+// ParseCredentials parses lines of the form NAME=value and skips empty lines and comments (#). Its errors never contain a
 // value.
 func ParseCredentials(data []byte) (Credentials, error) {
 	values := make(map[string]string)
@@ -80,8 +84,8 @@ func ParseCredentials(data []byte) (Credentials, error) {
 		if !ok {
 			return Credentials{}, fmt.Errorf("line %d is not NAME=value", n)
 		}
-		if _, twice := values[name]; twice {
-			return Credentials{}, fmt.Errorf("line %d gives %s again", n, name)
+		if _, duplicate := values[name]; duplicate {
+			return Credentials{}, fmt.Errorf("line %d: duplicate %s", n, name)
 		}
 		values[name] = value
 	}
@@ -89,7 +93,7 @@ func ParseCredentials(data []byte) (Credentials, error) {
 }
 
 func credentials(get func(string) string) (Credentials, error) {
-	c := Credentials{Branch: get(envBranch), Username: get(envUsername), Password: get(envPassword), Broker: get(envBroker)}
+	c := Credentials{Branch: get(envBranch), Username: get(envUsername), Password: get(envPassword), Broker: get(envBroker), CA: get(envCA)}
 	for _, name := range []string{envBranch, envUsername, envPassword, envGrantKeys} {
 		if get(name) == "" {
 			return Credentials{}, fmt.Errorf("%s is missing", name)

@@ -1,51 +1,59 @@
-// Package config reads the two files of a branch's agent: the settings, which say what hangs on the Pi and are the same
-// for whoever replaces it, and the credentials, which say who it is and come from `yeolda agent enroll`.
+// Package config reads the two files of a branch's agent: the settings, which describe the hardware of the branch and are the
+// same for a replacement Pi, and the credentials, which identify the agent and come from `yeolda-agent enroll`.
 package config
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"strconv"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
-
-	"github.com/yeolda/yeolda/protocol"
 )
 
-// Settings is the settings file, TOML; deploy/agent/settings.toml explains every field to people.
+// Settings is the settings file in TOML; deploy/agent/settings.toml documents every field for administrators.
 type Settings struct {
-	Broker          string           `toml:"broker"`
-	CA              string           `toml:"ca"`
-	Doors           []Door           `toml:"door"`
-	AirConditioners []AirConditioner `toml:"air_conditioner"`
-	Sensors         []Sensor         `toml:"sensor"`
+	Broker          string
+	CA              string
+	Doors           []Door
+	AirConditioners []AirConditioner
+	Sensors         []Sensor
 }
 
-// Door is a lock and what is wired beside it.
+// Door is a lock and its inputs.
 type Door struct {
-	Device  string `toml:"device"` // see protocol.ParseDevice
+	Device  string `toml:"device"`   // see protocol.ParseDevice
+	PulseMs int    `toml:"pulse_ms"` // how long the relay is energised; 0: as the service says
 	Relay   Line   `toml:"relay"`
 	Sense   *Line  `toml:"sense"`
 	Contact *Line  `toml:"contact"`
 	Exit    *Line  `toml:"exit"`
 }
 
-// Line is a line of a GPIO chip. Both are named as the kernel names them, never numbered: numbers move between models and
-// kernels.
+// Pulse is PulseMs as a duration.
+func (d Door) Pulse() time.Duration { return time.Duration(d.PulseMs) * time.Millisecond }
+
+// Line is a line of a GPIO chip. Chips are identified by their label, because their number differs between models and kernels;
+// lines by their name or, where the kernel has other names for the pins, by their offset on the chip.
 type Line struct {
-	Chip       string `toml:"chip"` // label; empty: the chip of the header
-	Name       string `toml:"line"`
+	Chip       string `toml:"chip"`   // label; empty: the chip of the pin header
+	Name       string `toml:"line"`   // as gpioinfo shows it
+	Offset     *int   `toml:"offset"` // instead of Name; on the pin header the number of the GPIO
 	ActiveLow  bool   `toml:"active_low"`
-	Pull       string `toml:"pull"`        // inputs: "up", "down", "none"; empty: as the board has it
+	OpenDrain  bool   `toml:"open_drain"`  // relays: drive Low only and let the board pull the line High
+	Pull       string `toml:"pull"`        // inputs: "up", "down", "none"; empty: unchanged
 	DebounceMs *int   `toml:"debounce_ms"` // inputs; nil: 20
 }
 
-// Debounce is how long an input must be steady before a change counts.
+// String returns the name of the line or "offset n".
+func (l Line) String() string {
+	if l.Offset != nil {
+		return "offset " + strconv.Itoa(*l.Offset)
+	}
+	return l.Name
+}
+
+// Debounce is the time an input must be steady before a change counts.
 func (l Line) Debounce() time.Duration {
 	if l.DebounceMs == nil {
 		return 20 * time.Millisecond
@@ -53,11 +61,11 @@ func (l Line) Debounce() time.Duration {
 	return time.Duration(*l.DebounceMs) * time.Millisecond
 }
 
-// AirConditioner is a unit and the transmitter that it sees.
+// AirConditioner is a unit and its transmitter.
 type AirConditioner struct {
 	Name        string `toml:"name"`
-	Codes       string `toml:"codes"`       // one of ir.Remotes, or the name of a SmartIR file
-	Transmitter string `toml:"transmitter"` // kernel driver or device; empty: the only one there is
+	Codes       string `toml:"codes"`       // one of ir.Remotes, or a SmartIR file
+	Transmitter string `toml:"transmitter"` // kernel driver or device; empty: the only transmitter
 }
 
 // Sensor is a thermo-hygrometer: a chip on an I²C bus, or one that the kernel reads.
@@ -65,93 +73,26 @@ type Sensor struct {
 	Location string `toml:"location"`
 	Kind     string `toml:"kind"`    // one of sensor.Kinds
 	Bus      string `toml:"bus"`     // "1" for /dev/i2c-1
-	Address  uint16 `toml:"address"` // 0: the usual one of the kind
+	Address  uint16 `toml:"address"` // 0: the default of the kind
 	Mux      uint16 `toml:"mux"`     // address of a PCA9548 between bus and chip; 0: none
 	MuxPort  uint8  `toml:"mux_port"`
 	Hwmon    string `toml:"hwmon"` // kind hwmon: the name of the kernel's device, such as sht4x
 }
 
-// ReadSettings reads the settings file.
-func ReadSettings(name string) (Settings, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return Settings{}, fmt.Errorf("settings: %w", err)
+// TLS returns a TLS configuration that trusts the certificates in the file ca, or the system's if ca is empty. now is the
+// time for certificates; nil: time.Now.
+func TLS(ca string, now func() time.Time) (*tls.Config, error) {
+	settings := &tls.Config{Time: now}
+	if ca == "" {
+		return settings, nil
 	}
-	s, err := ParseSettings(data)
-	if err != nil {
-		return Settings{}, fmt.Errorf("settings %s: %w", name, err)
-	}
-	return s, nil
-}
-
-// ParseSettings refuses what it does not know: a setting that is misspelled must not be one that is left out.
-func ParseSettings(data []byte) (Settings, error) {
-	var s Settings
-	err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&s)
-	var strict *toml.StrictMissingError
-	if errors.As(err, &strict) {
-		return Settings{}, fmt.Errorf("unknown setting:\n%s", strict.String())
-	}
-	if err != nil {
-		return Settings{}, err
-	}
-	return s, s.validate()
-}
-
-func (s Settings) validate() error {
-	var err error
-	lines := make(map[[2]string]string)
-	use := func(door, what string, l *Line) {
-		if l == nil {
-			return
-		}
-		key := [2]string{l.Chip, l.Name}
-		switch {
-		case l.Name == "":
-			err = errors.Join(err, fmt.Errorf("door %s: %s has no line", door, what))
-		case lines[key] != "":
-			err = errors.Join(err, fmt.Errorf("door %s: %s is on line %s, as is %s", door, what, l.Name, lines[key]))
-		}
-		if !slices.Contains([]string{"", "up", "down", "none"}, l.Pull) {
-			err = errors.Join(err, fmt.Errorf("door %s: pull %q of %s is none of up, down, none", door, l.Pull, what))
-		}
-		if l.Debounce() < 0 || l.Debounce() > time.Second {
-			err = errors.Join(err, fmt.Errorf("door %s: debounce of %s is not within 0 and 1000 ms", door, what))
-		}
-		lines[key] = what + " of " + door
-	}
-	doors := make(map[string]bool)
-	for _, d := range s.Doors {
-		if _, _, deviceErr := protocol.ParseDevice(d.Device); deviceErr != nil {
-			err = errors.Join(err, deviceErr)
-		}
-		if doors[d.Device] {
-			err = errors.Join(err, fmt.Errorf("door %s stands twice", d.Device))
-		}
-		doors[d.Device] = true
-		use(d.Device, "relay", &d.Relay)
-		if d.Relay.Pull != "" || d.Relay.DebounceMs != nil {
-			err = errors.Join(err, fmt.Errorf("door %s: the relay is an output and has no pull or debounce", d.Device))
-		}
-		use(d.Device, "sense", d.Sense)
-		use(d.Device, "contact", d.Contact)
-		use(d.Device, "exit", d.Exit)
-	}
-	return err
-}
-
-// TLS is the trust the settings ask for; nil: the system's.
-func (s Settings) TLS() (*tls.Config, error) {
-	if s.CA == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(s.CA)
+	pem, err := os.ReadFile(ca)
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ca: no certificate in %s", s.CA)
+	settings.RootCAs = x509.NewCertPool()
+	if !settings.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("ca: no certificate in %s", ca)
 	}
-	return &tls.Config{RootCAs: pool}, nil
+	return settings, nil
 }

@@ -1,5 +1,5 @@
-// Package doctor looks at the machine an agent runs on, or is to run on, and says what would fail and how to mend it. It
-// drives nothing and takes nothing over: it may be asked while the agent works and a guest stands at the door.
+// Package doctor examines the machine that an agent runs on, or will run on, and reports what would fail and how to fix it.
+// It drives nothing and requests no line, so it is safe while the agent is running.
 package doctor
 
 import (
@@ -8,25 +8,28 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // Doctor examines one machine.
 type Doctor struct {
-	Root            fs.FS  // of the file system: /sys, /proc and /dev are looked at below it
-	SettingsFile    string // as `yeolda-agent run` takes them
+	Root            fs.FS  // the root of the file system; /sys, /proc and /dev are read below it
+	SettingsFile    string // as for `yeolda-agent run`
 	CredentialsFile string
+	Now             func() time.Time // the time for certificates; nil: time.Now
 	Out             io.Writer
 
 	failed int
 }
 
-// Examine writes down everything there is to say and returns how many things have to be mended.
+// Examine reports every finding and returns the number of failures.
 func (d *Doctor) Examine(ctx context.Context) int {
 	settings, err := config.ReadSettings(d.SettingsFile)
 	if err != nil {
-		d.fail("settings", err.Error(), "mend the file; every setting is explained in the one the package brought")
+		d.fail("settings", err.Error(), "fix the file; the packaged settings.toml documents every setting")
 	} else {
 		d.ok("settings", fmt.Sprintf("%d doors, %d air conditioners, %d sensors", len(settings.Doors), len(settings.AirConditioners), len(settings.Sensors)))
 	}
@@ -37,30 +40,60 @@ func (d *Doctor) Examine(ctx context.Context) int {
 		d.ok("credentials", fmt.Sprintf("branch %s, as %s", credentials.Branch, credentials.Username))
 	}
 	d.lines(settings.Doors)
-	d.persistence()
+	for _, f := range machine(d.Root, settings.Doors) {
+		if f.fix == "" {
+			d.ok(f.subject, f.text)
+		} else {
+			d.warn(f.subject, f.text, f.fix)
+		}
+	}
 	d.infrared(settings.AirConditioners)
 	d.sensors(ctx, settings.Sensors)
-	d.clock()
-	d.watchdog()
 	if settings.Broker = cmp.Or(settings.Broker, credentials.Broker); settings.Broker != "" {
-		d.connection(ctx, settings)
+		d.connection(ctx, settings.Broker, cmp.Or(settings.CA, credentials.CA))
 	} else {
-		d.fail("broker", "neither the settings nor the credentials name one", "enrolment writes it down; or set broker in the settings")
+		d.fail("broker", "neither the settings nor the credentials name a broker", "enroll the machine, or set broker in the settings")
 	}
 	return d.failed
+}
+
+// finding is a property of the machine. fix is empty if it is all right.
+type finding struct{ subject, name, text, fix string }
+
+// SelfTests returns the findings about the machine for the agent's status, so that the console shows them.
+func SelfTests(root fs.FS, doors []config.Door) []protocol.SelfTest {
+	findings := machine(root, doors)
+	tests := make([]protocol.SelfTest, len(findings))
+	for i, f := range findings {
+		tests[i] = protocol.SelfTest{Name: "machine " + f.name, OK: f.fix == ""}
+		if f.fix != "" {
+			tests[i].Detail = protocol.Clip(f.text + ": " + f.fix)
+		}
+	}
+	return tests
+}
+
+// machine examines what does not depend on the kernel's GPIO, I²C or LIRC devices.
+func machine(root fs.FS, doors []config.Door) []finding {
+	var findings []finding
+	for _, door := range doors {
+		findings = append(findings, bootLevel(door)...)
+	}
+	return append(append(findings, persistence(root)...), clock(), watchdog(root))
 }
 
 func (d *Doctor) ok(subject, text string) {
 	_, _ = fmt.Fprintf(d.Out, "ok    %-12s %s\n", subject, text)
 }
 
-func (d *Doctor) warn(subject, text, fix string) { d.finding("warn", subject, text, fix) }
+func (d *Doctor) warn(subject, text, fix string) { d.print("warn", subject, text, fix) }
 
 func (d *Doctor) fail(subject, text, fix string) {
 	d.failed++
-	d.finding("FAIL", subject, text, fix)
+	d.print("FAIL", subject, text, fix)
 }
 
-func (d *Doctor) finding(level, subject, text, fix string) {
-	_, _ = fmt.Fprintf(d.Out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", fix) // who cannot read it still gets the count of failures
+// print ignores write errors: the exit status still shows the number of failures.
+func (d *Doctor) print(level, subject, text, fix string) {
+	_, _ = fmt.Fprintf(d.Out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", fix)
 }

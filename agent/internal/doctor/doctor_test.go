@@ -10,9 +10,10 @@ import (
 	"testing/fstest"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
+	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestFindings: one machine with about everything wrong that can be.
+// TestFindings examines a machine with nearly every possible fault.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,12 +57,12 @@ hwmon = "sht3x"
 	var out bytes.Buffer
 	d := Doctor{Root: root, SettingsFile: settings, CredentialsFile: filepath.Join(dir, "credentials"), Out: &out}
 	if n := d.Examine(t.Context()); n == 0 {
-		t.Error("nothing to mend")
+		t.Error("got no failures")
 	}
 	for _, want := range []string{
 		"ok    settings     2 doors, 2 air conditioners, 2 sensors",
 		"FAIL  credentials",
-		"warn  gpio         pinctrl_rp1 leaves outputs as they are",
+		"warn  gpio         pinctrl_rp1 keeps outputs driven",
 		"strict_gpiod",
 		"ok    infrared     /dev/lirc0: pwm-ir-tx",
 		"FAIL  infrared     hall: there is no infrared transmitter gpio-ir-tx",
@@ -70,11 +71,11 @@ hwmon = "sht3x"
 		"ok    i2c          /dev/i2c-1",
 		"ok    sensor       lobby: 21.5 °C, 45 %",
 		"FAIL  sensor       hall: hwmon sht3x",
-		"warn  watchdog     the kernel has none",
-		"FAIL  broker       dial mqtt://127.0.0.1:1",
+		"warn  watchdog     the kernel has no watchdog",
+		"FAIL  broker       mqtt://127.0.0.1:1: connect to",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("nothing says %q", want)
+			t.Errorf("%q is missing", want)
 		}
 	}
 	if t.Failed() {
@@ -82,32 +83,69 @@ hwmon = "sht3x"
 	}
 }
 
+// TestBootLevel checks that a relay is reported only if the pull at reset energises it.
 func TestBootLevel(t *testing.T) {
 	t.Parallel()
-	// Where the reset pulls and the polarity of the relay agree is no warning.
-	for name, want := range map[string]bool{"GPIO17 high": false, "GPIO17 low": true, "GPIO5 low": false, "GPIO5 high": true, "A3 high": false} {
-		var out bytes.Buffer
-		d := Doctor{Out: &out}
+	for name, want := range map[string]bool{
+		"GPIO17 high": false, "GPIO17 low": true, "GPIO5 low": false, "GPIO5 high": true, "A3 high": false,
+		"GPIO_GCLK high": true, "SPI_CE0_N low": false, "TXD1 low": true,
+	} {
 		line, level, _ := strings.Cut(name, " ")
-		d.bootLevel(door(line, level == "low"))
-		if got := strings.Contains(out.String(), "power-on"); got != want {
-			t.Errorf("%s: warned %v", name, got)
+		if got := len(bootLevel(door(config.Line{Name: line, ActiveLow: level == "low"}))) > 0; got != want {
+			t.Errorf("%s: reported %v, want %v", name, got, want)
+		}
+	}
+	four, seventeen := 4, 17
+	for _, tt := range []struct {
+		line config.Line
+		want bool
+	}{{config.Line{Offset: &four}, true}, {config.Line{Offset: &seventeen}, false}, {config.Line{Chip: "mcp23017", Offset: &four}, false}, {config.Line{Chip: "pinctrl-rp1", Offset: &four}, true}} {
+		if got := len(bootLevel(door(tt.line))) > 0; got != tt.want {
+			t.Errorf("%+v: reported %v, want %v", tt.line, got, tt.want)
 		}
 	}
 }
 
-// TestBareMachine: one where nothing has been done yet is told what to do.
+// TestSelfTests checks that the findings about the machine reach the status, so that the console shows branches whose doors
+// would stay open.
+func TestSelfTests(t *testing.T) {
+	t.Parallel()
+	root := fstest.MapFS{
+		"sys/module/pinctrl_rp1/parameters/persist_gpio_outputs": {Data: []byte("Y\n")},
+		"dev/watchdog": {},
+	}
+	four := 4
+	got := make(map[string]protocol.SelfTest)
+	for _, test := range SelfTests(root, []config.Door{door(config.Line{Offset: &four})}) {
+		got[test.Name] = test
+	}
+	if test, ok := got["machine strict_gpiod"]; !ok || test.OK || !strings.Contains(test.Detail, "dtparam=strict_gpiod") {
+		t.Errorf("strict_gpiod: got %+v", test)
+	}
+	if test, ok := got["machine boot level front_1"]; !ok || test.OK {
+		t.Errorf("boot level: got %+v", test)
+	}
+	if test, ok := got["machine watchdog"]; !ok || !test.OK {
+		t.Errorf("watchdog: got %+v", test)
+	}
+	v := protocol.Inventory{}
+	if _, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "b", Inventory: &v, SelfTest: SelfTests(root, nil)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBareMachine examines a machine that is not configured yet: every failure names its fix.
 func TestBareMachine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	dir := t.TempDir()
 	d := Doctor{Root: fstest.MapFS{"sys/x": {}}, SettingsFile: filepath.Join(dir, "settings.toml"), CredentialsFile: filepath.Join(dir, "credentials"), Out: &out}
 	if n := d.Examine(t.Context()); n < 3 {
-		t.Errorf("%d things to mend", n)
+		t.Errorf("got %d failures, want at least 3", n)
 	}
 	for _, want := range []string{"FAIL  settings", "FAIL  credentials", "yeolda agent enroll BRANCH", "FAIL  broker       neither"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("nothing says %q:\n%s", want, out.String())
+			t.Errorf("%q is missing:\n%s", want, out.String())
 		}
 	}
 }
@@ -127,10 +165,8 @@ func TestBrokerAnswers(t *testing.T) {
 	d := Doctor{Root: fstest.MapFS{"sys/x": {}}, SettingsFile: settings, Out: &out}
 	d.Examine(t.Context())
 	if want := "ok    broker       mqtt://" + l.Addr().String() + " answers"; !strings.Contains(out.String(), want) {
-		t.Errorf("nothing says %q:\n%s", want, out.String())
+		t.Errorf("%q is missing:\n%s", want, out.String())
 	}
 }
 
-func door(line string, activeLow bool) config.Door {
-	return config.Door{Device: "front_1", Relay: config.Line{Name: line, ActiveLow: activeLow}}
-}
+func door(relay config.Line) config.Door { return config.Door{Device: "front_1", Relay: relay} }

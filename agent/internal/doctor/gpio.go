@@ -16,10 +16,10 @@ func (d *Doctor) lines(doors []config.Door) {
 	chips, err := rpi.Chips()
 	switch {
 	case err != nil:
-		d.fail("gpio", err.Error(), "the agent's user must be in the group gpio, and the unit must not hide /dev/gpiochip*")
+		d.fail("gpio", err.Error(), "the package's udev rule gives /dev/gpiochip* to the group gpio: run `udevadm trigger`, or restart; the agent's user must be in that group")
 		return
 	case len(chips) == 0 && len(doors) > 0:
-		d.fail("gpio", "the kernel has no GPIO chip", "is this the Pi of the branch? Its kernel must be 5.10 or newer")
+		d.fail("gpio", "the kernel has no GPIO chip", "check that this is the Pi of the branch; its kernel must be 5.10 or newer")
 		return
 	}
 	for _, c := range chips {
@@ -34,7 +34,6 @@ func (d *Doctor) lines(doors []config.Door) {
 				d.line(door.Device+" "+l.what, *l.line)
 			}
 		}
-		d.bootLevel(door)
 	}
 }
 
@@ -42,9 +41,9 @@ func (d *Doctor) line(name string, l config.Line) {
 	info, err := rpi.Inspect(l)
 	switch {
 	case err != nil:
-		d.fail("line", name+": "+err.Error(), "gpioinfo lists the names of all lines and chips")
+		d.fail("line", name+": "+err.Error(), "gpioinfo lists all chips and lines; a line without a usable name can be set by its offset")
 	case info.Used && !strings.HasPrefix(info.Consumer, rpi.Consumer):
-		d.fail("line", fmt.Sprintf("%s: %s is held by %q", name, info, info.Consumer), "stop that program, or take its overlay out of config.txt")
+		d.fail("line", fmt.Sprintf("%s: %s is held by %q", name, info, info.Consumer), "stop that program, or remove its overlay from config.txt")
 	case info.Used:
 		d.ok("line", fmt.Sprintf("%s: %s, held by the agent", name, info))
 	default:
@@ -52,51 +51,76 @@ func (d *Doctor) line(name string, l config.Line) {
 	}
 }
 
-var headerName = regexp.MustCompile(`^GPIO(\d+)$`)
+// pinName matches the names of the lines on the pin header. Mainline device trees add a function, as in GPIO_GCLK, or use
+// other names.
+var pinName = regexp.MustCompile(`^GPIO(\d+)$`)
 
-// lastPulledUp: at reset, before any software, GPIO0 to 8 are pulled up and all others down.
-const lastPulledUp = 8
+// mainlineNames are the names of the pins in mainline device trees that differ from GPIOn.
+var mainlineNames = map[string]int{
+	"SDA1": 2, "SCL1": 3, "GPIO_GCLK": 4, "SPI_CE1_N": 7, "SPI_CE0_N": 8, "SPI_MISO": 9, "SPI_MOSI": 10, "SPI_SCLK": 11,
+	"TXD0": 14, "RXD0": 15, "TXD1": 14, "RXD1": 15,
+}
 
-// bootLevel warns of relays that are energised from power-on until Linux runs.
-func (d *Doctor) bootLevel(door config.Door) {
-	m := headerName.FindStringSubmatch(door.Relay.Name)
+// pin returns the number of a line on the pin header.
+func pin(l config.Line) (int, bool) {
+	if l.Offset != nil {
+		return *l.Offset, l.Chip == "" || strings.HasPrefix(l.Chip, "pinctrl-")
+	}
+	if n, ok := mainlineNames[l.Name]; ok {
+		return n, true
+	}
+	m := pinName.FindStringSubmatch(l.Name)
 	if m == nil {
-		return
+		return 0, false
 	}
 	n, err := strconv.Atoi(m[1])
-	if err != nil {
-		return
-	}
-	if up := n <= lastPulledUp; up == door.Relay.ActiveLow {
-		return
+	return n, err == nil
+}
+
+// lastPulledUp: at reset GPIO0 to 8 are pulled up and all other pins down, before any software runs.
+const lastPulledUp = 8
+
+// bootLevel finds relays that are energised from power-on until Linux runs.
+func bootLevel(door config.Door) []finding {
+	n, ok := pin(door.Relay)
+	if up := n <= lastPulledUp; !ok || up == door.Relay.ActiveLow {
+		return nil
 	}
 	level, better := "high", "GPIO9 to 27"
 	if door.Relay.ActiveLow {
 		level, better = "low", "GPIO4 to 8"
 	}
-	d.warn("line", fmt.Sprintf("%s relay: %s is pulled the wrong way at power-on for a relay that is active %s: the door may open while the Pi boots",
-		door.Device, door.Relay.Name, level), "use "+better+", or pin the level with a gpio= line in config.txt")
+	return []finding{{
+		subject: "line", name: "boot level " + door.Device,
+		text: fmt.Sprintf("%s relay: at power-on %s has the level that energises a relay that is active %s: the door may open while the Pi boots",
+			door.Device, door.Relay, level),
+		fix: "use " + better + ", or set the level with a gpio= line in config.txt",
+	}}
 }
 
-// persistence: what becomes of an energised relay when the agent dies is the kernel's choice.
-func (d *Doctor) persistence() {
-	found, _ := fs.Glob(d.Root, "sys/module/pinctrl_*/parameters/persist_gpio_outputs") // the pattern is right
+// persistence reports whether the kernel releases an energised relay when the agent dies.
+func persistence(root fs.FS) []finding {
+	found, _ := fs.Glob(root, "sys/module/pinctrl_*/parameters/persist_gpio_outputs") // the pattern is valid
+	var findings []finding
 	for _, name := range found {
-		value, err := fs.ReadFile(d.Root, name)
+		value, err := fs.ReadFile(root, name)
 		driver := strings.Split(name, "/")[2]
+		f := finding{subject: "gpio", name: "strict_gpiod"}
 		switch {
 		case err != nil:
-			d.warn("gpio", err.Error(), "run the doctor as root")
+			f.text, f.fix = err.Error(), "run the doctor as root"
 		case strings.TrimSpace(string(value)) == "Y":
-			d.warn("gpio", driver+" leaves outputs as they are when the agent dies: a door could stay open until it is started again",
-				"add dtparam=strict_gpiod to config.txt and restart")
+			f.text = driver + " keeps outputs driven when the agent dies: a door could stay open until the agent restarts"
+			f.fix = "add dtparam=strict_gpiod to config.txt and restart"
 		default:
-			d.ok("gpio", driver+" releases outputs when the agent dies")
+			f.text = driver + " releases outputs when the agent dies"
 		}
+		findings = append(findings, f)
 	}
+	return findings
 }
 
-// model is what the Pi calls itself.
+// model returns the model name of the Pi.
 func (d *Doctor) model() string {
 	text, err := fs.ReadFile(d.Root, path.Join("proc", "device-tree", "model"))
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 func (d *Doctor) infrared(units []config.AirConditioner) {
 	sys, err := fs.Sub(d.Root, "sys")
 	if err != nil {
-		d.fail("infrared", err.Error(), "is /sys mounted?")
+		d.fail("infrared", err.Error(), "mount /sys")
 		return
 	}
 	devices, err := lirc.Devices(sys)
 	if err != nil {
-		d.fail("infrared", err.Error(), "is /sys mounted?")
+		d.fail("infrared", err.Error(), "mount /sys")
 		return
 	}
 	for _, device := range devices {
@@ -36,11 +36,11 @@ func (d *Doctor) infrared(units []config.AirConditioner) {
 			d.fail("infrared", fmt.Sprintf("%s: %s: %v", u.Name, t.Path, err), "the agent's user must be in the group video")
 		}
 		if t.Driver == "pwm-ir-tx" && strings.Contains(d.model(), "Raspberry Pi 5") {
-			d.warn("infrared", u.Name+": on a Pi 5 pwm-ir-tx reaches GPIO12 (header pin 32) only; on any other pin everything reports success and the LED stays dark",
-				"put the LED on GPIO12")
+			d.warn("infrared", u.Name+": on a Pi 5 pwm-ir-tx works only on GPIO12 (header pin 32); on any other pin the driver reports success and the LED stays dark",
+				"connect the LED to GPIO12")
 		}
 	}
 	if _, err := rpi.AirConditioners(units, sys); err != nil {
-		d.fail("infrared", err.Error(), "name a built-in remote or a file of the SmartIR collection")
+		d.fail("infrared", err.Error(), "set codes to a built-in remote or a SmartIR file; `yeolda-agent ir record` creates one from a remote control")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,26 +16,29 @@ import (
 )
 
 const (
-	sensorTimeout  = 8 * time.Second // the slowest needs five from power-on
-	connectTimeout = 5 * time.Second
+	sensorTimeout  = 8 * time.Second // the slowest sensor needs five seconds after power-on
+	connectTimeout = 20 * time.Second
 )
 
 func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
-	buses, _ := fs.Glob(d.Root, "dev/i2c-*") // the pattern is right
+	buses, _ := fs.Glob(d.Root, "dev/i2c-*") // the pattern is valid
 	for _, bus := range buses {
 		d.ok("i2c", "/"+bus)
+	}
+	if onBus := slices.ContainsFunc(settings, func(s config.Sensor) bool { return s.Kind != rpi.KindHwmon }); onBus && len(buses) == 0 {
+		d.fail("i2c", "there is no /dev/i2c-*", "dtparam=i2c_arm=on in config.txt, and `modprobe i2c-dev`, which the package's modules-load.d does at boot")
 	}
 	if len(settings) == 0 {
 		return
 	}
 	sys, err := fs.Sub(d.Root, "sys")
 	if err != nil {
-		d.fail("sensor", err.Error(), "is /sys mounted?")
+		d.fail("sensor", err.Error(), "mount /sys")
 		return
 	}
 	sensors, err := rpi.Sensors(settings, sys)
 	if err != nil {
-		d.fail("sensor", err.Error(), "mend the settings")
+		d.fail("sensor", err.Error(), "fix the settings")
 	}
 	for _, s := range sensors {
 		ctx, cancel := context.WithTimeout(ctx, sensorTimeout)
@@ -42,47 +46,50 @@ func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
 		cancel()
 		if err != nil {
 			d.fail("sensor", fmt.Sprintf("%s: %v", s.Location, err),
-				"dtparam=i2c_arm=on in config.txt, the agent's user in the group i2c; i2cdetect -y 1 shows who answers")
+				"check the wiring; i2cdetect -y 1 lists the chips that respond; the agent's user must be in the group i2c")
 			continue
 		}
 		d.ok("sensor", fmt.Sprintf("%s: %.1f °C, %.0f %%", s.Location, reading.Celsius, reading.RelativeHumidity))
 	}
 }
 
-// clock: doors do not depend on it, certificates and time stamps do.
-func (d *Doctor) clock() {
+// clock reports whether the clock is synchronised. Doors do not depend on it, but certificates and timestamps do.
+func clock() finding {
+	f := finding{subject: "clock", name: "clock", text: time.Now().Format(time.RFC3339)}
 	var t unix.Timex
-	state, err := unix.Adjtimex(&t)
-	if now := time.Now(); err == nil && state == unix.TIME_ERROR {
-		d.warn("clock", "is not synchronised and says "+now.Format(time.RFC3339), "systemctl enable --now systemd-timesyncd; a Pi has no battery")
-	} else {
-		d.ok("clock", now.Format(time.RFC3339))
+	if state, err := unix.Adjtimex(&t); err == nil && state == unix.TIME_ERROR {
+		f.text = "the clock is not synchronised"
+		f.fix = "systemctl enable --now systemd-timesyncd; a Pi has no clock battery"
 	}
+	return f
 }
 
-func (d *Doctor) watchdog() {
-	if _, err := fs.Stat(d.Root, "dev/watchdog"); errors.Is(err, fs.ErrNotExist) {
-		d.warn("watchdog", "the kernel has none: a machine that hangs stays so", "dtparam=watchdog=on in config.txt")
-		return
+func watchdog(root fs.FS) finding {
+	f := finding{subject: "watchdog", name: "watchdog", text: "/dev/watchdog; systemd feeds it if RuntimeWatchdogSec is set (the package sets 14 s)"}
+	if _, err := fs.Stat(root, "dev/watchdog"); errors.Is(err, fs.ErrNotExist) {
+		f.text, f.fix = "the kernel has no watchdog, so a kernel that hangs is not restarted", "dtparam=watchdog=on in config.txt"
 	}
-	d.ok("watchdog", "/dev/watchdog; systemd feeds it when RuntimeWatchdogSec is set (the package sets 14 s)")
+	return f
 }
 
-func (d *Doctor) connection(ctx context.Context, settings config.Settings) {
-	u, err := link.ParseURL(settings.Broker)
+func (d *Doctor) connection(ctx context.Context, broker, ca string) {
+	u, err := link.ParseURL(broker)
 	if err != nil {
-		d.fail("broker", err.Error(), "mend broker in the settings")
+		d.fail("broker", err.Error(), "fix broker in the settings")
 		return
 	}
-	trust, err := settings.TLS()
+	if link.Exposed(u) {
+		d.warn("broker", u.Redacted()+" is not encrypted: the network can read the agent's password", "use wss:// or mqtts://")
+	}
+	trust, err := config.TLS(ca, d.Now)
 	if err != nil {
-		d.fail("broker", err.Error(), "mend ca in the settings")
+		d.fail("broker", err.Error(), "fix ca in the settings, or enroll again")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := link.Probe(ctx, link.Config{URL: u, TLS: trust}); err != nil {
-		d.fail("broker", err.Error(), "is there a network, and does it let this through? wss:// on port 443 passes nearly everywhere")
+		d.fail("broker", err.Error(), "check the network and its firewall; wss:// on port 443 passes nearly everywhere")
 		return
 	}
 	d.ok("broker", u.Redacted()+" answers")

@@ -14,7 +14,7 @@ import (
 // Config configures a Controller.
 type Config struct {
 	Branch string
-	Keys   []ed25519.PublicKey // public keys of the cloud, to verify grants
+	Keys   []ed25519.PublicKey // public keys of the cloud, to verify grants; see SetKeys
 
 	// Send queues a claim or a result for the cloud; it is dropped after its lifetime. Send must not block.
 	Send func(m protocol.Message, life time.Duration)
@@ -32,6 +32,7 @@ type Controller struct {
 	inputs []*input
 
 	mu       sync.Mutex
+	keys     []ed25519.PublicKey
 	requests requests
 	driving  sync.WaitGroup
 	closed   bool
@@ -39,7 +40,7 @@ type Controller struct {
 
 // NewController takes over the locks. It does not touch them; see Relock.
 func NewController(config Config, locks []Lock) *Controller {
-	c := &Controller{config: config, doors: make(map[string]*door, len(locks)), requests: newRequests()}
+	c := &Controller{config: config, keys: config.Keys, doors: make(map[string]*door, len(locks)), requests: newRequests()}
 	for _, lock := range locks {
 		d := newDoor(lock, config.Event, config.Logger)
 		c.doors[lock.Device] = d
@@ -58,6 +59,7 @@ func (c *Controller) Relock() {
 		d.inspect()
 		c.observe(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
 		c.observe(d.lock.Device, d.lock.Exit, protocol.EventExitPressed, "")
+		c.observe(d.lock.Device, d.lock.Sense, protocol.EventLockReleased, "")
 	}
 }
 
@@ -74,11 +76,18 @@ func (c *Controller) SelfTests() []protocol.SelfTest {
 	return tests
 }
 
+// SetKeys replaces the keys that verify grants.
+func (c *Controller) SetKeys(keys []ed25519.PublicKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = keys
+}
+
 // Ask answers an ask with a claim. While the nonce is usable, a repeated ask receives the same claim; after that it receives
-// a new claim. After a grant it receives the results. An ask for doors that this agent does not have is ignored: another
-// agent of the branch may have them.
+// a new claim. After a grant it receives the results. An ask for a door that this agent does not have is ignored: another
+// agent of the branch may have it.
 func (c *Controller) Ask(m protocol.Ask) {
-	if !c.hasAny(m.Doors) {
+	if !c.hasAll(m.Doors) {
 		c.config.Logger.Debug("ask for unknown doors ignored", "request", m.RequestID, "doors", m.Doors)
 		return
 	}
@@ -105,24 +114,32 @@ func (c *Controller) Ask(m protocol.Ask) {
 	c.config.Send(claim, life)
 }
 
-// Grant checks a grant and drives the doors it names, at most once per nonce. A grant for a nonce that this agent did not
-// issue since it started is ignored: it belongs to another agent, or to an earlier run whose outcome is unknown.
+// Grant checks a grant and drives the doors it names, at most once per nonce. A grant for a nonce that the agent does not have
+// gets the outcome unknown: an earlier run of the agent may have driven the line. If the agent does not have the doors, the
+// grant belongs to another agent and is ignored.
 func (c *Controller) Grant(m protocol.Grant) {
 	now := time.Now() // before the signature is verified, which takes time too
 	if m.Branch != c.config.Branch {
 		c.config.Logger.Warn("grant for another branch ignored", "request", m.RequestID)
 		return
 	}
-	if err := m.Verify(c.config.Keys...); err != nil {
+	c.mu.Lock()
+	keys := c.keys
+	c.mu.Unlock()
+	if err := m.Verify(keys...); err != nil {
 		c.config.Logger.Warn("grant ignored", "request", m.RequestID, "error", err)
 		return
 	}
 
 	c.mu.Lock()
 	r := c.requests.byID[m.RequestID]
-	if c.closed || r == nil || r.nonce != m.Nonce {
+	if c.closed {
 		c.mu.Unlock()
-		c.config.Logger.Debug("grant for an unknown nonce ignored", "request", m.RequestID)
+		return
+	}
+	if r == nil || r.nonce != m.Nonce {
+		c.mu.Unlock()
+		c.reportUnknown(m)
 		return
 	}
 	if r.decided {
@@ -147,8 +164,20 @@ func (c *Controller) Grant(m protocol.Grant) {
 			} else {
 				result = d.drive(m.RequestID, m.Pulse(), notAfter)
 			}
+			result.Nonce = m.Nonce
 			c.recordResult(r, result)
 		}()
+	}
+}
+
+// reportUnknown answers a grant whose nonce the agent does not have.
+func (c *Controller) reportUnknown(m protocol.Grant) {
+	c.config.Logger.Debug("grant for an unknown nonce", "request", m.RequestID)
+	if !c.hasAll(m.Doors) {
+		return
+	}
+	for _, device := range m.Doors {
+		c.send([]protocol.Result{{RequestID: m.RequestID, Nonce: m.Nonce, Device: device, Outcome: protocol.Unknown, Detail: "the nonce is unknown; the agent may have restarted"}})
 	}
 }
 
@@ -211,13 +240,13 @@ func (c *Controller) Alive() bool {
 	return true
 }
 
-func (c *Controller) hasAny(doors []string) bool {
+func (c *Controller) hasAll(doors []string) bool {
 	for _, device := range doors {
-		if c.doors[device] != nil {
-			return true
+		if c.doors[device] == nil {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // recordResult stores a result for repeated asks and sends it.

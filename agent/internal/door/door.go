@@ -34,6 +34,7 @@ const (
 	finishAttempts    = 5
 	hangTimeout       = 2 * time.Second  // a turn that takes longer means that the driver hangs
 	checkInterval     = time.Second      // between checks of an idle line
+	senseDelay        = time.Second      // how long a sense line may follow the relay late
 	lostTimeout       = 10 * time.Second // how long a line that worked before may fail before the agent is restarted
 )
 
@@ -55,13 +56,14 @@ type door struct {
 	line  condition.Condition
 	turn  chan struct{} // holds one token: of a drive, of the end of a pulse or of a check
 
-	mu      sync.Mutex // guards the fields below; never held during a call of the hardware
-	since   time.Time  // when the line was driven; zero: idle
-	until   time.Time  // when the pulse ends
-	request string     // the latest request that drives
-	closed  bool
-	turnAt  time.Time // when a drive or the end of a pulse took the turn; zero: neither has it
-	timer   *time.Timer
+	mu       sync.Mutex // guards the fields below; never held during a call of the hardware
+	since    time.Time  // when the line was driven; zero: idle
+	until    time.Time  // when the pulse ends
+	request  string     // the latest request that drives
+	released time.Time  // when the relay was de-energised last
+	closed   bool
+	turnAt   time.Time // when a drive or the end of a pulse took the turn; zero: neither has it
+	timer    *time.Timer
 
 	foundDriven bool  // the line was energised when the agent started
 	worked      bool  // the line has worked since the agent started
@@ -211,6 +213,7 @@ func (d *door) idle() error {
 			released = protocol.Event{Kind: protocol.EventReleased, Device: d.lock.Device, RequestID: d.request, EnergizedMs: milliseconds(time.Since(d.since))}
 		}
 		d.timer.Stop()
+		d.released = time.Now()
 		d.since, d.until, d.request = time.Time{}, time.Time{}, ""
 	}
 	d.mu.Unlock()
@@ -363,6 +366,13 @@ func (d *door) hangs() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangTimeout
+}
+
+// inUse reports whether the relay explains a released lock: it is energised, or was a moment ago.
+func (d *door) inUse() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.since.IsZero() || time.Since(d.released) < senseDelay
 }
 
 func (d *door) isLost() bool {

@@ -336,22 +336,53 @@ func TestPulseOfTheDoor(t *testing.T) {
 	})
 }
 
-// TestLeavesAtStart checks that a door that is open when the agent starts is known to be open.
-func TestLeavesAtStart(t *testing.T) {
+// TestContactsAtStart checks that a door that is open when the agent starts is known to be open.
+func TestContactsAtStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranch(t)
 		b.contact.Set(true)
 		b.controller.Relock()
 		go b.controller.Watch(t.Context())
-		if open := b.controller.Leaves(); len(open) != 1 || !open["room_1"] {
-			t.Errorf("got %v, want room_1 open", open)
+		time.Sleep(time.Hour)
+		want := protocol.Contact{Device: "room_1", Open: true, ForMs: 3600_000}
+		if got := b.controller.Contacts(); len(got) != 1 || got[0] != want {
+			t.Errorf("got %+v, want %+v", got, want)
 		}
 		b.contact.Set(false)
 		time.Sleep(3 * watchInterval)
-		if open := b.controller.Leaves(); open["room_1"] {
-			t.Errorf("got %v, want room_1 closed", open)
+		if got := b.controller.Contacts(); got[0].Open || got[0].ForMs > 150 {
+			t.Errorf("got %+v, want a door closed a moment ago", got)
 		}
+	})
+}
+
+// TestLockReleasedByKeypad checks that a lock that a keypad or a key releases is reported, and one that the relay releases is
+// not.
+func TestLockReleasedByKeypad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		sense := boardtest.NewContact()
+		lock := new(boardtest.Lock)
+		b.controller = NewController(Config{Branch: "gangnam", Keys: b.controller.keys, Logger: slog.New(slog.DiscardHandler),
+			Send: func(m protocol.Message, _ time.Duration) { b.sent <- m }, Event: b.event},
+			[]Lock{{Device: "room_1", Kind: protocol.DoorRoom, Relay: lock.Relay(), Sense: sense}})
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		time.Sleep(time.Minute)
+		sense.Set(true)
+		time.Sleep(3 * time.Second)
+		sense.Set(false)
+		time.Sleep(3 * time.Second)
+		b.wantEvents(protocol.EventLockReleased)
+		time.AfterFunc(100*time.Millisecond, func() { sense.Set(true) })
+		time.AfterFunc(1300*time.Millisecond, func() { sense.Set(false) })
+		b.unlock(time.Second)
+		b.wantResult(protocol.Opened)
+		time.Sleep(time.Minute)
+		b.wantEvents(protocol.EventLockReleased, protocol.EventEnergized, protocol.EventReleased)
+		b.controller.Close()
 	})
 }
 

@@ -15,15 +15,16 @@ import (
 // detection.
 const watchInterval = 50 * time.Millisecond
 
-// input is an observed contact or button.
+// input is an observed contact, button or sense line.
 type input struct {
 	device    string
 	pin       gpio.PinIn
 	high, low protocol.EventKind // the events of a change; "" for none
 	seen      gpio.Level         // by the latest read
 
-	mu   sync.Mutex
-	last gpio.Level // that two consecutive reads agreed on
+	mu    sync.Mutex
+	last  gpio.Level // that two consecutive reads agreed on
+	since time.Time  // of last
 }
 
 // poll reads the input and returns the event of a change, or "".
@@ -36,17 +37,17 @@ func (i *input) poll() protocol.EventKind {
 	if !steady || level == i.last {
 		return ""
 	}
-	i.last = level
+	i.last, i.since = level, time.Now()
 	if level == gpio.High {
 		return i.high
 	}
 	return i.low
 }
 
-func (i *input) level() gpio.Level {
+func (i *input) contact() protocol.Contact {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.last
+	return protocol.Contact{Device: i.device, Open: bool(i.last), ForMs: uint64(time.Since(i.since) / time.Millisecond)}
 }
 
 // Watch reports changes of the door contacts and exit buttons, and checks idle relay lines, until ctx is done. It decides
@@ -60,7 +61,11 @@ func (c *Controller) Watch(ctx context.Context) {
 	}
 	every(ctx, watchInterval, func() {
 		for _, i := range c.inputs {
-			if kind := i.poll(); kind != "" {
+			kind := i.poll()
+			if kind == protocol.EventLockReleased && c.doors[i.device].inUse() {
+				continue // released by the relay
+			}
+			if kind != "" {
 				c.config.Event(protocol.Event{Kind: kind, Device: i.device})
 			}
 		}
@@ -80,20 +85,20 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// Leaves returns whether each door with a contact is open now.
-func (c *Controller) Leaves() map[string]bool {
-	open := make(map[string]bool)
+// Contacts returns the level of each door contact.
+func (c *Controller) Contacts() []protocol.Contact {
+	var contacts []protocol.Contact
 	for _, i := range c.inputs {
 		if i.high == protocol.EventDoorOpened {
-			open[i.device] = bool(i.level())
+			contacts = append(contacts, i.contact())
 		}
 	}
-	return open
+	return contacts
 }
 
 func (c *Controller) observe(device string, pin gpio.PinIn, high, low protocol.EventKind) {
 	if pin != nil {
 		level, _ := read(pin)
-		c.inputs = append(c.inputs, &input{device: device, pin: pin, high: high, low: low, last: level, seen: level})
+		c.inputs = append(c.inputs, &input{device: device, pin: pin, high: high, low: low, last: level, seen: level, since: time.Now()})
 	}
 }

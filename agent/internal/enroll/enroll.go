@@ -1,5 +1,5 @@
-// Package enroll makes a machine the agent of a branch: it gives the service the one-time token of `yeolda agent enroll` and
-// writes down who it is from then on.
+// Package enroll makes a machine the agent of a branch: it exchanges the one-time token of `yeolda agent enroll` for
+// credentials and stores them.
 package enroll
 
 import (
@@ -16,7 +16,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,16 +26,18 @@ import (
 )
 
 const (
-	exchangeTimeout = 20 * time.Second
+	exchangeTimeout = 30 * time.Second
 	maxResponse     = 64 << 10
 )
 
-// ErrWrongServer is of an answer whose keys are not those the token was made with: somebody stands in between.
-var ErrWrongServer = errors.New("the keys of this server are not those of the token: it is not the one that made it")
+// ErrWrongServer is returned when the keys in the response differ from those the token was made with: another server
+// answered.
+var ErrWrongServer = errors.New("the keys of this server differ from those of the token: it is not the server that issued the token")
 
-// Exchange gives the token to the server and returns what the machine is now. The token ends with the fingerprint of the
-// keys that sign grants, which came by another way than the answer does.
-func Exchange(ctx context.Context, server, token string) (config.Credentials, error) {
+// Exchange sends the token to the server and returns the machine's credentials. ca is the file of a private certificate
+// authority; empty: the system's. The token ends with the fingerprint of the keys that sign grants, which authenticates the
+// response independently of TLS.
+func Exchange(ctx context.Context, server, token, ca string) (config.Credentials, error) {
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
 		return config.Credentials{}, fmt.Errorf("%q is not the address of a server", server)
@@ -42,7 +46,13 @@ func Exchange(ctx context.Context, server, token string) (config.Credentials, er
 	if !ok {
 		return config.Credentials{}, errors.New("this is not a token of `yeolda agent enroll`")
 	}
-	answer, err := post(ctx, address.JoinPath("api/v2/agent/enroll"), token)
+	trust, err := config.TLS(ca, nil)
+	if err != nil {
+		return config.Credentials{}, err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	answer, err := post(ctx, client, address.JoinPath("api/v2/agent/enroll"), token)
 	if err != nil {
 		return config.Credentials{}, err
 	}
@@ -50,7 +60,7 @@ func Exchange(ctx context.Context, server, token string) (config.Credentials, er
 	if want := base64.RawURLEncoding.EncodeToString(sum[:])[:22]; subtle.ConstantTimeCompare([]byte(fingerprint), []byte(want)) != 1 {
 		return config.Credentials{}, ErrWrongServer
 	}
-	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Broker: broker(address)}
+	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Broker: Broker(address).String(), CA: ca}
 	for _, text := range answer.GrantPublicKeys {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(key) != ed25519.PublicKeySize {
@@ -61,11 +71,11 @@ func Exchange(ctx context.Context, server, token string) (config.Credentials, er
 	return c, nil
 }
 
-// broker is where the server's own broker is: MQTT over WebSocket, on the port that pages come from.
-func broker(server *url.URL) string {
+// Broker returns the address of the server's embedded broker: MQTT over WebSocket, on the port of the web pages.
+func Broker(server *url.URL) *url.URL {
 	u := server.JoinPath("mqtt")
 	u.Scheme = "ws" + strings.TrimPrefix(server.Scheme, "http")
-	return u.String()
+	return u
 }
 
 type answer struct {
@@ -75,7 +85,7 @@ type answer struct {
 	GrantPublicKeys []string `json:"grantPublicKeys"`
 }
 
-func post(ctx context.Context, address *url.URL, token string) (answer, error) {
+func post(ctx context.Context, client *http.Client, address *url.URL, token string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	body, err := json.Marshal(map[string]string{"token": token})
@@ -87,7 +97,7 @@ func post(ctx context.Context, address *url.URL, token string) (answer, error) {
 		return answer{}, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, fmt.Errorf("enroll: %w", err)
 	}
@@ -99,32 +109,71 @@ func post(ctx context.Context, address *url.URL, token string) (answer, error) {
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized:
-		return answer{}, errors.New("the token was used already or is older than an hour; make another with `yeolda agent enroll`")
+		return answer{}, errors.New("the token was already used or is older than an hour; create another one with `yeolda agent enroll`")
 	default:
-		return answer{}, fmt.Errorf("enroll: %s answers %s", address.Host, response.Status)
+		return answer{}, fmt.Errorf("enroll: %s returned %s", address.Host, response.Status)
 	}
 	var envelope struct {
 		Data answer `json:"data"`
 	}
 	if err := json.Unmarshal(text, &envelope); err != nil {
-		return answer{}, fmt.Errorf("enroll: %s answers something else: %w", address.Host, err)
+		return answer{}, fmt.Errorf("enroll: unexpected response of %s: %w", address.Host, err)
 	}
 	return envelope.Data, nil
 }
 
-// Write puts credentials into a file that only its owner may read. An earlier file is replaced in one step: a machine that
-// loses its power now is the old agent or the new one.
-func Write(name string, c config.Credentials) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // the settings beside it are for all to read
+// Owner is the user that must be able to read the credentials.
+type Owner struct{ UID, GID int }
+
+// ServiceOwner returns the user of the service if this process is root and that user exists, else the user of this process.
+func ServiceOwner() Owner {
+	own := Owner{os.Geteuid(), os.Getegid()}
+	if own.UID != 0 {
+		return own
+	}
+	u, err := user.Lookup("yeolda-agent")
+	if err != nil {
+		return own
+	}
+	uid, uidErr := strconv.Atoi(u.Uid)
+	gid, gidErr := strconv.Atoi(u.Gid)
+	if uidErr != nil || gidErr != nil {
+		return own
+	}
+	return Owner{uid, gid}
+}
+
+// Write stores credentials in a file that only owner may read. It replaces an earlier file atomically, so that the
+// credentials are complete even after a power failure.
+func Write(name string, c config.Credentials, owner Owner) error {
+	return replace(name, c.Encode(), 0o600, owner)
+}
+
+// KeepCA copies the file of a private certificate authority beside the credentials and returns the name of the copy.
+func KeepCA(credentials, ca string) (string, error) {
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return "", fmt.Errorf("ca: %w", err)
+	}
+	name, err := filepath.Abs(filepath.Join(filepath.Dir(credentials), "ca.pem"))
+	if err != nil {
+		return "", fmt.Errorf("ca: %w", err)
+	}
+	return name, replace(name, string(pem), 0o644, Owner{os.Geteuid(), os.Getegid()})
+}
+
+func replace(name, text string, mode os.FileMode, owner Owner) error {
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the settings beside it are public
 		return fmt.Errorf("credentials: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".credentials-") // of mode 0600
+	f, err := os.CreateTemp(dir, ".new-") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails when all went well: then it is not there any more
-	_, err = f.WriteString(c.Encode())
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	defer func() { _ = os.Remove(f.Name()) }() // fails after success, because the file was renamed
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(mode), f.Chown(owner.UID, owner.GID), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
 	if err := os.Rename(f.Name(), name); err != nil {

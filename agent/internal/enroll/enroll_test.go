@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
@@ -19,12 +21,18 @@ import (
 
 const public = "PeMGaAkBHCZ3EA8Hgt561IoFwmvxrQereqIiOh7X5Xw="
 
-// fingerprint of public, as the service makes it.
+// fingerprint of public, as the service computes it.
 const fingerprint = "VQ6yN4nkMEf95iA2vSdPgs"
 
 func server(t *testing.T, status int, keys ...string) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(handler(status, keys))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func handler(status int, keys []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Token string }
 		if r.Method != http.MethodPost || r.URL.Path != "/api/v2/agent/enroll" || json.NewDecoder(r.Body).Decode(&body) != nil || !strings.HasPrefix(body.Token, "secret.") {
 			w.WriteHeader(http.StatusTeapot)
@@ -32,15 +40,13 @@ func server(t *testing.T, status int, keys ...string) string {
 		}
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": answer{"gangnam", "agent-gangnam-abcd2345", "p=w", keys}})
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+	}
 }
 
 func TestEnroll(t *testing.T) {
 	t.Parallel()
 	address := server(t, http.StatusOK, public)
-	c, err := Exchange(t.Context(), address, "secret."+fingerprint)
+	c, err := Exchange(t.Context(), address, "secret."+fingerprint, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +54,11 @@ func TestEnroll(t *testing.T) {
 	want := config.Credentials{Branch: "gangnam", Username: "agent-gangnam-abcd2345", Password: "p=w", GrantKeys: []ed25519.PublicKey{key},
 		Broker: "ws" + strings.TrimPrefix(address, "http") + "/mqtt"}
 	if !reflect.DeepEqual(c, want) {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want %+v", c, want)
 	}
 	name := filepath.Join(t.TempDir(), "etc", "credentials")
 	for range 2 { // the second replaces the first
-		if err := Write(name, c); err != nil {
+		if err := Write(name, c, ServiceOwner()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,25 +66,79 @@ func TestEnroll(t *testing.T) {
 		t.Errorf("read back %+v, %v", read, err)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 1 {
-		t.Errorf("left behind: %v", entries)
+		t.Errorf("got files %v, want the credentials only", entries)
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	t.Parallel()
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, ed25519.PublicKeySize))
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint); !errors.Is(err, ErrWrongServer) {
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint, ""); !errors.Is(err, ErrWrongServer) {
 		t.Errorf("another server's keys: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint); !errors.Is(err, ErrWrongServer) {
-		t.Errorf("a key more: %v", err)
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint, ""); !errors.Is(err, ErrWrongServer) {
+		t.Errorf("an additional key: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint); err == nil || !strings.Contains(err.Error(), "used already") {
-		t.Errorf("a spent token: %v", err)
+	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint, ""); err == nil || !strings.Contains(err.Error(), "already used") {
+		t.Errorf("a used token: %v", err)
 	}
 	for _, bad := range []struct{ server, token string }{{"yeolda.example", "secret." + fingerprint}, {"ftp://yeolda.example", "secret." + fingerprint}, {server(t, 200, public), "secret"}, {server(t, 500), "secret." + fingerprint}} {
-		if c, err := Exchange(t.Context(), bad.server, bad.token); err == nil {
+		if c, err := Exchange(t.Context(), bad.server, bad.token, ""); err == nil {
 			t.Errorf("%v: %+v", bad, c)
 		}
+	}
+}
+
+// TestPrivateCA enrolls at a server whose certificate only a private authority vouches for.
+func TestPrivateCA(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(handler(http.StatusOK, []string{public}))
+	t.Cleanup(s.Close)
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "authority.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, ""); err == nil {
+		t.Error("enrolled without trusting the authority")
+	}
+	name := filepath.Join(dir, "etc", "credentials")
+	kept, err := KeepCA(name, ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(name, c, ServiceOwner()); err != nil {
+		t.Fatal(err)
+	}
+	read, err := config.ReadCredentials(name)
+	if err != nil || read.CA != filepath.Join(dir, "etc", "ca.pem") {
+		t.Errorf("got ca %q, %v", read.CA, err)
+	}
+	if _, err := config.TLS(read.CA, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOwner checks that credentials written by root belong to the user of the service, which could not read them otherwise.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may change owners")
+	}
+	name := filepath.Join(t.TempDir(), "credentials")
+	if err := Write(name, config.Credentials{Branch: "gangnam"}, Owner{12345, 12346}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 12345 || stat.Gid != 12346 || info.Mode().Perm() != 0o600 {
+		t.Errorf("got owner %d:%d and mode %o, want 12345:12346 and 600", stat.Uid, stat.Gid, info.Mode().Perm())
 	}
 }

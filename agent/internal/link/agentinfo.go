@@ -13,7 +13,14 @@ type AgentInfo struct {
 	StartedAt time.Time // wall clock
 	Began     time.Time // monotonic clock
 	Inventory protocol.Inventory
-	SelfTest  func() []protocol.SelfTest // the current state of the hardware; nil: none
+	Current   func() Current // nil: nothing changes
+}
+
+// Current holds the parts of the status that change while the agent runs.
+type Current struct {
+	SelfTest []protocol.SelfTest
+	Contacts []protocol.Contact
+	KeyEpoch uint64
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -21,8 +28,9 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 		State: protocol.Online, BootID: a.BootID, Connection: connection, AgentVersion: a.Version,
 		StartedAt: a.StartedAt, Inventory: &a.Inventory,
 	}
-	if a.SelfTest != nil {
-		s.SelfTest = a.SelfTest()
+	if a.Current != nil {
+		c := a.Current()
+		s.SelfTest, s.Contacts, s.KeyEpoch = c.SelfTest, c.Contacts, c.KeyEpoch
 	}
 	return s
 }

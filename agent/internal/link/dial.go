@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +47,24 @@ func ParseURL(s string) (*url.URL, error) {
 
 // Encrypted reports whether connections to u use TLS.
 func Encrypted(u *url.URL) bool { return u.Scheme == "mqtts" || u.Scheme == "wss" }
+
+// Exposed reports whether connections to u send the password unencrypted over a public network. Loopback and private
+// addresses, single-label names and names of local networks are not public.
+func Exposed(u *url.URL) bool {
+	host := u.Hostname()
+	if Encrypted(u) || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return !ip.IsLoopback() && !ip.IsPrivate() && !ip.IsLinkLocalUnicast()
+	}
+	for _, local := range []string{".local", ".lan", ".home.arpa", ".internal", ".localhost", ".test"} {
+		if strings.HasSuffix(host, local) {
+			return false
+		}
+	}
+	return true
+}
 
 // dialer opens connections for MQTT packets.
 type dialer struct {

@@ -88,15 +88,17 @@ type Message struct {
 
 // Link is the connection to the cloud. New creates it.
 type Link struct {
-	config     Config
-	dialer     *dialer
-	outbox     *outbox
-	info       AgentInfo           // as passed to Run
-	connection uint32              // number of the connection; used only by the goroutine of Run
-	broker     condition.Condition // whether the broker is reachable
-	rejected   condition.Condition // whether the broker accepts messages
-	connected  atomic.Bool
-	refresh    chan struct{} // holds a token if the status has changed
+	config      Config
+	dialer      *dialer
+	outbox      *outbox
+	info        AgentInfo           // as passed to Run
+	publisher   protocol.Agent      // whose topics the current connection publishes to
+	legacySince time.Time           // when the broker rejected the topics of the credential
+	connection  uint32              // number of the connection; used only by the goroutine of Run
+	broker      condition.Condition // whether the broker is reachable
+	rejected    condition.Condition // whether the broker accepts messages
+	connected   atomic.Bool
+	refresh     chan struct{} // holds a token if the status has changed
 }
 
 // New creates a link, which is down until Run.
@@ -306,14 +308,24 @@ func (l *Link) connectPacket() *paho.Connect {
 	}
 }
 
+// legacyTime is how long the link uses the topics of the branch only, after the broker rejected those of the credential. Such
+// a broker belongs to an older release, and may even end the connection.
+const legacyTime = time.Hour
+
+// subscribe subscribes to the topics of the credential, which no other agent of the branch can use, and to those of the branch.
 func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
-	var packet paho.Subscribe
-	for filter := range (protocol.Agent{Branch: l.config.Branch}).Filters() {
-		packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: filter})
+	l.publisher = protocol.Agent{Branch: l.config.Branch}
+	if own := (protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}); protocol.ValidUsername(own.Username) && time.Since(l.legacySince) > legacyTime {
+		if _, err := client.Subscribe(ctx, subscription(own)); err != nil {
+			l.legacySince = time.Now()
+			l.config.Logger.Debug("the broker rejected the topics of the credential", "error", err)
+		} else {
+			l.publisher = own
+		}
 	}
 	var err error
 	for range subscribeAttempts {
-		if _, err = client.Subscribe(ctx, &packet); err == nil || ctx.Err() != nil {
+		if _, err = client.Subscribe(ctx, subscription(protocol.Agent{Branch: l.config.Branch})); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -323,9 +335,21 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	return nil
 }
 
+// subscription returns the subscriptions of an agent. Key lists are never sent to a whole branch, and a broker of an older
+// release would reject them.
+func subscription(agent protocol.Agent) *paho.Subscribe {
+	var packet paho.Subscribe
+	for kind := range protocol.Kinds() {
+		if kind.FromCloud() && (kind != protocol.KindKeys || agent.Username != "") {
+			packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: agent.Topic(kind)})
+		}
+	}
+	return &packet
+}
+
 func (l *Link) receive(p paho.PublishReceived) (bool, error) {
-	branch, kind, ok := protocol.ParseTopic(p.Packet.Topic)
-	if !ok || branch != l.config.Branch || p.Packet.Retain {
+	to, kind, ok := protocol.ParseAgentTopic(p.Packet.Topic)
+	if !ok || to.Branch != l.config.Branch || p.Packet.Retain {
 		l.config.Logger.Warn("message on a foreign topic, or retained, ignored", "topic", p.Packet.Topic)
 		return true, nil
 	}
@@ -384,7 +408,7 @@ func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 // rejected on the next connection too.
 func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) error {
 	packet := &paho.Publish{
-		Topic:   protocol.Topic(l.config.Branch, p.kind),
+		Topic:   l.publisher.Topic(p.kind),
 		Payload: p.payload,
 		QoS:     p.kind.QoS(),
 		Retain:  p.kind.Retained(),

@@ -137,7 +137,7 @@ func TestReconnectsAfterCut(t *testing.T) {
 		first = s
 		l.wantBothWays(t, b)
 	}
-	if s, ok := b.Retained("gangnam"); !ok || s.State != protocol.Online {
+	if s, ok := b.Retained(protocol.Agent{Branch: "gangnam", Username: protocol.AgentID("gangnam")}); !ok || s.State != protocol.Online {
 		t.Errorf("got retained status %+v, want online", s)
 	}
 }
@@ -224,6 +224,27 @@ func TestHalfOpenConnection(t *testing.T) {
 	l.wantBothWays(t, b)
 }
 
+// TestTopics checks that an agent uses the topics of its credential, except with a broker of the previous release.
+func TestTopics(t *testing.T) {
+	t.Parallel()
+	for _, legacy := range []bool{false, true} {
+		b := brokertest.Start(t, "127.0.0.1:0")
+		want := protocol.Agent{Branch: "gangnam", Username: protocol.AgentID("gangnam")}
+		if legacy {
+			b.SetLegacy()
+			want.Username = ""
+		}
+		l := connect(t, "mqtt://"+b.Addr, nil)
+		brokertest.Await[protocol.Status](b)
+		l.wantBothWays(t, b)
+		l.Send(result("room_2"), nil, protocol.ResultTTL)
+		if r := b.Next(protocol.KindDoorResult); r.Topic != want.Topic(protocol.KindDoorResult) {
+			t.Errorf("got topic %s, want %s", r.Topic, want.Topic(protocol.KindDoorResult))
+		}
+		l.stop()
+	}
+}
+
 // TestTakeoverBacksOff connects two agents under one client id, as a copied SD card does. Each disconnects the other, so they
 // must slow down instead of reconnecting many times a second.
 func TestTakeoverBacksOff(t *testing.T) {
@@ -297,7 +318,7 @@ func (c *lineCount) Write(b []byte) (int, error) {
 func TestFailedSubscriptionEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
-	b.RefuseSubscriptions(4) // one connection and the first try of the next
+	b.RejectSubscriptions(4) // one connection and the first try of the next
 	l := connect(t, "mqtt://"+b.Addr, nil)
 	var s protocol.Status
 	for s.State != protocol.Online {
@@ -342,6 +363,19 @@ func TestParseURL(t *testing.T) {
 	for _, address := range []string{"", "broker:1883", "tcp://broker", "mqtt://", "mqtt://:1883", "mqtts://user:secret@broker", "://"} {
 		if u, err := link.ParseURL(address); err == nil {
 			t.Errorf("%q: got %v, want an error", address, u)
+		}
+	}
+}
+
+func TestExposed(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"mqtt://yeolda.example.com": true, "ws://8.8.8.8/mqtt": true, "ws://[2001:4860:4860::8888]/mqtt": true,
+		"wss://yeolda.example.com/mqtt": false, "mqtts://yeolda.example.com": false, "mqtt://broker": false, "ws://127.0.0.1/mqtt": false,
+		"ws://192.168.0.10/mqtt": false, "mqtt://[::1]": false, "mqtt://broker.lan": false, "mqtt://[fe80::1]": false,
+	} {
+		if got := link.Exposed(mustParse(t, address)); got != want {
+			t.Errorf("%s: got %v, want %v", address, got, want)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/yeolda/yeolda/agent/ir"
 )
 
-// AirConditioners reads the code sets of the units in the settings and connects them with their transmitters; sys is the
-// root of sysfs. Units that see the same transmitter share it. The error names the units that are left out.
+// AirConditioners reads the code sets of the units in the settings and assigns their transmitters; sys is the root of sysfs.
+// Units with the same transmitter share it. The error names the omitted units.
 func AirConditioners(settings []config.AirConditioner, sys fs.FS) ([]agent.AirConditioner, error) {
 	devices := make(map[string]*lirc.Device)
 	var units []agent.AirConditioner
@@ -38,7 +38,7 @@ func codeSet(name string) (*ir.CodeSet, error) {
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("codes are none of %v, nor a file: %w", ir.Remotes(), err)
+		return nil, fmt.Errorf("codes are neither one of %v nor a file: %w", ir.Remotes(), err)
 	}
 	s, err := ir.ParseSmartIR(data)
 	if err != nil {

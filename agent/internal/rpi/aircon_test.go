@@ -21,11 +21,11 @@ func TestAirConditioners(t *testing.T) {
 		t.Fatalf("%+v, %v", units, err)
 	}
 	if units[0].Transmitter != units[1].Transmitter || units[0].Transmitter == units[2].Transmitter {
-		t.Error("transmitters are not shared as they are named")
+		t.Error("units do not share transmitters by name")
 	}
 	for _, bad := range []string{"", "lg3", filepath.Join(t.TempDir(), "none.json")} {
 		if units, err := AirConditioners([]config.AirConditioner{{Name: "a", Codes: bad}, {Name: "b", Codes: "lg"}}, fstest.MapFS{}); err == nil || len(units) != 1 {
-			t.Errorf("codes %q are %+v, %v", bad, units, err)
+			t.Errorf("codes %q: got %+v, %v, want an error and one unit", bad, units, err)
 		}
 	}
 }

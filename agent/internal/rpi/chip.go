@@ -6,45 +6,62 @@ import (
 	"strings"
 
 	"github.com/warthog618/go-gpiocdev"
+
+	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// headerChips begin the labels of the chips behind the pin header: pinctrl-rp1, pinctrl-bcm2711, pinctrl-bcm2835.
+// headerChips is the common prefix of the labels of the chips behind the pin header: pinctrl-rp1, pinctrl-bcm2711,
+// pinctrl-bcm2835.
 const headerChips = "pinctrl-"
 
-// place is where a line is.
+// headerLines is the number of lines on the pin header of a Pi.
+const headerLines = 28
+
+// place is the location of a line.
 type place struct {
-	chip   string // "gpiochip0"; moves between models and kernels
+	chip   string // "gpiochip0"; differs between models and kernels
 	label  string
 	offset int
 }
 
-// locate finds a line by its name, on the chips with a label or, when that is empty, on those of the header or any.
-func locate(label, name string) (place, error) {
+// onHeader reports whether the line is on the pin header, where the offset is the number of the GPIO.
+func (p place) onHeader() bool {
+	return strings.HasPrefix(p.label, headerChips) && p.offset < headerLines
+}
+
+// locate finds a line by its name or its offset, on the chips with the label in the settings. Without a label, the chip of
+// the header takes precedence over expanders.
+func locate(settings config.Line) (place, error) {
 	var found []place
 	for _, chip := range gpiocdev.Chips() {
-		p, ok, err := lookUp(chip, name)
+		p, ok, err := find(chip, settings)
 		if err != nil {
 			return place{}, err
 		}
-		if ok && (label == "" || p.label == label) {
+		if ok && (settings.Chip == "" || p.label == settings.Chip) {
 			found = append(found, p)
 		}
 	}
-	return choose(found, label, name)
+	return choose(found, settings)
 }
 
-func lookUp(chip, name string) (p place, ok bool, err error) {
+func find(chip string, settings config.Line) (p place, ok bool, err error) {
 	c, err := gpiocdev.NewChip(chip)
 	if err != nil {
 		return place{}, false, fmt.Errorf("open %s: %w", chip, err)
 	}
-	defer func() { _ = c.Close() }() // only looked at
-	offset, err := c.FindLine(name)
-	return place{chip: chip, label: c.Label, offset: offset}, err == nil, nil
+	defer func() { _ = c.Close() }() // opened for reading only
+	p = place{chip: chip, label: c.Label}
+	if settings.Offset != nil {
+		p.offset = *settings.Offset
+		return p, p.offset < c.Lines() && (settings.Chip != "" || p.onHeader()), nil
+	}
+	p.offset, err = c.FindLine(settings.Name)
+	return p, err == nil, nil
 }
 
-// choose takes the only place there is. The header goes before expanders, which may use the same names.
-func choose(found []place, label, name string) (place, error) {
+// choose returns the only candidate. The header takes precedence over expanders, which may use the same names.
+func choose(found []place, settings config.Line) (place, error) {
 	if header := slices.DeleteFunc(slices.Clone(found), func(p place) bool { return !strings.HasPrefix(p.label, headerChips) }); len(header) > 0 {
 		found = header
 	}
@@ -52,10 +69,10 @@ func choose(found []place, label, name string) (place, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return place{}, fmt.Errorf("line %s is on both %s and %s: name the chip", name, found[0].label, found[1].label)
-	case label != "":
-		return place{}, fmt.Errorf("there is no line %s on a chip %s", name, label)
+		return place{}, fmt.Errorf("line %s is on both %s and %s: name the chip", settings, found[0].label, found[1].label)
+	case settings.Chip != "":
+		return place{}, fmt.Errorf("there is no line %s on a chip %s", settings, settings.Chip)
 	default:
-		return place{}, fmt.Errorf("there is no line %s", name)
+		return place{}, fmt.Errorf("there is no line %s", settings)
 	}
 }

@@ -1,6 +1,10 @@
 package rpi
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/yeolda/yeolda/agent/internal/config"
+)
 
 func TestChooseLine(t *testing.T) {
 	t.Parallel()
@@ -14,12 +18,12 @@ func TestChooseLine(t *testing.T) {
 		bad   bool
 	}{
 		{"only one", []place{expander}, expander, false},
-		{"the header goes first", []place{expander, header}, header, false},
+		{"header before expander", []place{expander, header}, header, false},
 		{"two expanders", []place{expander, other}, place{}, true},
-		{"nowhere", nil, place{}, true},
+		{"none", nil, place{}, true},
 	} {
-		if got, err := choose(tt.found, "", "GPIO17"); got != tt.want || (err != nil) != tt.bad {
-			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		if got, err := choose(tt.found, config.Line{Name: "GPIO17"}); got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("%s: got %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package rpi is the board of a Raspberry Pi, and of any Linux machine with the same kernel interfaces: GPIO character
-// devices (uAPI v2), LIRC, I²C and hwmon. It names chips, lines and drivers as the kernel does, and numbers nothing.
+// Package rpi provides the board of a Raspberry Pi, and of any Linux machine with the same kernel interfaces: GPIO character
+// devices (uAPI v2), LIRC, I²C and hwmon. It identifies chips, lines and drivers by the kernel's names.
 //
-// Everything is asked of the kernel when it is first needed and again after it failed: what is not there yet, or never
-// will be, costs itself only. The relays of the doors go first, because asking for one is what makes it idle.
+// Every device is opened on first use, and again after it failed, so a missing device affects only itself. The relays of the
+// doors are requested first, because the request de-energises them.
 package rpi

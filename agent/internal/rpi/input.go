@@ -9,9 +9,9 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// input is a line that is observed, as a periph pin: High is what the settings call active. The kernel debounces it.
+// input is an observed line as a periph pin: High is the level that the settings call active. The kernel debounces it.
 type input struct {
-	gpio.PinIn // has no edges to wait for
+	gpio.PinIn // supports no edge detection
 	line       *gpioLine
 }
 
@@ -34,18 +34,11 @@ func newInput(settings config.Line, consumer string) *input {
 func (i *input) String() string { return i.line.name() }
 func (i *input) Name() string   { return i.line.name() }
 
-// In reports whether the line can be had. Pull and edges are the settings' business.
-func (i *input) In(gpio.Pull, gpio.Edge) error {
-	_, err := i.line.get()
-	return err
-}
+// In reports whether the line is available. The settings define its pull and debouncing.
+func (i *input) In(gpio.Pull, gpio.Edge) error { return i.line.available() }
 
-// Read gives the level; of a line that cannot be read, Low: not released, not open, not pressed.
+// Read returns the level, or Low for a line that cannot be read: not released, not open, not pressed.
 func (i *input) Read() gpio.Level {
-	held, err := i.line.get()
-	if err != nil {
-		return gpio.Low
-	}
-	value, err := held.Value()
+	value, err := i.line.value()
 	return err == nil && value == 1
 }

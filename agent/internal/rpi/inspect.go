@@ -8,24 +8,25 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// Consumer begins what the agent's lines are labelled with.
+// Consumer is the prefix of the consumer labels of the agent's lines.
 const Consumer = "yeolda "
 
-// LineInfo is what the kernel says about a line.
+// LineInfo is the kernel's description of a line.
 type LineInfo struct {
 	Chip, Label string
 	Offset      int
+	Header      bool // on the pin header, where the offset is the number of the GPIO
 	Used        bool
-	Consumer    string // of a line in use
+	Consumer    string // if the line is in use
 }
 
 func (i LineInfo) String() string {
 	return fmt.Sprintf("line %d of %s (%s)", i.Offset, i.Chip, i.Label)
 }
 
-// Inspect looks a line up without touching it.
+// Inspect looks up a line without requesting it.
 func Inspect(settings config.Line) (LineInfo, error) {
-	p, err := locate(settings.Chip, settings.Name)
+	p, err := locate(settings)
 	if err != nil {
 		return LineInfo{}, err
 	}
@@ -33,15 +34,15 @@ func Inspect(settings config.Line) (LineInfo, error) {
 	if err != nil {
 		return LineInfo{}, fmt.Errorf("open %s: %w", p.chip, err)
 	}
-	defer func() { _ = chip.Close() }() // only looked at
+	defer func() { _ = chip.Close() }() // opened for reading only
 	info, err := chip.LineInfo(p.offset)
 	if err != nil {
-		return LineInfo{}, fmt.Errorf("line %s of %s: %w", settings.Name, p.label, err)
+		return LineInfo{}, fmt.Errorf("line %s of %s: %w", settings, p.label, err)
 	}
-	return LineInfo{Chip: p.chip, Label: p.label, Offset: p.offset, Used: info.Used, Consumer: info.Consumer}, nil
+	return LineInfo{Header: p.onHeader(), Chip: p.chip, Label: p.label, Offset: p.offset, Used: info.Used, Consumer: info.Consumer}, nil
 }
 
-// Chips describes every GPIO chip there is.
+// Chips describes all GPIO chips.
 func Chips() ([]string, error) {
 	var list []string
 	for _, name := range gpiocdev.Chips() {

@@ -9,46 +9,45 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// relay is the output that drives a lock, as a periph pin: High energises, whatever the wiring.
+// relay is the output that drives a lock, as a periph pin: High energises it, regardless of the wiring.
 //
-// periph's own pin would not do: its first Out drives the line Low before it drives it High, and its Read turns an output
+// periph's own pin is unsuitable: its first Out drives the line Low before it drives it High, and its Read turns an output
 // into an input.
 type relay struct {
-	gpio.PinIO // refuses what an output does not do
+	gpio.PinIO // rejects everything that an output does not support
 	line       *gpioLine
-	driven     atomic.Bool // what the line was last told
+	driven     atomic.Bool // the level set last
 }
 
 func newRelay(settings config.Line, consumer string) *relay {
-	return &relay{PinIO: gpio.INVALID, line: newGPIOLine(settings, consumer, gpiocdev.AsOutput(0))}
+	options := []gpiocdev.LineReqOption{gpiocdev.AsOutput(0)}
+	if settings.OpenDrain {
+		options = append(options, gpiocdev.AsOpenDrain)
+	}
+	return &relay{PinIO: gpio.INVALID, line: newGPIOLine(settings, consumer, options...)}
 }
 
 func (r *relay) String() string { return r.line.name() }
 func (r *relay) Name() string   { return r.line.name() }
 
-// Out drives the line. Requesting it has made it idle.
+// Out drives the line. The request of the line makes it idle.
 func (r *relay) Out(level gpio.Level) error {
-	held, err := r.line.get()
-	if err != nil {
-		return err
-	}
 	value := 0
 	if level == gpio.High {
 		value = 1
 	}
 	r.driven.Store(bool(level))
-	return held.SetValue(value)
+	return r.line.set(value)
 }
 
-// Read reads the driven line back, and leaves it as it is. A line that is not held is not driven. When the kernel does
-// not answer, the level is the one that was not asked for: nothing is taken for confirmed that was not seen.
+// Read reads the driven line back without changing it. A line that is not held is not driven. If the kernel returns an error,
+// Read returns the opposite of the level set last, so that a level is never confirmed without having been read.
 func (r *relay) Read() gpio.Level {
-	held, ok := r.line.has()
-	if !ok {
+	value, held, err := r.line.heldValue()
+	switch {
+	case !held:
 		return gpio.Low
-	}
-	value, err := held.Value()
-	if err != nil {
+	case err != nil:
 		return gpio.Level(!r.driven.Load())
 	}
 	return value == 1

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// certificateTime returns the time for checking certificates. A Pi has no clock battery: after a long time without power its
+// clock may be older than the server's certificate. The present is never before the program was built, nor before any file of
+// the agent was written.
+func certificateTime(f files) func() time.Time {
+	names := []string{f.Settings, f.Credentials}
+	if f.State != "" {
+		entries, _ := filepath.Glob(filepath.Join(f.State, "*")) // the pattern is valid
+		names = append(names, entries...)
+	}
+	floor, _ := time.Parse(time.RFC3339, buildSetting("vcs.time"))
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.ModTime().After(floor) {
+			floor = info.ModTime()
+		}
+	}
+	return func() time.Time {
+		if now := time.Now(); now.After(floor) {
+			return now
+		}
+		return floor
+	}
+}
+
+// lockMemory keeps the program in memory, so that a dying SD card cannot delay the end of a pulse. The text of the program is
+// loaded at once; all other pages are locked when they are first used, because Go reserves far more memory than it uses.
+func lockMemory(log *slog.Logger) {
+	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
+		log.Debug("memory not locked", "error", err) // as outside the service, which sets LimitMEMLOCK
+		return
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	program, linkErr := os.Readlink("/proc/self/exe")
+	if err != nil || linkErr != nil {
+		return
+	}
+	for _, a := range mappings(string(maps), program) {
+		if _, _, errno := unix.Syscall(unix.SYS_MLOCK, a[0], a[1]-a[0], 0); errno != 0 {
+			log.Debug("program not locked", "error", errno)
+		}
+	}
+}
+
+// mappings returns the readable address ranges of a file in /proc/self/maps.
+func mappings(maps, file string) [][2]uintptr {
+	var ranges [][2]uintptr
+	for line := range strings.Lines(maps) {
+		fields := strings.Fields(line) // address range, permissions, offset, device, inode, file
+		if len(fields) < 6 || fields[5] != file || fields[1][0] != 'r' {
+			continue
+		}
+		first, last, _ := strings.Cut(fields[0], "-")
+		begin, err1 := strconv.ParseUint(first, 16, strconv.IntSize)
+		end, err2 := strconv.ParseUint(last, 16, strconv.IntSize)
+		if err1 == nil && err2 == nil {
+			ranges = append(ranges, [2]uintptr{uintptr(begin), uintptr(end)})
+		}
+	}
+	return ranges
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/agent"
+	"github.com/yeolda/yeolda/agent/internal/condition"
+	"github.com/yeolda/yeolda/agent/internal/config"
+	"github.com/yeolda/yeolda/agent/internal/doctor"
+	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/agent/internal/rpi"
+	"github.com/yeolda/yeolda/agent/internal/systemd"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// waitInterval is how often missing or invalid credentials are read again.
+const waitInterval = 5 * time.Second
+
+type runCommand struct {
+	files
+	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
+}
+
+// Run runs the agent until the context is done. Invalid settings never keep it from running: the valid sections, and the last
+// valid settings for the others, stay in use, and the status reports the problems.
+func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
+	lockMemory(log)
+	settings, problems := config.LoadSettings(c.Settings, c.savedSettings())
+	// The locks first: they are de-energised before anything else can fail.
+	board, more := newBoard(settings)
+	problems = append(problems, more...)
+	notify := func(state string) {
+		if err := systemd.Notify(state); err != nil {
+			log.Warn("service manager", "error", err)
+		}
+	}
+	// Ready means that the locks are idle, not that there is a network: a branch starts without one.
+	ready := sync.OnceFunc(func() { notify(systemd.Ready) })
+	defer notify(systemd.Stopping)
+	alive := func() { ready(); notify(systemd.Watchdog) }
+
+	id, err := c.awaitIdentity(ctx, settings, alive, log)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, id.problems...)
+	for _, p := range problems {
+		log.Error("settings", "error", p)
+	}
+	health := health{file: c.stateFile("health")}
+	return agent.Run(ctx, agent.Config{
+		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
+		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
+		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), Version: release(), Logger: log,
+		Alive: alive,
+		Health: func(h agent.Health) {
+			if err := health.write(h); err != nil {
+				log.Debug("health", "error", err)
+			}
+			if h.Connected && len(problems) == 0 {
+				c.saveSettings(log)
+			}
+		},
+		SelfTest: func() []protocol.SelfTest { return c.selfTests(problems, settings) },
+	}, board)
+}
+
+// identity is what the agent needs to connect.
+type identity struct {
+	credentials config.Credentials
+	broker      string
+	tls         *tls.Config
+	problems    []config.Problem
+}
+
+// awaitIdentity reads the credentials. Under systemd it waits until they are valid: restarting in a loop would wear out the SD
+// card, and the locks must stay idle.
+func (c *runCommand) awaitIdentity(ctx context.Context, settings config.Settings, alive func(), log *slog.Logger) (identity, error) {
+	missing := condition.Condition{Log: log, Name: "identity of this machine"}
+	for {
+		id, err := c.identity(settings)
+		missing.Set(err)
+		if err == nil || os.Getenv("NOTIFY_SOCKET") == "" {
+			return id, err
+		}
+		alive()
+		select {
+		case <-ctx.Done():
+			return id, err
+		case <-time.After(waitInterval):
+		}
+	}
+}
+
+func (c *runCommand) identity(settings config.Settings) (id identity, err error) {
+	if id.credentials, err = config.ReadCredentials(c.Credentials); err != nil {
+		return id, err
+	}
+	id.broker = cmp.Or(c.Broker, settings.Broker, id.credentials.Broker)
+	if _, err := link.ParseURL(id.broker); err != nil && id.credentials.Broker != "" {
+		id.problems = append(id.problems, config.Problem{Section: "broker", Err: err})
+		id.broker = id.credentials.Broker
+	}
+	u, err := link.ParseURL(id.broker)
+	if err != nil {
+		return id, err
+	}
+	if link.Exposed(u) {
+		id.problems = append(id.problems, config.Problem{Section: "broker", Err: errors.New("the connection is not encrypted: the network can read the agent's password")})
+	}
+	now := certificateTime(c.files)
+	if id.tls, err = config.TLS(cmp.Or(settings.CA, id.credentials.CA), now); err != nil {
+		id.problems = append(id.problems, config.Problem{Section: "ca", Err: err})
+		id.tls, err = config.TLS("", now)
+	}
+	return id, err
+}
+
+// newBoard connects the hardware. Parts that cannot be used become problems.
+func newBoard(settings config.Settings) (agent.Board, []config.Problem) {
+	board := agent.Board{Locks: rpi.Locks(settings.Doors)}
+	sys := os.DirFS("/sys")
+	var problems []config.Problem
+	units, err := rpi.AirConditioners(settings.AirConditioners, sys)
+	if err != nil {
+		problems = append(problems, config.Problem{Section: "air_conditioner", Err: err})
+	}
+	sensors, err := rpi.Sensors(settings.Sensors, sys)
+	if err != nil {
+		problems = append(problems, config.Problem{Section: "sensor", Err: err})
+	}
+	// A status has a maximum size, and names have rules: a part that does not fit must not cost the doors.
+	for _, u := range units {
+		with := board
+		with.AirConditioners = append(slices.Clone(board.AirConditioners), u)
+		if err := with.Check(); err != nil {
+			problems = append(problems, config.Problem{Section: "air_conditioner " + u.Name, Err: err})
+			continue
+		}
+		board = with
+	}
+	for _, s := range sensors {
+		with := board
+		with.Sensors = append(slices.Clone(board.Sensors), s)
+		if err := with.Check(); err != nil {
+			problems = append(problems, config.Problem{Section: "sensor " + s.Location, Err: err})
+			continue
+		}
+		board = with
+	}
+	return board, problems
+}
+
+// selfTests returns the problems of the settings, the result of a failed update, and the findings about the machine.
+func (c *runCommand) selfTests(problems []config.Problem, settings config.Settings) []protocol.SelfTest {
+	var tests []protocol.SelfTest
+	for _, p := range problems {
+		tests = append(tests, protocol.SelfTest{Name: p.Name(), Detail: protocol.Clip(p.Error())})
+	}
+	if text, err := os.ReadFile(c.stateFile("rolled-back")); err == nil {
+		tests = append(tests, protocol.SelfTest{Name: "update", Detail: protocol.Clip(string(text))})
+	}
+	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors)...)
+}
+
+// stateFile returns the name of a file in the state directory, or "" without one.
+func (f *files) stateFile(name string) string {
+	if f.State == "" {
+		return ""
+	}
+	return filepath.Join(f.State, name)
+}
+
+func (f *files) savedSettings() string { return f.stateFile("settings.toml") }
+
+// saveSettings keeps a copy of settings that have worked.
+func (f *files) saveSettings(log *slog.Logger) {
+	text, err := os.ReadFile(f.Settings)
+	if err != nil || f.State == "" {
+		return
+	}
+	if saved, err := os.ReadFile(f.savedSettings()); err == nil && string(saved) == string(text) {
+		return
+	}
+	if _, err := config.ParseSettings(text); err != nil {
+		return // changed since the start
+	}
+	if err := replace(f.savedSettings(), text); err != nil {
+		log.Warn("settings not saved", "error", err)
+	}
+}
+
+// replace writes a file atomically.
+func replace(name string, text []byte) error {
+	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// health tells the update trial, and the next start, how the agent is doing.
+type health struct {
+	file    string
+	last    string
+	written time.Time
+}
+
+// healthInterval is how often an unchanged state is written again. The time of the file is a lower limit of the present time
+// for a Pi that starts without a network.
+const healthInterval = time.Hour
+
+// write stores the state if it changed. It is called every two seconds.
+func (h *health) write(state agent.Health) error {
+	connected := "no"
+	if state.Connected {
+		connected = "yes"
+	}
+	text := fmt.Sprintf("connected=%s\nfailed=%d\n", connected, state.Failed)
+	if h.file == "" || text == h.last && time.Since(h.written) < healthInterval {
+		return nil
+	}
+	h.last, h.written = text, time.Now()
+	return replace(h.file, []byte(text))
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// keyring holds the public keys that verify grants: those of the credential, or of the last key list that was applied. The
+// list is stored before it is used, so that a restart does not trust older keys again. It is used by the link's reader only,
+// after load.
+type keyring struct {
+	file     string // empty: in memory only
+	username string // of the credential that the list belongs to: a new enrolment starts with the keys of its credential
+	epoch    uint64
+	keys     []ed25519.PublicKey
+}
+
+// storedKeys is the content of the file.
+type storedKeys struct {
+	Username string           `json:"username"`
+	List     protocol.KeyList `json:"list"`
+}
+
+// load replaces the keys of the credential with the stored list, if it belongs to this credential.
+func (k *keyring) load() error {
+	if k.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(k.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("grant keys: %w", err)
+	}
+	var stored storedKeys
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return fmt.Errorf("grant keys: %w", err)
+	}
+	if stored.Username != k.username {
+		return nil
+	}
+	if err := stored.List.Validate(); err != nil {
+		return fmt.Errorf("grant keys: %w", err)
+	}
+	keys, err := stored.List.PublicKeys()
+	if err == nil {
+		k.epoch, k.keys = stored.List.Epoch, keys
+	}
+	return err
+}
+
+// apply verifies a list with the current keys, stores it and uses it from then on. It reports whether the keys changed: a list
+// that is not newer is ignored.
+func (k *keyring) apply(list protocol.KeyList) (changed bool, err error) {
+	if list.Epoch <= k.epoch {
+		return false, nil
+	}
+	if err := list.Verify(k.keys...); err != nil {
+		return false, fmt.Errorf("key list %d: %w", list.Epoch, err)
+	}
+	keys, err := list.PublicKeys()
+	if err != nil {
+		return false, err
+	}
+	if err := k.store(list); err != nil {
+		return false, err
+	}
+	k.epoch, k.keys = list.Epoch, keys
+	return true, nil
+}
+
+func (k *keyring) store(list protocol.KeyList) error {
+	if k.file == "" {
+		return nil
+	}
+	text, err := json.Marshal(storedKeys{k.username, list})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(k.file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("store grant keys: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("store grant keys: %w", err)
+	}
+	if err := os.Rename(k.file+".new", k.file); err != nil {
+		return fmt.Errorf("store grant keys: %w", err)
+	}
+	return nil
+}
