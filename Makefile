@@ -100,9 +100,10 @@ deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64
 	@deploy/package.sh $(BIN)
 	@deploy/agent/package.sh $(BIN)
 
-sbom: build ## write what each program is made of (CycloneDX) into bin/
-	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim yeolda-bench yeolda-proof; do \
-		if [ -f $(BIN)/$$p ]; then $(BIN)/yeolda sbom $(BIN)/$$p >$(BIN)/$$p.cdx.json && echo $(BIN)/$$p.cdx.json; fi; done
+sbom: build ## write the bill of materials of each released program (CycloneDX) into bin/
+	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim; do \
+		go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -output $(BIN)/$$p.cdx.json $(BIN)/$$p && \
+		echo $(BIN)/$$p.cdx.json || exit 1; done
 
 prose: ## check the English of comments, errors and documents, or of one folder: make prose DIR=cloud/internal/reserve
 	@git ls-files -co --exclude-standard -- $(or $(DIR),.) | grep -E '\.(go|tsx?|sql|sh|md|ya?ml)$$' | grep -v '^\.vale/' | \

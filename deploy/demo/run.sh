@@ -9,6 +9,7 @@ if [ -n "$(trap -p INT)" ] && env --default-signal=INT true 2>/dev/null; then
 fi
 cd "$(dirname "$0")/../.."
 
+export YEOLDA_MODE=${YEOLDA_MODE:-demo}
 export YEOLDA_HTTP_ADDR=${YEOLDA_HTTP_ADDR:-127.0.0.1:8080}
 export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
 export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}

@@ -76,11 +76,8 @@ func (d *doctor) finding(level, subject, text, mend string) {
 	fmt.Fprintf(d.out, "%-5s %-12s %s\n%19s→ %s\n", level, subject, text, "", mend)
 }
 
-// inUse reports whether customers reach the service, directly or through a proxy: then nothing of a demo may be left.
-func (d *doctor) inUse() bool {
-	u, err := url.Parse(d.settings.HTTP.PublicURL)
-	return len(d.settings.PublicListeners()) > 0 || (err == nil && !loopbackHost(u))
-}
+// production reports whether nothing of a demonstration may be in force; it is the condition that `serve` applies.
+func (d *doctor) production() bool { return !d.settings.Demo() || len(d.settings.Exposed()) > 0 }
 
 func loopbackHost(u *url.URL) bool { return config.Loopback(net.JoinHostPort(u.Hostname(), "0")) }
 
@@ -96,10 +93,8 @@ func (d *doctor) examineSettings() {
 		d.ok("settings", "complete and consistent")
 	}
 	switch demo := d.settings.DemoSecrets(); {
-	case len(demo) > 0 && d.inUse() && len(problems) == 0: // behind a proxy; on a public address the settings say so
-		d.fail("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own")
 	case len(demo) > 0:
-		d.warn("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own before strangers can reach the service")
+		d.warn("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own and YEOLDA_MODE=production before customers use the service")
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
@@ -121,7 +116,7 @@ func (d *doctor) examineSite() {
 	switch {
 	case u.Scheme == "http" && !loopback && d.settings.HTTP.CookieSecure:
 		d.fail("site", d.settings.HTTP.PublicURL+" is not HTTPS: browsers will not send the session cookie", "put a proxy with TLS in front and set YEOLDA_PUBLIC_URL to its https:// address")
-	case loopback && len(d.settings.PublicListeners()) > 0:
+	case loopback && d.production():
 		d.warn("site", "links in messages lead to "+d.settings.HTTP.PublicURL, "set YEOLDA_PUBLIC_URL to the address customers use")
 	default:
 		d.ok("site", d.settings.HTTP.PublicURL)
@@ -196,7 +191,7 @@ func (d *doctor) examineServer(server postgres.ServerDiagnosis) {
 	}
 	for _, setting := range server.Risky {
 		tell := d.warn
-		if d.inUse() {
+		if d.production() {
 			tell = d.fail
 		}
 		tell("database", setting+" is off: a crash may lose payments", "set "+setting+" = on in postgresql.conf")
@@ -218,10 +213,10 @@ func (d *doctor) examineAccounts(db *postgres.DB) error {
 		return err
 	}
 	switch {
-	case len(demo) > 0 && d.inUse():
+	case len(demo) > 0 && d.production():
 		d.fail("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove; yeolda agent revoke")
 	case len(demo) > 0:
-		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before strangers can reach the service")
+		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before customers use the service")
 	default:
 		d.ok("accounts", "no demo account")
 	}

@@ -60,7 +60,7 @@ func (d *doctor) examineBackups(dir string) {
 	}
 	const mend = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup; --backups says where they are, --backups off that another program makes them"
 	switch {
-	case newest.IsZero() && d.inUse():
+	case newest.IsZero() && d.production():
 		d.fail("backup", "there is none in "+dir, mend)
 	case newest.IsZero():
 	case time.Since(newest) > backupAge:

@@ -41,6 +41,11 @@ func newClinic(t *testing.T, change func(*config.Settings)) clinic {
 	return clinic{&doctor{program: &program{ctx: t.Context(), out: words}, settings: settings}, words}
 }
 
+// demoOnly makes the settings those of a demonstration that only this machine reaches.
+func demoOnly(s *config.Settings) {
+	s.Secrets.Mode, s.HTTP.PublicURL = config.ModeDemo, "http://127.0.0.1:1"
+}
+
 // says checks the one finding, with its level, and that a remedy stands below what is wrong.
 func (c clinic) says(t *testing.T, level, part, remedy string) {
 	t.Helper()
@@ -97,7 +102,7 @@ func TestDoctorOnBackups(t *testing.T) {
 	c.examineBackups(dir)
 	c.says(t, "warn", "is of", "journalctl -u yeolda-backup")
 	c.examineBackups(config.Off)
-	newClinic(t, func(s *config.Settings) { s.HTTP.PublicURL = "http://127.0.0.1:8080" }).examineBackups(t.TempDir())
+	newClinic(t, demoOnly).examineBackups(t.TempDir())
 	if c.words.Len() > 0 {
 		t.Errorf("who makes them elsewhere, or is in nobody's use: %s", c.words)
 	}
@@ -155,7 +160,7 @@ func TestDoctorOnThePublicAddress(t *testing.T) {
 	site.Close()
 	c.examinePublic()
 	c.says(t, "FAIL", "refused", "callbacks come by that way too")
-	c = newClinic(t, func(s *config.Settings) { s.HTTP.PublicURL = "http://127.0.0.1:1" })
+	c = newClinic(t, demoOnly)
 	c.examinePublic()
 	if c.words.Len() > 0 {
 		t.Errorf("of a service in nobody's use: %s", c.words)
@@ -284,4 +289,44 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.says(t, "FAIL", `the time zone "Asia/Soul"`, "update branch set time_zone")
+}
+
+// TestDoctorOnThePackage fills in the settings file of the package as the runbook describes and expects no FAIL.
+func TestDoctorOnThePackage(t *testing.T) {
+	s := newShell(t).withDatabase()
+	file, err := os.ReadFile("../../../deploy/systemd/yeolda.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := complete()
+	values["YEOLDA_SOLAPI_PF_ID"] = "KA01PF"
+	for line := range strings.Lines(string(file)) {
+		name, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		if !found || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if value == "" {
+			if value = values[name]; strings.HasPrefix(name, "YEOLDA_LEGAL_") {
+				value = "set by the operator"
+			}
+			if value == "" {
+				t.Errorf("the runbook does not say what to write after %s=", name)
+			}
+		}
+		t.Setenv(name, value)
+	}
+	s.run("correct horse battery\n", "admin", "add", "boss", "--role=hq", "--password-stdin")
+	backups := t.TempDir()
+	if err := os.WriteFile(filepath.Join(backups, "yeolda-20261120T183000Z.dump"), []byte("PGDMP"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, _ := s.run("", "doctor", "--offline", "--backups="+backups)
+	for line := range strings.Lines(blot(out)) {
+		if strings.HasPrefix(line, "FAIL") {
+			t.Errorf("%s%s", line, errOut)
+		}
+	}
+	if !strings.Contains(out, "ok    settings") || !strings.Contains(out, "ok    schema") {
+		t.Errorf("doctor examined too little:\n%s", out)
+	}
 }

@@ -59,8 +59,7 @@ type cli struct {
 	Backup      backupCmd      `cmd:"" help:"Write everything the database holds to a file, while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
-	Doctor      doctorCmd      `cmd:"" help:"Look for what is wrong and say how to mend it."`
-	SBOM        sbomCmd        `cmd:"" name:"sbom" help:"List what a program was built from, as CycloneDX."`
+	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -30,6 +31,7 @@ func newShell(t *testing.T) shell {
 			t.Setenv(name, "")
 		}
 	}
+	t.Setenv("YEOLDA_MODE", "demo")
 	t.Setenv("SUDO_USER", "tester")
 	t.Setenv("COLUMNS", "100")
 	return shell{t}
@@ -135,6 +137,38 @@ func TestConfigCommand(t *testing.T) {
 	t.Setenv("YEOLDA_HTTP_ADDR", "0.0.0.0:8080")
 	t.Setenv("YEOLDA_TOSS_API_SECRET_KEY", "live_sk_not_to_be_seen")
 	s.transcript("config", []string{"config"}, []string{"config", "--http-addr=127.0.0.1:8081", "--log-level=loud"}, []string{"serve"}, []string{"version"})
+}
+
+// complete returns an environment that production accepts.
+func complete() map[string]string {
+	return map[string]string{
+		"YEOLDA_ENCRYPTION_KEY": seal.NewKey(), "YEOLDA_GRANT_KEY": seal.NewKey(),
+		"YEOLDA_PUBLIC_URL": "https://rooms.example", "YEOLDA_TRUSTED_PROXIES": "127.0.0.1/32",
+		"YEOLDA_TOSS_URL": "https://api.tosspayments.com", "YEOLDA_TOSS_CLIENT_KEY": "live_gck_x",
+		"YEOLDA_TOSS_WIDGET_SECRET_KEY": "live_gsk_x", "YEOLDA_TOSS_API_SECRET_KEY": "live_sk_x",
+		"YEOLDA_SOLAPI_API_KEY": "key", "YEOLDA_SOLAPI_API_SECRET": "secret", "YEOLDA_SOLAPI_SENDER": "021234567", "YEOLDA_SMTP_URL": "off",
+	}
+}
+
+// TestServeNamesMissingSettings starts the service in production with one required setting missing, and with all missing.
+func TestServeNamesMissingSettings(t *testing.T) {
+	s := newShell(t)
+	t.Setenv("YEOLDA_MODE", "") // production is the default
+	for variable := range complete() {
+		for name, value := range complete() {
+			if name == variable {
+				value = ""
+			}
+			t.Setenv(name, value)
+		}
+		if _, errOut, code := s.run("", "serve"); code != exitUsage || !strings.HasPrefix(errOut, "yeolda: "+variable+": ") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("serve without %s: exit code %d, want %d and one line that names it: %s", variable, code, exitUsage, errOut)
+		}
+	}
+	for variable := range complete() {
+		t.Setenv(variable, "")
+	}
+	s.transcript("production", []string{"serve"}, []string{"config"}, []string{"branch", "apply", "-f", demoFile})
 }
 
 func TestBranchCommands(t *testing.T) {

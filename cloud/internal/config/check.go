@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Problem is a setting that cannot be used, with what to do about it.
+// A Problem is an unusable or missing setting, with its remedy.
 type Problem struct {
 	Variable string // the environment variable
 	Text     string
@@ -19,8 +19,8 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Variable + ": " + p.Text }
 
-// Check refuses settings that cannot work or would not be safe; every [Problem] is in the joined
-// error. It is asked about effective settings, see [Settings.Effective].
+// Check rejects settings that cannot work or would be unsafe. The joined error holds every [Problem]. It applies to
+// effective settings, see [Settings.Effective]; `serve` and `doctor` use it alike.
 func (s Settings) Check() error {
 	var problems []error
 	problem := func(variable, format string, args ...any) {
@@ -31,15 +31,59 @@ func (s Settings) Check() error {
 	s.validateTimes(problem)
 	s.validateKeys(problem)
 	s.validateProviders(problem)
-	if reachable := s.PublicListeners(); len(reachable) > 0 {
-		for _, variable := range s.DemoSecrets() {
-			problem(variable, "the demo secret is in force and %s is reachable from elsewhere; set a secret of your own or listen on 127.0.0.1", strings.Join(reachable, ", "))
-		}
-	}
+	s.validateMode(problem)
 	return errors.Join(problems...)
 }
 
 type report func(variable, format string, args ...any)
+
+// validateMode requires in production every setting that has a demo value, and rejects demo secrets wherever other
+// machines can reach the service.
+func (s Settings) validateMode(problem report) {
+	exposed := s.Exposed()
+	for _, variable := range s.DemoSecrets() {
+		switch {
+		case !s.Demo():
+			problem(variable, "is a demo secret, which is public; set a secret of your own")
+		case len(exposed) > 0:
+			problem(variable, "is a demo secret and %s is reachable from other machines; set a secret of your own or listen on 127.0.0.1", strings.Join(exposed, ", "))
+		}
+	}
+	if s.Demo() {
+		return
+	}
+	mail := s.Messages.SMTPURL != "" && s.Messages.SMTPURL != Off
+	for _, required := range []struct {
+		variable string
+		missing  bool
+		remedy   string
+	}{
+		{"YEOLDA_PUBLIC_URL", s.HTTP.PublicURL == "", "set the address that customers use"},
+		{"YEOLDA_TRUSTED_PROXIES", s.behindProxy() && len(s.HTTP.TrustedProxies) == 0,
+			"set the addresses of the proxy in front of this service; without them every client would share one address"},
+		{"YEOLDA_TOSS_URL", s.Toss.URL == "", "set https://api.tosspayments.com"},
+		{"YEOLDA_SOLAPI_API_KEY", !s.Messages.SolapiAPIKey.Set(), "set the key of the message provider"},
+		{"YEOLDA_SMTP_URL", s.Messages.SMTPURL == "", "set a mail server, or off"},
+		{"YEOLDA_MAIL_FROM", mail && s.Messages.MailFrom == "", "set the sender of mails"},
+		{"YEOLDA_HQ_EMAIL", mail && s.Messages.HQEmail == "", "set the address of the head quarters"},
+	} {
+		if required.missing {
+			problem(required.variable, "is required in production: %s (YEOLDA_MODE=demo runs with the sandbox)", required.remedy)
+		}
+	}
+}
+
+// behindProxy reports whether customers can reach the service only through a proxy: HTTPS ends there, or the listener is
+// not reachable from other machines.
+func (s Settings) behindProxy() bool {
+	u, err := url.Parse(s.HTTP.PublicURL)
+	if err != nil || u.Host == "" {
+		return false // reported by validateURLs, or missing
+	}
+	return u.Scheme == "https" || Loopback(s.HTTP.Addr) && !loopbackHost(u)
+}
+
+func loopbackHost(u *url.URL) bool { return Loopback(net.JoinHostPort(u.Hostname(), "0")) }
 
 func (s Settings) validateListeners(problem report) {
 	type listener struct{ variable, addr string }
@@ -50,7 +94,7 @@ func (s Settings) validateListeners(problem report) {
 			listeners = append(listeners, listener{"YEOLDA_MQTT_TLS_ADDR", s.MQTT.TLSAddr})
 		}
 		if !Loopback(s.MQTT.Addr) && !s.MQTT.PlainPublic {
-			problem("YEOLDA_MQTT_ADDR", "%s is reachable from elsewhere without TLS; use YEOLDA_MQTT_TLS_ADDR, or allow it with YEOLDA_MQTT_PLAIN_PUBLIC=true", s.MQTT.Addr)
+			problem("YEOLDA_MQTT_ADDR", "%s is reachable from other machines without TLS; use YEOLDA_MQTT_TLS_ADDR, or allow it with YEOLDA_MQTT_PLAIN_PUBLIC=true", s.MQTT.Addr)
 		}
 	}
 	ports := map[string]string{}
@@ -61,14 +105,14 @@ func (s Settings) validateListeners(problem report) {
 			continue
 		}
 		if taken, ok := ports[port]; ok && port != "0" {
-			problem(l.variable, "port %s is that of %s already", port, taken)
+			problem(l.variable, "port %s is already used by %s", port, taken)
 		}
 		ports[port] = l.variable
 	}
 	if s.MQTT.TLSAddr != "" {
 		for variable, file := range map[string]string{"YEOLDA_TLS_CERT": s.MQTT.TLSCert, "YEOLDA_TLS_KEY": s.MQTT.TLSKey} {
 			if file == "" {
-				problem(variable, "is needed for YEOLDA_MQTT_TLS_ADDR")
+				problem(variable, "is required with YEOLDA_MQTT_TLS_ADDR")
 			} else if _, err := os.Stat(file); err != nil {
 				problem(variable, "%v", err)
 			}
@@ -83,7 +127,7 @@ func (s Settings) validateURLs(problem report) {
 		}
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" {
-			problem(variable, "is not a URL") // not quoted: it may hold a password
+			problem(variable, "is not a URL") // not quoted, because it may hold a password
 			return
 		}
 		for _, scheme := range schemes {
@@ -99,7 +143,6 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
 	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
-	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
 }
 
 func (s Settings) validateTimes(problem report) {
@@ -127,10 +170,10 @@ func (s Settings) validateTimes(problem report) {
 
 func (s Settings) validateKeys(problem report) {
 	if _, err := s.Keyring(); err != nil {
-		problem("YEOLDA_ENCRYPTION_KEY", "%v; make one with: openssl rand -base64 32", err)
+		problem("YEOLDA_ENCRYPTION_KEY", "%v; create one with: openssl rand -base64 32", err)
 	}
 	if _, err := s.GrantKeys(); err != nil {
-		problem("YEOLDA_GRANT_KEY", "%v; make one with: openssl rand -base64 32", err)
+		problem("YEOLDA_GRANT_KEY", "%v; create one with: openssl rand -base64 32", err)
 	}
 	if s.Discord.PublicKey != "" {
 		if _, err := s.DiscordPublicKey(); err != nil {
@@ -142,14 +185,14 @@ func (s Settings) validateKeys(problem report) {
 func (s Settings) validateProviders(problem report) {
 	needed := func(set bool, variable, with string) {
 		if !set {
-			problem(variable, "is needed with %s", with)
+			problem(variable, "is required with %s", with)
 		}
 	}
 	needed(s.Toss.WidgetSecretKey.Set(), "YEOLDA_TOSS_WIDGET_SECRET_KEY", "YEOLDA_TOSS_URL")
 	needed(s.Toss.APISecretKey.Set(), "YEOLDA_TOSS_API_SECRET_KEY", "YEOLDA_TOSS_URL")
 	needed(s.Toss.ClientKey != "", "YEOLDA_TOSS_CLIENT_KEY", "YEOLDA_TOSS_URL")
 	if s.Toss.URL == "http://"+Reachable(s.Sandbox.Addr) && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "live_") {
-		problem("YEOLDA_TOSS_URL", "is needed with a live key; without it payments go to the sandbox")
+		problem("YEOLDA_TOSS_URL", "is required with a live key; the sandbox takes no live payments")
 	}
 	needed(s.Messages.SolapiAPISecret.Set(), "YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_API_KEY")
 	needed(s.Messages.SolapiSender != "", "YEOLDA_SOLAPI_SENDER", "YEOLDA_SOLAPI_API_KEY")
@@ -162,18 +205,7 @@ func (s Settings) validateProviders(problem report) {
 // DemoSecrets returns the variables of the secrets that have their demo value, in a fixed order.
 func (s Settings) DemoSecrets() []string {
 	var variables []string
-	for _, secret := range []struct {
-		variable string
-		Secret
-	}{
-		{"YEOLDA_ENCRYPTION_KEY", s.Secrets.EncryptionKey},
-		{"YEOLDA_GRANT_KEY", s.Secrets.GrantKey},
-		{"YEOLDA_TOSS_WIDGET_SECRET_KEY", s.Toss.WidgetSecretKey},
-		{"YEOLDA_TOSS_API_SECRET_KEY", s.Toss.APISecretKey},
-		{"YEOLDA_SOLAPI_API_KEY", s.Messages.SolapiAPIKey},
-		{"YEOLDA_SOLAPI_API_SECRET", s.Messages.SolapiAPISecret},
-		{"YEOLDA_PARTNER_SECRET", s.Partner.Secrets},
-	} {
+	for _, secret := range s.demoSecrets() {
 		if secret.Demo() {
 			variables = append(variables, secret.variable)
 		}
@@ -181,24 +213,27 @@ func (s Settings) DemoSecrets() []string {
 	return variables
 }
 
-// PublicListeners returns the addresses of the API and of the embedded broker that are reachable from
-// other machines. With any, neither demo secrets nor demo accounts may be in force.
-func (s Settings) PublicListeners() []string {
+// Exposed returns the addresses through which other machines reach the service: listeners of the API and of the embedded
+// broker, and the public URL.
+func (s Settings) Exposed() []string {
 	addrs := []string{s.HTTP.Addr}
 	if s.MQTT.BrokerURL == "" {
 		addrs = append(addrs, s.MQTT.Addr, s.MQTT.TLSAddr)
 	}
-	var public []string
+	var exposed []string
 	for _, addr := range addrs {
 		if addr != "" && !Loopback(addr) {
-			public = append(public, addr)
+			exposed = append(exposed, addr)
 		}
 	}
-	return public
+	if u, err := url.Parse(s.HTTP.PublicURL); err == nil && u.Host != "" && !loopbackHost(u) {
+		exposed = append(exposed, s.HTTP.PublicURL)
+	}
+	return exposed
 }
 
-// Loopback reports whether a listener on addr is reachable from this machine only. A name other than
-// localhost is taken to be public: what it resolves to may change.
+// Loopback reports whether a listener on addr is reachable from this machine only. A name other than localhost counts as
+// public, because its address may change.
 func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

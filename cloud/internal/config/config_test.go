@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,13 +39,176 @@ func parse(t *testing.T, args ...string) (*program, *kong.Context, error) {
 	return &p, parsed, err
 }
 
+// settings parses flags in demo mode.
 func settings(t *testing.T, args ...string) config.Settings {
+	t.Helper()
+	p, _, err := parse(t, append([]string{"--mode=demo"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Settings
+}
+
+// production returns flags that are complete in production, by variable.
+func production() map[string]string {
+	return map[string]string{
+		"YEOLDA_ENCRYPTION_KEY": "--encryption-key=" + seal.NewKey(), "YEOLDA_GRANT_KEY": "--grant-key=" + seal.NewKey(),
+		"YEOLDA_PUBLIC_URL": "--public-url=https://rooms.example", "YEOLDA_TRUSTED_PROXIES": "--trusted-proxies=127.0.0.1/32",
+		"YEOLDA_TOSS_URL": "--toss-url=https://api.tosspayments.com", "YEOLDA_TOSS_CLIENT_KEY": "--toss-client-key=live_gck_x",
+		"YEOLDA_TOSS_WIDGET_SECRET_KEY": "--toss-widget-secret-key=live_gsk_x", "YEOLDA_TOSS_API_SECRET_KEY": "--toss-api-secret-key=live_sk_x",
+		"YEOLDA_SOLAPI_API_KEY": "--solapi-api-key=K", "YEOLDA_SOLAPI_API_SECRET": "--solapi-api-secret=S", "YEOLDA_SOLAPI_SENDER": "--solapi-sender=021234567",
+		"YEOLDA_SMTP_URL": "--smtp-url=smtp://mail.example", "YEOLDA_MAIL_FROM": "--mail-from=no-reply@rooms.example", "YEOLDA_HQ_EMAIL": "--hq-email=hq@rooms.example",
+	}
+}
+
+// TestProductionNamesEveryMissingSetting checks all subsets of the settings that production requires.
+func TestProductionNamesEveryMissingSetting(t *testing.T) {
+	flags := production()
+	variables := slices.Sorted(maps.Keys(flags))
+	complete := parsedIn(t, slices.Collect(maps.Values(flags)))
+	if err := complete.Effective().Check(); err != nil {
+		t.Fatalf("complete settings: got %v, want no problem", err)
+	}
+	for subset := range 1 << len(variables) {
+		var missing, want []string
+		partial := complete
+		for i, variable := range variables {
+			if subset&(1<<i) == 0 {
+				continue
+			}
+			missing = append(missing, variable)
+			clearSetting(t, &partial, variable)
+		}
+		for _, variable := range missing {
+			switch {
+			case variable == "YEOLDA_TRUSTED_PROXIES" && slices.Contains(missing, "YEOLDA_PUBLIC_URL"): // a proxy is recognised by the public URL
+			case (variable == "YEOLDA_MAIL_FROM" || variable == "YEOLDA_HQ_EMAIL") && slices.Contains(missing, "YEOLDA_SMTP_URL"):
+			default:
+				want = append(want, variable)
+			}
+		}
+		effective := partial.Effective()
+		if got := named(t, effective.Check()); !slices.Equal(got, want) {
+			t.Fatalf("missing %v: problems of %v, want %v", missing, got, want)
+		}
+		if demo := effective.DemoSecrets(); len(demo) > 0 {
+			t.Fatalf("missing %v: the demo secrets %v are in force", missing, demo)
+		}
+		for _, text := range []string{effective.Toss.URL, effective.Messages.SolapiURL, effective.Messages.SMTPURL, effective.Partner.URL} {
+			if strings.Contains(text, "127.0.0.1") {
+				t.Fatalf("missing %v: %s is the sandbox", missing, text)
+			}
+		}
+	}
+}
+
+func parsedIn(t *testing.T, args []string) config.Settings {
 	t.Helper()
 	p, _, err := parse(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p.Settings
+}
+
+func clearSetting(t *testing.T, s *config.Settings, variable string) {
+	t.Helper()
+	switch variable {
+	case "YEOLDA_ENCRYPTION_KEY":
+		s.Secrets.EncryptionKey = config.Secret{}
+	case "YEOLDA_GRANT_KEY":
+		s.Secrets.GrantKey = config.Secret{}
+	case "YEOLDA_PUBLIC_URL":
+		s.HTTP.PublicURL = ""
+	case "YEOLDA_TRUSTED_PROXIES":
+		s.HTTP.TrustedProxies = nil
+	case "YEOLDA_TOSS_URL":
+		s.Toss.URL = ""
+	case "YEOLDA_TOSS_CLIENT_KEY":
+		s.Toss.ClientKey = ""
+	case "YEOLDA_TOSS_WIDGET_SECRET_KEY":
+		s.Toss.WidgetSecretKey = config.Secret{}
+	case "YEOLDA_TOSS_API_SECRET_KEY":
+		s.Toss.APISecretKey = config.Secret{}
+	case "YEOLDA_SOLAPI_API_KEY":
+		s.Messages.SolapiAPIKey = config.Secret{}
+	case "YEOLDA_SOLAPI_API_SECRET":
+		s.Messages.SolapiAPISecret = config.Secret{}
+	case "YEOLDA_SOLAPI_SENDER":
+		s.Messages.SolapiSender = ""
+	case "YEOLDA_SMTP_URL":
+		s.Messages.SMTPURL = ""
+	case "YEOLDA_MAIL_FROM":
+		s.Messages.MailFrom = ""
+	case "YEOLDA_HQ_EMAIL":
+		s.Messages.HQEmail = ""
+	default:
+		t.Fatalf("no rule to clear %s", variable)
+	}
+}
+
+// named returns the variables of the problems in an error of Check, sorted.
+func named(t *testing.T, err error) []string {
+	t.Helper()
+	var variables []string
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			problem := new(config.Problem)
+			if !errors.As(err, &problem) {
+				t.Fatalf("got %v, want a config.Problem", err)
+			}
+			variables = append(variables, problem.Variable)
+		}
+	}
+	slices.Sort(variables)
+	return variables
+}
+
+func TestProductionRejectsDemoSecrets(t *testing.T) {
+	for _, variable := range settings(t).Effective().DemoSecrets() {
+		demo := settings(t).Effective()
+		mixed := parsedIn(t, slices.Collect(maps.Values(production())))
+		switch variable {
+		case "YEOLDA_ENCRYPTION_KEY":
+			mixed.Secrets.EncryptionKey = demo.Secrets.EncryptionKey
+		case "YEOLDA_GRANT_KEY":
+			mixed.Secrets.GrantKey = demo.Secrets.GrantKey
+		case "YEOLDA_TOSS_WIDGET_SECRET_KEY":
+			mixed.Toss.WidgetSecretKey = demo.Toss.WidgetSecretKey
+		case "YEOLDA_TOSS_API_SECRET_KEY":
+			mixed.Toss.APISecretKey = demo.Toss.APISecretKey
+		case "YEOLDA_SOLAPI_API_KEY":
+			mixed.Messages.SolapiAPIKey = demo.Messages.SolapiAPIKey
+		case "YEOLDA_SOLAPI_API_SECRET":
+			mixed.Messages.SolapiAPISecret = demo.Messages.SolapiAPISecret
+		case "YEOLDA_PARTNER_SECRET":
+			mixed.Partner = config.Partner{URL: "https://partner.example", ID: "us", Secrets: demo.Partner.Secrets}
+		}
+		if got := named(t, mixed.Effective().Check()); !slices.Equal(got, []string{variable}) {
+			t.Errorf("production with the demo value of %s: problems of %v", variable, got)
+		}
+	}
+}
+
+func TestProxyRequiresTrustedAddresses(t *testing.T) {
+	for _, test := range []struct {
+		public, http string
+		want         bool
+	}{
+		{"https://rooms.example", "127.0.0.1:8080", true},
+		{"https://rooms.example", "0.0.0.0:8080", true}, // TLS ends at a proxy: the service has none
+		{"http://rooms.example", "127.0.0.1:8080", true},
+		{"http://rooms.example", "0.0.0.0:8080", false},
+		{"http://127.0.0.1:8080", "127.0.0.1:8080", false},
+	} {
+		flags := production()
+		delete(flags, "YEOLDA_TRUSTED_PROXIES")
+		flags["YEOLDA_PUBLIC_URL"] = "--public-url=" + test.public
+		args := append(slices.Collect(maps.Values(flags)), "--http-addr="+test.http)
+		if got := named(t, parsedIn(t, args).Effective().Check()); slices.Contains(got, "YEOLDA_TRUSTED_PROXIES") != test.want || len(got) > 1 {
+			t.Errorf("public URL %s, listener %s: problems of %v, want trusted proxies required: %v", test.public, test.http, got, test.want)
+		}
+	}
 }
 
 // own are flags that replace every demo secret.
@@ -103,12 +267,12 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults (-contract +ours):\n%s", diff)
 	}
 	if err := s.Check(); err != nil {
-		t.Errorf("the defaults are refused: %v", err)
+		t.Errorf("defaults in demo mode: got %v, want no problem", err)
 	}
 }
 
-// The service contains no sandbox, so its demo values stand in two places: here they meet.
-func TestDemoSecretsAreTheSandboxs(t *testing.T) {
+// The service does not contain the sandbox, so both packages define the demo values.
+func TestDemoSecretsMatchSandbox(t *testing.T) {
 	s := settings(t).Effective()
 	got := []string{
 		s.Toss.WidgetSecretKey.Reveal(), s.Toss.APISecretKey.Reveal(), s.Toss.ClientKey,
@@ -123,23 +287,23 @@ func TestDemoSecretsAreTheSandboxs(t *testing.T) {
 	}
 }
 
-func TestDemoSecretsAreRefusedInPublic(t *testing.T) {
+func TestDemoModeRejectsExposedDemoSecrets(t *testing.T) {
 	demo := settings(t).Effective().DemoSecrets()
 	if len(demo) != 7 {
 		t.Fatalf("demo secrets %v", demo)
 	}
-	for _, addr := range []string{"--http-addr=0.0.0.0:8080", "--http-addr=:8080", "--http-addr=[::]:8080", "--http-addr=192.0.2.1:80", "--http-addr=example.com:80", "--mqtt-addr=0.0.0.0:1883"} {
+	for _, addr := range []string{"--http-addr=0.0.0.0:8080", "--http-addr=:8080", "--http-addr=[::]:8080", "--http-addr=192.0.2.1:80", "--http-addr=example.com:80", "--mqtt-addr=0.0.0.0:1883", "--public-url=https://rooms.example"} {
 		err := settings(t, addr, "--mqtt-plain-public").Effective().Check()
 		for _, variable := range demo {
-			if err == nil || !strings.Contains(err.Error(), variable+": the demo secret is in force") {
-				t.Errorf("%s: %s is not refused: %v", addr, variable, err)
+			if err == nil || !strings.Contains(err.Error(), variable+": is a demo secret") {
+				t.Errorf("%s: %s is accepted: %v", addr, variable, err)
 			}
 		}
 		if err := settings(t, append(own(), addr, "--mqtt-plain-public")...).Effective().Check(); err != nil {
 			t.Errorf("%s with secrets of its own: %v", addr, err)
 		}
 	}
-	// One left over is enough, also one that was typed in, also as the second of two.
+	// A single demo secret is rejected, also if it was set explicitly, also as the second of two.
 	effective := settings(t).Effective()
 	for flag, value := range map[string]string{
 		"--encryption-key": effective.Secrets.EncryptionKey.Reveal(), "--grant-key": effective.Secrets.GrantKey.Reveal(),
@@ -169,7 +333,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{append(own(), "--mqtt-addr=0.0.0.0:1883", "--mqtt-plain-public"), nil},
 		{append(own(), "--mqtt-addr=0.0.0.0:1883", "--broker-url=mqtts://broker.example:8883"), nil},
 		{[]string{"--public-url=yeolda.example"}, []string{"YEOLDA_PUBLIC_URL"}},
-		{[]string{"--public-url=ftp://yeolda.example"}, []string{"YEOLDA_PUBLIC_URL"}},
+		{append(own(), "--public-url=ftp://yeolda.example"), []string{"YEOLDA_PUBLIC_URL"}},
 		{[]string{"--broker-url=http://x"}, []string{"YEOLDA_BROKER_URL"}},
 		{[]string{"--smtp-url=mail.example"}, []string{"YEOLDA_SMTP_URL"}},
 		{[]string{"--smtp-url=off", "--partner-url=off"}, nil},
@@ -183,17 +347,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{[]string{"--discord-public-key=abc"}, []string{"YEOLDA_DISCORD_PUBLIC_KEY"}},
 	} {
 		err := settings(t, c.args...).Effective().Check()
-		var got []string
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, err := range joined.Unwrap() {
-				problem := new(config.Problem)
-				if !errors.As(err, &problem) {
-					t.Fatalf("%v is no problem", err)
-				}
-				got = append(got, problem.Variable)
-			}
-		}
-		slices.Sort(got)
+		got := named(t, err)
 		slices.Sort(c.want)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.args, err, c.want)
@@ -201,7 +355,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsFromWhat(t *testing.T) {
+func TestEffectiveFillsDerivedSettings(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		got  func(config.Settings) string
@@ -222,7 +376,7 @@ func TestWhatFollowsFromWhat(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.args, got, c.want)
 		}
 		if diff := cmp.Diff(fmt.Sprintf("%+v", effective), fmt.Sprintf("%+v", effective.Effective())); diff != "" {
-			t.Errorf("%v: effective twice differs: %s", c.args, diff)
+			t.Errorf("%v: Effective is not idempotent: %s", c.args, diff)
 		}
 	}
 }
@@ -270,7 +424,7 @@ func TestSecretsFromFiles(t *testing.T) {
 		t.Errorf("%q, %q, %q", s.Secrets.EncryptionKey.Reveal(), s.Database.URL, s.HTTP.Addr)
 	}
 	if s := settings(t, "--encryption-key=flag"); s.Secrets.EncryptionKey.Reveal() != "flag" {
-		t.Error("a flag does not come before the file")
+		t.Error("a flag does not take precedence over the file")
 	}
 	t.Setenv("YEOLDA_ENCRYPTION_KEY", key)
 	if _, _, err := parse(t); err == nil || strings.Contains(err.Error(), key) {
@@ -279,7 +433,7 @@ func TestSecretsFromFiles(t *testing.T) {
 	t.Setenv("YEOLDA_ENCRYPTION_KEY", "")
 	t.Setenv("YEOLDA_ENCRYPTION_KEY_FILE", file+"-gone")
 	if _, _, err := parse(t); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 }
 
@@ -289,12 +443,12 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("YEOLDA_MQTT_ADDR", "127.0.0.1:1884")
-	t.Setenv("YEOLDA_METRICS_ADDR", "") // as a compose file passes what nobody set
+	t.Setenv("YEOLDA_METRICS_ADDR", "") // a compose file passes an unset variable on like this
 	t.Setenv("YEOLDA_SOLAPI_API_KEY_FILE", file)
 	t.Setenv("YEOLDA_DATABASE_URL", "postgres://app:hunter2@db/yeolda")
 	t.Setenv("YEOLDA_TRUSTED_PROXIES", "10.0.0.0/8,::1/128")
 	t.Setenv("YEOLDA_DISCORD_USERS", "22=*;11=gangnam,hongdae")
-	p, parsed, err := parse(t, "--http-addr=127.0.0.1:9000", "--no-cookie-secure", "--smtp-url=smtp://u:hunter2@mail")
+	p, parsed, err := parse(t, "--mode=demo", "--http-addr=127.0.0.1:9000", "--no-cookie-secure", "--smtp-url=smtp://u:hunter2@mail")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Off is the value that switches an outside system off which would otherwise be the sandbox's.
+// Off is the value that switches an external system off.
 const Off = "off"
 
-// SolapiURL is the message provider's own address.
+// SolapiURL is the address of the message provider.
 const SolapiURL = "https://api.solapi.com"
 
-// The demo values of what the sandbox checks. They stand here, not in package sandbox, so that the
-// service does not contain the sandbox.
+// Demo values that the sandbox accepts. They are defined here as well as in package sandbox, so that the service does not
+// contain the sandbox; TestDemoSecretsMatchSandbox compares them.
 const (
 	demoTossWidgetSecretKey = "test_gsk_yeolda_demo"
 	demoTossAPISecretKey    = "test_sk_yeolda_demo"
@@ -27,9 +27,10 @@ const (
 	demoPartnerID           = "sandbox"
 	demoPartnerSecret       = "yeolda-demo-partner-secret"
 	demoHQEmail             = "hq@yeolda.example"
+	demoMailFrom            = "no-reply@yeolda.example"
 )
 
-// The demo values of the service's own keys.
+// Demo values of the service's own keys.
 var (
 	demoEncryptionKey = demoKey("yeolda demo encryption key")
 	demoGrantKey      = demoKey("yeolda demo grant signing key")
@@ -40,61 +41,83 @@ func demoKey(phrase string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Effective returns the settings as they are in force: everything that was left open is filled in, and
-// every secret knows whether it is a demo one. It is idempotent.
+// Demo reports whether missing settings fall back to the sandbox and to demo secrets (docs/specification.md, Mode).
+func (s Settings) Demo() bool { return s.Secrets.Mode == ModeDemo }
+
+// Effective returns the settings in force: values that follow from other settings are filled in, in demo mode also those
+// of the sandbox, and every secret is marked if it is a demo one. It is idempotent.
 func (s Settings) Effective() Settings {
-	if s.HTTP.PublicURL == "" {
-		s.HTTP.PublicURL = "http://" + Reachable(s.HTTP.Addr)
+	if s.Demo() {
+		s.fillDemo()
 	}
 	s.HTTP.PublicURL = strings.TrimRight(s.HTTP.PublicURL, "/")
+	s.Messages.SolapiURL = orText(s.Messages.SolapiURL, SolapiURL)
+	s.Partner.URL = orText(s.Partner.URL, Off)
+	for _, secret := range s.demoSecrets() {
+		*secret.Secret = markDemo(*secret.Secret, secret.demo)
+	}
+	return s
+}
 
-	s.Secrets.EncryptionKey = orDemo(s.Secrets.EncryptionKey, demoEncryptionKey)
-	s.Secrets.GrantKey = orDemo(s.Secrets.GrantKey, demoGrantKey)
+// fillDemo replaces missing settings by demo values.
+func (s *Settings) fillDemo() {
+	s.HTTP.PublicURL = orText(s.HTTP.PublicURL, "http://"+Reachable(s.HTTP.Addr))
+	s.Secrets.EncryptionKey = orSecret(s.Secrets.EncryptionKey, demoEncryptionKey)
+	s.Secrets.GrantKey = orSecret(s.Secrets.GrantKey, demoGrantKey)
 
 	sandbox := "http://" + Reachable(s.Sandbox.Addr)
 	if s.Toss.URL == "" || s.Toss.URL == sandbox {
 		s.Toss.URL = sandbox
-		s.Toss.WidgetSecretKey = orDemo(s.Toss.WidgetSecretKey, demoTossWidgetSecretKey)
-		s.Toss.APISecretKey = orDemo(s.Toss.APISecretKey, demoTossAPISecretKey)
+		s.Toss.WidgetSecretKey = orSecret(s.Toss.WidgetSecretKey, demoTossWidgetSecretKey)
+		s.Toss.APISecretKey = orSecret(s.Toss.APISecretKey, demoTossAPISecretKey)
 		s.Toss.ClientKey = orText(s.Toss.ClientKey, demoTossClientKey)
 	}
-	s.Toss.WidgetSecretKey = markDemo(s.Toss.WidgetSecretKey, demoTossWidgetSecretKey)
-	s.Toss.APISecretKey = markDemo(s.Toss.APISecretKey, demoTossAPISecretKey)
-
 	m := &s.Messages
 	if !m.SolapiAPIKey.Set() {
 		m.SolapiURL = orText(m.SolapiURL, sandbox)
-		m.SolapiAPIKey = orDemo(m.SolapiAPIKey, demoSolapiAPIKey)
-		m.SolapiAPISecret = orDemo(m.SolapiAPISecret, demoSolapiAPISecret)
+		m.SolapiAPIKey = orSecret(m.SolapiAPIKey, demoSolapiAPIKey)
+		m.SolapiAPISecret = orSecret(m.SolapiAPISecret, demoSolapiAPISecret)
 		m.SolapiSender = orText(m.SolapiSender, demoSolapiSender)
 		m.SolapiPFID = orText(m.SolapiPFID, demoSolapiPFID)
 	}
-	m.SolapiURL = orText(m.SolapiURL, SolapiURL)
-	m.SolapiAPIKey = markDemo(m.SolapiAPIKey, demoSolapiAPIKey)
-	m.SolapiAPISecret = markDemo(m.SolapiAPISecret, demoSolapiAPISecret)
-	if m.SMTPURL == "" {
-		m.SMTPURL = s.SandboxMail()
-	}
+	m.SMTPURL = orText(m.SMTPURL, s.SandboxMail())
+	m.MailFrom = orText(m.MailFrom, demoMailFrom)
 	m.HQEmail = orText(m.HQEmail, demoHQEmail)
 
 	if s.Partner.URL == "" || s.Partner.URL == sandbox {
 		s.Partner.URL = sandbox
 		s.Partner.ID = orText(s.Partner.ID, demoPartnerID)
-		s.Partner.Secrets = orDemo(s.Partner.Secrets, demoPartnerSecret)
+		s.Partner.Secrets = orSecret(s.Partner.Secrets, demoPartnerSecret)
 	}
-	s.Partner.Secrets = markDemo(s.Partner.Secrets, demoPartnerSecret)
+}
+
+// demoSecret is a secret for which the source code holds a demo value.
+type demoSecret struct {
+	variable string
+	*Secret
+	demo string
+}
+
+func (s *Settings) demoSecrets() []demoSecret {
+	return []demoSecret{
+		{"YEOLDA_ENCRYPTION_KEY", &s.Secrets.EncryptionKey, demoEncryptionKey},
+		{"YEOLDA_GRANT_KEY", &s.Secrets.GrantKey, demoGrantKey},
+		{"YEOLDA_TOSS_WIDGET_SECRET_KEY", &s.Toss.WidgetSecretKey, demoTossWidgetSecretKey},
+		{"YEOLDA_TOSS_API_SECRET_KEY", &s.Toss.APISecretKey, demoTossAPISecretKey},
+		{"YEOLDA_SOLAPI_API_KEY", &s.Messages.SolapiAPIKey, demoSolapiAPIKey},
+		{"YEOLDA_SOLAPI_API_SECRET", &s.Messages.SolapiAPISecret, demoSolapiAPISecret},
+		{"YEOLDA_PARTNER_SECRET", &s.Partner.Secrets, demoPartnerSecret},
+	}
+}
+
+func orSecret(s Secret, otherwise string) Secret {
+	if !s.Set() {
+		s.value = otherwise
+	}
 	return s
 }
 
-// orDemo fills in the demo value where there is none.
-func orDemo(s Secret, demo string) Secret {
-	if !s.Set() {
-		s.value = demo
-	}
-	return markDemo(s, demo)
-}
-
-// markDemo notices the demo value however it got there, also as one of several.
+// markDemo marks a secret that is or contains the demo value, whether filled in or set.
 func markDemo(s Secret, demo string) Secret {
 	s.demo = slices.Contains(list(s.value), demo)
 	return s
@@ -107,7 +130,7 @@ func orText(text, otherwise string) string {
 	return text
 }
 
-// list splits a setting that may hold several values.
+// list splits a setting that may hold several values, separated by commas.
 func list(text string) []string {
 	var values []string
 	for value := range strings.SplitSeq(text, ",") {
@@ -118,7 +141,7 @@ func list(text string) []string {
 	return values
 }
 
-// Reachable returns the address under which a listener on addr is reached from this machine.
+// Reachable returns the address at which this machine reaches a listener on addr.
 func Reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -130,7 +153,7 @@ func Reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// SandboxMail is the mail server of the sandbox.
+// SandboxMail returns the URL of the sandbox's mail server.
 func (s Settings) SandboxMail() string {
 	return "smtp://" + Reachable(s.Sandbox.SMTPAddr) + "?tls=none"
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// prefix of every variable of this project.
+// prefix is common to all variables of this project.
 const prefix = "YEOLDA_"
 
-// fileSuffix of the variable that names a file with the value, as container platforms mount secrets.
+// fileSuffix ends the name of a variable that names a file with the value, as container platforms mount secrets.
 const fileSuffix = "_FILE"
 
-// IgnoreEmpty removes empty variables of the service from the environment: a compose file that passes
-// through a variable nobody set means "not set", not "the empty string".
+// IgnoreEmpty removes empty variables of the service from the environment: a compose file passes an unset variable on
+// as an empty one.
 func IgnoreEmpty() {
 	for _, entry := range os.Environ() {
 		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, prefix) && value == "" {
-			_ = os.Unsetenv(name) // fails on no system we run on
+			_ = os.Unsetenv(name) // fails on no supported system
 		}
 	}
 }
 
-// elsewhere are variables of the other programs, which are often set beside those of the service.
+// elsewhere lists variables of the other programs, which are often set in the same environment.
 var elsewhere = []string{"YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_AGENT_", "YEOLDA_BRANCH", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
 
-// UnknownVariables returns the variables of the environment that look like settings and are none.
+// UnknownVariables returns variables of the environment that begin with the prefix but are not settings.
 func UnknownVariables() []string {
 	known := map[string]bool{}
 	collect(reflect.TypeFor[Settings](), known)
@@ -57,8 +57,8 @@ func collect(t reflect.Type, into map[string]bool) {
 	}
 }
 
-// SecretFiles is a [kong.Resolver] for secrets: where VARIABLE_FILE is set, the value is the content of
-// that file, without the newline at its end. Setting both variables is an error.
+// SecretFiles is a [kong.Resolver] for secrets: if VARIABLE_FILE is set, the value is the content of that file without
+// its final newline. Setting both variables is an error.
 var SecretFiles = kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	variable, file := secretFile(flag)
 	if file == "" {
@@ -74,8 +74,8 @@ var SecretFiles = kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *ko
 	return strings.TrimRight(string(content), "\r\n"), nil
 })
 
-// secretFile returns the variable of a secret flag and the file that its VARIABLE_FILE names, if any.
-// The database's URL and the mail server's count as secrets: they hold passwords.
+// secretFile returns the variable of a secret flag and the file named by its VARIABLE_FILE, if any. The URLs of the
+// database and of the mail server count as secrets because they contain passwords.
 func secretFile(flag *kong.Flag) (variable, file string) {
 	if len(flag.Envs) == 0 {
 		return "", ""

@@ -12,14 +12,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A Line is one setting as it is in force.
+// A Line is one effective setting.
 type Line struct {
 	Variable string
 	Value    string // secrets and passwords masked
 	Origin   string // flag, environment, file NAME, default, demo, derived, or not set
 }
 
-// Explain makes settings that kong has parsed effective and says of each where its value comes from.
+// Explain makes settings parsed by kong effective and returns each value with its origin.
 func Explain(parsed *kong.Context, settings *Settings) []Line {
 	type source struct {
 		flag   *kong.Flag
@@ -64,7 +64,7 @@ func origin(parsed *kong.Context, flag *kong.Flag, before, after any) string {
 	return "default"
 }
 
-// show writes a value in one line, passwords masked.
+// show formats a value on one line, passwords masked.
 func show(variable string, value any) string {
 	switch v := value.(type) {
 	case Secret:

@@ -22,7 +22,7 @@ func (s Secrets) Keyring() (*seal.Keyring, error) {
 	return seal.ParseKeys(s.EncryptionKey.Reveal())
 }
 
-// GrantKeys returns the keys of door grants; the first one signs, agents accept all of them.
+// GrantKeys returns the keys of door grants. The first one signs; agents accept all of them.
 func (s Settings) GrantKeys() ([]ed25519.PrivateKey, error) {
 	var keys []ed25519.PrivateKey
 	for i, text := range list(s.Secrets.GrantKey.Reveal()) {
@@ -41,8 +41,8 @@ func (s Settings) GrantKeys() ([]ed25519.PrivateKey, error) {
 	return keys, nil
 }
 
-// LoginCodeKey returns the key under which login codes are hashed. It is derived from the encryption key
-// in force: rotating that key voids the codes of the last minutes, nothing else.
+// LoginCodeKey returns the key under which login codes are hashed. It is derived from the encryption key, so rotating
+// that key also invalidates the codes of the last minutes.
 func (s Settings) LoginCodeKey() ([]byte, error) {
 	keys := list(s.Secrets.EncryptionKey.Reveal())
 	if len(keys) == 0 {
@@ -51,7 +51,7 @@ func (s Settings) LoginCodeKey() ([]byte, error) {
 	return hkdf.Key(sha256.New, []byte(keys[0]), nil, "yeolda login code", sha256.Size)
 }
 
-// PartnerSecrets returns the secrets shared with the partner channel; the first one signs.
+// PartnerSecrets returns the secrets shared with the partner channel. The first one signs.
 func (s Settings) PartnerSecrets() []string { return list(s.Partner.Secrets.Reveal()) }
 
 // DiscordPublicKey returns the key that signs Discord's interactions.

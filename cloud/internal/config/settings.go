@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Settings are the settings of `yeolda serve` (docs/specification.md, Settings 1). The flag of a variable is its name
+// Settings are the settings of `yeolda serve` (docs/specification.md, Settings 1). A flag is named like its variable,
 // without YEOLDA_, in lower case, with hyphens.
 type Settings struct {
 	HTTP     HTTP     `embed:"" group:"HTTP"`
@@ -18,27 +18,27 @@ type Settings struct {
 	Sandbox  Sandbox  `embed:"" group:"Sandbox"`
 	Partner  Partner  `embed:"" group:"Partner channel"`
 	Discord  Discord  `embed:"" group:"Discord"`
-	Legal    Legal    `embed:"" group:"Company, as the law wants it shown"`
+	Legal    Legal    `embed:"" group:"Company, required by law"`
 	Log      Log      `embed:"" group:"Log"`
 	Traces   Traces   `embed:"" group:"Traces"`
 }
 
-// HTTP is where the service is reached and how it treats its clients.
+// HTTP holds the addresses of the service and its treatment of clients.
 type HTTP struct {
 	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"API and pages listen here."`
 	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Metrics, health and profiles listen here; never a public address."`
-	DrainTime      time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"How long to go on serving after the signal to stop, not ready any more, so that load balancers notice."`
-	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Where customers reach the service, for links in messages (default: http:// and the HTTP address)."`
+	DrainTime      time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"Time to continue serving after the signal to stop, while not ready, so that load balancers notice."`
+	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Address customers use, for links in messages; required in production (demo: http:// and the HTTP address)."`
 	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
-	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is believed."`
+	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production."`
 	RateLimits     string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
-	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Answer a request for a login code the same whether or not there is a reservation."`
+	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Give the same answer to a request for a login code with and without a reservation."`
 }
 
 // Limited reports whether rate limits are on.
 func (h HTTP) Limited() bool { return h.RateLimits != "off" }
 
-// MQTT is how agents are reached: through the embedded broker, or an external one.
+// MQTT selects the broker between service and agents: the embedded one or an external one.
 type MQTT struct {
 	Addr        string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
 	TLSAddr     string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
@@ -48,19 +48,26 @@ type MQTT struct {
 	BrokerURL   string `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
 }
 
-// Database is where the data is. Administrative commands take it too.
+// Database is the location of the data. Administrative commands take it too.
 type Database struct {
 	URL     string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
 	DataDir string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" help:"Files of the service."`
 }
 
-// Secrets are the service's own keys.
+// Values of Secrets.Mode.
+const (
+	ModeDemo       = "demo"
+	ModeProduction = "production"
+)
+
+// Secrets are the service's own keys, and the mode that decides whether demo values may replace missing settings.
 type Secrets struct {
+	Mode          string `env:"YEOLDA_MODE" default:"production" enum:"demo,production" help:"demo: missing settings fall back to the sandbox and to demo secrets; production: a missing setting is an error (demo, production)."`
 	EncryptionKey Secret `env:"YEOLDA_ENCRYPTION_KEY" placeholder:"BASE64" help:"Key of secrets at rest: 32 bytes, base64; several with commas to rotate, the first one seals."`
 	GrantKey      Secret `env:"YEOLDA_GRANT_KEY" placeholder:"BASE64" help:"Ed25519 seed that signs door grants: 32 bytes, base64; several with commas to rotate, the first one signs."`
 }
 
-// Times are the interface's durations; the defaults are its own.
+// Times are durations; the defaults are those of docs/specification.md, Limits.
 type Times struct {
 	CustomerHoldTTL    time.Duration `env:"YEOLDA_CUSTOMER_HOLD_TTL" default:"10m" help:"Life of a customer's hold."`
 	AdminHoldTTL       time.Duration `env:"YEOLDA_ADMIN_HOLD_TTL" default:"5m" help:"Life of an administrator's hold."`
@@ -70,24 +77,23 @@ type Times struct {
 	CustomerSessionTTL time.Duration `env:"YEOLDA_CUSTOMER_SESSION_TTL" default:"24h" help:"Life of a customer's session."`
 	KeepPaid           time.Duration `env:"YEOLDA_KEEP_PAID" default:"43824h" help:"How long names and contacts of paid reservations are kept after their end (five years by law)."`
 	KeepOther          time.Duration `env:"YEOLDA_KEEP_OTHER" default:"4320h" help:"How long names and contacts of other reservations and the texts of messages are kept."`
-	SweepEvery         time.Duration `env:"YEOLDA_SWEEP_EVERY" default:"5s" help:"How often the database is searched for money, messages and blocks that are due."`
+	SweepEvery         time.Duration `env:"YEOLDA_SWEEP_EVERY" default:"5s" help:"Interval at which the database is searched for payments, messages and blocks that are due."`
 }
 
-// Toss is the payment provider. Without a URL it is the sandbox.
+// Toss is the payment provider. In demo mode it is the sandbox unless a URL is set.
 type Toss struct {
-	URL             string `name:"toss-url" env:"YEOLDA_TOSS_URL" placeholder:"URL" help:"Payment provider, https://api.tosspayments.com; empty: the sandbox."`
+	URL             string `name:"toss-url" env:"YEOLDA_TOSS_URL" placeholder:"URL" help:"Payment provider, https://api.tosspayments.com (demo: the sandbox)."`
 	WidgetSecretKey Secret `name:"toss-widget-secret-key" env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of widget payments (..._gsk_...)."`
 	APISecretKey    Secret `name:"toss-api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of virtual accounts issued by staff (..._sk_...)."`
 	ClientKey       string `name:"toss-client-key" env:"YEOLDA_TOSS_CLIENT_KEY" placeholder:"KEY" help:"Client key of the widget (..._gck_...)."`
 }
 
-// Messages are the ways to reach people. Without an API key the message provider is the sandbox,
-// without an SMTP URL the mail server is.
+// Messages are the message provider and the mail server. In demo mode each is the sandbox's unless it is set.
 type Messages struct {
-	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); empty: the sandbox's; off: no mail."`
-	MailFrom        string            `env:"YEOLDA_MAIL_FROM" default:"no-reply@yeolda.example" help:"Sender of mails."`
-	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries and alarms."`
-	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com, without an API key the sandbox)."`
+	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); off: no mail (demo: the sandbox's)."`
+	MailFrom        string            `env:"YEOLDA_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of mails."`
+	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries."`
+	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com; demo without an API key: the sandbox)."`
 	SolapiAPIKey    Secret            `name:"solapi-api-key" env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"API key of the message provider."`
 	SolapiAPISecret Secret            `name:"solapi-api-secret" env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"API secret of the message provider."`
 	SolapiSender    string            `env:"YEOLDA_SOLAPI_SENDER" placeholder:"NUMBER" help:"Registered sender number of text messages."`
@@ -95,29 +101,26 @@ type Messages struct {
 	SolapiTemplates map[string]string `env:"YEOLDA_SOLAPI_TEMPLATES" placeholder:"NAME/LANGUAGE=ID;..." help:"Approved AlimTalk templates, such as login-code/ko=KA01TP...; others go out as text messages."`
 }
 
-// Sandbox is where yeolda-sandbox listens.
+// Sandbox holds the addresses of yeolda-sandbox.
 type Sandbox struct {
-	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"Where yeolda-sandbox speaks HTTP."`
-	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"Where yeolda-sandbox takes mail."`
+	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"HTTP address of yeolda-sandbox."`
+	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"SMTP address of yeolda-sandbox."`
 }
 
-// Partner is the gateway of the partner booking channel. Without a URL it is the sandbox.
+// Partner is the gateway of the partner booking channel. In demo mode it is the sandbox unless a URL is set.
 type Partner struct {
-	URL     string `name:"partner-url" env:"YEOLDA_PARTNER_URL" placeholder:"URL" help:"Gateway of the partner channel; empty: the sandbox's; off: none."`
+	URL     string `name:"partner-url" env:"YEOLDA_PARTNER_URL" placeholder:"URL" help:"Gateway of the partner channel; empty or off: none (demo: the sandbox's)."`
 	ID      string `name:"partner-id" env:"YEOLDA_PARTNER_ID" placeholder:"ID" help:"Our name at the partner channel."`
 	Secrets Secret `name:"partner-secret" env:"YEOLDA_PARTNER_SECRET" placeholder:"SECRET" help:"Secret shared with the partner channel; several with commas to rotate, the first one signs."`
 }
 
-// Discord is the chat bot for staff and the channel for alarms. Without a public key it is off.
+// Discord is the chat bot for staff. It is off unless a public key is set.
 type Discord struct {
-	PublicKey     string            `name:"discord-public-key" env:"YEOLDA_DISCORD_PUBLIC_KEY" placeholder:"HEX" help:"Public key of the application, which signs interactions."`
-	ApplicationID string            `name:"discord-application-id" env:"YEOLDA_DISCORD_APPLICATION_ID" placeholder:"ID" help:"Id of the application."`
-	BotToken      Secret            `name:"discord-bot-token" env:"YEOLDA_DISCORD_BOT_TOKEN" placeholder:"TOKEN" help:"Token of the bot, to register its commands."`
-	Users         map[string]string `name:"discord-users" env:"YEOLDA_DISCORD_USERS" placeholder:"ID=BRANCH,...;..." help:"Users who may give commands, each with branches; * is every branch."`
-	WebhookURL    Secret            `name:"discord-webhook-url" env:"YEOLDA_DISCORD_WEBHOOK_URL" placeholder:"URL" help:"Channel webhook that alarms are sent to."`
+	PublicKey string            `name:"discord-public-key" env:"YEOLDA_DISCORD_PUBLIC_KEY" placeholder:"HEX" help:"Public key of the application, which signs interactions."`
+	Users     map[string]string `name:"discord-users" env:"YEOLDA_DISCORD_USERS" placeholder:"ID=BRANCH,...;..." help:"Users who may give commands, each with branches; * is every branch."`
 }
 
-// Legal is what Korean law wants a shop's pages to say about the company behind it.
+// Legal is the company information that Korean law requires on a shop's pages.
 type Legal struct {
 	Company         string `name:"legal-company" env:"YEOLDA_LEGAL_COMPANY" placeholder:"NAME" help:"Company name (상호)."`
 	Representative  string `name:"legal-representative" env:"YEOLDA_LEGAL_REPRESENTATIVE" placeholder:"NAME" help:"Representative (대표자)."`
@@ -128,13 +131,13 @@ type Legal struct {
 	MailOrderNumber string `name:"legal-mail-order-number" env:"YEOLDA_LEGAL_MAIL_ORDER_NUMBER" placeholder:"NUMBER" help:"Mail-order registration number (통신판매업 신고번호)."`
 }
 
-// Log is what is logged and how.
+// Log selects the level and format of the log.
 type Log struct {
-	Level  string `name:"log-level" env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (debug, info, warn, error)."`
+	Level  string `name:"log-level" env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged (debug, info, warn, error)."`
 	Format string `name:"log-format" env:"YEOLDA_LOG_FORMAT" default:"auto" enum:"auto,text,json" help:"Form of the log (auto, text, json); auto is text on a terminal."`
 }
 
-// Traces is where OpenTelemetry's traces go.
+// Traces is the collector of OpenTelemetry traces.
 type Traces struct {
-	URL string `name:"traces-url" env:"YEOLDA_TRACES_URL" placeholder:"URL" help:"Send traces by OTLP over HTTP to this collector, such as http://127.0.0.1:4318; empty: none are made."`
+	URL string `name:"traces-url" env:"YEOLDA_TRACES_URL" placeholder:"URL" help:"Send traces by OTLP over HTTP to this collector, such as http://127.0.0.1:4318; empty: no traces."`
 }

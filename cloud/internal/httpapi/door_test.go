@@ -23,7 +23,7 @@ import (
 // connectAgent connects an agent that trusts the demo key of grants.
 func connectAgent(t testing.TB, s *servicetest.Stack, branch string, inventory protocol.Inventory, readings ...protocol.Reading) *agenttest.Agent {
 	t.Helper()
-	keys, err := config.Settings{}.Effective().GrantKeys()
+	keys, err := config.Settings{Secrets: config.Secrets{Mode: config.ModeDemo}}.Effective().GrantKeys()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 	if err := s.openDatabase(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.refuseDemoData(ctx); err != nil {
+	if err := s.rejectDemoAccounts(ctx); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(s.listen(), s.wire())
@@ -117,10 +117,10 @@ func (s *Service) openDatabase(ctx context.Context) error {
 	return postgres.Migrate(ctx, db.Pool, s.log)
 }
 
-// refuseDemoData keeps accounts whose passwords stand in the source code off addresses that strangers reach.
-func (s *Service) refuseDemoData(ctx context.Context) error {
-	listeners := s.settings.PublicListeners()
-	if len(listeners) == 0 {
+// rejectDemoAccounts fails if the database holds accounts whose passwords are public, unless in a demonstration that only
+// this machine reaches.
+func (s *Service) rejectDemoAccounts(ctx context.Context) error {
+	if s.settings.Demo() && len(s.settings.Exposed()) == 0 {
 		return nil
 	}
 	accounts, err := postgres.DemoAccounts(ctx, s.db.Pool)
@@ -128,7 +128,7 @@ func (s *Service) refuseDemoData(ctx context.Context) error {
 		return err
 	}
 	if len(accounts) > 0 {
-		return fmt.Errorf("the database holds demo accounts (%v) and %v is reachable from elsewhere: remove them or listen on 127.0.0.1", accounts, listeners)
+		return fmt.Errorf("the database holds demo accounts (%v), whose passwords are public: remove them, or run with YEOLDA_MODE=demo on 127.0.0.1 only", accounts)
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	settings := defaults(t)
+	settings.Secrets.Mode = config.ModeDemo
 	settings.HTTP.Addr, settings.MQTT.Addr = freeAddr(t), freeAddr(t)
 	settings.HTTP.MetricsAddr = "127.0.0.1:0"
 	settings.HTTP.CookieSecure = false // unlike browsers, Go's cookie jar requires HTTPS on loopback too

@@ -118,7 +118,7 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 	r.cleanup = append(r.cleanup, r.provider.Close)
 	for i, address := range addresses {
 		r.replicas = append(r.replicas, &replica{rig: r, http: address, env: append(append(os.Environ(),
-			"YEOLDA_HTTP_ADDR="+address, "YEOLDA_MQTT_ADDR="+freeAddr(), "YEOLDA_METRICS_ADDR="+freeAddr(),
+			"YEOLDA_MODE=demo", "YEOLDA_HTTP_ADDR="+address, "YEOLDA_MQTT_ADDR="+freeAddr(), "YEOLDA_METRICS_ADDR="+freeAddr(),
 			"YEOLDA_SANDBOX_ADDR="+r.provider.Addr(), "YEOLDA_SANDBOX_SMTP_ADDR="+freeAddr(), "YEOLDA_DATABASE_URL="+dsn.String(),
 			"YEOLDA_DATA_DIR="+filepath.Join(r.dir, fmt.Sprint(i)), "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
 			"YEOLDA_FAILPOINT_HASTE="+fmt.Sprint(haste), "YEOLDA_SWEEP_EVERY="+(5*time.Second/time.Duration(haste)).String(),

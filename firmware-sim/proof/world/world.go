@@ -117,7 +117,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		return err
 	}
 	env := append(os.Environ(),
-		"YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
+		"YEOLDA_MODE=demo", "YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
 		"YEOLDA_SANDBOX_ADDR="+ports[1], "YEOLDA_SANDBOX_SMTP_ADDR="+ports[2], "YEOLDA_SIM_ADDR="+ports[3],
 		"YEOLDA_DATA_DIR="+filepath.Join(w.dir, "data"))
 	if options.Branches > 0 {
