@@ -2,16 +2,15 @@ package booking
 
 import "slices"
 
-// A Bank is where virtual accounts are issued and refunds are sent, by the
-// payment provider's own two-character code, which is not the clearing code.
+// A Bank issues virtual accounts or receives refunds. Code is the payment provider's two-character code, which differs from
+// the clearing code.
 type Bank struct {
 	Code   string
 	Name   string // Korean
-	Issues bool   // virtual accounts can be issued at this bank
+	Issues bool   // it issues virtual accounts
 }
 
-// banks is the provider's list: banks first, then securities firms, to which
-// only refunds can be sent.
+// banks is the provider's list: banks first, then securities firms, which can only receive refunds.
 var banks = []Bank{
 	{"39", "경남은행", true},
 	{"34", "광주은행", true},

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	_ "time/tzdata" // the zones must load on a machine without any
+	_ "time/tzdata" // zones load on a machine without a time zone database
 
 	"pgregory.net/rapid"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// The zones all local rules are tried in: the home of the branches, one with
-// daylight saving, and none.
+// The zones in which all local rules are tested: Korea, one with daylight saving, and UTC.
 var (
 	seoul   = zone("Asia/Seoul")
 	newYork = zone("America/New_York")
@@ -35,7 +34,7 @@ func inZones(t *testing.T, test func(t *testing.T, zone *time.Location)) {
 	}
 }
 
-// at reads a wall clock, "2026-11-21 15:00", with seconds if need be.
+// at parses a local time such as "2026-11-21 15:00", optionally with seconds.
 func at(clock string, zone *time.Location) time.Time {
 	layout := time.DateTime
 	if len(clock) == len("2006-01-02 15:04") {
@@ -68,16 +67,16 @@ func clocks(times []time.Time, zone *time.Location) []string {
 	return out
 }
 
-// anyZone draws a zone. Kathmandu is 5:45 ahead of UTC, so its ten-minute marks
-// are not UTC's; Lord Howe changes its clocks by half an hour.
+// anyZone draws a zone. Kathmandu is 5:45 ahead of UTC, so its ten-minute marks are not UTC's; Lord Howe changes its clocks
+// by half an hour.
 var anyZone = rapid.SampledFrom(append(zones, zone("Asia/Kathmandu"), zone("Australia/Lord_Howe")))
 
-// anyDate draws a day within some years of now.
+// anyDate draws a day within a few years of 2026.
 var anyDate = rapid.Custom(func(t *rapid.T) booking.Date {
 	return date("2024-01-01").AddDays(rapid.IntRange(0, 3000).Draw(t, "day"))
 })
 
-// intervalIn draws an interval that [booking.NewInterval] takes.
+// intervalIn draws an interval that [booking.NewInterval] accepts.
 func intervalIn(zone *time.Location) *rapid.Generator[booking.Interval] {
 	return rapid.Custom(func(t *rapid.T) booking.Interval {
 		start := anyDate.Draw(t, "date").At(10*rapid.IntRange(0, 143).Draw(t, "slot"), zone)
@@ -94,8 +93,7 @@ func longFrom(t *rapid.T, start time.Time, zone *time.Location) booking.Interval
 	return i
 }
 
-// No rule may depend on the zone of the process. Not parallel: it moves
-// time.Local, under which everything below must come out the same.
+// No rule may depend on the zone of the process. This test is not parallel: it changes time.Local.
 func TestProcessZoneDoesNotMatter(t *testing.T) {
 	home := time.Local
 	t.Cleanup(func() { time.Local = home })
@@ -135,8 +133,7 @@ func TestProcessZoneDoesNotMatter(t *testing.T) {
 	}
 }
 
-// Korea has had no daylight saving since 1988; the rules would survive one, but
-// people's habits and the printed times count on it.
+// Korea has had no daylight saving since 1988. The rules would survive it, but printed times rely on its absence.
 func TestSeoulIsAlwaysNineHoursAhead(t *testing.T) {
 	t.Parallel()
 	for hour := at("2026-01-01 00:00", time.UTC); hour.Year() < 2037; hour = hour.Add(time.Hour) {

@@ -2,23 +2,23 @@ package booking
 
 import "time"
 
-// DefaultHorizon is how far ahead customers may reserve where a branch sets
-// nothing else (decisions.md 2).
+// DefaultHorizon is how far ahead customers may reserve at a branch without a setting of its own (docs/specification.md,
+// Time 6).
 const DefaultHorizon = 60 * 24 * time.Hour
 
-// BranchID identifies a branch in storage. Outside, the branch code does.
+// BranchID identifies a branch in storage. The interface uses the branch code.
 type BranchID int32
 
 // A Branch is one location with its rooms, doors and opening hours.
 type Branch struct {
 	ID      BranchID
-	Code    string // English name; identifies the branch in the interface and on the wire
+	Code    string // English name; identifies the branch in the interface and in topics
 	NameKo  string
 	NameEn  string
 	Address string
 	Phone   string
 
-	Zone     *time.Location // all local times of the branch are in it
+	Zone     *time.Location // time zone of all local times
 	Horizon  time.Duration  // how far ahead customers may reserve
 	Schedule Schedule
 

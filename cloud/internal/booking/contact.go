@@ -2,13 +2,13 @@ package booking
 
 import "strings"
 
-// Contact is how a guest is reached. Language is that of messages, ko or en.
+// Contact is how a guest is reached. Language is the language of messages, ko or en.
 type Contact struct {
 	Name, Mobile, Email string
 	Language            string
 }
 
-// LoginType is how a customer identifies himself (interface.md, Session).
+// LoginType is the kind of identifier with which a customer logs in (docs/specification.md, Login 1).
 type LoginType string
 
 // The login types of customers.
@@ -17,8 +17,8 @@ const (
 	LoginEmail  LoginType = "email"
 )
 
-// BelongsTo reports whether the payer's phone number or e-mail address is the
-// one a customer has logged in with. Nobody owns a reservation without contact.
+// BelongsTo reports whether the payer's phone number or e-mail address is the one with which a customer logged in. A
+// reservation without a contact belongs to no customer.
 func (r Reservation) BelongsTo(loginType LoginType, loginID string) bool {
 	var theirs, ours string
 	switch loginType {
@@ -30,10 +30,8 @@ func (r Reservation) BelongsTo(loginType LoginType, loginID string) bool {
 	return theirs != "" && theirs == ours
 }
 
-// NormalizePhone reduces a phone number to its digits, with the Korean country
-// code +82 written as the leading zero of the national form: 010-1234-5678,
-// +82 10 1234 5678 and +82 (0)10-1234-5678 are all 01012345678
-// (decisions.md 7).
+// NormalizePhone reduces a phone number to its digits and replaces the Korean country code +82 with the leading zero of the
+// national form: 010-1234-5678, +82 10 1234 5678 and +82 (0)10-1234-5678 all become 01012345678.
 func NormalizePhone(number string) string {
 	digits := strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -49,9 +47,8 @@ func NormalizePhone(number string) string {
 	return digits
 }
 
-// NormalizeEmail trims an address and lowers its ASCII letters (decisions.md 7).
-// Other letters stay: Unicode lowers the Kelvin sign to k and would make two
-// mailboxes one.
+// NormalizeEmail trims an address and lowers its ASCII letters. Other letters are kept: Unicode lowers the Kelvin sign to k,
+// which would merge two mailboxes.
 func NormalizeEmail(address string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// A Date is a day on the calendar, without a zone. It is comparable.
+// A Date is a calendar day without a time zone. It is comparable.
 type Date struct {
 	Year  int
 	Month time.Month
 	Day   int
 }
 
-// DateOf returns the day it is at t in the zone.
+// DateOf returns the calendar day at t in a time zone.
 func DateOf(t time.Time, zone *time.Location) Date {
 	year, month, day := t.In(zone).Date()
 	return Date{year, month, day}
 }
 
-// ParseDate reads YYYY-MM-DD. It returns ErrMalformedDate for anything else and
-// for days that are not on the calendar.
+// ParseDate reads YYYY-MM-DD. It returns ErrMalformedDate for any other form and for days that do not exist.
 func ParseDate(text string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -29,13 +28,12 @@ func ParseDate(text string) (Date, error) {
 	return DateOf(t, time.UTC), nil
 }
 
-// String writes the date as YYYY-MM-DD.
+// String formats the date as YYYY-MM-DD.
 func (d Date) String() string {
 	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
 }
 
-// MarshalText is [Date.String], so that dates can be values and keys in any
-// encoding.
+// MarshalText implements encoding.TextMarshaler, so that dates can be JSON values and keys.
 func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText is [ParseDate].
@@ -44,8 +42,8 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// At returns the moment the clocks of the zone show that many minutes after
-// midnight. More than a day's 1440 minutes lead into the next day.
+// At returns the moment at which clocks in the zone show that many minutes after midnight. Values over 1440 lie on the next
+// day.
 func (d Date) At(minutes int, zone *time.Location) time.Time {
 	return time.Date(d.Year, d.Month, d.Day, 0, minutes, 0, 0, zone)
 }

@@ -48,7 +48,7 @@ func (r Room) Facts() []Fact {
 	return append(facts, Fact{"state", "disabled"})
 }
 
-// Differences describes how facts changed: "phone \"02-1\" → \"02-2\"".
+// Differences describes each fact that changed, such as phone "02-1" → "02-2".
 func Differences(old, shall []Fact) []string {
 	var list []string
 	for i, f := range shall {
@@ -59,7 +59,7 @@ func Differences(old, shall []Fact) []string {
 	return list
 }
 
-// Sentence joins facts.
+// Sentence joins facts into one line.
 func Sentence(facts []Fact) string {
 	texts := make([]string, len(facts))
 	for i, f := range facts {
@@ -99,7 +99,7 @@ func formatHolidays(s Schedule) string {
 	return text
 }
 
-// formatWeek writes opening hours or breaks in a line, days that are alike together: "mon closed, tue-sun 10:00-22:00".
+// formatWeek formats opening hours or breaks in one line and groups equal days: "mon closed, tue-sun 10:00-22:00".
 func formatWeek(week [7]Day, format func(Day) string) string {
 	var parts []string
 	fromMonday := func(i int) time.Weekday { return time.Weekday((i + 1) % 7) }

@@ -8,39 +8,38 @@ var (
 	ErrNoReservation = errors.New("booking: no such reservation")
 )
 
-// What is wrong with an asked interval.
+// Errors of a requested interval.
 var (
 	ErrOffGrid        = errors.New("booking: time is not on a ten-minute mark")
 	ErrEndBeforeStart = errors.New("booking: end is not after start")
 	ErrTooLong        = errors.New("booking: longer than five hours")
-	ErrPast           = errors.New("booking: start lies before the running slot")
-	ErrBeyondHorizon  = errors.New("booking: start lies beyond the booking horizon")
+	ErrPast           = errors.New("booking: start is before the current slot")
+	ErrBeyondHorizon  = errors.New("booking: start is beyond the booking horizon")
 )
 
-// Why a branch does not take a reservation at an asked time.
+// Errors of a branch that takes no reservation at the requested time.
 var (
-	// ErrClosed is what every [ClosedError] is.
-	ErrClosed     = errors.New("booking: branch is closed that day")
+	// ErrClosed is matched by every [ClosedError].
+	ErrClosed     = errors.New("booking: branch is closed on that day")
 	ErrBreak      = errors.New("booking: branch has a break at that time")
 	ErrAfterHours = errors.New("booking: outside the opening hours")
 )
 
-// Why a reservation does not allow what is asked of it.
+// Errors of a reservation that does not allow an operation.
 var (
 	ErrNotConfirmed    = errors.New("booking: reservation is not confirmed")
 	ErrOutsideWindow   = errors.New("booking: outside the unlock window")
 	ErrTooLateToCancel = errors.New("booking: the cancellation deadline has passed")
 )
 
-// What is wrong with input that names a thing.
+// Errors of malformed input.
 var (
-	ErrMalformedSlot = errors.New("booking: not a slot")
-	ErrMalformedDate = errors.New("booking: not a date")
-	ErrInvalid       = errors.New("booking: invalid setting") // what every [InvalidError] is
+	ErrMalformedSlot = errors.New("booking: malformed slot")
+	ErrMalformedDate = errors.New("booking: malformed date")
+	ErrInvalid       = errors.New("booking: invalid setting") // matched by every [InvalidError]
 )
 
-// A ClosedError says on which day the branch is closed, and why. It is an
-// [ErrClosed].
+// A ClosedError is returned for a day on which the branch is closed, with the reason. It matches [ErrClosed].
 type ClosedError struct {
 	Date Date
 	DayStatus

@@ -1,15 +1,13 @@
 package booking
 
-// KoreanHoliday returns the name of the public holiday a day is in Korea,
-// substitutes and elections included. Sundays have no name and are none here.
-// Where a lunar day meets a fixed one, the fixed one is named first and the
+// KoreanHoliday returns the name of the public holiday on a day in Korea, including substitute holidays and elections.
+// Ordinary Sundays are not holidays here. If a lunar holiday falls on a fixed one, the name is the fixed one's and the
 // substitute is the lunar one's.
 //
-// The table covers 2025 to 2028 and is complete by the law as of 2026-05
-// (노동절 and 제헌절 are holidays since 2026); 2028 is derived, as its almanac
-// comes out in June 2027. It is a table because the lunar days need Korea's new
-// moons, which are not always China's: 설날 is a day later in 2027 and in 2028.
-// Days declared later are added per branch ([Schedule.ExtraHolidays]).
+// The table covers 2025 to 2028 and follows the law as of 2026-05 (노동절 and 제헌절 are holidays since 2026). 2028 is
+// computed, because its almanac appears in June 2027. It is a table because lunar days depend on Korea's new moons, which
+// are not always China's: 설날 is a day later in 2027 and 2028. Holidays declared later are added per branch
+// ([Schedule.ExtraHolidays]).
 func KoreanHoliday(d Date) (name string, ok bool) {
 	name, ok = koreanHolidays[d]
 	return name, ok

@@ -10,8 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// What the law cannot say without an almanac or a decision: the lunar days, by
-// Korea's new moons, and the days of elections and of single declarations.
+// What the law leaves to an almanac or a decision: the lunar days, by Korea's new moons, elections and single holidays.
 var (
 	newYear = []string{"2025-01-29", "2026-02-17", "2027-02-07", "2028-01-27"}
 	buddha  = []string{"2025-05-05", "2026-05-24", "2027-05-13", "2028-05-02"}
@@ -24,7 +23,7 @@ var (
 	}
 )
 
-// A feast is one holiday of one to three days.
+// A feast is a holiday of one to three days.
 type feast struct {
 	name       string
 	day        booking.Date
@@ -76,7 +75,7 @@ func feasts(year int) []feast {
 	return list
 }
 
-// holidays works out the holidays of a year from the law.
+// holidays computes the holidays of a year from the law.
 func holidays(year int) map[booking.Date]string {
 	table := make(map[booking.Date]string)
 	type replaced struct {
@@ -122,7 +121,7 @@ func holidays(year int) map[booking.Date]string {
 
 func TestKoreanHolidaysFollowTheLaw(t *testing.T) {
 	t.Parallel()
-	// How many there must be: 2027's number is the almanac's own.
+	// The expected number of holidays; 2027's is the almanac's own.
 	for year, count := range map[int]int{2025: 19, 2026: 22, 2027: 24, 2028: 18} {
 		got := make(map[booking.Date]string)
 		for d := (booking.Date{Year: year, Month: 1, Day: 1}); d.Year == year; d = d.AddDays(1) {

@@ -3,24 +3,21 @@ package booking
 import "time"
 
 const (
-	// Margin is the time a room stays empty after a reservation
-	// (interface.md, Limits).
+	// Margin is the time for which a room stays empty after a reservation (docs/specification.md, Slots 3).
 	Margin = SlotLength
 
-	// MaxLength is the longest reservation (interface.md, Limits).
+	// MaxLength is the longest reservation (docs/specification.md, Limits).
 	MaxLength = 5 * time.Hour
 )
 
-// An Interval is a stretch of time from Start up to, but not including, End.
-// End is the real end, never the stored one.
+// An Interval is the time from Start up to, but not including, End. End is the real end, never the stored one.
 type Interval struct {
 	Start, End time.Time
 }
 
-// NewInterval checks what can be checked without a branch or a clock: ErrOffGrid
-// when start or end is between two ten-minute marks in the zone of the branch,
-// ErrEndBeforeStart when nothing or less is left, ErrTooLong over [MaxLength]
-// (decisions.md 2).
+// NewInterval checks what depends on neither a branch nor a clock. It returns ErrOffGrid if start or end is not on a
+// ten-minute mark in the branch's zone, ErrEndBeforeStart if the interval is empty or negative, and ErrTooLong if it
+// exceeds [MaxLength] (docs/specification.md, Time 3).
 func NewInterval(start, end time.Time, zone *time.Location) (Interval, error) {
 	i := Interval{Start: start, End: end}
 	switch {
@@ -34,9 +31,8 @@ func NewInterval(start, end time.Time, zone *time.Location) (Interval, error) {
 	return i, nil
 }
 
-// CheckStart returns ErrPast for an interval that starts before the slot running
-// now. That slot itself may be reserved: someone stands at the door
-// (decisions.md 2).
+// CheckStart returns ErrPast for an interval that starts before the current slot. The current slot may be reserved, for a
+// guest who is at the door already (docs/specification.md, Time 4).
 func CheckStart(i Interval, now time.Time) error {
 	if firstSlotEnd := i.Start.Add(SlotLength); !now.Before(firstSlotEnd) {
 		return ErrPast
@@ -44,8 +40,8 @@ func CheckStart(i Interval, now time.Time) error {
 	return nil
 }
 
-// CheckHorizon returns ErrBeyondHorizon for an interval that starts more than
-// horizon after now. It binds customers only (decisions.md 2).
+// CheckHorizon returns ErrBeyondHorizon for an interval that starts more than horizon after now. It applies to customers
+// only (docs/specification.md, Time 6).
 func CheckHorizon(i Interval, now time.Time, horizon time.Duration) error {
 	if i.Start.After(now.Add(horizon)) {
 		return ErrBeyondHorizon
@@ -56,12 +52,12 @@ func CheckHorizon(i Interval, now time.Time, horizon time.Duration) error {
 // Length is the time between start and end.
 func (i Interval) Length() time.Duration { return i.End.Sub(i.Start) }
 
-// Contains reports whether t lies in the interval; its end does not.
+// Contains reports whether t is within the interval; its end is not.
 func (i Interval) Contains(t time.Time) bool {
 	return !t.Before(i.Start) && t.Before(i.End)
 }
 
-// Overlaps reports whether the two share any time. Touching is not sharing.
+// Overlaps reports whether two intervals share any time. Adjacent intervals do not overlap.
 func (i Interval) Overlaps(other Interval) bool {
 	return i.Start.Before(other.End) && other.Start.Before(i.End)
 }
@@ -75,19 +71,16 @@ func (i Interval) Slots() []time.Time {
 	return starts
 }
 
-// Margins returns the starts of the two slots that stay empty around a
-// reservation, S-10 and E.
+// Margins returns the starts of the two slots that stay empty around a reservation, S-10 and E.
 func (i Interval) Margins() [2]time.Time {
 	return [2]time.Time{i.Start.Add(-Margin), i.End}
 }
 
-// Occupied is how long a reservation keeps its room busy: until [Margin] after
-// its end. Two reservations may stand in one room if and only if what they
-// occupy does not overlap; that alone keeps them a margin apart on both sides.
+// Occupied returns the time for which a reservation occupies its room: until [Margin] after its end. Two reservations of a
+// room conflict if and only if these overlap, which keeps them a margin apart on both sides.
 func (i Interval) Occupied() Interval {
 	return Interval{Start: i.Start, End: i.End.Add(Margin)}
 }
 
-// StoredEnd is what the interface calls the end in its answers: the start of the
-// last slot (interface.md, Payment record).
+// StoredEnd returns the end as the interface's answers show it: the start of the last slot (docs/specification.md, Time 2).
 func (i Interval) StoredEnd() time.Time { return i.End.Add(-SlotLength) }

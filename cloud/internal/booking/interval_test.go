@@ -66,7 +66,7 @@ func TestNewIntervalRefusesNanoseconds(t *testing.T) {
 	}
 }
 
-// The marks are those of the clock on the wall: 15:00 in Kathmandu is 09:15 UTC.
+// The marks are those of local clocks: 15:00 in Kathmandu is 09:15 UTC.
 func TestGridIsLocal(t *testing.T) {
 	t.Parallel()
 	kathmandu := zone("Asia/Kathmandu")
@@ -79,7 +79,7 @@ func TestGridIsLocal(t *testing.T) {
 	}
 }
 
-// A length is time that passes, not what the clocks on the wall say.
+// A length is elapsed time, not a difference of clock times.
 func TestClockChangeNights(t *testing.T) {
 	t.Parallel()
 	spring := span("2026-03-08 01:30", "2026-03-08 03:30", newYork) // 02:00 becomes 03:00
@@ -163,7 +163,7 @@ func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
 		start, end string
 		overlaps   bool // itself
-		clashes    bool // what it occupies
+		clashes    bool // its occupied time
 	}{
 		{"2026-11-21 13:00", "2026-11-21 14:50", false, false},
 		{"2026-11-21 13:00", "2026-11-21 15:00", false, true},
@@ -250,8 +250,7 @@ func TestCheckHorizon(t *testing.T) {
 	}
 }
 
-// What a customer may start is exactly what has not ended: the running slot and
-// everything after it.
+// A customer may start in any slot that has not ended: the current slot and all later ones.
 func TestCheckStartAllowsTheRunningSlot(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -299,10 +298,10 @@ func TestSlotsCoverTheInterval(t *testing.T) {
 	})
 }
 
-// The heart of it. Two reservations of a room may coexist if and only if
-//   - what they occupy does not overlap (what the database enforces),
-//   - neither takes a slot or a margin of the other (what customers are shown),
-//   - at least ten minutes lie between them (what the rule says).
+// Two reservations of a room may coexist if and only if
+//   - their occupied times do not overlap (the constraint of the database),
+//   - neither takes a slot or a margin of the other (what customers see),
+//   - at least ten minutes lie between them (the rule).
 func TestMarginsAndOverlapAreOneRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,18 +2,14 @@ package booking
 
 import "time"
 
-// Price is what a room costs, in won per 10, 30 and 60 minutes. A nil tier is
-// not on offer; a tier of zero is free.
+// Price is the price list of a room, in won per 10, 30 and 60 minutes. A tier that is nil is not on offer.
 type Price struct {
 	Min10, Min30, Min60 *int
 }
 
-// For returns the price of a length: as many 60s as fit, then as many 30s, then
-// 10s, a tier that is nil skipped (decisions.md 4). It is not ok when the tiers
-// cannot make up the length exactly; then a customer cannot reserve it.
-//
-// Taking the longest tier first never misses a way, as each tier divides the
-// next.
+// For returns the price of a length: as many hours as fit, then half hours, then ten minutes; tiers that are nil are
+// skipped (docs/specification.md, Prices 1). ok is false if the tiers cannot make up the length exactly; customers cannot
+// reserve such a length. Taking the longest tier first never misses a combination, because each tier divides the next.
 func (p Price) For(length time.Duration) (won int, ok bool) {
 	if length <= 0 {
 		return 0, false
@@ -37,8 +33,8 @@ func (p Price) For(length time.Duration) (won int, ok bool) {
 	return won, true
 }
 
-// Hourly returns the price per hour by which rooms are ordered: min60, else
-// 2 × min30, else 6 × min10 (decisions.md 3). It is not ok without any tier.
+// Hourly returns the price by which rooms are sorted: min60, else 2 × min30, else 6 × min10 (docs/specification.md,
+// Prices 2). ok is false without any tier.
 func (p Price) Hourly() (won int, ok bool) {
 	switch {
 	case p.Min60 != nil:

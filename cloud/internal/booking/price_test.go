@@ -76,8 +76,8 @@ var anyPrice = rapid.Custom(func(t *rapid.T) booking.Price {
 	return booking.Price{Min10: tier.Draw(t, "min10"), Min30: tier.Draw(t, "min30"), Min60: tier.Draw(t, "min60")}
 })
 
-// The price is that of the way with the most 60s, then the most 30s, among all
-// ways to make up the length; and there is one whenever there is any.
+// The price is that of the combination with the most hours, then the most half hours, among all that make up the length; and
+// there is a price whenever there is a combination.
 func TestPriceAgainstAllWays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,7 +100,7 @@ func TestPriceAgainstAllWays(t *testing.T) {
 		for n60 := range most(p.Min60, 60) + 1 {
 			for n30 := range most(p.Min30, 30) + 1 {
 				for n10 := range most(p.Min10, 10) + 1 {
-					if 60*n60+30*n30+10*n10 == minutes { // later ways have more 60s, then more 30s
+					if 60*n60+30*n30+10*n10 == minutes { // later combinations have more hours, then more half hours
 						wantWon, wantOK = cost(n60, p.Min60)+cost(n30, p.Min30)+cost(n10, p.Min10), true
 					}
 				}

@@ -3,19 +3,18 @@ package booking
 import "time"
 
 const (
-	// The unlock window runs from UnlockLead before the start to UnlockLead
-	// before the real end (decisions.md 8).
+	// The unlock window runs from UnlockLead before the start to UnlockLead before the real end (docs/specification.md,
+	// Doors 2).
 	UnlockLead = 2 * time.Minute
 
-	// RefundLead before the start is the last moment a customer may cancel
-	// (interface.md, Limits).
+	// RefundLead before the start is the last moment at which a customer may cancel (docs/specification.md, Refunds 1).
 	RefundLead = 30 * time.Minute
 )
 
 // ReservationID identifies a reservation; the interface calls it payment id.
 type ReservationID int64
 
-// A Reservation is a room taken for a time, from the hold to its end.
+// A Reservation is a room reserved for an interval, from the hold to its end.
 type Reservation struct {
 	ID     ReservationID
 	Branch BranchID
@@ -41,26 +40,26 @@ type Reservation struct {
 	PaidAt      time.Time
 	CanceledAt  time.Time
 	CreatedAt   time.Time
-	Version     int // grows with every change
+	Version     int // incremented by every change
 }
 
-// State is where a reservation stands; the package comment draws the ways.
+// State is the state of a reservation; the package comment shows the transitions.
 type State string
 
 // The states. Those from Hold to Canceling are live.
 const (
 	Hold              State = "HOLD"
-	Confirming        State = "CONFIRMING" // the payment provider is being asked
+	Confirming        State = "CONFIRMING" // waiting for the payment provider's answer
 	WaitingForDeposit State = "WAITING_FOR_DEPOSIT"
 	Done              State = "DONE"
-	Canceling         State = "CANCELING" // the money is on its way back
+	Canceling         State = "CANCELING" // the refund is in progress
 	Canceled          State = "CANCELED"
-	Expired           State = "EXPIRED"  // a hold whose time ran out
-	Released          State = "RELEASED" // a hold that was given back
-	Conflict          State = "CONFLICT" // a partner's reservation of a taken time
+	Expired           State = "EXPIRED"  // the hold ran out
+	Released          State = "RELEASED" // the hold was released
+	Conflict          State = "CONFLICT" // a partner's reservation of a time that was taken
 )
 
-// Live reports whether a reservation in this state keeps its room busy.
+// Live reports whether a reservation in this state occupies its room.
 func (s State) Live() bool {
 	switch s {
 	case Hold, Confirming, WaitingForDeposit, Done, Canceling:
@@ -69,17 +68,17 @@ func (s State) Live() bool {
 	return false
 }
 
-// Source is who made a reservation.
+// Source is the origin of a reservation.
 type Source string
 
 // The sources.
 const (
 	Customer Source = "CUSTOMER"
 	Admin    Source = "ADMIN"
-	Partner  Source = "PARTNER" // an external booking channel
+	Partner  Source = "PARTNER" // a partner channel
 )
 
-// Method is how a reservation was paid, as the interface names it.
+// Method is the payment method, as the interface names it.
 type Method string
 
 // The payment methods.
@@ -88,10 +87,10 @@ const (
 	EasyPay        Method = "간편결제"
 	VirtualAccount Method = "가상계좌"
 	MobilePhone    Method = "휴대폰"
-	ByAdmin        Method = "관리자" // registered without payment (decisions.md 11)
+	ByAdmin        Method = "관리자" // registered without payment (docs/specification.md, Administration 1)
 )
 
-// BookingStatus is the state as administrators see it (decisions.md 5, 6).
+// BookingStatus is the state as administrators see it.
 type BookingStatus string
 
 // The statuses of a live reservation.
@@ -102,9 +101,8 @@ const (
 	StatusPaid              BookingStatus = "paid"
 )
 
-// BookingStatus returns the status administrators see; empty when the
-// reservation is no longer live. What is being cancelled still counts as what
-// it was.
+// BookingStatus returns the status that administrators see; empty if the reservation is not live. A reservation that is
+// being cancelled keeps its previous status.
 func (r Reservation) BookingStatus() BookingStatus {
 	switch r.State {
 	case Hold, Confirming:
@@ -125,10 +123,9 @@ func (r Reservation) BookingStatus() BookingStatus {
 	return ""
 }
 
-// Occupies reports whether the reservation keeps its room busy at now. A hold
-// ends by itself at ExpiresAt, even before anyone has written that down. Nothing
-// else does: an overdue account must first be closed at the provider
-// (decisions.md 6).
+// Occupies reports whether the reservation occupies its room at now. A hold ends at ExpiresAt, even before that is
+// recorded. An overdue virtual account does not end by itself: it must be closed at the provider first
+// (docs/specification.md, Payment 17).
 func (r Reservation) Occupies(now time.Time) bool {
 	if r.State == Hold {
 		return now.Before(r.ExpiresAt)
@@ -136,15 +133,14 @@ func (r Reservation) Occupies(now time.Time) bool {
 	return r.State.Live()
 }
 
-// UnlockWindow returns the time in which doors open for the guest: from
-// included, to not (decisions.md 8).
+// UnlockWindow returns the time during which doors open for the guest: from inclusive, to exclusive (docs/specification.md,
+// Doors 2).
 func (r Reservation) UnlockWindow() (from, to time.Time) {
 	return r.Start.Add(-UnlockLead), r.End.Add(-UnlockLead)
 }
 
-// CanUnlock returns nil if doors open for the guest at now. It returns
-// ErrNotConfirmed unless the reservation is [Done], else ErrOutsideWindow
-// outside [Reservation.UnlockWindow].
+// CanUnlock returns nil if doors open for the guest at now, ErrNotConfirmed if the reservation is not [Done], and
+// ErrOutsideWindow outside [Reservation.UnlockWindow].
 func (r Reservation) CanUnlock(now time.Time) error {
 	if r.State != Done {
 		return ErrNotConfirmed
@@ -156,12 +152,11 @@ func (r Reservation) CanUnlock(now time.Time) error {
 	return nil
 }
 
-// RefundDeadline is the last moment at which the customer may cancel.
+// RefundDeadline returns the last moment at which the customer may cancel.
 func (r Reservation) RefundDeadline() time.Time { return r.Start.Add(-RefundLead) }
 
-// CanCancel returns ErrTooLateToCancel when the customer's deadline has passed;
-// the deadline itself is still in time. It judges the time only: which states
-// can be cancelled is for the caller.
+// CanCancel returns ErrTooLateToCancel after the customer's deadline; the deadline itself is still in time. It checks the
+// time only: the caller checks the state.
 func (r Reservation) CanCancel(now time.Time) error {
 	if now.After(r.RefundDeadline()) {
 		return ErrTooLateToCancel

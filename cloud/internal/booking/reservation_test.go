@@ -64,8 +64,7 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// Only a confirmed reservation opens doors, and it says so before it speaks of
-// time.
+// Only a confirmed reservation opens doors; its state is checked before the time.
 func TestCanUnlockOnlyWhenDone(t *testing.T) {
 	t.Parallel()
 	i := span("2026-11-21 15:00", "2026-11-21 16:00", seoul)
@@ -84,7 +83,7 @@ func TestCanUnlockOnlyWhenDone(t *testing.T) {
 	}
 }
 
-// Two neighbours in one room never hold a working key at the same time.
+// Two neighbouring reservations of a room never have a working key at the same time.
 func TestUnlockWindowsOfNeighboursAreApart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -171,7 +170,7 @@ func TestBookingStatus(t *testing.T) {
 	}
 }
 
-// A status is shown exactly while a reservation is live.
+// A status is shown if and only if a reservation is live.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	live := map[booking.State]bool{
@@ -199,7 +198,7 @@ func TestOccupies(t *testing.T) {
 		for _, edge := range []struct {
 			name string
 			now  time.Time
-			hold bool // what a hold does then
+			hold bool // whether a hold occupies its room then
 		}{
 			{"before", ends.Add(-1), true},
 			{"at the end", ends, false},

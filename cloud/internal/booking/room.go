@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// RoomID identifies a room in storage. Outside, branch code and number do.
+// RoomID identifies a room in storage. The interface uses branch code and number.
 type RoomID int32
 
-// A Room is what is reserved. It has one machine (a bed).
+// A Room is the unit that is reserved. It has one machine (a bed).
 type Room struct {
 	ID      RoomID
 	No      int // unique in its branch, from 1
 	Machine string
 	Grade   Grade
-	Enabled bool // a disabled room takes no new reservations
+	Enabled bool // a disabled room accepts no new reservations
 	Price   Price
 }
 
-// Grade is the class of a room; empty is none (interface.md, Room).
+// Grade is the class of a room; empty for none (docs/specification.md, Slots 9).
 type Grade string
 
 // The grades, best first.
@@ -41,8 +41,8 @@ func (g Grade) Valid() bool {
 	return false
 }
 
-// SortRooms puts rooms in the order customers see: hourly price descending,
-// rooms without any price last, then room number (decisions.md 3).
+// SortRooms sorts rooms as customers see them: by hourly price in descending order, rooms without a price last, then by
+// number (docs/specification.md, Slots 7).
 func SortRooms(rooms []Room) {
 	slices.SortFunc(rooms, func(a, b Room) int {
 		aWon, aOK := a.Price.Hourly()

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// minutesPerDay is the length of a day on the wall clock.
+// minutesPerDay is the length of a day by the clock.
 const minutesPerDay = 24 * 60
 
-// WeeklyDayOff is the reason given to customers for a weekly day off.
+// WeeklyDayOff is the reason that customers see for a weekly day off.
 const WeeklyDayOff = "정기 휴무"
 
-// A Schedule says when a branch is open. The zero value is always open.
+// A Schedule defines when a branch is open. The zero value is always open.
 type Schedule struct {
 	Week     [7]Day // by time.Weekday
 	Closures []Closure
 
 	ClosedOnHolidays bool
-	OpenHolidays     []Date // public holidays on which the branch opens even so
+	OpenHolidays     []Date // public holidays on which the branch is open although ClosedOnHolidays is set
 
-	// Public holidays are declared and moved weeks ahead, so a branch can add
-	// to the table of [KoreanHoliday] and take away from it.
+	// Public holidays are declared and moved at short notice, so a branch can add to the table of [KoreanHoliday] and remove
+	// from it.
 	ExtraHolidays   map[Date]string // with their names
 	RemovedHolidays []Date
 }
 
-// A Day is what repeats every week.
+// A Day is the schedule of one weekday.
 type Day struct {
 	Closed bool
-	Open   []ClockSpan // none: round the clock
-	Breaks []ClockSpan // in which nobody may be in a room
+	Open   []ClockSpan // none: open for 24 hours
+	Breaks []ClockSpan // no reservation may include a break
 }
 
-// A ClockSpan runs from one minute of a day up to another. To may lie past
-// midnight: 18:00-02:00 is 1080 to 1560 and belongs to the day it begins on.
+// A ClockSpan runs from one minute of a day up to another. To may lie past midnight: 18:00-02:00 is 1080 to 1560 and belongs
+// to the day on which it begins.
 type ClockSpan struct {
 	From, To int
 }
@@ -45,26 +45,25 @@ type Closure struct {
 	Reason   string
 }
 
-// CalendarStatus is what the calendar shows for a day (interface.md, calendar).
+// CalendarStatus is the status of a day in the calendar (docs/specification.md, Slots 8).
 type CalendarStatus string
 
-// Statuses of a day in the calendar (decisions.md 3).
+// The statuses of a day.
 const (
 	Available CalendarStatus = "available"
 	Closed    CalendarStatus = "closed"  // weekly day off, renovation
 	Holiday   CalendarStatus = "holiday" // closed because of a public holiday
 )
 
-// DayStatus is a day in the calendar. Reason is why the branch is closed, or
-// the name of the public holiday on which it is open; empty if there is none.
+// DayStatus is a day in the calendar. Reason is why the branch is closed, or the name of the public holiday on which it is
+// open; empty if neither applies.
 type DayStatus struct {
 	Status CalendarStatus
 	Reason string
 }
 
-// Day returns the status of a day. Where a day is closed for several reasons the
-// most particular one is given: a closure, then a holiday, then the weekly day
-// off.
+// Day returns the status of a day. If a day is closed for several reasons, the most specific one is given: a closure, then a
+// holiday, then the weekly day off.
 func (s Schedule) Day(d Date) DayStatus {
 	for _, c := range s.Closures {
 		if !d.Before(c.From) && !c.To.Before(d) {
@@ -91,8 +90,8 @@ func (s Schedule) holiday(d Date) (name string, ok bool) {
 	return KoreanHoliday(d)
 }
 
-// Check returns nil if the interval lies wholly in open time. Otherwise it says
-// what its first slot outside meets: a [ClosedError], ErrBreak or ErrAfterHours.
+// Check returns nil if the interval lies entirely within opening hours. Otherwise it returns the error of its first slot
+// outside: a [ClosedError], ErrBreak or ErrAfterHours.
 func (s Schedule) Check(i Interval, zone *time.Location) error {
 	for _, slot := range i.Slots() {
 		if err := s.checkSlot(slot, zone); err != nil {
@@ -102,15 +101,14 @@ func (s Schedule) Check(i Interval, zone *time.Location) error {
 	return nil
 }
 
-// BreakSlots returns the starts of the slots of the window that are a break.
+// BreakSlots returns the starts of the slots of the window that lie in a break.
 func (s Schedule) BreakSlots(window Interval, zone *time.Location) []time.Time {
 	return slices.DeleteFunc(window.Slots(), func(slot time.Time) bool {
 		return !errors.Is(s.checkSlot(slot, zone), ErrBreak)
 	})
 }
 
-// ClosedSlots returns the starts of the slots of the window on closed days and
-// outside the opening hours. A break is neither.
+// ClosedSlots returns the starts of the slots of the window on closed days and outside opening hours, breaks excluded.
 func (s Schedule) ClosedSlots(window Interval, zone *time.Location) []time.Time {
 	return slices.DeleteFunc(window.Slots(), func(slot time.Time) bool {
 		err := s.checkSlot(slot, zone)
@@ -118,9 +116,8 @@ func (s Schedule) ClosedSlots(window Interval, zone *time.Location) []time.Time 
 	})
 }
 
-// checkSlot is the one place that decides whether a slot can be reserved. A
-// closed day is closed from midnight to midnight (decisions.md 3), whatever the
-// evening before would bring into it; and brings nothing into the day after.
+// checkSlot decides whether a slot can be reserved. A closed day is closed from midnight to midnight: hours of the previous
+// evening do not extend into it, and it extends into no other day.
 func (s Schedule) checkSlot(slot time.Time, zone *time.Location) error {
 	date := DateOf(slot, zone)
 	if status := s.Day(date); status.Status != Available {

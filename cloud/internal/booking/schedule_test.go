@@ -12,8 +12,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// hongdae is the demo branch with everything: open 10:00 to 22:00, break 15:00
-// to 16:00, closed on Mondays and on public holidays.
+// hongdae is the demo branch with every feature: open 10:00 to 22:00, break 15:00 to 16:00, closed on Mondays and on public
+// holidays.
 func hongdae() booking.Schedule {
 	s := booking.Schedule{ClosedOnHolidays: true}
 	for weekday := range s.Week {
@@ -26,8 +26,7 @@ func hongdae() booking.Schedule {
 	return s
 }
 
-// nights is open from 18:00 to 02:00 with a break around midnight, not on
-// Sundays.
+// nights is open from 18:00 to 02:00 with a break around midnight, except on Sundays.
 func nights() booking.Schedule {
 	var s booking.Schedule
 	for weekday := range s.Week {
@@ -165,11 +164,11 @@ func TestScheduleCheck(t *testing.T) {
 func TestClosedErrorSaysWhy(t *testing.T) {
 	t.Parallel()
 	err := &booking.ClosedError{Date: date("2026-12-25"), DayStatus: booking.DayStatus{Status: booking.Holiday, Reason: "성탄절"}}
-	if got, want := err.Error(), "booking: branch is closed that day: 2026-12-25 holiday, 성탄절"; got != want {
+	if got, want := err.Error(), "booking: branch is closed on that day: 2026-12-25 holiday, 성탄절"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	err = &booking.ClosedError{Date: date("2027-02-01"), DayStatus: booking.DayStatus{Status: booking.Closed}}
-	if got, want := err.Error(), "booking: branch is closed that day: 2027-02-01 closed"; got != want {
+	if got, want := err.Error(), "booking: branch is closed on that day: 2027-02-01 closed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -250,7 +249,7 @@ func TestScheduleValidate(t *testing.T) {
 		return s
 	}
 	open := func(from, to int) booking.Schedule { return day([]booking.ClockSpan{{From: from, To: to}}, nil) }
-	// Sunday runs past midnight, Monday begins at a minute of its own.
+	// Sunday runs past midnight; Monday begins at a given minute.
 	overnight := func(from, to, next int) booking.Schedule {
 		s := open(from, to)
 		s.Week[time.Monday].Open = []booking.ClockSpan{{From: next, To: 1080}}
@@ -307,14 +306,13 @@ var anySchedule = rapid.Custom(func(t *rapid.T) booking.Schedule {
 	return s
 })
 
-// The timeline of a branch, painted as one would with a brush: first the open
-// spans of the days that are not closed, then their breaks, then the closed days
-// over all. The rules must read off it what they compute for each slot.
+// An independent model paints the timeline of a branch: first the opening hours of days that are not closed, then their
+// breaks, then the closed days. The rules must agree with it for each slot.
 func TestScheduleAgainstPaintedTimeline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySchedule.Draw(t, "schedule")
-		zone := rapid.SampledFrom(zones).Draw(t, "zone") // none changes its clocks that winter
+		zone := rapid.SampledFrom(zones).Draw(t, "zone") // none changes its clocks in that winter
 		first := date("2026-12-20").AddDays(rapid.IntRange(0, 20).Draw(t, "first day"))
 		start := first.At(10*rapid.IntRange(0, 143).Draw(t, "start"), zone)
 		window := booking.Interval{Start: start, End: start.Add(24 * time.Hour)}
@@ -371,8 +369,7 @@ func TestScheduleAgainstPaintedTimeline(t *testing.T) {
 	})
 }
 
-// An interval can be reserved if and only if none of its slots is shown as a
-// break or as closed.
+// An interval can be reserved if and only if none of its slots is shown as a break or as closed.
 func TestCheckAgreesWithSlots(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

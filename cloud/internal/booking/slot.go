@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// SlotLength is the grain of all reservations (interface.md, Limits).
+// SlotLength is the granularity of all reservations.
 const SlotLength = 10 * time.Minute
 
 const slotLayout = "200601021504"
 
-// A Slot is the ten minutes of a room that begin at Start.
+// A Slot is the ten-minute interval of a room that starts at Start (docs/specification.md, Slots 1).
 type Slot struct {
 	Room  int // room number
 	Start time.Time
 }
 
-// String writes the slot as the interface does, {room}-{YYYYMMDDHHmm} in the
-// zone of the branch.
+// String formats the slot as {room}-{YYYYMMDDHHmm} in the branch's time zone.
 func (s Slot) String(zone *time.Location) string {
 	text := append(strconv.AppendInt(make([]byte, 0, 24), int64(s.Room), 10), '-')
-	// As one number: a look-up writes hundreds of slots, and a layout would take most of its time.
+	// Formatted as one number: a look-up formats hundreds of slots, and a time layout would take most of its time.
 	local := s.Start.In(zone)
 	year, month, day := local.Date()
 	hour, minute, _ := local.Clock()
@@ -32,9 +31,8 @@ func (s Slot) String(zone *time.Location) string {
 	return string(strconv.AppendInt(text, date*10_000+clock, 10))
 }
 
-// ParseSlot reads what [Slot.String] writes and nothing else: no sign, no
-// leading zero, no local time that the zone skips. It returns ErrMalformedSlot,
-// or ErrOffGrid for a time between two ten-minute marks.
+// ParseSlot reads exactly the form of [Slot.String]: no sign, no leading zero, no local time that does not exist. It returns
+// ErrMalformedSlot, or ErrOffGrid for a time that is not on a ten-minute mark.
 func ParseSlot(text string, zone *time.Location) (Slot, error) {
 	room, start, _ := strings.Cut(text, "-")
 	no, err := strconv.Atoi(room)
@@ -55,9 +53,8 @@ func ParseSlot(text string, zone *time.Location) (Slot, error) {
 	return s, nil
 }
 
-// SortSlots sorts by room number, then time, and returns the slots without
-// repetitions (decisions.md 3). Neighbours share a margin, so repetitions are
-// usual. Like [slices.Compact] it works in place.
+// SortSlots sorts by room number and time and removes duplicates, which are common because neighbours share a margin. Like
+// [slices.Compact] it works in place.
 func SortSlots(slots []Slot) []Slot {
 	slices.SortFunc(slots, func(a, b Slot) int {
 		return cmp.Or(cmp.Compare(a.Room, b.Room), a.Start.Compare(b.Start))
@@ -67,8 +64,7 @@ func SortSlots(slots []Slot) []Slot {
 	})
 }
 
-// onGrid reports whether the clock on the wall of the branch shows a ten-minute
-// mark. Not every zone is a multiple of ten minutes away from UTC.
+// onGrid reports whether clocks at the branch show a ten-minute mark. Not every zone's offset is a multiple of ten minutes.
 func onGrid(t time.Time, zone *time.Location) bool {
 	t = t.In(zone)
 	return t.Minute()%10 == 0 && t.Second() == 0 && t.Nanosecond() == 0

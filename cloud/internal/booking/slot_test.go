@@ -102,7 +102,7 @@ func TestSlotRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An hour that comes twice has only one name.
+		// An hour that occurs twice has only one name.
 		if got.Room != want.Room || got.String(zone) != want.String(zone) {
 			t.Fatalf("%v became %v", want, got)
 		}

@@ -79,7 +79,7 @@ func (b Branch) Validate() error {
 	return b.Schedule.Validate()
 }
 
-// CheckPhone returns an [InvalidError] for a branch's phone number that is none.
+// CheckPhone returns an [InvalidError] for a text that is not a phone number.
 func CheckPhone(phone string) error {
 	if strings.Trim(phone, "0123456789-+() ") != "" {
 		return invalid("phone", "%q; expected digits and hyphens", phone)
@@ -160,7 +160,7 @@ func (s Schedule) validateSpans(field string, spans func(Day) []ClockSpan) error
 	return nil
 }
 
-// checkSpans returns what is wrong with the spans of one day, or an empty text.
+// checkSpans describes what is wrong with the spans of one day; empty if nothing is.
 func checkSpans(spans []ClockSpan) string {
 	if len(spans) > MaxSpans {
 		return fmt.Sprintf("more than %d spans", MaxSpans)
@@ -179,7 +179,7 @@ func checkSpans(spans []ClockSpan) string {
 	return ""
 }
 
-// checkOvernight returns what is wrong with spans that run past midnight into those of the next day, or an empty text.
+// checkOvernight describes an overlap of spans that run past midnight with those of the next day; empty if there is none.
 func checkOvernight(spans, next []ClockSpan) string {
 	for _, late := range spans {
 		for _, early := range next {
@@ -215,7 +215,7 @@ func ParseClockSpan(from, to string) (ClockSpan, error) {
 	start, startOK := parseClock(from)
 	end, endOK := parseClock(to)
 	if !startOK || !endOK || start >= minutesPerDay {
-		return ClockSpan{}, fmt.Errorf("%w: %q to %q is no span of clock times", ErrInvalid, from, to)
+		return ClockSpan{}, fmt.Errorf("%w: %q to %q is not a span of clock times", ErrInvalid, from, to)
 	}
 	if end <= start {
 		end += minutesPerDay

@@ -12,20 +12,20 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
-// ErrChanged says that the database changed after the plan was shown, so that what would be done is not what was shown.
-var ErrChanged = errors.New("the database changed in the meantime; look at the changes again")
+// ErrChanged is returned if the database changed after the plan was shown, so that applying it would differ from it.
+var ErrChanged = errors.New("the database has changed since the plan was shown; review the changes again")
 
-// maxAudited bounds the lines of a plan that the audit log keeps.
+// maxAudited limits the lines of a plan that the audit log stores.
 const maxAudited = 200
 
-// Apply makes the changes of a plan that was made of the same file, all or none of them. by is who does it,
-// for the audit log. It returns ErrChanged if the plan is not what would be done now.
+// Apply carries out a plan in one transaction. by is the actor in the audit log. It returns ErrChanged if the plan computed
+// now differs from the plan that was shown.
 func Apply(ctx context.Context, db *postgres.DB, keys *seal.Keyring, name string, file File, shown Plan, by string) error {
 	return db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockBranches(ctx, tx); err != nil {
 			return err
 		}
-		if err := lockLeftOut(ctx, tx, file); err != nil {
+		if err := lockOmitted(ctx, tx, file); err != nil {
 			return err
 		}
 		plan, err := MakePlan(ctx, tx, keys, name, file, now)
@@ -60,8 +60,8 @@ func Apply(ctx context.Context, db *postgres.DB, keys *seal.Keyring, name string
 	})
 }
 
-// lockLeftOut locks the rooms the file leaves out: a hold that is being taken waits for us, or we for it.
-func lockLeftOut(ctx context.Context, tx pgx.Tx, file File) error {
+// lockOmitted locks the rooms that the file omits, so that no hold is taken while they are being disabled.
+func lockOmitted(ctx context.Context, tx pgx.Tx, file File) error {
 	p := &planner{file: file}
 	codes := make([]string, len(file.Branches))
 	for i, b := range file.Branches {
@@ -71,5 +71,5 @@ func lockLeftOut(ctx context.Context, tx pgx.Tx, file File) error {
 	if p.branches, err = postgres.BranchStates(ctx, tx, codes); err != nil {
 		return err
 	}
-	return postgres.LockRooms(ctx, tx, p.leftOut()...)
+	return postgres.LockRooms(ctx, tx, p.omitted()...)
 }

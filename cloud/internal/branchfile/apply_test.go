@@ -38,7 +38,7 @@ func (a applier) plan(file branchfile.File) (branchfile.Plan, error) {
 	return branchfile.MakePlan(a.Context(), a.db.Pool, a.keys, "test.yaml", file, time.Now())
 }
 
-// apply applies a file and returns what was shown before.
+// apply applies a file and returns the plan that was shown.
 func (a applier) apply(file branchfile.File) string {
 	a.Helper()
 	plan, err := a.plan(file)
@@ -147,7 +147,7 @@ branches:
 	if room, _ := b.Room(2); room.Enabled {
 		t.Error("a room that is not in the file is still enabled")
 	}
-	// The same PIN given in the file is no change; another one is, and is not shown.
+	// The same PIN in the file is no change. A different one is, and it is not shown.
 	withPIN := changed
 	withPIN.Branches[0].PINs["front"] = before["front"]
 	if plan := a.apply(withPIN); plan != "no changes\n" {
@@ -229,7 +229,7 @@ func TestNothingIsDoneThatWasNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two operators who saw the same: one wins, the other one is told.
+	// Two operators saw the same plan: one succeeds, the other receives ErrChanged.
 	var errs [2]error
 	var wg sync.WaitGroup
 	for i := range errs {

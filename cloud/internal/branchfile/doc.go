@@ -1,18 +1,16 @@
-// Package branchfile reads branches from a YAML file and brings the database in line with it.
+// Package branchfile reads branches from a YAML file and updates the database to match it.
 //
-// A file is the description of branches as they shall be: it is kept in version control, reviewed, and
-// applied as often as one likes. So it is read strictly (a misspelt key is an error, not a default), every
-// mistake is reported at once with its line and column, what will change is shown first, and applying is
-// one transaction that does exactly what was shown:
+// A file is the intended state of branches: it is kept in version control, reviewed, and applied repeatedly. Reading is
+// strict (a misspelled key is an error, not a default), all mistakes are reported together with line and column, the
+// changes are shown first, and applying them is one transaction that does exactly what was shown:
 //
 //	Parse ──▶ File ──┐
-//	                 ├──▶ Plan: the differences ──▶ shown ──▶ Apply: in one transaction, if they still are the same
+//	                 ├──▶ Plan: the differences ──▶ shown ──▶ Apply: in one transaction, if they are still the same
 //	database ────────┘
 //
-// Branches that are not in the file are left alone. Reservations are never touched: a room that has any to
-// come cannot be left out. What staff switch in daily life (a room on or off) belongs to the database unless
-// the file says it.
+// Branches that are not in the file are not changed, and neither are reservations: a room with reservations to come cannot
+// be omitted. Settings that staff change daily (a room on or off) keep the database's value unless the file sets them.
 //
-// A demo file may hold passwords and agents' secrets in the open. What it makes is marked as demo in the
-// database, and the service does not start on a public address while any of it is in force.
+// A demo file may contain passwords and agents' secrets in plain text. Accounts from it are marked as demo in the
+// database, and the service does not start on a public address while one of them is enabled.
 package branchfile

@@ -12,20 +12,20 @@ type File struct {
 	Administrators []Administrator // of demo files only
 }
 
-// Branch is a branch as it shall be. Its ids and its revision are the database's and zero here.
+// Branch is the intended state of a branch. IDs and revision are assigned by the database and zero here.
 type Branch struct {
 	booking.Branch
-	Rooms  []Room            // by number; the field of booking.Branch is empty
-	PINs   map[string]string // device ("front", "room_<n>") to PIN; one that is missing is made up
+	Rooms  []Room            // by number; the embedded branch has none
+	PINs   map[string]string // device ("front", "room_<n>") to PIN; a missing one is generated
 	Agents []Agent           // of demo files only
 
-	line int // where it begins in the file
+	line int // line of the file in which it begins
 }
 
-// Room is a room as it shall be.
+// Room is the intended state of a room.
 type Room struct {
 	booking.Room
-	SaysEnabled bool // Enabled stands in the file; otherwise the database's value stays
+	SetsEnabled bool // the file sets Enabled; otherwise the database's value is kept
 }
 
 // Administrator is a demo administrator.

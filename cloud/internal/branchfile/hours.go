@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// weekdays are the keys of hours and breaks, from Monday as Korean calendars of shops go.
+// weekdays are the keys of hours and breaks, from Monday.
 var weekdays = []struct {
 	key string
 	day time.Weekday
@@ -19,7 +19,7 @@ var weekdays = []struct {
 	{"fri", time.Friday}, {"sat", time.Saturday}, {"sun", time.Sunday},
 }
 
-// everyday is the key that sets all weekdays; those that have a key of their own override it.
+// everyday is the key for all weekdays; a weekday's own key overrides it.
 const everyday = "everyday"
 
 const closed = "closed"
@@ -137,7 +137,7 @@ func (r *reader) readHolidays(n *yaml.Node, s *booking.Schedule) {
 					required("name", func(n *yaml.Node) { name, _ = r.text(n, "name", booking.MaxReason) }),
 				)
 				if _, twice := s.ExtraHolidays[date]; ok && twice {
-					r.problem(n, "extra holiday %s stands here twice", date)
+					r.problem(n, "duplicate extra holiday %s", date)
 				}
 				if ok {
 					s.ExtraHolidays[date] = name

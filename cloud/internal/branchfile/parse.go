@@ -15,10 +15,10 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// MaxSize is the largest file that is read, in bytes: room for more branches than one service has.
+// MaxSize is the largest file that is read, in bytes.
 const MaxSize = 16 << 20
 
-// Parse reads a file. Its mistakes come back as [Problems]; name is the file's name in them.
+// Parse reads a file. It returns its mistakes as [Problems], with name as the name of the file.
 func Parse(name string, content []byte) (File, error) {
 	r := &reader{file: name, usernames: map[string]int{}}
 	if len(content) > MaxSize {
@@ -42,7 +42,7 @@ func Parse(name string, content []byte) (File, error) {
 	return file, nil
 }
 
-// syntaxProblem gives what the YAML parser found its place.
+// syntaxProblem adds the position to an error of the YAML parser.
 func syntaxProblem(name string, err error) error {
 	p := Problem{File: name, Line: 1, Column: 1, Text: "not YAML: " + err.Error()}
 	if at := new(yaml.LoadError); errors.As(err, &at) {
@@ -66,7 +66,7 @@ func (r *reader) readFile(root *yaml.Node) File {
 			r.list(n, "branches", func(n *yaml.Node) {
 				b := r.readBranch(n, file.Demo)
 				if line, twice := codes[b.Code]; twice && b.Code != "" {
-					r.problem(n, "branch %s stands in line %d already", b.Code, line)
+					r.problem(n, "duplicate branch %s, first in line %d", b.Code, line)
 				}
 				codes[b.Code] = n.Line
 				file.Branches = append(file.Branches, b)
@@ -84,7 +84,7 @@ func (r *reader) readFile(root *yaml.Node) File {
 	for _, n := range administrators {
 		a := r.readAdministrator(n, codes)
 		if line, twice := ids[a.LoginID]; twice && a.LoginID != "" {
-			r.problem(n, "administrator %s stands in line %d already", a.LoginID, line)
+			r.problem(n, "duplicate administrator %s, first in line %d", a.LoginID, line)
 		}
 		ids[a.LoginID] = n.Line
 		file.Administrators = append(file.Administrators, a)
@@ -161,7 +161,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 	return b
 }
 
-// check reports a setting that no branch may have.
+// check reports a setting that is out of bounds.
 func (r *reader) check(n *yaml.Node, err error) {
 	bad := new(booking.InvalidError)
 	if !errors.As(err, &bad) {
@@ -174,7 +174,7 @@ func (r *reader) check(n *yaml.Node, err error) {
 	r.problem(n, "%s: %s", what, bad.Problem)
 }
 
-// defaultZone is where branches are unless their file says otherwise.
+// defaultZone is the time zone of a branch whose file sets none.
 var defaultZone = mustLoad("Asia/Seoul")
 
 func mustLoad(name string) *time.Location {
@@ -197,7 +197,7 @@ func (r *reader) readFrontDoors(n *yaml.Node) []string {
 		case err != nil || kind != protocol.DoorFront:
 			r.problem(n, "front door %q; expected front_1, front_2, …", device)
 		case slices.Contains(doors, device):
-			r.problem(n, "front door %s stands here twice", device)
+			r.problem(n, "duplicate front door %s", device)
 		default:
 			doors = append(doors, device)
 		}
@@ -214,7 +214,7 @@ func (r *reader) readRooms(n *yaml.Node, pins map[string]string) []Room {
 	r.list(n, "rooms", func(n *yaml.Node) {
 		room := r.readRoom(n, pins)
 		if line, twice := lines[room.No]; twice && room.No != 0 {
-			r.problem(n, "room %d stands in line %d already", room.No, line)
+			r.problem(n, "duplicate room %d, first in line %d", room.No, line)
 		}
 		lines[room.No] = n.Line
 		rooms = append(rooms, room)
@@ -245,7 +245,7 @@ func (r *reader) readRoom(n *yaml.Node, pins map[string]string) Room {
 			}
 			room.Grade = booking.Grade(grade)
 		}),
-		optional("enabled", func(n *yaml.Node) { room.Enabled, room.SaysEnabled = r.truth(n, "enabled"), true }),
+		optional("enabled", func(n *yaml.Node) { room.Enabled, room.SetsEnabled = r.truth(n, "enabled"), true }),
 		optional("price", func(n *yaml.Node) {
 			r.mapping(n, "price",
 				optional("min10", price("min10", &room.Price.Min10)),
@@ -280,7 +280,7 @@ func (r *reader) readAgent(n *yaml.Node, branch string) Agent {
 				r.problem(n, "username %q; expected agent-%s", name, branch)
 			}
 			if line, twice := r.usernames[name]; ok && twice {
-				r.problem(n, "agent %s stands in line %d already", name, line)
+				r.problem(n, "duplicate agent %s, first in line %d", name, line)
 			}
 			r.usernames[name] = n.Line
 			a.Username = name

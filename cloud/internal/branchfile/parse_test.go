@@ -64,7 +64,7 @@ func TestMistakesAreAllReportedWithTheirPlaces(t *testing.T) {
 	}
 }
 
-// The demo file is what people test from outside with; contracts.md 3 says what it holds.
+// The demo file is part of the contract (docs/specification.md, Demo data).
 func TestDemoFile(t *testing.T) {
 	t.Parallel()
 	file := demoFile(t)
@@ -164,12 +164,12 @@ branches:
 	if err := b.Schedule.Validate(); err != nil {
 		t.Error(err)
 	}
-	if b.Rooms[0].No != 1 || !b.Rooms[0].Enabled || b.Rooms[0].SaysEnabled || b.Rooms[1].Enabled || !b.Rooms[1].SaysEnabled {
+	if b.Rooms[0].No != 1 || !b.Rooms[0].Enabled || b.Rooms[0].SetsEnabled || b.Rooms[1].Enabled || !b.Rooms[1].SetsEnabled {
 		t.Errorf("rooms %+v", b.Rooms)
 	}
 }
 
-// Whatever is in a file, it is either good or every complaint has a place in it, and a good one makes sense to the rules.
+// Any input either parses into branches that pass the rules, or returns problems that all have a position.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "../../../deploy/demo/*.yaml"} {
 		names, err := filepath.Glob(pattern)

@@ -24,13 +24,13 @@ type Plan struct{ Changes []Change }
 
 // A Change is one line of a plan.
 type Change struct {
-	Sign string // "+" is made, "~" is changed, "-" is switched off
-	Text string // what; never a secret
+	Sign string // "+" added, "~" changed, "-" disabled
+	Text string // describes the change; never a secret
 
 	do func(*postgres.BranchBatch) error
 }
 
-// String writes the plan, a line for each change.
+// String formats the plan, one line per change.
 func (p Plan) String() string {
 	if len(p.Changes) == 0 {
 		return "no changes\n"
@@ -57,8 +57,8 @@ type planner struct {
 	problems Problems
 }
 
-// MakePlan returns what has to change to bring the database in line with a file. name is the file's, for
-// [Problems]: rooms that cannot be left out because they have reservations to come.
+// MakePlan returns the changes that make the database match a file. It returns [Problems], with name as the name of the
+// file, for omitted rooms that have reservations to come.
 func MakePlan(ctx context.Context, q postgres.Querier, keys *seal.Keyring, name string, file File, now time.Time) (Plan, error) {
 	p := &planner{name: name, file: file, keys: keys}
 	if err := p.read(ctx, q, now); err != nil {
@@ -102,12 +102,12 @@ func (p *planner) read(ctx context.Context, q postgres.Querier, now time.Time) (
 	for _, a := range all {
 		p.administrators[a.LoginID] = a
 	}
-	p.upcoming, err = postgres.UpcomingReservations(ctx, q, p.leftOut(), now)
+	p.upcoming, err = postgres.UpcomingReservations(ctx, q, p.omitted(), now)
 	return err
 }
 
-// leftOut returns the rooms in the database that the file does not name though it names their branch.
-func (p *planner) leftOut() []booking.RoomID {
+// omitted returns the rooms in the database that the file omits although it describes their branch.
+func (p *planner) omitted() []booking.RoomID {
 	var rooms []booking.RoomID
 	for _, b := range p.file.Branches {
 		for _, room := range p.branches[b.Code].Rooms {
@@ -143,7 +143,7 @@ func (p *planner) branch(b Branch) error {
 	}
 	for _, room := range old.Rooms {
 		if !b.hasRoom(room.No) {
-			p.leaveOut(b, room)
+			p.omit(b, room)
 		}
 	}
 	for _, device := range b.devices() {
@@ -159,7 +159,7 @@ func (p *planner) branch(b Branch) error {
 
 func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 	old, exists := branch.Room(room.No)
-	if exists && !room.SaysEnabled {
+	if exists && !room.SetsEnabled {
 		room.Enabled = old.Enabled
 	}
 	put := func(batch *postgres.BranchBatch) error {
@@ -175,9 +175,8 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 	}
 }
 
-// leaveOut switches off a room that the file does not name any more. It is not deleted: past reservations
-// refer to it.
-func (p *planner) leaveOut(b Branch, room booking.Room) {
+// omit disables a room that the file omits. It is not deleted, because past reservations refer to it.
+func (p *planner) omit(b Branch, room booking.Room) {
 	if n := p.upcoming[room.ID]; n > 0 {
 		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
 			"branch %s leaves room %d out, which has %d reservations to come; expected it to stay until they are over, moved or cancelled",
@@ -192,7 +191,7 @@ func (p *planner) leaveOut(b Branch, room booking.Room) {
 	}
 }
 
-// devices returns what has a PIN: all front doors together, and each room.
+// devices returns the devices that have a PIN: all front doors together, and each room.
 func (b Branch) devices() []string {
 	devices := []string{string(protocol.DoorFront)}
 	for _, room := range b.Rooms {
@@ -218,9 +217,9 @@ func (p *planner) pin(b Branch, old postgres.BranchState, device string) error {
 	case !exists && given:
 		p.change("+", put, "pin %s/%s: from the file", b.Code, device)
 	case !exists:
-		p.change("+", put, "pin %s/%s: made up", b.Code, device)
+		p.change("+", put, "pin %s/%s: generated", b.Code, device)
 	case given:
-		// One that does not open is of a lost key, and the file cures it.
+		// A PIN that cannot be decrypted was sealed with a lost key; the file replaces it.
 		plain, err := p.keys.Open(access.PINPurpose, sealed)
 		if err != nil || subtle.ConstantTimeCompare(plain, []byte(pin)) != 1 {
 			p.change("~", put, "pin %s/%s: from the file", b.Code, device)
@@ -238,7 +237,7 @@ func newPIN() (string, error) {
 	return fmt.Sprintf("%06d", n), nil
 }
 
-// agent plans the credential of a demo agent. One that has got a secret of its own, or was revoked, is left alone.
+// agent plans the credential of a demo agent. An agent with a secret of its own, or a revoked one, is not changed.
 func (p *planner) agent(b Branch, a Agent) {
 	hash := sha256.Sum256([]byte(a.Secret))
 	put := func(batch *postgres.BranchBatch) error {
@@ -254,7 +253,7 @@ func (p *planner) agent(b Branch, a Agent) {
 	}
 }
 
-// administrator plans a demo administrator. One that has got a password of its own, or was disabled, is left alone.
+// administrator plans a demo administrator. One with a password of its own, or a disabled one, is not changed.
 func (p *planner) administrator(a Administrator) error {
 	put := func(batch *postgres.BranchBatch) error {
 		batch.PutDemoAdministrator(booking.Administrator{

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A Problem is a mistake in a file, with its place.
+// A Problem is a mistake in a file with its position.
 type Problem struct {
 	File         string
 	Line, Column int
@@ -18,7 +18,7 @@ type Problem struct {
 
 func (p Problem) Error() string { return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text) }
 
-// Problems are all the mistakes in a file, in the order they stand there.
+// Problems are all mistakes in a file, by position.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -29,13 +29,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems bounds the report on a file that is not a branch file at all.
+// maxProblems limits the report on a file that is not a branch file.
 const maxProblems = 100
 
-// reader walks the nodes of a document and notes what is wrong with them.
+// reader walks the nodes of a document and collects problems.
 type reader struct {
 	file      string
-	usernames map[string]int // of agents, with the lines they stand in: unique over all branches
+	usernames map[string]int // of agents, with their lines: they must be unique across branches
 	problems  Problems
 }
 
@@ -56,7 +56,7 @@ func (r *reader) sorted() error {
 	return r.problems
 }
 
-// A field is a key of a mapping and what reads its value.
+// A field is a key of a mapping and the function that reads its value.
 type field struct {
 	key      string
 	required bool
@@ -66,7 +66,7 @@ type field struct {
 func required(key string, read func(*yaml.Node)) field { return field{key, true, read} }
 func optional(key string, read func(*yaml.Node)) field { return field{key, false, read} }
 
-// mapping reads a mapping: the fields in their own order, whatever the file's. what names it in problems.
+// mapping reads a mapping, its fields in the order of the arguments. what names the mapping in problems.
 func (r *reader) mapping(n *yaml.Node, what string, fields ...field) {
 	if n.Kind != yaml.MappingNode {
 		r.problem(n, "%s is %s; expected a mapping with %s", what, kindOf(n), keys(fields))
@@ -110,7 +110,7 @@ func (r *reader) list(n *yaml.Node, what string, read func(*yaml.Node)) {
 	}
 }
 
-// text reads a string of at most max characters. A number or a date counts as text as it is written.
+// text reads a string of at most max characters. A number or a date counts as the text in the file.
 func (r *reader) text(n *yaml.Node, what string, max int) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!bool" {
 		r.problem(n, "%s is %s; expected text", what, kindOf(n))
@@ -123,17 +123,17 @@ func (r *reader) text(n *yaml.Node, what string, max int) (string, bool) {
 	case len([]rune(value)) > max:
 		r.problem(n, "%s has %d characters; expected at most %d", what, len([]rune(value)), max)
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\uFFFD' }):
-		r.problem(n, "%s holds a control character", what)
+		r.problem(n, "%s contains a control character", what)
 	default:
 		return value, true
 	}
 	return "", false
 }
 
-// quotedText is text that must be quoted where YAML would read it as a number, because leading zeros would be lost.
+// quotedText reads text that must be quoted, because YAML would read it as a number and drop leading zeros.
 func (r *reader) quotedText(n *yaml.Node, what string, max int) (string, bool) {
 	if n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") {
-		r.problem(n, "%s is a number; expected text in quotes, as a leading zero counts", what)
+		r.problem(n, "%s is a number; expected text in quotes, because leading zeros matter", what)
 		return "", false
 	}
 	return r.text(n, what, max)
@@ -162,8 +162,7 @@ func (r *reader) truth(n *yaml.Node, what string) bool {
 	return strings.EqualFold(n.Value, "true")
 }
 
-// noAliases reports anchors and aliases: a file in which everything stands where it counts reads better, and
-// aliases of aliases grow without bound.
+// noAliases reports anchors and aliases: a file without them is easier to read, and nested aliases grow exponentially.
 func (r *reader) noAliases(n *yaml.Node) {
 	if n.Kind == yaml.AliasNode {
 		r.problem(n, "an alias; expected the value itself, anchors and aliases are not supported")
@@ -173,7 +172,7 @@ func (r *reader) noAliases(n *yaml.Node) {
 	}
 }
 
-// kindOf says what a node is, quoting it only where it is short and no secret could be in it.
+// kindOf describes a node without quoting its value, which could be a secret.
 func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -204,7 +203,7 @@ func keys(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// suggest names the field that was probably meant, or all there are.
+// suggest returns the field with the most similar name, or all fields.
 func suggest(key string, fields []field) string {
 	best, least := "", 3
 	for _, f := range fields {
@@ -218,8 +217,7 @@ func suggest(key string, fields []field) string {
 	return "one of " + keys(fields)
 }
 
-// distance is the number of letters to insert, delete or replace to turn a into b (Levenshtein), given
-// up at a length no key has.
+// distance returns the Levenshtein distance of two texts, or a large number if one is longer than any key.
 func distance(a, b string) int {
 	const longest = 40
 	if len(a) > longest || len(b) > longest {

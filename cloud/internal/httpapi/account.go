@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// customerBody names a customer as both login endpoints do.
+// customerBody identifies a customer in both login requests.
 type customerBody struct {
 	Type *string `json:"type"`
 	ID   *string `json:"id"`
@@ -69,7 +69,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Account.CheckCode(r.Context(), customer, code); err != nil {
 		return err
 	}
-	// The list comes first: a failure must not leave somebody logged in who was told otherwise.
+	// The list is read before the session starts: if it fails, the client is not logged in.
 	payments, err := a.paymentRecords(r.Context(), customer.Type, customer.ID)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, payments)
 }
 
-// logout is POST /account/logout and POST /admin/logout. Without a session there is nothing to end.
+// logout is POST /account/logout and POST /admin/logout. It succeeds without a session too.
 func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.End(w, r); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// whoAmI is GET /v2/me, an addition: what pages need to know about the session they have.
+// whoAmI is GET /v2/me, an addition: the session as pages need it.
 func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
 	p := wire.Principal(r)
 	return wire.WriteData(w, struct {

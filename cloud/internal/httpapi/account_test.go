@@ -17,14 +17,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// guest makes 010-1234-5678, hong@example.com somebody with a paid reservation.
+// guest gives 010-1234-5678, hong@example.com a paid reservation.
 func guest(t *testing.T, s *servicetest.Stack) {
 	t.Helper()
 	c := s.Client(t)
 	c.Post("/payment/confirm", order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
 }
 
-// awaitCode returns the newest login code that was sent to somebody, once there are n of them.
+// awaitCode returns the latest login code sent to a contact, once n codes were sent.
 func awaitCode(t *testing.T, s *servicetest.Stack, to string, n int) string {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -45,7 +45,7 @@ func awaitCode(t *testing.T, s *servicetest.Stack, to string, n int) string {
 	}
 }
 
-// sessionOf returns the session id a client has.
+// sessionOf returns the session id of a client.
 func sessionOf(t *testing.T, s *servicetest.Stack, c *servicetest.Client) string {
 	t.Helper()
 	u, err := url.Parse(s.URL)
@@ -180,7 +180,7 @@ func TestAdministratorLogin(t *testing.T) {
 	}
 }
 
-// A session id from before a login is worth nothing after it, whether it was made up or real.
+// A session id from before a login is worthless after it, whether it was invented or issued.
 func TestLoginGivesANewSession(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -241,7 +241,7 @@ func TestSessionsEnd(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	noSession(t, customer.Get("/my-reservations"))
 	s.Clock.Advance(22*time.Hour - 2*time.Minute)
-	admin.Get("/v2/me").OK(t) // used or not, 24 hours are the end
+	admin.Get("/v2/me").OK(t) // sessions end after 24 hours, whether used or not
 	s.Clock.Advance(2 * time.Minute)
 	noSession(t, admin.Get("/v2/me"))
 }
@@ -256,7 +256,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	noSession(t, withSession(t, second, sessionOf(t, first, admin)).Get("/v2/me"))
 }
 
-// What is taken from an administrator is gone at the next request of a session that goes on.
+// Rights that an administrator loses are lost at the next request of a live session.
 func TestRightsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -335,7 +335,7 @@ type forwarded struct{ client string }
 
 func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("X-Forwarded-For", "203.0.113.250, "+f.client) // the first is what the client claims to be
+	r.Header.Set("X-Forwarded-For", "203.0.113.250, "+f.client) // the first entry is invented by the client
 	return http.DefaultTransport.RoundTrip(r)
 }
 
@@ -389,7 +389,7 @@ func TestFranchiseInquiry(t *testing.T) {
 	}
 }
 
-// Nothing of a login is in the messages' table, the sessions' or the audit log that should not be.
+// Messages, sessions and the audit log contain no secrets of a login.
 func TestCodesAreNotStoredInTheOpen(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -8,9 +8,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
 
-// clientAddress returns the address a request comes from. X-Forwarded-For is believed only as far as trusted
-// proxies have written it: from the right, the first address that is none of them. The zero address if the
-// connection has none.
+// clientAddress returns the client's address. X-Forwarded-For counts only as far as trusted proxies wrote it: the client is
+// the first address from the right that is not a trusted proxy. The zero value means that the connection has no address.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -21,7 +20,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	for i := len(hops) - 1; i >= 0 && isTrusted(client, trusted); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
-			break // whoever wrote this is the last one we know
+			break // the hop before this one is the last that is known
 		}
 		client = hop.Unmap()
 	}
@@ -37,10 +36,10 @@ func isTrusted(addr netip.Addr, trusted []netip.Prefix) bool {
 	return false
 }
 
-// ClientAddress is who sent a request, as the audit log has them.
+// ClientAddress returns the client's address as the audit log records it.
 func (a *API) ClientAddress(r *http.Request) string { return a.client(r) }
 
-// client is the subject of rate limits by client.
+// client returns the key of per-client rate limits.
 func (a *API) client(r *http.Request) string {
 	return limit.Address(clientAddress(r, a.TrustedProxies))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// API is the HTTP interface over the verbs. Every field is required but those that say otherwise.
+// API serves the HTTP interface by calling verbs. Every field is required unless its comment says otherwise.
 type API struct {
 	Backoffice *backoffice.Service
 	Console    *console.Console
@@ -31,15 +31,15 @@ type API struct {
 	Log        *slog.Logger
 	Now        func() time.Time
 
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed; may be empty
-	CustomerTTL    time.Duration  // life of a customer's session
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is trusted; may be empty
+	CustomerTTL    time.Duration  // lifetime of a customer's session
 	Discord        http.Handler   // the chat bot
-	// GrantPublicKeys are the keys with which agents check grants, base64; they go into a new credential.
+	// GrantPublicKeys verify door grants, base64. They are part of every new agent credential.
 	GrantPublicKeys []string
-	Site            Site // what the pages need to know
+	Site            Site // settings that the pages use
 }
 
-// Site is what the pages show and use that is a setting.
+// Site holds the settings that the web pages show or use.
 type Site struct {
 	PublicURL     string
 	TossClientKey string
@@ -47,7 +47,7 @@ type Site struct {
 	Company       Company
 }
 
-// Company is who runs the shop, as the law wants it shown; empty fields are unset.
+// Company identifies the operator as the law on electronic commerce requires. Empty fields are not shown.
 type Company struct {
 	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber string
 }

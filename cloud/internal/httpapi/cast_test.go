@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// cast is everybody who may stand before the service. The roles of the matrix, in its order.
+// cast holds one client per role, in the order of the matrix.
 type cast struct {
 	s *servicetest.Stack
 
@@ -22,7 +22,7 @@ type cast struct {
 	Viewer   *servicetest.Client // of gangnam
 }
 
-// newCast has everybody logged in. The customer has paid for an hour in room 1 of gangnam, three hours from now.
+// newCast logs all of them in. The customer has paid for an hour in room 1 of gangnam, three hours from now.
 func newCast(t *testing.T, s *servicetest.Stack) *cast {
 	t.Helper()
 	accounts := &account.Service{DB: s.DB}
@@ -53,7 +53,7 @@ func (c *cast) roles() []role {
 	return []role{{"none", c.Nobody}, {"customer", c.Customer}, {"other", c.Other}, {"manager", c.Manager}, {"hq", c.HQ}, {"viewer", c.Viewer}}
 }
 
-// login logs a customer in by phone number; n is how many codes will have been sent to it then.
+// login logs a customer in by phone number. n is the number of codes that will have been sent to it then.
 func login(t *testing.T, s *servicetest.Stack, mobile string, n int) *servicetest.Client {
 	t.Helper()
 	c := s.Client(t)
@@ -63,7 +63,7 @@ func login(t *testing.T, s *servicetest.Stack, mobile string, n int) *servicetes
 	return c
 }
 
-// cookie returns the value of a client's cookie, empty without it.
+// cookie returns the value of a client's cookie; empty if it has none.
 func cookie(t *testing.T, s *servicetest.Stack, c *servicetest.Client, name string) string {
 	t.Helper()
 	for _, cookie := range c.HTTP.Jar.Cookies(baseURL(t, s)) {
@@ -74,7 +74,7 @@ func cookie(t *testing.T, s *servicetest.Stack, c *servicetest.Client, name stri
 	return ""
 }
 
-// give has a client present a cookie.
+// give sets a client's cookie.
 func give(t *testing.T, s *servicetest.Stack, c *servicetest.Client, name, value string) {
 	t.Helper()
 	c.HTTP.Jar.SetCookies(baseURL(t, s), []*http.Cookie{{Name: name, Value: value, Path: "/"}})
@@ -89,7 +89,7 @@ func baseURL(t *testing.T, s *servicetest.Stack) *url.URL {
 	return u
 }
 
-// only returns the one id that a query finds.
+// only returns the single id that a query finds.
 func only(t *testing.T, s *servicetest.Stack, query string, args ...any) (id string) {
 	t.Helper()
 	if err := s.DB.Pool.QueryRow(t.Context(), query, args...).Scan(&id); err != nil {
@@ -98,7 +98,7 @@ func only(t *testing.T, s *servicetest.Stack, query string, args ...any) (id str
 	return id
 }
 
-// reservationAt is the id of the live reservation of a room of gangnam at a time.
+// reservationAt returns the id of the live reservation of a room of gangnam at a time.
 func reservationAt(t *testing.T, s *servicetest.Stack, room int, at time.Time) string {
 	t.Helper()
 	return only(t, s, `

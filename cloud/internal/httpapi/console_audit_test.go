@@ -10,9 +10,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Who looks at somebody's data is written down, whichever way he looks: the interface's detail, the console's record, a
-// search, the conflicts of a room, a message, a file. Every entry says from where.
-func TestLooksAreWrittenDown(t *testing.T) {
+// Every view of a guest's data is audited with its origin: the interface's detail, the console's record, a search, the
+// conflicts of a room, a message, a file.
+func TestViewsAreAudited(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
 	id := live(t, c.s, 1)
@@ -22,11 +22,11 @@ func TestLooksAreWrittenDown(t *testing.T) {
 
 	c.Viewer.Get("/admin/reservation/" + id).OK(t)
 	c.HQ.Get("/v2/admin/reservations/" + id).OK(t)
-	for range 3 { // a page that is loaded again is one look
+	for range 3 { // reloading a page does not add entries
 		c.Manager.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t)
 	}
 	c.Manager.Get("/v2/admin/reservations?query=nobody").OK(t)
-	c.Other.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t) // finds nothing at his branch
+	c.Other.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t) // finds nothing in its own branch
 	c.Manager.Patch("/admin/machines/gangnam/1", map[string]bool{"enabled": false}).Fails(t, http.StatusConflict, "SettingConflictException", "")
 	key := only(t, c.s, `select doorlock_key::text from reservation where id = $1::bigint`, id)
 	if answer := c.Viewer.Get("/v2/admin/messages/" + message).OK(t); strings.Contains(string(answer.Raw), key) {

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// TestExportLinkLeadsToACalendar follows the link the console hands out.
+// TestExportLinkLeadsToACalendar requests the link that the console shows.
 func TestExportLinkLeadsToACalendar(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

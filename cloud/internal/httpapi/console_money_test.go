@@ -9,8 +9,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// A refund that the bank could not carry out is sent again, to another account; a difference between the books is closed
-// by a person.
+// A refund that the bank could not carry out is sent again, to another account. A discrepancy between the books is closed by
+// an administrator.
 func TestMoneyInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -77,7 +77,7 @@ func TestMoneyInTheConsole(t *testing.T) {
 	}
 }
 
-// What is kept about one person can be handed over, and taken out of everything that is over.
+// The data of one guest can be exported, and erased from every reservation that is over.
 func TestPersonalData(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

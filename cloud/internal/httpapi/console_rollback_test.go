@@ -26,7 +26,7 @@ func TestFailedAuditEntryRollsBackTheChange(t *testing.T) {
 	move := holdBody(3, slot(c.s, 8*time.Hour), time.Hour)
 	move["room"] = "3"
 
-	booking := map[string]any{ // its partner is known already: the first booking of a partner adds its rooms
+	booking := map[string]any{ // the first booking of a partner also adds its rooms
 		"partner": "전화", "externalId": "1", "roomNo": "5", "startDateTime": move["startDateTime"], "endDateTime": move["endDateTime"],
 	}
 	c.Manager.Post("/v2/admin/branches/gangnam/partner-bookings", booking).OK(t)
@@ -41,7 +41,7 @@ func TestFailedAuditEntryRollsBackTheChange(t *testing.T) {
 		}
 	}
 	const branch = "/v2/admin/branches/gangnam"
-	// Rows that only the background writes, such as the state of a message, are left out.
+	// Columns that background work changes, such as the state of a message, are excluded.
 	const state = `
 		select md5(concat(
 			(select string_agg(b::text, '|' order by id) from branch b), (select string_agg(m::text, '|' order by id) from room m),

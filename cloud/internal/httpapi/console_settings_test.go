@@ -28,10 +28,10 @@ func TestSettingsInTheConsole(t *testing.T) {
 	settings, stale := read(), read()
 	week := settings["week"].([]any)
 	week[wednesday.Weekday()] = map[string]any{"closed": false, "open": []any{map[string]any{"from": "08:00", "to": "24:00"}}, "breaks": []any{}}
-	settings["phone"], settings["closedOnHolidays"] = "02-1234-5678", false // the Wednesday may be one
+	settings["phone"], settings["closedOnHolidays"] = "02-1234-5678", false // that Wednesday may be a holiday
 	hq.Put(branch+"settings", settings).OK(t)
 	hold(wednesday.Add(-4*time.Hour), 1).OK(t)
-	hold(wednesday.Add(3*time.Hour), 1).OK(t) // the break is gone
+	hold(wednesday.Add(3*time.Hour), 1).OK(t) // the break was removed
 	says(t, "read before", hq.Put(branch+"settings", stale), reply{409, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."})
 	now := read()
 	settings["revision"] = now["revision"]

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// The live connection wants a WebSocket.
+// The live connection requires a WebSocket.
 func TestLiveNeedsAWebSocket(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -23,7 +23,7 @@ func TestLiveNeedsAWebSocket(t *testing.T) {
 	says(t, "an unknown branch", hq.Get("/v2/admin/live?branch=busan&date=2026-11-25"), noSuchPlace)
 }
 
-// A day at a branch in one call, what is found of a reservation, its record, and that looking at it is written down.
+// A day at a branch in one call, a search, a record, and the audit entries of those views.
 func TestDayInTheConsole(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -114,7 +114,7 @@ func TestDayInTheConsole(t *testing.T) {
 	}
 }
 
-// What hangs on a branch: its doors, sensors and agent, also before there is one.
+// The doors, sensors and agent of a branch, also before its agent has ever connected.
 func TestDevicesInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

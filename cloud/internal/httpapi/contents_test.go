@@ -9,12 +9,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// unlimited is a stack without rate limits, as tests that try often need it.
+// unlimited turns rate limits off, for tests with many attempts.
 func unlimited(t *testing.T) *servicetest.Stack {
 	return servicetest.Start(t, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 }
 
-// contents is a digest of every table that requests may change.
+// contents is a digest of all tables that requests may change.
 func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 	t.Helper()
 	awaitQuiet(t, s)
@@ -32,8 +32,7 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 		}
 		tables = append(tables, name)
 	}
-	// What background work goes on with by itself is left out: the chain of the audit log, jobs that were put off, the
-	// times at which the provider is asked again.
+	// Changes of background work are excluded: the chain of the audit log, postponed jobs, the times of the next status checks.
 	background := map[string]string{"audit": "x.id::text", "river_job": "x.id::text", "payment": "x.reservation_id::text"}
 	digests := map[string]string{}
 	for _, table := range tables {
@@ -43,7 +42,7 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 	return digests
 }
 
-// unchanged fails the test if anything was stored since.
+// unchanged fails the test if the database has changed.
 func unchanged(t *testing.T, s *servicetest.Stack, before map[string]string) {
 	t.Helper()
 	for table, digest := range contents(t, s) {
@@ -53,7 +52,7 @@ func unchanged(t *testing.T, s *servicetest.Stack, before map[string]string) {
 	}
 }
 
-// awaitQuiet waits until the background work of what came before is done.
+// awaitQuiet waits until earlier background work has finished.
 func awaitQuiet(t *testing.T, s *servicetest.Stack) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -1,10 +1,9 @@
 // Package httpapi is the HTTP interface of the service: transport and nothing else.
 //
-// A request meets, in this order: a request id, its path in one spelling, the session, the layer of its
-// route (layers.go: is there a session, is it an administrator's?), the bounds every request has, then one
-// handler that decodes, makes one call and encodes. A handler returns an error; errors.go holds the one
-// table that turns errors into answers. The interface's quirks (YYYYMMDDHHmm, stored ends ten minutes
-// early, odd spellings) live in wire.go and errors.go and nowhere else.
+// A request passes the request id, the normalization of its path, the session, the layer of its route (layers.go) and
+// the bounds of every request. Then one handler decodes it, makes one call and encodes the answer. A handler returns an
+// error; the table in errors.go turns errors into answers. Package wire holds the forms of the interface, package console
+// the additions for administrators.
 //
-// The interface itself is described in openapi.yaml, and the tests hold every exchange against it.
+// openapi.yaml describes the interface, and the tests compare every exchange with it.
 package httpapi

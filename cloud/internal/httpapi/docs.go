@@ -27,7 +27,7 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 // DocsPath is where [Docs] is mounted.
 const DocsPath = "/docs"
 
-// Docs is a page that shows the description of the interface and lets one try it. All of it comes from this program.
+// Docs serves a page that shows openapi.yaml and sends requests from it. All of its files are part of this program.
 func Docs() http.Handler {
 	page := v5emb.NewHandlerWithConfig(swgui.Config{
 		Title: "Yeolda API", SwaggerJSON: "/api/openapi.yaml", BasePath: DocsPath,
@@ -44,8 +44,8 @@ func Docs() http.Handler {
 
 var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 
-// docsPolicy allows the page its own files and the scripts that stand in it, by their hashes. It styles elements one by
-// one, which no hash can name.
+// docsPolicy allows the page's own files and, by their hashes, its inline scripts. Inline styles are allowed because the
+// page sets them on single elements, which hashes cannot cover.
 func docsPolicy(page http.Handler) string {
 	var shown capture
 	page.ServeHTTP(&shown, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: DocsPath}})
@@ -60,7 +60,7 @@ func docsPolicy(page http.Handler) string {
 	}, "; ")
 }
 
-// capture takes an answer.
+// capture records an answer.
 type capture struct{ bytes.Buffer }
 
 func (*capture) Header() http.Header { return http.Header{} }

@@ -20,7 +20,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// The interface's error types, odd spellings included.
+// The interface's error types, with its own spelling.
 const (
 	typeAuthentication = "AuthenticationError"
 	typeAuthorization  = "AuthorizationError"
@@ -56,7 +56,7 @@ var (
 	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
 )
 
-// row is one line of the error table.
+// row is one row of the error table.
 type row struct {
 	err       error
 	status    int
@@ -64,7 +64,7 @@ type row struct {
 	message   string
 }
 
-// table maps what happened to what the interface says about it (interface.md, Errors; decisions.md 2 to 10).
+// table maps errors to answers (docs/specification.md, Errors).
 var table = []row{
 	{errNoSession, 401, typeAuthentication, "인증되지 않은 사용자입니다."},
 	{enroll.ErrToken, 401, typeAuthentication, "등록 토큰이 올바르지 않거나 만료되었습니다."},
@@ -134,13 +134,13 @@ var table = []row{
 
 	{access.ErrInvalidKey, 400, typeNotExist, "유효하지 않은 도어락 키입니다."},
 	{access.ErrOutsideWindow, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
-	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // guests are told ErrInvalidKey
+	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // for administrators; a guest receives ErrInvalidKey
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
 	{climate.ErrDeviceUnavailable, 503, typeDevice, "지점 장치가 응답하지 않습니다."},
 }
 
-// answer is what an error becomes.
+// answer is the HTTP form of an error.
 type answer struct {
 	status     int
 	errorType  string
@@ -154,7 +154,7 @@ func (a answer) retryAfterSeconds() string {
 	return strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds())))
 }
 
-// answerTo finds the answer to an error; false means that nobody foresaw it.
+// answerTo returns the answer to an error; false for an error that is not in the table.
 func answerTo(err error) (answer, bool) {
 	var (
 		field    *wire.FieldError

@@ -18,12 +18,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// handler is an endpoint: decode, one call, encode. Its error is answered by handle, so a handler that returns one has
-// written nothing.
+// handler is an endpoint: decode, one call, encode. A handler that returns an error has written nothing; handle answers.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// handle wraps a handler for the router: the layer and validateRequest run before it.
-// Errors become answers here and nowhere else.
+// handle wraps a handler for the router: the layer and validateRequest run before it. Errors become answers here only.
 func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := allow(wire.Principal(r))
@@ -39,14 +37,15 @@ func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 	}
 }
 
-// validateRequest refuses what no endpoint takes: a body that is too large, and text that the database cannot keep.
+// validateRequest rejects requests that no endpoint accepts: a body that is too large, or text that the database cannot
+// store.
 func validateRequest(r *http.Request) error {
 	if r.ContentLength > wire.MaxBody {
 		return wire.ErrBodyTooLarge
 	}
 	params := chi.RouteContext(r.Context()).URLParams
 	for i, value := range params.Values {
-		if name := params.Keys[i]; name != "*" && !validText(value) { // the star is the router's own
+		if name := params.Keys[i]; name != "*" && !validText(value) { // the router's own wildcard
 			return wire.Malformed(name)
 		}
 	}
@@ -58,10 +57,10 @@ func validateRequest(r *http.Request) error {
 	return nil
 }
 
-// validText reports whether PostgreSQL could keep a text.
+// validText reports whether PostgreSQL can store a text.
 func validText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// identified gives the request the id under which the log knows it, and tells the audit log where it comes from.
+// identified assigns the request id and stores the request's origin for the audit log.
 func (a *API) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := uuid.NewString()
@@ -74,7 +73,7 @@ func (a *API) identified(next http.Handler) http.Handler {
 	})
 }
 
-// session identifies the principal of a request for the layers behind it.
+// session identifies the principal of a request before its layer runs.
 func (a *API) session(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := a.Sessions.Identify(r)
@@ -89,8 +88,8 @@ func (a *API) session(next http.Handler) http.Handler {
 	})
 }
 
-// securityHeaders are on every answer. None of them is a page: nothing may run or frame it, nothing keeps it, and no
-// address with a key in it is told to anybody.
+// securityHeaders are part of every answer. No answer is a page: none may run, be framed or be cached, and an address
+// that contains a key must not leave in a Referer header.
 var securityHeaders = map[string]string{
 	"X-Content-Type-Options":  "nosniff",
 	"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -98,7 +97,7 @@ var securityHeaders = map[string]string{
 	"Cache-Control":           "no-store",
 }
 
-// recoverPanics answers 500 for a handler that panicked and logs where.
+// recoverPanics answers 500 if a handler panics, and logs the stack.
 func (a *API) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -117,7 +116,7 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return "panic" }
 
-// logRequests writes one event per request. The path of a route, not of the request: the latter may hold a key.
+// logRequests logs one event per request, with the pattern of the route: the path itself may contain a key.
 func (a *API) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -136,36 +135,36 @@ func (a *API) logRequests(next http.Handler) http.Handler {
 	})
 }
 
-// statusRecorder remembers the status for the log.
+// statusRecorder records the status for the log.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader remembers and passes on.
+// WriteHeader records the status and forwards it.
 func (w *statusRecorder) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach what is behind.
+// Unwrap exposes the wrapped writer to http.ResponseController.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack gives the connection away, to a WebSocket.
+// Hijack hands the connection over to a WebSocket.
 func (w *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
-// DenyCrossOrigin answers a request that a browser sent for another site.
+// DenyCrossOrigin rejects a request that a browser sent on behalf of another site.
 func (a *API) DenyCrossOrigin(w http.ResponseWriter, r *http.Request) { a.fail(w, r, errCrossOrigin) }
 
-// fail answers an error. Every error a client can cause has a row in the table of errors.go; all others are ours.
+// fail answers an error. Errors that a client can cause are in the table of errors.go; all others are ours and logged.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer, known := answerTo(err)
 	if !known {
 		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		attrs := []any{"request_id", audit.OriginOf(r.Context()).RequestID, "method", r.Method, "error", err}
 		if p := new(panicError); errors.As(err, &p) {

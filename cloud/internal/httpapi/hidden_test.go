@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// With YEOLDA_HIDE_ACCOUNTS nobody learns from the answer whether somebody has reserved here.
+// With YEOLDA_HIDE_ACCOUNTS the answer does not reveal whether a contact has reservations.
 func TestHiddenAccounts(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.HideAccounts = true })

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
-// What is not one JSON object, and what is too long, at every endpoint that takes a body.
+// Bodies that are not one JSON object, or too long, at every operation that takes a body.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, unlimited(t))
@@ -26,14 +26,14 @@ func TestBadBodies(t *testing.T) {
 		} {
 			check(t, fmt.Sprintf("%s %s with %.20q", b.method, b.path, text), b.client, b.method, probe{path: b.path, body: text}, malformed)
 		}
-		if b.path != "/admin/payment" && b.method != "DELETE" { // there it may be absent
+		if b.path != "/admin/payment" && b.method != "DELETE" { // its body is optional
 			check(t, b.path+" without a body", b.client, b.method, probe{path: b.path, body: ""}, malformed)
 		}
 		for _, size := range []int{limit + 1, 1 << 20} {
 			check(t, fmt.Sprintf("%s %s with %d bytes", b.method, b.path, size), b.client, b.method, probe{path: b.path, body: pad(valid, size)}, tooLarge)
 		}
 	}
-	for _, o := range contract.Operations() { // also what came later
+	for _, o := range contract.Operations() { // including additions
 		if o.Responses.Value("413") != nil && o.Extensions["x-envelope"] == nil && o.Access() != "customer" {
 			check(t, o.OperationID, c.HQ, o.Method, probe{path: anonymousBut(o.Path, ""), body: pad("{}", limit+1)}, tooLarge)
 		}
@@ -43,7 +43,7 @@ func TestBadBodies(t *testing.T) {
 		check(t, b.method+" "+b.path+" with 64 KiB", b.client, b.method, probe{path: b.path, body: pad(valid(t, b), limit)}, b.want)
 	}
 
-	// Without a length the limit holds all the same.
+	// The limit also applies without a Content-Length.
 	for size, want := range map[int]int{limit: 401, limit + 1: 413} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.s.URL+"/payment", struct{ *strings.Reader }{strings.NewReader(pad(`{"amount":1,"name":"a","mobileNum":"010-1234-5678"}`, size))})
 		if err != nil {
@@ -62,5 +62,5 @@ func TestBadBodies(t *testing.T) {
 
 func valid(t *testing.T, b body) string { return encode(t, b.valid, "", nil) }
 
-// pad makes a body that long.
+// pad returns a body of a given length.
 func pad(text string, size int) string { return text + strings.Repeat(" ", size-len(text)) }

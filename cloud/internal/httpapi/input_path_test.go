@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Every parameter of every query, in the same ways.
+// Every query parameter, with the same kinds of mistakes.
 func TestBadQueries(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -57,7 +57,7 @@ func TestBadQueries(t *testing.T) {
 			illegal(t, fmt.Sprintf("%s with %s %q", p.path, p.name, bad), p.client.Send("GET", p.path+"?"+values.Encode(), nil, nil), name, p.name)
 		}
 	}
-	// Both edges of what is allowed.
+	// Both bounds of the range.
 	for _, path := range []string{
 		"/reservations?branch=gangnam&base_date=20261125&base_hour=0", "/reservations?branch=gangnam&base_date=20280229&base_hour=23",
 		"/reservations?branch=gangnam&base_date=20261125&base_hour=09", "/v2/branches/gangnam/calendar?yearMonth=2000-01",
@@ -69,7 +69,7 @@ func TestBadQueries(t *testing.T) {
 	unchanged(t, c.s, before)
 }
 
-// What stands in a path and is no text at all; a number that is none names nothing.
+// Path parameters that are not valid text, and numbers that are not numeric.
 func TestBadPaths(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -95,7 +95,7 @@ func TestBadPaths(t *testing.T) {
 	} {
 		illegal(t, p.method+" "+p.path, c.HQ.Send(p.method, p.path, nil, nil), p.korean, p.name)
 	}
-	// Every name of every path.
+	// Every parameter of every path.
 	for _, o := range contract.Operations() {
 		for _, p := range append(o.Parameters, o.Item.Parameters...) {
 			if p.Value.In != "path" {
@@ -123,7 +123,7 @@ func TestBadPaths(t *testing.T) {
 	unchanged(t, c.s, before)
 }
 
-// anonymousBut fills the names of a path with something, and one of them with what cannot be kept.
+// anonymousBut fills the parameters of a path with a placeholder, and one of them with invalid text.
 func anonymousBut(path, name string) string {
 	path = strings.Replace(path, "{"+name+"}", "a%00", 1)
 	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "1")

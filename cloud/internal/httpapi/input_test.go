@@ -12,21 +12,21 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// raw is a JSON value as it stands.
+// raw is a JSON value as it is sent.
 type raw string
 
-// MarshalJSON is never asked: bodies are put together by hand, as some of them are not JSON.
+// MarshalJSON must not be called: bodies are assembled by hand, because some of them are not JSON.
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// field is a field of a request: what it must not be, and what it may.
+// field is a field of a request with invalid and valid values.
 type field struct {
 	name, korean string
-	bad          []any // besides missing and null, where it is required
+	bad          []any // in addition to missing and null, if it is required
 	good         []any
 	required     bool
 }
 
-// Values that are never a string, and never a number.
+// Values that are not a string, and not a number.
 var (
 	notText   = []any{raw("1"), raw("true"), raw("[]"), raw("{}"), raw(`["a"]`)}
 	notNumber = []any{raw(`"1"`), raw("true"), raw("[]"), raw("{}"), raw("1.5"), raw("1e99"), raw("99999999999999999999")}
@@ -34,7 +34,7 @@ var (
 	unkept    = []any{raw(`"a` + `\u0000` + `b"`), raw("\"a\xffb\""), raw("\"\xed\xa0\x80\""), raw(`"a` + `\u0007` + `b"`)}
 )
 
-// textField takes up to max characters.
+// textField accepts up to max characters.
 func textField(name, korean string, max int) field {
 	f := field{name: name, korean: korean, required: true}
 	f.bad = slices.Concat(notText, unkept, []any{"", "   ", strings.Repeat("가", max+1)})
@@ -42,7 +42,7 @@ func textField(name, korean string, max int) field {
 	return f
 }
 
-// optional lets a field be absent, null or empty.
+// optional allows a field to be absent, null or empty.
 func (f field) optional() field {
 	f.required = false
 	f.bad = slices.DeleteFunc(f.bad, func(v any) bool { return v == "" || v == "   " })
@@ -50,13 +50,13 @@ func (f field) optional() field {
 	return f
 }
 
-// valued replaces what the field may be, where not every text is.
+// valued replaces the valid values, for fields that do not accept every text.
 func (f field) valued(good ...any) field {
 	f.good = good
 	return f
 }
 
-// not adds to what the field must not be.
+// not adds invalid values.
 func (f field) not(bad ...any) field {
 	f.bad = append(f.bad, bad...)
 	return f
@@ -77,7 +77,7 @@ func emailField() field {
 		not("a"+long, "a", "a@", "@b.kr", "a@b", "a b@c.kr", "a@b.kr,c@d.kr", "a@b@c.kr", "a@b.kr\r\nBcc: c@d.kr")
 }
 
-// timeField is YYYYMMDDHHmm. The values that must not be are wrong by themselves, whatever the other end.
+// timeField is YYYYMMDDHHmm. Its invalid values are invalid whatever the other time is.
 func timeField(name, korean string) field {
 	f := textField(name, korean, 12).valued()
 	f.bad = slices.DeleteFunc(f.bad, func(v any) bool { return v == "   " })
@@ -89,8 +89,7 @@ func codeField(name, korean string, good string, bad ...any) field {
 	return textField(name, korean, 10).valued(good).not(bad...)
 }
 
-// body is an endpoint that takes a body: a valid one, its fields and what it is answered where nothing is wrong with it.
-// Nothing is stored by that either.
+// body is an operation with a body: a valid body, its fields, and the answer to a valid body, which stores nothing either.
 type body struct {
 	method, path string
 	client       *servicetest.Client
@@ -159,7 +158,7 @@ func bodies(t *testing.T, c *cast) []body {
 	}
 }
 
-// encode writes a body with one field changed; a nil value leaves it out.
+// encode returns the body with one field changed; nil omits it.
 func encode(t *testing.T, valid map[string]any, name string, value any) string {
 	t.Helper()
 	parts := []string{}
@@ -186,7 +185,7 @@ func jsonValue(t *testing.T, value any) string {
 	return string(encoded)
 }
 
-// illegal checks that an answer refuses a field, named in Korean and as the interface spells it.
+// illegal checks that an answer rejects a field by its Korean name and its interface name.
 func illegal(t *testing.T, what string, answer servicetest.Answer, korean, name string) {
 	t.Helper()
 	answer = answer.Envelope(t)
@@ -195,8 +194,8 @@ func illegal(t *testing.T, what string, answer servicetest.Answer, korean, name 
 	}
 }
 
-// Every field of every body: missing, null, of another type, too long by one character, out of range, not validText, no
-// time. Each is a 400 that names it, and nothing is stored. What is just allowed gets through.
+// Every field of every body: missing, null, of another type, one character too long, out of range, invalid text, invalid
+// time. Each is a 400 that names the field and stores nothing. Values at the bounds are accepted.
 func TestBadFields(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, unlimited(t))

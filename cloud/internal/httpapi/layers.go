@@ -11,10 +11,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 )
 
-// A layer decides who may call an endpoint (interface.md, Authentication).
+// A layer decides who may call an endpoint (docs/specification.md, Addresses 3 and 4).
 type layer func(account.Principal) error
 
-// public needs no session: the interface's exempt list and what has auth none.
+// public requires no session: the interface's exempt list, and additions without authentication.
 func public(account.Principal) error { return nil }
 
 // loggedIn is layer 1: any session.
@@ -25,7 +25,7 @@ func loggedIn(p account.Principal) error {
 	return nil
 }
 
-// customer is layer 1 where only a customer's session makes sense.
+// customer is layer 1 for operations that only a customer's session can use.
 func customer(p account.Principal) error {
 	if err := loggedIn(p); err != nil {
 		return err
@@ -36,7 +36,7 @@ func customer(p account.Principal) error {
 	return nil
 }
 
-// administrator is layer 2, also for those who may only look.
+// administrator is layer 2 for reading; viewers pass it too.
 func administrator(p account.Principal) error {
 	if err := loggedIn(p); err != nil {
 		return err
@@ -47,7 +47,7 @@ func administrator(p account.Principal) error {
 	return nil
 }
 
-// editor is layer 2 for what changes something.
+// editor is layer 2 for changes.
 func editor(p account.Principal) error {
 	if err := administrator(p); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrat
 func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
 func (a *API) hq(h handler) http.HandlerFunc       { return a.handle(headQuarters, h) }
 
-// canonical has requests routed by their decoded path, so that what is routed is what the layers look at, however a
-// client spells it.
+// canonical routes requests by their decoded path, so that routing and layers see the same path however the client
+// encodes it.
 func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route := chi.RouteContext(r.Context()); r.URL.RawPath != "" {
@@ -89,18 +89,19 @@ func canonical(next http.Handler) http.Handler {
 	})
 }
 
-// noPath answers what matches no route: the layers come before the question whether a path exists (decisions.md 1).
+// noPath answers a path that matches no route. The layers run first, so that an anonymous client learns nothing about which
+// paths exist (docs/specification.md, Addresses 3).
 func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
 	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)
 }
 
-// noMethod answers a known path with a method it does not have.
+// noMethod answers a known path with a method that it does not have.
 func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
 	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errMethod })(w, r)
 }
 
-// layerOf returns the layer of a request without a route. The exempt list names a few paths for every method and
-// whatever stands below them.
+// layerOf returns the layer of a request without a route. The exempt list covers some paths for every method, and the
+// paths below them.
 func layerOf(r *http.Request) layer {
 	place := path.Clean(chi.RouteContext(r.Context()).RoutePath)
 	parent, _ := path.Split(place)

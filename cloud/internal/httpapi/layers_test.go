@@ -16,8 +16,8 @@ var (
 	noSuchPlace = reply{404, "ResourceNotFoundException", "해당 지점을 찾을 수 없습니다."}
 )
 
-// What has no route, by everybody: layer 1 comes before the question whether a path exists, layer 2 holds for all of
-// /admin, and no spelling of a path gets around them (decisions.md 1).
+// Requests without a route, by every role: layer 1 applies before the existence of a path is checked, layer 2 to all of
+// /admin, and no encoding of a path bypasses them.
 func TestLayersWithoutARoute(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -38,7 +38,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 		{"GET", "/v2/admin/nowhere", noSuchSession, notAuthorized, noSuchPath},
 		{"GET", "/administrator", noSuchSession, noSuchPath, noSuchPath},
 		{"POST", "/payment/nowhere", noSuchSession, noSuchPath, noSuchPath},
-		// known paths, another method: the exempt list names the method
+		// known paths with another method; the exempt list names methods
 		{"POST", "/reservations", noSuchSession, wrongMethod, wrongMethod},
 		{"GET", "/reservation", noSuchSession, wrongMethod, wrongMethod},
 		{"GET", "/payment", noSuchSession, wrongMethod, wrongMethod},
@@ -53,7 +53,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 		{"GET", "/admin/door/unlock/gangnam/front", noSuchSession, notAuthorized, wrongMethod},
 		{"BREW", "/reservations", noSuchSession, wrongMethod, wrongMethod},
 		{"BREW", "/admin/payment", noSuchSession, notAuthorized, wrongMethod},
-		// the exempt list names these for every method
+		// exempt for every method
 		{"GET", "/door/v2/unlock", wrongMethod, wrongMethod, wrongMethod},
 		{"POST", "/door/v2/unlock/subscribe", wrongMethod, wrongMethod, wrongMethod},
 		{"GET", "/door/v2/unlock/nowhere", noSuchPath, noSuchPath, noSuchPath},
@@ -82,7 +82,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 		}
 	}
 
-	// Spelt with escapes a route is the same route, behind the same layers.
+	// A percent-encoded path is the same route with the same layers.
 	lookUp := "?branch=gangnam&base_date=20261125&base_hour=10"
 	for _, path := range []string{"/%61dmin/reservations", "/admin%2Freservations", "/admin/reservation%73"} {
 		check(t, path, c.Nobody, "GET", probe{path: path + lookUp}, noSuchSession)
@@ -91,7 +91,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 		check(t, path, c.Manager, "GET", probe{path: path + lookUp}, success)
 	}
 
-	// Nothing a client says about itself is believed.
+	// Claims of the client about itself are ignored.
 	for _, header := range []http.Header{
 		{"Cookie": {"JSESSIONID="}},
 		{"Cookie": {"JSESSIONID=" + "A3xWJvPGqkTgqQZsYzEwV0mXf4m1sY0Tq3lLwZyB9xk"}},
@@ -110,7 +110,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 	}
 }
 
-// A page of another site cannot use the session of whoever looks at it.
+// A page of another site cannot use the session of its visitor.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -125,8 +125,7 @@ func TestOtherSites(t *testing.T) {
 	c.Send("POST", "/reservation", holdBody(1, start, time.Hour), http.Header{"Sec-Fetch-Site": {"same-origin"}}).Envelope(t).OK(t)
 }
 
-// A branch that does not exist is out of scope for those who have branches, and not found for the head quarters and for
-// guests.
+// An unknown branch is out of scope for administrators with branches, and not found for the head quarters and for guests.
 func TestUnknownBranch(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -158,7 +157,7 @@ func TestUnknownBranch(t *testing.T) {
 		check(t, p.path, c.Manager, p.method, probe{path: p.path, body: p.body}, outOfScope)
 		check(t, p.path, c.HQ, p.method, probe{path: p.path, body: p.body}, noSuchPlace)
 	}
-	// And every path of the console's that names one.
+	// And every path of the console that names a branch.
 	table := probes(t, c)
 	for _, o := range contract.Operations() {
 		p := table[o.OperationID]
@@ -169,7 +168,7 @@ func TestUnknownBranch(t *testing.T) {
 	}
 }
 
-// Where the path names no branch, the scope is that of the hold, the reservation, the request or the option.
+// Without a branch in the path, the scope is that of the hold, the reservation, the request or the option.
 func TestScopeOfAHold(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))

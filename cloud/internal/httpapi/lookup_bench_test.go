@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The V2 look-up must not grow with the table: 12 rooms, 4 hours, at 16 connections, with a thousand, a hundred thousand
+// The V2 look-up must not slow down as the table grows: 12 rooms, 4 hours, 16 connections, with a thousand, a hundred thousand
 // and a million reservations. Load generator and PostgreSQL share the processors with the service.
 func BenchmarkLookUp(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
@@ -33,11 +33,11 @@ func BenchmarkLookUp(b *testing.B) {
 	}
 }
 
-// grow fills the table up with paid hours: 20 branches of 12 rooms, day after day from tomorrow back, as tables grow: most
-// of what is in them is over. It returns tomorrow, when the first branch is full.
+// grow fills the table with paid hours: 20 branches of 12 rooms, backwards from tomorrow, so that most rows are in the past as
+// in a real table. It returns tomorrow, on which the first branch is full.
 func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	b.Helper()
-	const hours = 12 // an hour of every two
+	const hours = 12 // one hour in two
 	tomorrow := time.Now().In(seoul).AddDate(0, 0, 1)
 	tomorrow = time.Date(tomorrow.Year(), tomorrow.Month(), tomorrow.Day(), 0, 0, 0, 0, seoul)
 	ctx := context.Background()
@@ -47,11 +47,11 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	}
 	defer conn.Release()
 	statements := []string{
-		`set statement_timeout = 0`, // a million rows take their time
+		`set statement_timeout = 0`, // inserting a million rows takes long
 		`insert into branch (code, name_ko) select 'bench-' || n, 'bench' from generate_series(1, 20) n on conflict do nothing`,
 		`insert into room (branch_id, no, min10, min30, min60)
 		select b.id, n, 1000, 2500, 4000 from branch b, generate_series(1, 12) n where b.code like 'bench-%' on conflict do nothing`,
-		// Of no use to a look-up, and most of the work of filling the table.
+		// The look-up does not use these indexes, and they dominate the time to fill the table.
 		`alter table reservation drop constraint if exists reservation_no_overlap`,
 	}
 	for _, statement := range statements {
@@ -70,13 +70,13 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Without a checkpoint it is written out while look-ups are measured.
+	// Without a checkpoint the pages would be written while look-ups are measured.
 	for _, settle := range []string{`vacuum (analyze) reservation`, `checkpoint`, `reset statement_timeout`} {
 		if _, err := conn.Exec(ctx, settle); err != nil {
 			b.Fatal(err)
 		}
 	}
-	// The partner is told of what is still to come, which is not what is measured.
+	// Syncing reservations to come to the partner is not measured.
 	for waiting := 1; waiting > 0; time.Sleep(50 * time.Millisecond) {
 		err := s.DB.Pool.QueryRow(ctx, `
 			select count(*) from reservation r where end_at > now() and not exists (
@@ -88,7 +88,7 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	return tomorrow
 }
 
-// rate calls do from 16 connections for a while, three times, and reports the median rate and the latencies of that round.
+// rate calls do from 16 connections, three times, and reports the median rate and the latencies of that round.
 func rate(b *testing.B, unit string, do func() error) {
 	b.Helper()
 	const callers, rounds, length = 16, 3, 3 * time.Second
@@ -154,11 +154,11 @@ func fetchOK(url string) error {
 	return nil
 }
 
-// BenchmarkHoldAndRelease is what a customer does who changes his mind, over HTTP and durably stored.
+// BenchmarkHoldAndRelease measures a hold and its release over HTTP, durably stored.
 func BenchmarkHoldAndRelease(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	start := slot(s, 3*time.Hour)
-	slots := make(chan map[string]any, 1000) // no two callers want the same at once
+	slots := make(chan map[string]any, 1000) // concurrent callers use different slots
 	for i := range cap(slots) {
 		slots <- holdBody(i%5+1, start.Add(time.Duration(i/5)*30*time.Minute), 20*time.Minute)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
-// Every answer that openapi.yaml describes for the interface itself has been seen by the time all tests are through;
-// additions for pages have tests of their own in the browser.
+// After all tests, every answer that openapi.yaml describes for the interface has occurred. Additions for pages are tested in
+// the browser.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if !given["test.parallel"] {
-		_ = flag.Set("test.parallel", "4") // they mostly wait, for databases, doors and deadlines
+		_ = flag.Set("test.parallel", "4") // the tests mostly wait for databases, doors and deadlines
 	}
 	code := m.Run()
 	if !given["test.run"] && !given["test.skip"] && !given["test.list"] && code == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// routes are all of the router's, as METHOD /path/{}: names of parameters do not matter to who calls.
+// routes returns all routes as METHOD /path/{}, without the names of parameters.
 func routes(t *testing.T) []string {
 	t.Helper()
 	api := &httpapi.API{Discord: http.NotFoundHandler()}
@@ -34,7 +34,7 @@ func anonymous(path string) string {
 	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "{}")
 }
 
-// The description and the router have the same routes.
+// openapi.yaml and the router have the same routes.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	var described []string
@@ -54,7 +54,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// reply is what is compared of an answer. An empty errorType is a success.
+// reply is the part of an answer that is compared. An empty errorType is a success.
 type reply struct {
 	status    int
 	errorType string
@@ -76,17 +76,17 @@ func missingField(korean, field string) reply {
 	return reply{400, "IllegalArguemntError", korean + "(" + field + ") 값은 필수입니다."}
 }
 
-// probe is a request that, let through, changes nothing, and what it is answered then.
+// probe is a request that changes nothing if it is let through, and the answer to it then.
 type probe struct {
 	path   string
 	body   any
 	want   reply
-	scoped bool // it concerns gangnam: the manager of another branch is out of scope
+	scoped bool // concerns gangnam, so the manager of another branch is out of scope
 }
 
-// probes are by operation id of openapi.yaml, whose x-access says who is let through.
+// probes are keyed by operation id of openapi.yaml, whose x-access defines who may call it.
 func probes(t *testing.T, c *cast) map[string]probe {
-	start := slot(c.s, 3*time.Hour) // newCast's
+	start := slot(c.s, 3*time.Hour) // the reservation of newCast
 	paid := reservationAt(t, c.s, 1, start)
 	order(t, c.s, c.s.Client(t), 2, start, time.Hour, 25000, "카드")
 	inTheWay := wire(start)
@@ -196,7 +196,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 	}
 }
 
-// expected is the cell of the matrix: a role against an operation.
+// expected is a cell of the matrix: the reply to a role for an operation.
 func expected(access, role string, p probe) reply {
 	administrator := role != "none" && role != "customer"
 	switch {
@@ -220,13 +220,13 @@ func expected(access, role string, p probe) reply {
 	return p.want
 }
 
-// Every route against everybody: the cells are what openapi.yaml says of access, the layers and the scope.
+// Every route and every role: the replies follow from x-access in openapi.yaml, the layers and the scope.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
 	table := probes(t, c)
 	operations := contract.Operations()
-	// What ends sessions comes last.
+	// Operations that end sessions run last.
 	ending := func(o contract.Operation) int { return slices.Index([]string{"logoutAdmin", "logout"}, o.OperationID) }
 	slices.SortStableFunc(operations, func(a, b contract.Operation) int { return ending(a) - ending(b) })
 	cells := 0

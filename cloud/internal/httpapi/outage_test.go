@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// cable is the line between the service and its database, which can be cut.
+// cable is a connection between service and database that can be cut.
 type cable struct {
 	server string // socket of the database
 
@@ -24,7 +24,7 @@ type cable struct {
 	lines map[net.Conn]bool
 }
 
-// through has the service reach the database in url over a cable, and returns the address to use instead.
+// through routes the service's connections to the database in url over a cable and returns the address to use instead.
 func (c *cable) through(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -80,7 +80,7 @@ func (c *cable) carry(client net.Conn) {
 	var directions sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 		directions.Go(func() {
-			_, _ = io.Copy(pair[0], pair[1]) // either end hangs up
+			_, _ = io.Copy(pair[0], pair[1]) // one of the ends closed it
 			_ = pair[0].Close()
 			_ = pair[1].Close()
 		})
@@ -88,7 +88,7 @@ func (c *cable) carry(client net.Conn) {
 	directions.Wait()
 }
 
-// set cuts the cable, or mends it.
+// set cuts or restores the cable.
 func (c *cable) set(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +102,7 @@ func (c *cable) set(cut bool) {
 	clear(c.lines)
 }
 
-// Without its database the service answers 500 in the envelope, soon, says nothing of what went wrong, and goes on as
-// soon as the database is back.
+// Without its database the service answers quickly in the envelope, reveals no cause, and recovers with the database.
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	line := new(cable)
@@ -136,7 +135,7 @@ func TestDatabaseOutage(t *testing.T) {
 	if failed < 40 { // every request with a session needs the database
 		t.Errorf("only %d operations failed", failed)
 	}
-	// Nobody is logged out by it.
+	// No session is lost.
 	line.set(false)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		answer := c.Nobody.Get("/v2/branches")

@@ -6,8 +6,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Routes returns the handler for everything below /api: every route of the interface on one screen. The wrapper around
-// a handler says who may call it: public, user (layer 1), customer, viewer, editor and hq (layer 2).
+// Routes returns the handler for everything below /api: every route of the interface on one screen. The wrapper around a
+// handler states who may call it: public, user (layer 1), customer, viewer, editor and hq (layer 2).
 func (a *API) Routes() http.Handler {
 	mux := chi.NewRouter()
 	mux.Use(a.identified, canonical, a.logRequests, a.recoverPanics, a.session)
@@ -125,5 +125,5 @@ func (a *API) Routes() http.Handler {
 	return mux
 }
 
-// ended answers the V1 door endpoints, which ended on 2026-01-31 and never drive a lock.
+// ended answers the V1 door operations, which ended on 2026-01-31 and never drive a lock.
 func (a *API) ended(http.ResponseWriter, *http.Request) error { return errEnded }

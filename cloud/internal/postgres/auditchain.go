@@ -12,18 +12,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The audit log is a chain: each entry carries a hash over itself and the hash of the one before. Whoever changes or
-// removes an entry has to change all that follow, and the head that somebody may have written down elsewhere.
+// The audit log is a hash chain: each entry contains a hash of itself and of the previous hash. To change or remove an
+// entry, an attacker has to rewrite all later entries and every copy of the head that was stored elsewhere.
 //
-//	hash(n) = SHA-256(hash(n-1) ‖ place ‖ each field with its length)
+// 	hash(n) = SHA-256(hash(n-1) ‖ place ‖ each field with its length)
 //
-// Entries are appended by whoever has something to tell and linked by one writer at a time, a moment after their
-// commit: linking at the insert would make every transaction that tells something wait for every other.
+// Entries are appended concurrently and linked by one writer shortly after their commit: linking at the insert would
+// serialize all transactions that write an entry.
 
-// chainLock has one replica link at a time.
+// chainLock is the advisory lock of the replica that links.
 const chainLock = 0x79656f6c_0003
 
-// chainBatch is how many entries are linked in one transaction.
+// chainBatch is the number of entries that are linked in one transaction.
 const chainBatch = 500
 
 type chainEntry struct {
@@ -34,7 +34,7 @@ type chainEntry struct {
 	branch  *int32
 	action  string
 	target  string
-	detail  string // as PostgreSQL writes jsonb, which is the same for the same value
+	detail  string // PostgreSQL's text of the jsonb value, which is canonical
 	address string
 	request string
 	prev    []byte
@@ -48,10 +48,10 @@ func scanChain(row pgx.CollectableRow) (e chainEntry, err error) {
 	return e, err
 }
 
-// link is the hash of an entry behind another.
+// link returns the hash of an entry that follows a hash.
 func (e chainEntry) link(prev []byte) []byte {
 	sum := sha256.New()
-	number := func(n int64) { _ = binary.Write(sum, binary.BigEndian, n) } // a hash takes everything
+	number := func(n int64) { _ = binary.Write(sum, binary.BigEndian, n) } // writing to a hash cannot fail
 	text := func(s string) { number(int64(len(s))); sum.Write([]byte(s)) }
 	sum.Write(prev)
 	number(e.place)
@@ -68,8 +68,8 @@ func (e chainEntry) link(prev []byte) []byte {
 	return sum.Sum(nil)
 }
 
-// ChainAudit links the entries that have no place yet and returns how many there were. At the same time on another
-// replica it does nothing.
+// ChainAudit links the entries that have no place yet and returns their number. While another replica links, it does
+// nothing.
 func (db *DB) ChainAudit(ctx context.Context) (linked int, err error) {
 	for {
 		n, err := db.chainSome(ctx)
@@ -112,8 +112,8 @@ func (db *DB) chainSome(ctx context.Context) (linked int, err error) {
 	return linked, err
 }
 
-// AuditHead is the end of the chain: the place of the last entry and its hash. Written down elsewhere, it shows later
-// that nothing was cut off.
+// AuditHead is the end of the chain: place and hash of the last entry. A copy stored elsewhere proves later that no entry
+// was removed from the end.
 type AuditHead struct {
 	Place int64
 	Hash  []byte
@@ -127,10 +127,10 @@ func chainHead(ctx context.Context, q Querier) (h AuditHead, err error) {
 	return h, err
 }
 
-// AuditBroken says where the chain does not hold.
+// AuditBroken describes the place at which the chain is broken.
 type AuditBroken struct {
 	Place int64
-	ID    int64 // 0: the entry is not there
+	ID    int64 // 0: the entry is missing
 	What  string
 }
 
@@ -138,8 +138,8 @@ func (e *AuditBroken) Error() string {
 	return fmt.Sprintf("audit: at place %d (entry %d): %s", e.Place, e.ID, e.What)
 }
 
-// VerifyAudit follows the chain from its beginning and returns its head and how many entries are not linked yet. It
-// returns *AuditBroken where it does not hold. A known head (zero: none) has to be part of it.
+// VerifyAudit checks the chain from its beginning and returns its head and the number of entries that are not linked yet.
+// It returns *AuditBroken at the first mismatch. A known head (zero: none) must be part of the chain.
 func VerifyAudit(ctx context.Context, q Querier, known AuditHead) (head AuditHead, unlinked int, err error) {
 	head.Hash = []byte{}
 	for {

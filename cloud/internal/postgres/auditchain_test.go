@@ -43,7 +43,7 @@ func TestAuditChainHolds(t *testing.T) {
 	}
 }
 
-// Somebody with all rights on the database switches the triggers off and covers his tracks.
+// A database superuser disables the triggers and rewrites entries to hide a change.
 func TestAuditChainTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	for name, deed := range map[string]string{

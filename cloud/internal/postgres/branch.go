@@ -13,11 +13,11 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// ErrNoBranch says that no branch has the code asked for.
+// ErrNoBranch is returned for an unknown branch code.
 var ErrNoBranch = booking.ErrNoBranch
 
-// branchCache keeps branches by code. A cached branch is used only after its revision was compared
-// with the database's, so every replica sees a change at its next request.
+// branchCache holds branches by code. A cached branch is used only if its revision equals the database's, so every replica
+// sees a change at its next request.
 type branchCache struct{ byCode sync.Map } // string -> booking.Branch
 
 func (c *branchCache) get(code string) (booking.Branch, bool) {
@@ -61,12 +61,12 @@ func (db *DB) BranchByID(ctx context.Context, id booking.BranchID) (booking.Bran
 	return db.Branch(ctx, code)
 }
 
-// BranchOf reads a branch as a part of a transaction, without a second connection.
+// BranchOf reads a branch within a transaction, without a second connection.
 func BranchOf(ctx context.Context, q Querier, id booking.BranchID) (booking.Branch, error) {
 	return selectBranch(ctx, q, `b.id = $1`, id)
 }
 
-// BranchCodes returns the codes of all branches in the order they were made.
+// BranchCodes returns the codes of all branches in the order in which they were added.
 func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
 	rows, err := db.Pool.Query(ctx, `select code from branch where $1 order by id`, true)
 	if err != nil {
@@ -99,7 +99,7 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		schedule []byte
 		rooms    []byte
 	)
-	// One statement, so that rooms and revision belong together.
+	// One statement, so that rooms and revision are consistent.
 	err := q.QueryRow(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
 		       b.front_doors, b.schedule, b.revision,
@@ -129,14 +129,14 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 	return b, nil
 }
 
-// SetRoomEnabled switches a room. The caller holds the room's lock.
+// SetRoomEnabled enables or disables a room. The caller holds the room's lock.
 func SetRoomEnabled(ctx context.Context, tx pgx.Tx, room booking.RoomID, enabled bool) error {
 	_, err := tx.Exec(ctx, `update room set enabled = $2 where id = $1 and enabled <> $2`, room, enabled)
 	return err
 }
 
-// LockRooms takes the row locks of rooms in id order, so that two transactions that need the same rooms wait
-// instead of deadlocking. A hold shares a weaker lock of its room; see [InsertHold].
+// LockRooms takes the row locks of rooms in id order, so that two transactions that need the same rooms wait instead of
+// deadlocking. A hold takes a weaker lock of its room; see [InsertHold].
 func LockRooms(ctx context.Context, tx pgx.Tx, rooms ...booking.RoomID) error {
 	_, err := tx.Exec(ctx, `select id from room where id = any($1) order by id for no key update`, rooms)
 	return err

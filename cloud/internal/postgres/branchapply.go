@@ -10,14 +10,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchState is everything about a branch that a branch file describes.
+// BranchState is everything that a branch file describes of a branch.
 type BranchState struct {
 	booking.Branch
 	Demo bool
 	PINs map[string][]byte // sealed, by device
 }
 
-// AgentState is an agent's credential as it is stored.
+// AgentState is the stored credential of an agent.
 type AgentState struct {
 	Username   string
 	SecretHash []byte // SHA-256
@@ -25,13 +25,13 @@ type AgentState struct {
 	Revoked    bool
 }
 
-// LockBranches keeps everybody else from changing branches until the transaction ends. Reading goes on.
+// LockBranches blocks other changes of branches until the transaction ends. Reads continue.
 func LockBranches(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `lock table branch in share row exclusive mode`)
 	return err
 }
 
-// BranchStates returns the branches with these codes that there are, by code.
+// BranchStates returns the existing branches among these codes, by code.
 func BranchStates(ctx context.Context, q Querier, codes []string) (map[string]BranchState, error) {
 	rows, err := q.Query(ctx, `
 		select b.code, b.demo, coalesce(array_agg(p.device) filter (where p.device is not null), '{}'),
@@ -68,7 +68,7 @@ func BranchStates(ctx context.Context, q Querier, codes []string) (map[string]Br
 	return states, nil
 }
 
-// AgentStates returns the credentials with these user names that there are, by name.
+// AgentStates returns the existing credentials among these user names, by name.
 func AgentStates(ctx context.Context, q Querier, usernames []string) (map[string]AgentState, error) {
 	rows, err := q.Query(ctx, `
 		select username, secret_hash, demo, revoked_at is not null from agent_credential where username = any($1)`, usernames)
@@ -83,7 +83,7 @@ func AgentStates(ctx context.Context, q Querier, usernames []string) (map[string
 	return states, err
 }
 
-// UpcomingReservations counts the live reservations of rooms that have not ended; rooms without any are missing.
+// UpcomingReservations counts the live reservations of each room that have not ended. Rooms without any are not in the map.
 func UpcomingReservations(ctx context.Context, q Querier, rooms []booking.RoomID, now time.Time) (map[booking.RoomID]int, error) {
 	rows, err := q.Query(ctx, `
 		select room_id, count(*) from reservation
@@ -104,11 +104,11 @@ func UpcomingReservations(ctx context.Context, q Querier, rooms []booking.RoomID
 	return counts, err
 }
 
-// BranchBatch collects changes to branches and makes them in one round trip. What a change refers to by
-// code or login id may have been made by an earlier one of the same batch.
+// BranchBatch collects changes of branches and sends them in one round trip. A change may refer, by code or login id, to a
+// row that an earlier change of the batch adds.
 type BranchBatch struct{ batch pgx.Batch }
 
-// PutBranch makes a branch or brings it in line: everything but its rooms.
+// PutBranch adds or updates a branch without its rooms.
 func (b *BranchBatch) PutBranch(br booking.Branch, demo bool) error {
 	schedule, err := json.Marshal(br.Schedule)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *BranchBatch) PutBranch(br booking.Branch, demo bool) error {
 	return nil
 }
 
-// PutRoom makes a room or brings it in line.
+// PutRoom adds or updates a room.
 func (b *BranchBatch) PutRoom(branch string, r booking.Room) {
 	b.batch.Queue(`
 		insert into room (branch_id, no, machine, grade, enabled, min10, min30, min60)
@@ -137,7 +137,7 @@ func (b *BranchBatch) PutRoom(branch string, r booking.Room) {
 		branch, r.No, r.Machine, r.Grade, r.Enabled, r.Price.Min10, r.Price.Min30, r.Price.Min60)
 }
 
-// DisableRoom switches a room off.
+// DisableRoom disables a room.
 func (b *BranchBatch) DisableRoom(room booking.RoomID) {
 	b.batch.Queue(`update room set enabled = false where id = $1`, room)
 }
@@ -150,7 +150,7 @@ func (b *BranchBatch) PutPIN(branch, device string, sealed []byte) {
 		branch, device, sealed)
 }
 
-// PutDemoAgent sets the credential of a demo agent.
+// PutDemoAgent adds or updates the credential of a demo agent.
 func (b *BranchBatch) PutDemoAgent(branch, username string, secretHash []byte) {
 	b.batch.Queue(`
 		insert into agent_credential (username, branch_id, secret_hash, demo) select $2, id, $3, true from branch where code = $1
@@ -158,7 +158,7 @@ func (b *BranchBatch) PutDemoAgent(branch, username string, secretHash []byte) {
 		branch, username, secretHash)
 }
 
-// PutDemoAdministrator sets a demo administrator with exactly these branches.
+// PutDemoAdministrator adds or updates a demo administrator with exactly these branches.
 func (b *BranchBatch) PutDemoAdministrator(a booking.Administrator) {
 	b.batch.Queue(`
 		insert into administrator (login_id, password_hash, role, demo) values ($1, $2, $3, true)
@@ -174,7 +174,7 @@ func (b *BranchBatch) PutDemoAdministrator(a booking.Administrator) {
 		on conflict do nothing`, a.LoginID, a.Branches)
 }
 
-// Run makes the changes.
+// Run executes the batch.
 func (b *BranchBatch) Run(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, &b.batch).Close()
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// ErrChanged says that a row is no longer what the one who wants to change it has seen.
-var ErrChanged = errors.New("postgres: changed in between")
+// ErrChanged is returned if the row has changed since the caller read it.
+var ErrChanged = errors.New("postgres: the row has changed")
 
-// EditBranch stores name, address, phone, horizon and schedule of a branch, if its revision is still the one given.
-// It returns ErrChanged otherwise.
+// EditBranch stores name, address, phone, horizon and schedule of a branch if its revision is still the given one. It
+// returns ErrChanged otherwise.
 func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	schedule, err := json.Marshal(b.Schedule)
 	if err != nil {
@@ -30,7 +30,7 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	return err
 }
 
-// EditRoom stores a room of a branch under its number, a new one as well; whether it is enabled stays.
+// EditRoom stores a room of a branch under its number and adds it if it is new. Whether a room is enabled is not changed.
 func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking.Room) error {
 	_, err := q.Exec(ctx, `
 		insert into room (branch_id, no, machine, grade, min10, min30, min60) values ($1, $2, $3, $4, $5, $6, $7)
@@ -40,7 +40,7 @@ func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking
 	return err
 }
 
-// ListingState is a room offered on a partner channel, as an operator sees it.
+// ListingState is a room that is offered on a partner channel.
 type ListingState struct {
 	ID         int
 	Channel    string
@@ -66,8 +66,8 @@ func ListingsOf(ctx context.Context, q Querier, branch booking.BranchID) ([]List
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ListingState])
 }
 
-// ErrListingExists says that a partner offers a room already.
-var ErrListingExists = errors.New("postgres: the partner offers that room already")
+// ErrListingExists is returned if the partner already offers the room.
+var ErrListingExists = errors.New("postgres: the partner already offers the room")
 
 // AddListing offers a room on a partner's calendar. It returns ErrListingExists.
 func AddListing(ctx context.Context, q Querier, room booking.RoomID, partner, externalID, feedURL string) error {
@@ -80,7 +80,7 @@ func AddListing(ctx context.Context, q Querier, room booking.RoomID, partner, ex
 	return err
 }
 
-// SwitchListing switches a listing of a branch, or returns ErrNoListing.
+// SwitchListing enables or disables a listing of a branch. It returns ErrNoListing.
 func SwitchListing(ctx context.Context, q Querier, branch booking.BranchID, id int, enabled bool) error {
 	tag, err := q.Exec(ctx, `
 		update channel_listing l set enabled = $3 from room m where l.id = $2 and m.id = l.room_id and m.branch_id = $1`, branch, id, enabled)
@@ -90,8 +90,8 @@ func SwitchListing(ctx context.Context, q Querier, branch booking.BranchID, id i
 	return err
 }
 
-// SetExportToken gives a listing of a branch a new export link and returns the number of its room, or ErrNoListing. hash is
-// the SHA-256 of the link's token.
+// SetExportToken replaces the export link of a listing and returns the number of its room. hash is the SHA-256 of the
+// link's token. It returns ErrNoListing.
 func SetExportToken(ctx context.Context, q Querier, branch booking.BranchID, id int, hash []byte) (room int, err error) {
 	err = q.QueryRow(ctx, `
 		update channel_listing l set export_token = $3 from room m

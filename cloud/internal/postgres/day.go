@@ -6,8 +6,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// ReservationsDuring returns the reservations that keep rooms of a branch busy within a span of time, by room and time.
-// Holds that have run out are among them: booking.Reservation.Occupies tells.
+// ReservationsDuring returns the reservations that occupy rooms of a branch within a span of time, by room and time. It
+// includes expired holds; see booking.Reservation.Occupies.
 func ReservationsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'

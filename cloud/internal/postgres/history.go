@@ -11,16 +11,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// HistoryEntry is one thing that happened to a reservation.
+// HistoryEntry is one event in the history of a reservation.
 type HistoryEntry struct {
 	At     time.Time
 	Kind   string // created, paid, canceled, money, message, door, move, refund, deed
-	By     string // who did it; empty where nobody in particular
+	By     string // actor; empty if there is none
 	Detail json.RawMessage
 }
 
-// HistoryOf returns everything that happened to a reservation, oldest first, at most 500 entries. Nothing in it is
-// secret: keys, PINs and the texts of messages are left out.
+// HistoryOf returns the history of a reservation, oldest event first, at most 500 events. It contains no keys, PINs or texts
+// of messages.
 func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]HistoryEntry, error) {
 	rows, err := q.Query(ctx, `
 		select at, kind, by, detail from (

@@ -14,8 +14,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// guests puts reservations of 01011112222 into a branch of one room: one paid and one registered by staff a year ago,
-// and one tomorrow; with a message for each. A login code and an inquiry about a franchise are a year old, too.
+// guests adds reservations of 01011112222 to a branch with one room: a paid one and a registered one from a year ago, and one
+// tomorrow, with a message for each. It also adds a login code and a franchise inquiry from a year ago.
 func guests(t *testing.T, now time.Time) *postgres.DB {
 	t.Helper()
 	db := pgtest.New(t)
@@ -80,9 +80,9 @@ func TestContactsAreForgottenInTime(t *testing.T) {
 		forgets                int64
 		reservations, messages int
 	}{
-		{now, 1, 2, 1}, // staff's, and both old messages; the paid one stays, and tomorrow's
+		{now, 1, 2, 1}, // the registered one and both old messages; the paid one and tomorrow's are kept
 		{now, 0, 2, 1},
-		{now.AddDate(5, 0, 0), 1, 1, 0}, // the paid one; tomorrow's has a day to go
+		{now.AddDate(5, 0, 0), 1, 1, 0}, // the paid one; tomorrow's is one day short of its retention
 		{now.AddDate(6, 0, 0), 1, 0, 0},
 	} {
 		n, err := postgres.Anonymise(t.Context(), db.Pool, keep, []byte("empty"), step.at, 100)

@@ -8,8 +8,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
-// spans makes a part of its request's trace from each statement. It implements pgx.QueryTracer and pgx.BatchTracer.
-// Statements stand in the source, so they tell no secret; their arguments are not looked at.
+// spans adds each statement as a span to the trace of its request. It implements pgx.QueryTracer and pgx.BatchTracer.
+// Statements are constants in the source and contain no secrets; arguments are not recorded.
 type spans struct{}
 
 type spanKey struct{}

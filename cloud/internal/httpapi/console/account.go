@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// password reads a password of a body; whether it is good enough is for the account to say.
+// password reads a password from a body. Whether it is strong enough is checked by package account.
 func password(field string, value *string) (string, error) {
 	if value == nil || *value == "" {
 		return "", wire.Missing(field)
@@ -21,7 +21,7 @@ func password(field string, value *string) (string, error) {
 	return *value, nil
 }
 
-// showAccount is GET /v2/admin/account: the administrator's own second step and sessions.
+// ShowAccount is GET /v2/admin/account: the administrator's own second step and sessions.
 func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 	me := wire.Principal(r).AdminLoginID
 	secondStep, err := c.Backoffice.HasSecondStep(r.Context(), me)
@@ -54,7 +54,7 @@ func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 	}{secondStep, sessions})
 }
 
-// changePassword is POST /v2/admin/account/password. Every other session ends.
+// ChangePassword is POST /v2/admin/account/password. All other sessions of the administrator end.
 func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password    *string `json:"password"`
@@ -84,7 +84,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// beginTOTP is POST /v2/admin/account/totp: with the password, a secret for an authenticator.
+// BeginTOTP is POST /v2/admin/account/totp: in exchange for the password, a new secret for an authenticator app.
 func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
@@ -126,7 +126,7 @@ func totpCode(r *http.Request) (string, error) {
 	return wire.Text("code", body.Code, 10)
 }
 
-// confirmTOTP is PUT /v2/admin/account/totp.
+// ConfirmTOTP is PUT /v2/admin/account/totp.
 func (c *Console) ConfirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	code, err := totpCode(r)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Console) ConfirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// endTOTP is DELETE /v2/admin/account/totp. It takes a code: an open browser is not enough.
+// EndTOTP is DELETE /v2/admin/account/totp. It requires a code, so that an unattended browser is not enough.
 func (c *Console) EndTOTP(w http.ResponseWriter, r *http.Request) error {
 	code, err := totpCode(r)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Console) EndTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// endOwnSession is DELETE /v2/admin/account/sessions/{session}.
+// EndOwnSession is DELETE /v2/admin/account/sessions/{session}.
 func (c *Console) EndOwnSession(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Backoffice.EndSession(r.Context(), wire.Principal(r).AdminLoginID, chi.URLParam(r, "session"), actor(r)); err != nil {
 		return err

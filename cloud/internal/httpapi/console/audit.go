@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// listAudit is GET /v2/admin/branches/{branch}/audit?action=&actor=&before=&limit=, newest first. The head quarters also
-// sees what concerns no branch.
+// ListAudit is GET /v2/admin/branches/{branch}/audit?action=&actor=&from=&to=&before=&limit=, newest entry first. The head
+// quarters also receives entries that concern no branch.
 func (c *Console) ListAudit(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

@@ -10,10 +10,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// The additions under /v2/admin serve the console. Their times are real, also where a reservation ends.
-
-// timelineReservation is a reservation as the timeline shows it. The phone number is masked: who needs all of it asks
-// for the record, and that is written down.
+// timelineReservation is a reservation on the timeline. The phone number is masked; the full number is in the record,
+// and opening that is audited.
 type timelineReservation struct {
 	ID            string  `json:"id"`
 	RoomNo        string  `json:"roomNo"`
@@ -42,7 +40,7 @@ func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelin
 	return item
 }
 
-// maskedMobile keeps the last four digits of a phone number.
+// maskedMobile keeps the first three and the last four digits of a phone number.
 func maskedMobile(mobile string) string {
 	digits := booking.NormalizePhone(mobile)
 	if len(digits) < 8 {
@@ -56,7 +54,7 @@ type wireSpan struct {
 	End   string `json:"end"`
 }
 
-// wireSpans joins slots, which come in order, to spans.
+// wireSpans joins consecutive slots into spans.
 func wireSpans(slots []time.Time, zone *time.Location) []wireSpan {
 	spans := []wireSpan{}
 	var start, end time.Time
@@ -91,8 +89,8 @@ func wireTimelineRoom(room booking.Room) timelineRoom {
 	}
 }
 
-// timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, everything that occupies them
-// on that day, and when the branch is closed.
+// Timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, the reservations that occupy them
+// on that day, and the closed times of the branch.
 func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -129,7 +127,7 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// dayOf is the local day that the query's date names.
+// dayOf returns the local day of the query's date.
 func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 	text, err := wire.Query(r, "date")
 	if err != nil {
@@ -142,9 +140,7 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 	return booking.Interval{Start: start, End: start.AddDate(0, 0, 1)}, nil
 }
 
-// searchReservations is GET /v2/admin/reservations?query=: the latest 50 of the administrator's branches whose name
-// starts with it, whose phone number has it in it (four digits or more), or whose order id, id or e-mail address it is.
-// Whose were found is written down; what was asked is not, it may be a name.
+// SearchReservations is GET /v2/admin/reservations?query=; see backoffice.Search.
 func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) error {
 	text, err := wire.Query(r, "query")
 	if err != nil {

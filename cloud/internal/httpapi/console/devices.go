@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// listDoors is GET /v2/admin/branches/{branch}/doors: the doors, whether they stand open, and what happened there last.
+// ListDoors is GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
 func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -83,7 +83,7 @@ type wireReading struct {
 	Humidity float64 `json:"humidity"`
 }
 
-// showClimate is GET /v2/admin/branches/{branch}/climate: the last reading of each sensor and the last commands.
+// ShowClimate is GET /v2/admin/branches/{branch}/climate: the latest reading of each sensor and the latest commands.
 func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 	}{state.Agent.Online, sensors, commands})
 }
 
-// sensorHistory is GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over the time asked for.
+// SensorHistory is GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over that time.
 func (c *Console) SensorHistory(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Console) SensorHistory(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"readings": readings})
 }
 
-// showDevices is GET /v2/admin/branches/{branch}/devices: the agent, what hangs on it, and the credentials for it.
+// ShowDevices is GET /v2/admin/branches/{branch}/devices: the agent, its hardware, and the credentials of the branch.
 func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// enrollAgent is POST /v2/admin/branches/{branch}/agents: the command that makes one machine the branch's agent. The
-// token in it is in this answer and nowhere else; the picture is for whoever is at the machine with a phone.
+// EnrollAgent is POST /v2/admin/branches/{branch}/agents: the command that enrolls a machine as the branch's agent. Its
+// token is in this answer only; the QR code lets a phone carry it to the machine.
 func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -249,7 +249,7 @@ func qrRows(text string) (string, error) {
 	return strings.Join(rows, "\n"), nil
 }
 
-// revokeAgent is DELETE /v2/admin/agents/{username}.
+// RevokeAgent is DELETE /v2/admin/agents/{username}.
 func (c *Console) RevokeAgent(w http.ResponseWriter, r *http.Request) error {
 	username := chi.URLParam(r, "username")
 	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)

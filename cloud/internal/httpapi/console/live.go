@@ -10,17 +10,17 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/live"
 )
 
-// The connection of a console. Session and rights are looked at again once in a while: who is logged out or loses a
-// branch hears no more of it.
+// Timing of a console's connection. At each ping the session is checked again, so that a console that logged out or lost
+// the branch receives no more events.
 const (
-	livePing     = 20 * time.Second
-	livePatience = 45 * time.Second // without a pong
-	liveWrite    = 10 * time.Second
+	pingInterval = 20 * time.Second
+	pongTimeout  = 45 * time.Second // without a pong, the connection is closed
+	writeTimeout = 10 * time.Second
 )
 
-var liveUpgrader = websocket.Upgrader{HandshakeTimeout: liveWrite} // its origin check is the same-origin one
+var liveUpgrader = websocket.Upgrader{HandshakeTimeout: writeTimeout} // it rejects other origins by default
 
-// liveEvents is GET /v2/admin/live?branch=&date=, a WebSocket: {"events": [{kind, target}]} whenever something changes.
+// LiveEvents is GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change.
 func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	code, err := wire.Query(r, "branch")
 	if err != nil {
@@ -42,46 +42,46 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	conn, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return nil // answered by the upgrader
+		return nil // the upgrader has answered
 	}
-	defer func() { _ = conn.Close() }()     // whoever watched is gone
+	defer func() { _ = conn.Close() }()     // the client may have closed it already
 	events, stop := c.Live.Watch(code, day) //nolint:contextcheck // stop ends it
 	defer stop()
-	gone := make(chan struct{})
-	go listen(conn, gone)
-	ping := time.NewTicker(livePing)
+	closed := make(chan struct{})
+	go listen(conn, closed)
+	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	for {
 		select {
-		case <-gone:
+		case <-closed:
 			return nil
 		case list, ok := <-events:
 			if !ok {
-				farewell(conn, websocket.CloseTryAgainLater)
+				sendClose(conn, websocket.CloseTryAgainLater)
 				return nil
 			}
-			_ = conn.SetWriteDeadline(time.Now().Add(liveWrite))
+			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if conn.WriteJSON(map[string][]live.Event{"events": list}) != nil {
 				return nil
 			}
 		case <-ping.C:
 			if p, err := c.Sessions.Identify(r); err != nil || !p.Reaches(code) {
-				farewell(conn, websocket.ClosePolicyViolation)
+				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}
-			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(liveWrite)) != nil {
+			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) != nil {
 				return nil
 			}
 		}
 	}
 }
 
-// listen notices that the other side is gone. It has nothing to say.
-func listen(conn *websocket.Conn, gone chan<- struct{}) {
-	defer close(gone)
+// listen detects that the client has disconnected. Clients send no messages.
+func listen(conn *websocket.Conn, closed chan<- struct{}) {
+	defer close(closed)
 	conn.SetReadLimit(512)
-	_ = conn.SetReadDeadline(time.Now().Add(livePatience))
-	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(livePatience)) })
+	_ = conn.SetReadDeadline(time.Now().Add(pongTimeout))
+	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(pongTimeout)) })
 	for {
 		if _, _, err := conn.NextReader(); err != nil {
 			return
@@ -89,6 +89,6 @@ func listen(conn *websocket.Conn, gone chan<- struct{}) {
 	}
 }
 
-func farewell(conn *websocket.Conn, code int) {
+func sendClose(conn *websocket.Conn, code int) {
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second))
 }

@@ -24,7 +24,7 @@ type wireMessage struct {
 	ReservationID *string `json:"reservationId"`
 }
 
-// toWireMessage masks whom a message goes to: who needs to know opens the reservation.
+// toWireMessage masks the recipient; the full contact is in the reservation's record.
 func toWireMessage(m booking.Message) wireMessage {
 	to := maskedMobile(m.Mobile)
 	if to == "" {
@@ -40,7 +40,7 @@ func toWireMessage(m booking.Message) wireMessage {
 	return item
 }
 
-// maskedEmail keeps the first letter and the domain.
+// maskedEmail keeps the first letter and the domain of an address.
 func maskedEmail(email string) string {
 	for i, r := range email {
 		if r == '@' && i > 0 {
@@ -51,7 +51,7 @@ func maskedEmail(email string) string {
 	return ""
 }
 
-// listMessages is GET /v2/admin/branches/{branch}/messages?state=&before=&limit=, newest first.
+// ListMessages is GET /v2/admin/branches/{branch}/messages?state=&before=&limit=, newest message first.
 func (c *Console) ListMessages(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

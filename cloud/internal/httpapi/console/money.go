@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// monthOf is the local month that yearMonth names.
+// monthOf returns the local month of yearMonth.
 func monthOf(text string, zone *time.Location) (booking.Interval, error) {
 	start, ok := wire.ParseExact("2006-01", text, zone)
 	if !ok {
@@ -22,8 +22,8 @@ func monthOf(text string, zone *time.Location) (booking.Interval, error) {
 	return booking.Interval{Start: start, End: start.AddDate(0, 1, 0)}, nil
 }
 
-// showMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the refunds that are not
-// over, and where the provider's books differ from ours.
+// ShowMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the unfinished refunds, and
+// the discrepancies between the provider's books and ours.
 func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -117,7 +117,7 @@ func wireDifferences(books backoffice.Money) []wireDifference {
 	return differences
 }
 
-// resolveDifference is POST /v2/admin/differences/{id}/resolution (head quarters).
+// ResolveDiscrepancy is POST /v2/admin/differences/{id}/resolution (head quarters).
 func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Resolution *string `json:"resolution"`
@@ -139,8 +139,7 @@ func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) err
 	return wire.WriteData(w, nil)
 }
 
-// noteExport is POST /v2/admin/branches/{branch}/exports: a list with names in it leaves the console as a file, and that
-// is written down.
+// NoteExport is POST /v2/admin/branches/{branch}/exports: it audits that a list with names was downloaded as a file.
 func (c *Console) NoteExport(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

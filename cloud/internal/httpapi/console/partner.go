@@ -8,8 +8,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 )
 
-// enterPartnerBooking is POST /v2/admin/branches/{branch}/partner-bookings: a booking that an administrator has read at
-// a partner without a connection to us. The same externalId again changes it; DELETE /admin/reservation/{id} ends it.
+// EnterPartnerBooking is POST /v2/admin/branches/{branch}/partner-bookings: an administrator enters the booking of a
+// partner that has no connection to us. The same externalId changes the booking; DELETE /admin/reservation/{id} ends it.
 func (c *Console) EnterPartnerBooking(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // ErrOwnRights is returned when administrators try to reduce their own rights.
 var ErrOwnRights = errors.New("console: administrators cannot reduce their own rights")
 
-// listAdministrators is GET /v2/admin/administrators (head quarters, as all about administrators).
+// ListAdministrators is GET /v2/admin/administrators. Only the head quarters manages administrators.
 func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Backoffice.Administrators(r.Context())
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) err
 	return wire.WriteData(w, map[string]any{"administrators": list})
 }
 
-// addAdministrator is POST /v2/admin/administrators.
+// AddAdministrator is POST /v2/admin/administrators.
 func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID       *string  `json:"id"`
@@ -65,7 +65,7 @@ func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error
 	return wire.WriteData(w, nil)
 }
 
-// changeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. Nobody takes his own rights away.
+// ChangeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. The head quarters' own role is protected.
 func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Role     *string  `json:"role"`
@@ -88,7 +88,7 @@ func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) er
 	return wire.WriteData(w, nil)
 }
 
-// switchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
+// SwitchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
 func (c *Console) SwitchAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Disabled *bool `json:"disabled"`
@@ -113,7 +113,7 @@ func (c *Console) SwitchAdministrator(w http.ResponseWriter, r *http.Request) er
 	return wire.WriteData(w, nil)
 }
 
-// resetPassword is POST /v2/admin/administrators/{id}/password.
+// ResetPassword is POST /v2/admin/administrators/{id}/password.
 func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
@@ -131,7 +131,7 @@ func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// removeTOTP is DELETE /v2/admin/administrators/{id}/totp, for whoever lost his authenticator.
+// RemoveTOTP is DELETE /v2/admin/administrators/{id}/totp, for an administrator who lost the authenticator.
 func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// endSessions is DELETE /v2/admin/administrators/{id}/sessions.
+// EndSessions is DELETE /v2/admin/administrators/{id}/sessions.
 func (c *Console) EndSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// reservationRecord is GET /v2/admin/reservations/{id}: all that is known of a reservation, whatever became of it, and
-// everything that happened to it. Who looked is written down.
+// ReservationRecord is GET /v2/admin/reservations/{id}: everything known about a reservation in any state, with its
+// history. The view is audited.
 func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -47,11 +47,11 @@ type wireAccount struct {
 	Number   string  `json:"number"`
 	Holder   string  `json:"holder"`
 	DueAt    *string `json:"dueAt"`
-	QR       string  `json:"qr"` // of bank, number and amount, for the guest's phone
+	QR       string  `json:"qr"` // bank, account number and amount, for the guest's phone
 }
 
-// wireRecord is the record on the wire. The key itself is not in it, only the link that was sent, only while doors open
-// with it, and not for those who may only look: a key opens doors.
+// wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and not
+// for viewers, because a key opens doors.
 func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)

@@ -15,7 +15,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// The settings of a branch on the wire: clock times as 10:00, up to 24:00, dates as 2026-12-25, weekdays from Sunday.
+// The settings of a branch in JSON: clock times as 10:00 and up to 24:00, dates as 2026-12-25, weekdays from Sunday. An end
+// that is not after its start lies on the next day.
 type (
 	wireClockSpan struct {
 		From string `json:"from"`
@@ -86,7 +87,7 @@ func toWireSettings(b booking.Branch) wireSettings {
 	return s
 }
 
-// showSettings is GET /v2/admin/branches/{branch}/settings.
+// ShowSettings is GET /v2/admin/branches/{branch}/settings.
 func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -125,8 +126,8 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	}{toWireSettings(branch), rooms, channels})
 }
 
-// changeSettings is PUT /v2/admin/branches/{branch}/settings: all of them but rooms and channels. revision is the one
-// that was read; if somebody has changed the branch since, nothing is changed. Reservations that exist stay.
+// ChangeSettings is PUT /v2/admin/branches/{branch}/settings: everything except rooms and channels. revision is the one
+// that the client read; if the branch has changed since, the answer is 409.
 func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -246,8 +247,7 @@ func clockSpans(field string, weekday time.Weekday, spans []wireClockSpan) (list
 	return list, nil
 }
 
-// changeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade and prices; a number that is not there yet
-// becomes a room.
+// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade and prices. A new number adds a room.
 func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -280,7 +280,7 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// addListing is POST /v2/admin/branches/{branch}/channels: a room on a partner's calendar.
+// AddListing is POST /v2/admin/branches/{branch}/channels: offers a room on a partner's calendar.
 func (c *Console) AddListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -328,7 +328,7 @@ func listingID(r *http.Request) (int, error) {
 	return id, nil
 }
 
-// switchListing is PATCH /v2/admin/branches/{branch}/channels/{listing}.
+// SwitchListing is PATCH /v2/admin/branches/{branch}/channels/{listing}.
 func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -353,8 +353,8 @@ func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// exportListing is POST /v2/admin/branches/{branch}/channels/{listing}/export: a new link at which the partner reads our
-// reservations. It is in this answer and nowhere else; the one before is worth nothing any more.
+// ExportListing is POST /v2/admin/branches/{branch}/channels/{listing}/export: a new link at which the partner reads our
+// reservations. The link is in this answer only, and the previous one stops working.
 func (c *Console) ExportListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

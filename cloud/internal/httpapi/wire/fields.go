@@ -17,12 +17,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// MaxBody is the largest request body that is read (decisions.md 10: over it 413).
+// MaxBody is the largest request body that is read; a larger one is answered with 413.
 const MaxBody = 64 << 10
 
-// FieldError says which part of a request is wrong and how; its text is what the client is shown.
+// FieldError states which part of a request is wrong and how. Its text is the message that the client receives.
 type FieldError struct {
-	Field   string // as the interface spells it; empty when the body as a whole is meant
+	Field   string // as the interface spells it; empty for the body as a whole
 	Problem string // in Korean
 }
 
@@ -47,7 +47,7 @@ func OutOfRange(field string, low, high int) error {
 	return &FieldError{field, fmt.Sprintf("값은 %d에서 %d 사이여야 합니다.", low, high)}
 }
 
-// fieldNames are the Korean names of the interface's fields; the interface's own spelling follows in brackets.
+// fieldNames are the Korean names of the interface's fields. Messages add the interface's spelling in brackets.
 var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secrets
 	"address": "주소", "airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드",
 	"base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각", "before": "기준 번호",
@@ -72,7 +72,7 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 // weekdays are the Korean names of the days of the week, from Sunday.
 var weekdays = [7]string{"일요일", "월요일", "화요일", "수요일", "목요일", "금요일", "토요일"}
 
-// Invalid says in Korean which setting no branch may have.
+// Invalid describes in Korean the setting that is out of bounds.
 func Invalid(e *booking.InvalidError) *FieldError {
 	problem := &FieldError{Field: e.Field, Problem: "값이 올바르지 않습니다."}
 	if e.Weekday != nil {
@@ -88,8 +88,8 @@ func fieldName(field string) string {
 	return field
 }
 
-// Decode reads one JSON object of at most MaxBody bytes into body. Fields that body does not have are ignored,
-// so that clients may send more than this version knows.
+// Decode reads one JSON object of at most MaxBody bytes into body. Unknown fields are ignored, so that clients may be
+// newer than the service.
 func Decode(r *http.Request, body any) error {
 	raw, err := ReadBody(r)
 	if err != nil {
@@ -98,7 +98,7 @@ func Decode(r *http.Request, body any) error {
 	return decodeBytes(raw, body)
 }
 
-// DecodeOptional is decode for endpoints whose body may be absent.
+// DecodeOptional is Decode for operations whose body may be absent.
 func DecodeOptional(r *http.Request, body any) error {
 	raw, err := ReadBody(r)
 	if err != nil || len(raw) == 0 {
@@ -127,7 +127,7 @@ func decodeBytes(raw []byte, body any) error {
 	}
 	if err := json.Unmarshal(raw, body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
-			// The field of a part that several bodies share comes with the name of the part.
+			// For a field of an embedded struct, the decoder reports the struct's name as well.
 			return Malformed(wrongType.Field[strings.LastIndexByte(wrongType.Field, '.')+1:])
 		}
 		return ErrMalformedBody
@@ -135,7 +135,7 @@ func decodeBytes(raw []byte, body any) error {
 	return nil
 }
 
-// notUTF8 names the first field whose value is not UTF-8, which the decoder would silently mend.
+// notUTF8 returns an error for the first field that is not UTF-8; the decoder would silently replace its bytes.
 func notUTF8(raw []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -163,7 +163,7 @@ func isObject(raw []byte) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
-// Blank reports whether a string is absent or says nothing.
+// Blank reports whether a string is absent or consists of spaces.
 func Blank(value *string) bool { return value == nil || strings.TrimSpace(*value) == "" }
 
 // Text checks a required string of at most max characters (not bytes).
@@ -217,7 +217,7 @@ func Mobile(field string, value *string, required bool) (string, error) {
 	return number, nil
 }
 
-// maxEmail is the longest address taken (interface.md, Limits: email 100).
+// maxEmail is the longest e-mail address that is accepted (docs/specification.md, Limits).
 const maxEmail = 100
 
 // Email checks an address that may be absent.
@@ -268,7 +268,7 @@ func QueryInt(r *http.Request, field string, low, high int) (int, error) {
 	return Whole(field, &n, low, high)
 }
 
-// Number reads decimal digits and nothing else: no sign, no space.
+// Number reads decimal digits only: no sign and no space.
 func Number(text string) (int, error) {
 	if strings.Trim(text, "0123456789") != "" {
 		return 0, strconv.ErrSyntax

@@ -6,7 +6,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// The interface's forms of time. All are local to the branch.
+// The interface's formats of times, all local to the branch.
 const (
 	LayoutMinute   = "200601021504"        // startDateTime, slots
 	LayoutConflict = "2006/01/02 15:04"    // conflict items
@@ -16,12 +16,12 @@ const (
 
 func Minute(t time.Time, zone *time.Location) string { return t.In(zone).Format(LayoutMinute) }
 
-// StoredEnd is the end as the interface stores it: ten minutes before the real end.
+// StoredEnd formats the stored end of an interval: ten minutes before the real end.
 func StoredEnd(i booking.Interval, zone *time.Location) string {
 	return Minute(i.StoredEnd(), zone)
 }
 
-// Time reads a required YYYYMMDDHHmm of the branch's zone.
+// Time reads a required YYYYMMDDHHmm in the branch's time zone.
 func Time(field string, value *string, zone *time.Location) (time.Time, error) {
 	if value == nil || *value == "" {
 		return time.Time{}, Missing(field)
@@ -33,7 +33,7 @@ func Time(field string, value *string, zone *time.Location) (time.Time, error) {
 	return t, nil
 }
 
-// ParseExact parses value and refuses every spelling but the canonical one, and local times that do not exist.
+// ParseExact parses a value in its canonical form only, and rejects local times that do not exist.
 func ParseExact(layout, value string, zone *time.Location) (time.Time, bool) {
 	t, err := time.ParseInLocation(layout, value, zone)
 	if err != nil || t.Format(layout) != value || t.Year() < 2000 || t.Year() > 2200 {
@@ -50,7 +50,7 @@ func Slots(slots []booking.Slot, zone *time.Location) []string {
 	return list
 }
 
-// Nullable is a JSON null for the empty string.
+// Nullable returns nil, a JSON null, for the empty string.
 func Nullable(s string) *string {
 	if s == "" {
 		return nil
