@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# package.sh DIR: builds the agent's packages for the Pis (arm64, armhf) and for PCs (amd64) into DIR.
+# package.sh DIR: builds the agent's packages for Pis (arm64, armhf) and PCs (amd64) in DIR.
 set -euo pipefail
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")"
 
-# v1.2.3 is 1.2.3; a commit after it sorts behind it, and one without any tag before everything.
+# Tag v1.2.3 is version 1.2.3. Commits after a tag sort after it; without any tag, the version sorts before all releases.
 described=$(git describe --tags --match 'v[0-9]*' 2>/dev/null || true)
 if [ -n "$described" ]; then
 	version=$(sed 's/^v//; s/-\([0-9]*\)-g/+\1.g/' <<<"$described")

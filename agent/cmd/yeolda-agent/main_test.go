@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestRun starts the program as systemd does, with the files that its installer wrote.
+// TestRun starts the program as systemd does, with the files of the installation.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "notify")
@@ -35,22 +37,19 @@ func TestRun(t *testing.T) {
 	}
 
 	b := brokertest.Start(t, "127.0.0.1:0")
-	c := runCommand{files: files{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}}
-	write(t, c.Settings, "broker = 'mqtt://"+b.Addr+"'\n[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = 'none'\n")
-	write(t, c.Credentials, "YEOLDA_BRANCH=gangnam\nYEOLDA_AGENT_USERNAME=agent-gangnam\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+
-		"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
+	c := testRun(t, dir, b, "[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = 'none'\n")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx, slog.New(slog.DiscardHandler)) }()
 	if s := brokertest.Await[protocol.Status](b); s.State != protocol.Online || len(s.Inventory.Sensors) != 1 || s.AgentVersion == "" {
-		t.Errorf("status %+v", s)
+		t.Errorf("got status %+v", s)
 	}
 	if state := next(); state != "READY=1" {
-		t.Errorf("first told %q", state)
+		t.Errorf("first notification: got %q", state)
 	}
 	if state := next(); state != "WATCHDOG=1" {
-		t.Errorf("then told %q", state)
+		t.Errorf("second notification: got %q", state)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -58,21 +57,156 @@ func TestRun(t *testing.T) {
 	}
 	for state := next(); state != "STOPPING=1"; state = next() {
 		if state != "WATCHDOG=1" {
-			t.Errorf("told %q", state)
+			t.Errorf("got notification %q", state)
 		}
 	}
 }
 
 func TestRunWithoutCredentials(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
 	dir := t.TempDir()
 	c := runCommand{files: files{Settings: filepath.Join(dir, "settings.toml"), Credentials: filepath.Join(dir, "credentials")}}
-	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("ran without settings")
-	}
 	write(t, c.Settings, "broker = 'mqtt://127.0.0.1'\n")
 	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("ran without credentials")
+		t.Error("got no error without credentials")
 	}
+}
+
+// TestWaitForCredentials starts the program under systemd without credentials. It must report that it is ready, because its
+// locks are idle, and connect as soon as the machine is enrolled, without a restart.
+func TestWaitForCredentials(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = manager.Close() }()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	b := brokertest.Start(t, "127.0.0.1:0")
+	c := testRun(t, dir, b, "")
+	credentials, err := os.ReadFile(c.Credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(c.Credentials); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, slog.New(slog.DiscardHandler)) }()
+	state := make([]byte, 100)
+	_ = manager.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := manager.Read(state); err != nil || string(state[:n]) != "READY=1" {
+		t.Errorf("got notification %q, %v", state[:n], err)
+	}
+	write(t, c.Credentials, string(credentials))
+	brokertest.Await[protocol.Status](b)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInvalidSettings starts the program with a mistake in its settings, after it has run without one. The last valid settings
+// stay in use, and the status reports the mistake.
+func TestInvalidSettings(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	b := brokertest.Start(t, "127.0.0.1:0")
+	dir := t.TempDir()
+	run := func(settings string, until func(protocol.Status) bool) {
+		t.Helper()
+		c := testRun(t, dir, b, settings)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx, slog.New(slog.DiscardHandler)) }()
+		for s := brokertest.Await[protocol.Status](b); s.State != protocol.Online || !until(s); {
+			s = brokertest.Await[protocol.Status](b)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	const door = "[[door]]\ndevice = 'room_1'\nrelay = { chip = 'none', line = 'A0' }\n"
+	saved := filepath.Join(dir, "settings.toml")
+	run(door, func(protocol.Status) bool {
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(saved); err == nil {
+				return true
+			}
+		}
+		t.Fatal("the settings were not saved within 10 seconds")
+		return false
+	})
+	if text, err := os.ReadFile(filepath.Join(dir, "health")); err != nil || !strings.Contains(string(text), "connected=yes\nfailed=") {
+		t.Errorf("got health %q, %v", text, err)
+	}
+	run(strings.Replace(door, "device", "devcie", 1)+"[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = '1'\n", func(s protocol.Status) bool {
+		reported := slices.ContainsFunc(s.SelfTest, func(test protocol.SelfTest) bool {
+			return test.Name == "settings door 1" && !test.OK && strings.Contains(test.Detail, "devcie")
+		})
+		return reported && len(s.Inventory.Doors) == 1 && len(s.Inventory.Sensors) == 1
+	})
+}
+
+// TestCheck checks that the command reports the mistakes of all files.
+func TestCheck(t *testing.T) {
+	b := brokertest.Start(t, "127.0.0.1:0")
+	c := checkCommand{testRun(t, t.TempDir(), b, "").files}
+	if err := c.Run(); err != nil {
+		t.Error(err)
+	}
+	write(t, c.Settings, "broker = 'http://x'\n[[sensor]]\nplace = 'x'\n[[air_conditioner]]\nname = 'x'\ncodes = 'none'\n")
+	err := c.Run()
+	for _, want := range []string{"place", "scheme", "codes"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q to be reported", err, want)
+		}
+	}
+}
+
+// TestCertificateTime checks that the time for certificates is never before the newest file of the agent: a Pi without a clock
+// battery starts in the past.
+func TestCertificateTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := files{Settings: filepath.Join(dir, "none"), State: dir}
+	if got := certificateTime(f)(); time.Since(got) > time.Minute || time.Since(got) < 0 {
+		t.Errorf("got %v, want the present", got)
+	}
+	future := time.Now().Add(30 * 24 * time.Hour)
+	write(t, filepath.Join(dir, "health"), "")
+	if err := os.Chtimes(filepath.Join(dir, "health"), future, future); err != nil {
+		t.Fatal(err)
+	}
+	if got := certificateTime(f)(); got.Before(future.Add(-time.Second)) {
+		t.Errorf("got %v, want the time of the newest file", got)
+	}
+}
+
+func TestMappings(t *testing.T) {
+	t.Parallel()
+	const maps = `00400000-00a00000 r-xp 00000000 fe:01 1234 /usr/bin/yeolda-agent
+00a00000-00f00000 r--p 00600000 fe:01 1234 /usr/bin/yeolda-agent
+c000000000-c000400000 rw-p 00000000 00:00 0
+7f0000000000-7f0000021000 ---p 00000000 fe:01 1234 /usr/bin/yeolda-agent
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]
+`
+	got := mappings(maps, "/usr/bin/yeolda-agent")
+	if want := [][2]uintptr{{0x400000, 0xa00000}, {0xa00000, 0xf00000}}; !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// testRun writes the files of an enrolled machine.
+func testRun(t *testing.T, dir string, b *brokertest.Broker, settings string) runCommand {
+	t.Helper()
+	c := runCommand{files: files{Settings: filepath.Join(dir, "etc-settings.toml"), Credentials: filepath.Join(dir, "credentials"), State: dir}}
+	write(t, c.Settings, "broker = 'mqtt://"+b.Addr+"'\n"+settings)
+	write(t, c.Credentials, "YEOLDA_BRANCH=gangnam\nYEOLDA_AGENT_USERNAME=agent-gangnam\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+
+		"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
+	return c
 }
 
 func write(t *testing.T, name, text string) {

@@ -14,7 +14,7 @@ import (
 
 const packaging = "../../../deploy/agent"
 
-// TestExampleSettings: the file the package brings is valid, and so is all of it that is commented out.
+// TestExampleSettings checks that the packaged file is valid, with and without its commented settings.
 func TestExampleSettings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(packaging, "settings.toml"))
@@ -24,74 +24,162 @@ func TestExampleSettings(t *testing.T) {
 	if _, err := config.ParseSettings(text); err != nil {
 		t.Error(err)
 	}
-	// Settings are commented out without a space, prose with one. The line of the expander is another choice of relay.
-	text = regexp.MustCompile(`(?m)^#relay = \{ chip.*$`).ReplaceAll(text, nil)
+	// Settings are commented out without a space, prose with one. Two lines are alternatives for the relay.
+	text = regexp.MustCompile(`(?m)^#relay = \{ (chip|offset).*$`).ReplaceAll(text, nil)
 	text = regexp.MustCompile(`(?m)^#([a-z\[])`).ReplaceAll(text, []byte("$1"))
 	s, err := config.ParseSettings(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Doors) != 1 || s.Doors[0].Exit == nil || len(s.AirConditioners) != 1 || len(s.Sensors) != 2 || s.Broker == "" {
-		t.Errorf("read as %+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
-// TestTrial: an update that does not run is taken back, and one that does is kept.
+// TestTrial checks that an update that does worse than the old version is rolled back, and any other one is kept.
 func TestTrial(t *testing.T) {
 	t.Parallel()
+	const online, offline = "connected=yes\nfailed=1\n", "connected=no\nfailed=1\n"
 	for name, tt := range map[string]struct {
 		active, restarts string
-		want             string
+		before, after    string // health files
+		reason           string // empty: kept
 	}{
-		"runs":                {"0", "0", "new"},
-		"started twice again": {"0", "2", "new"},
-		"dies all the time":   {"0", "40", "old"},
-		"does not start":      {"3", "0", "old"},
+		"runs":                     {"0", "0", online, online, ""},
+		"restarted twice":          {"0", "2", online, online, ""},
+		"keeps restarting":         {"0", "40", online, online, "it keeps restarting"},
+		"does not start":           {"3", "0", online, online, "it is not running"},
+		"does not connect":         {"0", "0", online, offline, "it does not connect"},
+		"writes no health":         {"0", "0", online, "", "it does not connect"},
+		"was offline before":       {"0", "0", offline, offline, ""},
+		"fails a further test":     {"0", "0", online, "connected=yes\nfailed=2\n", "it fails 2 self-tests, the old version failed 1"},
+		"fixes a test":             {"0", "0", online, "connected=yes\nfailed=0\n", ""},
+		"previous wrote no health": {"0", "0", "", online, ""},
+		"commands in the file":     {"0", "0", "connected=$(touch x)\nfailed=`false`\n", online, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			systemctl := "#!/bin/sh\ncase $1 in show) echo " + tt.restarts + ";; is-active) exit " + tt.active + ";; *) echo \"$@\" >>" + dir + "/calls;; esac\n"
-			for file, text := range map[string]string{"systemctl": systemctl, "program": "new", "previous": "old", "trial": ""} {
+			for file, text := range map[string]string{
+				"systemctl": systemctl, "dpkg-query": "#!/bin/sh\necho 1.2.3\n", "program": "new", "previous": "old", "trial": "", "health": tt.before, "now": tt.after,
+			} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
 			trial := exec.Command(filepath.Join(packaging, "trial"))
-			trial.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "YEOLDA_AGENT_TRIAL=0", "YEOLDA_AGENT_STATE=" + dir, "YEOLDA_AGENT_PROGRAM=" + filepath.Join(dir, "program")}
+			trial.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "YEOLDA_AGENT_TRIAL=0", "YEOLDA_AGENT_TRIAL_LIMIT=0", "YEOLDA_AGENT_UPDATE=" + dir,
+				"YEOLDA_AGENT_HEALTH=" + filepath.Join(dir, "now"), "YEOLDA_AGENT_PROGRAM=" + filepath.Join(dir, "program")}
 			if out, err := trial.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			program, err := os.ReadFile(filepath.Join(dir, "program"))
-			if err != nil || string(program) != tt.want {
-				t.Errorf("the %s program, want the %s one (%v)", program, tt.want, err)
+			want := "new"
+			if tt.reason != "" {
+				want = "old"
+			}
+			if program, err := os.ReadFile(filepath.Join(dir, "program")); err != nil || string(program) != want {
+				t.Errorf("got the %s program, %v, want the %s one", program, err, want)
 			}
 			calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
-			if restarted := bytes.Contains(calls, []byte("restart")); restarted != (tt.want == "old") {
-				t.Errorf("restarted: %v", restarted)
+			if restarted := bytes.Contains(calls, []byte("restart")); restarted != (want == "old") {
+				t.Errorf("restarted: got %v, want %v", restarted, want == "old")
+			}
+			result, _ := os.ReadFile(filepath.Join(dir, "rolled-back"))
+			if tt.reason == "" && len(result) > 0 || tt.reason != "" && string(result) != "the update to version 1.2.3 was rolled back: "+tt.reason+"\n" {
+				t.Errorf("got result %q, want reason %q", result, tt.reason)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "trial")); err == nil {
-				t.Error("it is still on trial")
+				t.Error("the trial is not over")
 			}
 		})
 	}
 }
 
-// TestUnit: what must never be lost from the unit.
+// maintainer runs a maintainer script with commands that only record their arguments.
+func maintainer(t *testing.T, script string, args ...string) (calls string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"systemctl", "getent", "groupadd", "useradd", "userdel", "chown", "chmod", "udevadm", "modprobe", "rm"} {
+		text := "#!/bin/sh\necho \"" + name + " $*\" >>" + dir + "/calls\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(filepath.Join(packaging, script), args...)
+	c.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, "calls"))
+	return string(text)
+}
+
+// TestInstallation checks that the agent is enabled even if systemd is not running, as while an image is built.
+func TestInstallation(t *testing.T) {
+	t.Parallel()
+	calls := maintainer(t, "postinst", "configure")
+	if !strings.Contains(calls, "systemctl enable --quiet yeolda-agent.service yeolda-agent-trial.service\n") {
+		t.Errorf("the units are not enabled:\n%s", calls)
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil && strings.Contains(calls, "restart") {
+		t.Errorf("a restart without systemd:\n%s", calls)
+	}
+}
+
+// TestPurge checks that nothing remains that could open the way into a branch.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"purge", "remove", "upgrade"} {
+		calls := maintainer(t, "postrm", action)
+		removed := strings.Contains(calls, "rm -rf /etc/yeolda-agent /var/lib/yeolda-agent /var/lib/yeolda-agent-update\n")
+		if removed != (action == "purge") {
+			t.Errorf("%s: removed %v\n%s", action, removed, calls)
+		}
+	}
+}
+
+// TestPackageContents checks that the package contains the device rules and that all its sources exist.
+func TestPackageContents(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(packaging, "nfpm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"/usr/lib/udev/rules.d/60-yeolda-agent.rules", "/usr/lib/modules-load.d/yeolda-agent.conf", "postremove: postrm",
+		"/usr/share/doc/yeolda-agent/copyright",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for _, source := range regexp.MustCompile(`src: ([a-z0-9.-]+)`).FindAllStringSubmatch(string(text), -1) {
+		if _, err := os.Stat(filepath.Join(packaging, source[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestUnit checks the essential settings of the unit.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(packaging, "yeolda-agent.service"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Type=notify", "WatchdogSec=10", "Restart=always", "RestartSec=1", "StartLimitIntervalSec=0", "User=yeolda-agent", "DeviceAllow=char-gpiochip rw"} {
+	for _, want := range []string{
+		"Type=notify", "WatchdogSec=10", "Restart=always", "RestartSec=1", "StartLimitIntervalSec=0", "User=yeolda-agent", "DeviceAllow=char-gpiochip rw",
+		"RestartSteps=6", "RestartMaxDelaySec=30", "LimitMEMLOCK=infinity", "StateDirectory=yeolda-agent",
+		"ExecStartPre=-/usr/bin/yeolda-agent check --credentials /etc/yeolda-agent/credentials",
+	} {
 		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("%s is missing", want)
 		}
 	}
 	for _, never := range []string{"network-online", "PrivateDevices=yes", "Requires="} {
 		if strings.Contains(string(text), never+"\n") {
-			t.Errorf("%s", never)
+			t.Errorf("unexpected %s", never)
 		}
 	}
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// updateResult exists if the last update was rolled back; it contains the reason.
+const updateResult = "/var/lib/yeolda-agent-update/rolled-back"
+
 // waitInterval is how often missing or invalid credentials are read again.
 const waitInterval = 5 * time.Second
 
@@ -167,7 +170,7 @@ func (c *runCommand) selfTests(problems []config.Problem, settings config.Settin
 	for _, p := range problems {
 		tests = append(tests, protocol.SelfTest{Name: p.Name(), Detail: protocol.Clip(p.Error())})
 	}
-	if text, err := os.ReadFile(c.stateFile("rolled-back")); err == nil {
+	if text, err := os.ReadFile(updateResult); err == nil {
 		tests = append(tests, protocol.SelfTest{Name: "update", Detail: protocol.Clip(string(text))})
 	}
 	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors)...)
