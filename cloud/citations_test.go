@@ -15,6 +15,7 @@ var (
 	chapterHeading = regexp.MustCompile(`^## (.+)$`)
 	numberedRule   = regexp.MustCompile(`^(?:\| )?(\d+)(?:\.| \|) `)
 	citation       = regexp.MustCompile(`docs/specification\.md, ([A-Z][a-z]+(?: [a-z]+)?)((?:(?:,| to| and)? \d+)*)`)
+	foreignPage    = regexp.MustCompile(`\b(?:interface|decisions|contracts|providers|hardware|reliability|beyond|performance)\.md\b`)
 	number         = regexp.MustCompile(`\d+`)
 	commentBreak   = regexp.MustCompile(`\n\s*(?://|#|--|\*)? ?`)
 )
@@ -40,6 +41,9 @@ func TestCitations(t *testing.T) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
+		}
+		if page := foreignPage.Find(text); page != nil {
+			t.Errorf("%s cites %s, which is not part of this repository: cite docs/specification.md", path, page)
 		}
 		for _, found := range citation.FindAllStringSubmatch(commentBreak.ReplaceAllString(string(text), " "), -1) {
 			chapter, cited := found[1], found[2]

@@ -12,7 +12,7 @@ import (
 )
 
 // CommandTTL is the message expiry of climate commands and sensor reads: after it the cloud has answered that the
-// branch does not respond (decisions.md 9).
+// branch does not respond (docs/specification.md, Devices 1).
 const CommandTTL = 7 * time.Second
 
 // MaxSensors bounds the sensors of a branch.
@@ -97,7 +97,7 @@ type AirConditioner struct {
 	Options []Option `json:"options"`
 }
 
-// OptionNode is an option with its id, as interface.md shows it to administrators: leaves have an id and null children,
+// OptionNode is an option with its id, as administrators receive it (docs/specification.md, Devices 1): leaves have an id and null children,
 // inner nodes the reverse.
 type OptionNode struct {
 	Name             string       `json:"name"`
@@ -115,7 +115,7 @@ func LeafID(branch, unit string, path ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:idLen]
 }
 
-// OptionTree gives the units of a branch as one tree. Several units get a level on top that names them (decisions.md 9).
+// OptionTree gives the units of a branch as one tree. Several units get a level on top that names them (docs/specification.md, Devices 1).
 func OptionTree(branch string, units []AirConditioner) []OptionNode {
 	if len(units) == 1 {
 		return optionNodes(branch, units[0].Name, nil, units[0].Options)

@@ -31,7 +31,7 @@ const (
 // Final reports whether the state will not change any more.
 func (s State) Final() bool { return s == Success || s == Failed || s == Unknown }
 
-// DriveLimit is the age after which no lock is driven for a request (decisions.md 8).
+// DriveLimit is the age after which no lock is driven for a request (docs/specification.md, Doors 10).
 const DriveLimit = protocol.ClaimLimit + protocol.GrantAge
 
 // Details of requests that ended without a report.

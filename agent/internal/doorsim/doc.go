@@ -1,6 +1,6 @@
 // Package doorsim simulates the door exchange: the agent's real door controller behind a network, a cloud and hardware
 // that fail as a seed says, in the fake time of testing/synctest. After every run the rules for doors (D1 to D10 of the
-// reliability requirements, decisions.md 8) are held against what the relays did.
+// reliability requirements, docs/specification.md, Doors 10) are held against what the relays did.
 //
 //	cloud (a model) ◄──► network (delays, loses, repeats, reorders, parts, forges) ◄──► door.Controller ◄──► relays that fail
 //	protocol/model.Table     real codec and signatures on every message                     the real one

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Status is how a request ended (interface.md, Door result status).
+// Status is how a request ended (docs/specification.md, Doors 4).
 type Status string
 
 // The statuses.
@@ -130,7 +130,7 @@ func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r pos
 	return r, nil
 }
 
-// outcome reveals the PIN of a door that did not open, and writes down that it did (decisions.md 8).
+// outcome reveals the PIN of a door that did not open, and writes down that it did (docs/specification.md, Doors 12).
 func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status Status, actor Actor) (Outcome, error) {
 	outcome := Outcome{Status: status, Device: r.Device}
 	if status == Success {

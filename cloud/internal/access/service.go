@@ -21,7 +21,7 @@ import (
 // Errors of requests; postgres.ErrNoBranch comes through as it is.
 var (
 	// ErrInvalidKey says that the key opens nothing here: it is unknown, of another branch, of a reservation that is not
-	// paid or was cancelled, or not the one of the request (decisions.md 8).
+	// paid or was cancelled, or not the one of the request (docs/specification.md, Doors 3 and 7).
 	ErrInvalidKey = errors.New("access: invalid doorlock key")
 	// ErrOutsideWindow says that the key opens doors at another time.
 	ErrOutsideWindow = booking.ErrOutsideWindow
@@ -31,7 +31,7 @@ var (
 	ErrUnknownRoom = errors.New("access: unknown room")
 	// ErrUnknownRequest says that there is no unlock request of that id.
 	ErrUnknownRequest = errors.New("access: unknown request")
-	// ErrNoResult says that the subscriber's time ran out (interface.md, Events: 7 seconds).
+	// ErrNoResult says that the subscriber's time ran out (docs/specification.md, Doors 5).
 	ErrNoResult = errors.New("access: no result in time")
 )
 
@@ -47,11 +47,11 @@ type Link interface {
 const PINPurpose = "door-pin"
 
 const (
-	// DefaultResultTimeout is how long a subscriber waits (interface.md, Limits).
+	// DefaultResultTimeout is how long a subscriber waits (docs/specification.md, Limits 4).
 	DefaultResultTimeout = 7 * time.Second
 	// endEarly makes a request end a little before the people who wait for it give up, so that they still see how.
 	endEarly = 100 * time.Millisecond
-	// driveLimit is the age after which no lock is driven for a request (decisions.md 8).
+	// driveLimit is the age after which no lock is driven for a request (docs/specification.md, Doors 10).
 	driveLimit = protocol.ClaimLimit + protocol.GrantAge
 	// sweepEvery bounds how late a request of a dead replica ends.
 	sweepEvery = 500 * time.Millisecond

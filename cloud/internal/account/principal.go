@@ -6,7 +6,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// LoginAdmin is the login type of administrators (docs/specification.md, Sessions).
+// LoginAdmin is the login type of administrators (docs/specification.md, Login 1).
 const LoginAdmin booking.LoginType = "admin"
 
 // Role defines what an administrator may do.

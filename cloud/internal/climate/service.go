@@ -18,7 +18,7 @@ import (
 var (
 	// ErrUnknownOption is returned when no air conditioner has an option with that id.
 	ErrUnknownOption = errors.New("climate: unknown air conditioner option")
-	// ErrDeviceUnavailable is returned when the branch is offline, did not answer, or reported a failure (decisions.md 9).
+	// ErrDeviceUnavailable is returned when the branch is offline, did not answer, or reported a failure (docs/specification.md, Devices 3).
 	ErrDeviceUnavailable = errors.New("climate: device unavailable")
 )
 

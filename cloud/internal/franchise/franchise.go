@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// perAddress limits inquiries per client address (docs/specification.md, Franchise).
+// perAddress limits inquiries per client address (docs/specification.md, Limits 14).
 var perAddress = limit.Rule{Name: "franchise-inquiry", Max: 5, Window: time.Hour}
 
 // Inquiry holds the fields of the inquiry form.

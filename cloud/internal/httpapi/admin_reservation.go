@@ -125,7 +125,7 @@ func wireBookingDetail(d reserve.Receipt, now time.Time) bookingDetail {
 }
 
 // adminCancel is DELETE /admin/reservation/{id}. The refund account comes in a body, so that account numbers stay out
-// of access logs (decisions.md 6).
+// of access logs (docs/specification.md, Refunds 4).
 func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -205,7 +205,7 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		MobileNum *string `json:"mobileNum"`
 		Email     *string `json:"email"`
 		Reason    *string `json:"reason"`
-		Notify    *bool   `json:"notify"` // an addition (decisions.md 11)
+		Notify    *bool   `json:"notify"` // an addition (docs/specification.md, Administration 1)
 	}
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
@@ -348,7 +348,7 @@ func wireConflicts(busy *reserve.RoomBusy) any {
 	}{conflicts}
 }
 
-// conflictKind names a reservation as decisions.md 11 does.
+// conflictKind names a reservation as docs/specification.md, Administration 5 does.
 func conflictKind(r booking.Reservation) (kind, status, description string) {
 	switch {
 	case r.Source == booking.Partner:

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// hoursV1 is the span of the look-ups without a parameter for it (decisions.md 2).
+// hoursV1 is the span of the look-ups without a parameter for it (docs/specification.md, Time 7).
 const hoursV1 = 4
 
 // slotsV1 is GET /reservations.

@@ -41,7 +41,7 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := a.Access.Request(r.Context(), branch, kind, key)
 	switch {
-	case errors.Is(err, booking.ErrNoBranch): // here a wrong value, not a missing thing (decisions.md 8)
+	case errors.Is(err, booking.ErrNoBranch): // here a wrong value, not a missing thing (docs/specification.md, Doors 3)
 		return wire.UnknownValue("branch")
 	case errors.Is(err, access.ErrUnknownDoor):
 		return wire.UnknownValue("doorlockType")

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// wireDoorResult is the data of the event door-result (interface.md, Events).
+// wireDoorResult is the data of the event door-result (docs/specification.md, Doors 4).
 type wireDoorResult struct {
 	Status      string  `json:"status"`
 	Device      *string `json:"device"`

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// The cookies of holds (decisions.md 5).
+// The cookies of holds (docs/specification.md, Holds 2).
 const (
 	customerHoldCookie = "PAY_SESSIONID"
 	adminHoldCookie    = "ADMIN_PAY_SESSIONID"

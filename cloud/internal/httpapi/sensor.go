@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// wireSensor is a sensor reading (interface.md, Sensor reading).
+// wireSensor is a sensor reading (docs/specification.md, Devices 5).
 type wireSensor struct {
 	Location    string  `json:"location"`
 	Thermometer float64 `json:"thermometer"` // degrees Celsius

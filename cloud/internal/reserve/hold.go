@@ -68,7 +68,7 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	return token, ttl, nil
 }
 
-// checkTimes applies the rules of decisions.md 2 and 4 that do not depend on other reservations.
+// checkTimes applies the rules of docs/specification.md, Time and Prices that do not depend on other reservations.
 func checkTimes(branch booking.Branch, room booking.Room, times booking.Interval, source booking.Source, now time.Time) error {
 	if err := booking.CheckStart(times, now); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (s *Service) notifyCanceled(ctx context.Context, tx pgx.Tx, r booking.Reser
 }
 
 // renotifyGuest is tell for what became of a reservation: only those are told who were told of the reservation itself. An
-// administrator may have registered it without a word to anybody (decisions.md 11).
+// administrator may have registered it without a word to anybody (docs/specification.md, Administration 1).
 func (s *Service) renotifyGuest(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template) error {
 	told, err := postgres.CountMessages(ctx, tx, r.ID)
 	if err != nil || told == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Registration is a reservation without payment (decisions.md 11).
+// Registration is a reservation without payment (docs/specification.md, Administration 1).
 type Registration struct {
 	booking.Contact
 	Note   string

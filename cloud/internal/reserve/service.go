@@ -34,7 +34,7 @@ type Service struct {
 	Keys     *seal.Keyring
 	Log      *slog.Logger
 
-	HoldTTL      time.Duration // of a customer's hold (decisions.md 5)
+	HoldTTL      time.Duration // of a customer's hold (docs/specification.md, Holds 1)
 	AdminHoldTTL time.Duration
 	DepositDue   time.Duration // from the issue of a virtual account to its deadline
 	PublicURL    string        // in links of messages, without a slash at the end

@@ -139,7 +139,7 @@ func (s *Service) issued(ctx context.Context, tx pgx.Tx, r booking.Reservation, 
 	return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.notifyAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
 }
 
-// reversed: the bank has taken the deposit back (providers.md 1.2), and the key is dead until it comes again.
+// reversed: the bank has taken the deposit back (docs/specification.md, Payment provider 2), and the key is dead until it comes again.
 func (s *Service) reversed(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
 	if _, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now); err != nil {
 		return err

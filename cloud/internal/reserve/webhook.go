@@ -79,7 +79,7 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 }
 
 // applyCallback acts on a callback with the right secret that takes away what the provider's answer leaves: the deposit was
-// taken back, or the account is cancelled (decisions.md 6). No door stays open because what the provider answers lags
+// taken back, or the account is cancelled (docs/specification.md, Payment 13). No door stays open because what the provider answers lags
 // behind what it has told. Whatever the provider still holds is found by the next look: a deposit makes the reservation
 // stand again, or is late money for a cancelled one.
 func (s *Service) applyCallback(ctx context.Context, id booking.ReservationID, status string) error {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// issueAccount handles POST /v1/virtual-accounts, which issues an account without the widget (providers.md 1.3). The
+// issueAccount handles POST /v1/virtual-accounts, which issues an account without the widget (docs/specification.md, Payment provider 3). The
 // account belongs to the API-individual key set; a widget key is rejected.
 func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	var in struct {
@@ -155,7 +155,7 @@ func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
 }
 
 // depositCallback notifies the shop that the status of a virtual account changed. The body is flat, without event
-// type or payment key; the payment's secret is its only authentication (providers.md 1.6). The caller holds s.mu.
+// type or payment key; the payment's secret is its only authentication (docs/specification.md, Payment provider 6). The caller holds s.mu.
 func (s *Sandbox) depositCallback(r *record, now time.Time) *Delivery {
 	if s.opts.WebhookURL == "" {
 		return undelivered()

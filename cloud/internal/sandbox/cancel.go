@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cancelPayment handles POST /v1/payments/{paymentKey}/cancel (providers.md 1.3, 1.5). A deposit is refunded by a
+// cancelPayment handles POST /v1/payments/{paymentKey}/cancel (docs/specification.md, Payment provider 3 and 5). A deposit is refunded by a
 // bank transfer to the account in the request: the payment is cancelled at once and virtualAccount.refundStatus
 // follows later. A refund returned by the bank may be requested again with another account; the provider does not
 // document this case.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// partnerSkew is the accepted clock difference of a signed channel request (providers.md 4.2).
+// partnerSkew is the accepted clock difference of a signed channel request (docs/specification.md, Partner channels 2).
 const partnerSkew = 5 * time.Minute
 
 // Booking is a booking made at the partner channel. The channel notifies the service of each change under the same id
@@ -271,7 +271,7 @@ func (s *Sandbox) checkPartner(h http.Header, body []byte) error {
 	return nil
 }
 
-// partnerSignature returns v1=<hex HMAC-SHA256(secret, timestamp "." body)> (providers.md 4.2).
+// partnerSignature returns v1=<hex HMAC-SHA256(secret, timestamp "." body)> (docs/specification.md, Partner channels 2).
 func partnerSignature(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "."))

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// confirm handles POST /v1/payments/confirm: the shop captures what the buyer authenticated (providers.md 1.3).
+// confirm handles POST /v1/payments/confirm: the shop captures what the buyer authenticated (docs/specification.md, Payment provider 3).
 func (s *Sandbox) confirm(c *tossCall) (any, error) {
 	var in struct {
 		PaymentKey string `json:"paymentKey"`
@@ -55,7 +55,7 @@ func (s *Sandbox) confirm(c *tossCall) (any, error) {
 	return &r.Payment, nil
 }
 
-// minimumAmount returns the provider's minimum for a method, in won (providers.md 1.4).
+// minimumAmount returns the provider's minimum for a method, in won (docs/specification.md, Payment provider 4).
 func minimumAmount(method string) int {
 	if method == MethodVirtualAccount {
 		return 200
@@ -63,7 +63,7 @@ func minimumAmount(method string) int {
 	return 100
 }
 
-// validOrderID checks the provider's rule for order ids (providers.md 1.2, 1.7).
+// validOrderID checks the provider's rule for order ids (docs/specification.md, Payment provider 2 and 7).
 func validOrderID(id string) bool {
 	if len(id) < 6 || len(id) > 64 {
 		return false

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// callbackTimeout is how long the provider waits for the shop's response (providers.md 1.6).
+// callbackTimeout is how long the provider waits for the shop's response (docs/specification.md, Payment provider 6).
 const callbackTimeout = 10 * time.Second
 
 // The kinds of outgoing messages.
@@ -116,8 +116,8 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 	s.keep()
 }
 
-// taken reports whether a response ends the delivery: a deposit callback requires exactly 200 (providers.md 1.6), a
-// channel event accepts any decision, including a rejection (providers.md 4.2).
+// taken reports whether a response ends the delivery: a deposit callback requires exactly 200 (docs/specification.md, Payment provider 6), a
+// channel event accepts any decision, including a rejection (docs/specification.md, Partner channels 2).
 func taken(kind string, status int) bool {
 	if kind == channelEventKind {
 		return status >= 200 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests

@@ -13,7 +13,7 @@ import (
 // FaultKind is the way a call fails.
 type FaultKind string
 
-// The kinds of faults (contracts.md 4).
+// The kinds of faults (docs/specification.md, Sandbox 3).
 const (
 	// FaultError answers with a refusal. Nothing is booked and the payment does not change, so the same call may
 	// succeed later.
@@ -31,7 +31,7 @@ const (
 // FaultTarget selects the calls that fail.
 type FaultTarget string
 
-// The targets of faults (contracts.md 4). TargetRefund is an addition: the bank transfer that refunds a deposit,
+// The targets of faults (docs/specification.md, Sandbox 3). TargetRefund is an addition: the bank transfer that refunds a deposit,
 // which follows the cancel call. There, error means FAILED, slow delays the transfer, and timeout leaves it pending.
 const (
 	TargetConfirm         FaultTarget = "confirm"

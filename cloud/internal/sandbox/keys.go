@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// keySet is one of the shop's two key sets. A payment made with one set is invisible to the other (providers.md 1.1).
+// keySet is one of the shop's two key sets. A payment made with one set is invisible to the other (docs/specification.md, Payment provider 1).
 type keySet string
 
 const (
@@ -40,7 +40,7 @@ func (s *Sandbox) authenticate(header string) (keySet, error) {
 }
 
 // parseBasic returns the secret key of a header "Basic base64(secretKey:)". The colon is required and the password is
-// empty (providers.md 1.1).
+// empty (docs/specification.md, Payment provider 1).
 func parseBasic(header string) (string, error) {
 	scheme, encoded, ok := strings.Cut(header, " ")
 	if !ok || !strings.EqualFold(scheme, "Basic") {

@@ -78,7 +78,7 @@ func (s *Sandbox) showWidget(w http.ResponseWriter, r *http.Request) {
 }
 
 // useWidget performs the buyer's action and redirects the browser to the shop with the provider's parameters
-// (providers.md 1.7).
+// (docs/specification.md, Payment provider 7).
 func (s *Sandbox) useWidget(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	success, fail := r.PostFormValue("successUrl"), r.PostFormValue("failUrl")

@@ -24,7 +24,7 @@ var methods = []string{MethodCard, MethodEasyPay, MethodVirtualAccount, MethodMo
 // Status is the status of a payment; the package comment shows the transitions.
 type Status string
 
-// The statuses of a payment (providers.md 1.2).
+// The statuses of a payment (docs/specification.md, Payment provider 2).
 const (
 	StatusReady             Status = "READY"
 	StatusInProgress        Status = "IN_PROGRESS"
@@ -36,14 +36,14 @@ const (
 	StatusExpired           Status = "EXPIRED"
 )
 
-// Limits of a payment session (providers.md 1.2).
+// Limits of a payment session (docs/specification.md, Payment provider 2).
 const (
 	authenticationLife = 30 * time.Minute // READY, until the buyer authenticates
 	confirmationLife   = 10 * time.Minute // IN_PROGRESS, until the shop confirms
 	widgetAccountLife  = 7 * 24 * time.Hour
 )
 
-// Payment is the provider's payment object, field by field (providers.md 1.2). Fields documented as nullable are
+// Payment is the provider's payment object, field by field (docs/specification.md, Payment provider 2). Fields documented as nullable are
 // pointers.
 type Payment struct {
 	Version             string          `json:"version"`

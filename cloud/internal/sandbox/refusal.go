@@ -29,7 +29,7 @@ func refuseBecause(code, message string) *Refusal {
 	return r
 }
 
-// refusals lists the documented error codes of confirm, cancel and issue (providers.md 1.4, 1.5).
+// refusals lists the documented error codes of confirm, cancel and issue (docs/specification.md, Payment provider 4 and 5).
 var refusals = map[string]struct {
 	status  int
 	message string

@@ -6,7 +6,7 @@
 // response, replayed errors, bounced deposits and deposits reversed by a bank. Faults are set over HTTP
 // (/sandbox/faults) or from Go ([Sandbox.SetFault]).
 //
-// The transitions of a payment (providers.md 1.2):
+// The transitions of a payment (docs/specification.md, Payment provider 2):
 //
 //	READY ──authenticated──▶ IN_PROGRESS ──confirm──▶ DONE ──cancel in full──▶ CANCELED
 //	  │ 30 min                 │ 10 min  │ refused     │ ▲ └──cancel in part──▶ PARTIAL_CANCELED
@@ -54,7 +54,7 @@ const (
 
 // DefaultCallbackRetries are the intervals between delivery attempts of a deposit callback or channel event: three
 // short ones, so that a restarting service receives its deposit within seconds, then the provider's 1, 4, 16, ...
-// 4096 minutes (providers.md 1.6).
+// 4096 minutes (docs/specification.md, Payment provider 6).
 var DefaultCallbackRetries = []time.Duration{
 	2 * time.Second, 10 * time.Second, 30 * time.Second,
 	1 * time.Minute, 4 * time.Minute, 16 * time.Minute, 64 * time.Minute,

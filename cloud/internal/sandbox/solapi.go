@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the message API (providers.md 2, 2.1).
+// Limits of the message API (docs/specification.md, Message provider).
 const (
 	maxAlimTalk        = 1000 // characters
 	maxMessagesPerCall = 10_000
@@ -20,7 +20,7 @@ const (
 // noKakaoTalk is the suffix of numbers without KakaoTalk, which receive the SMS instead.
 const noKakaoTalk = "0000"
 
-// Status codes of a message (providers.md 2.1).
+// Status codes of a message (docs/specification.md, Message provider 1).
 const (
 	statusAccepted     = "2000"
 	statusDelivered    = "4000"

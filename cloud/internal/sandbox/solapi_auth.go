@@ -13,7 +13,7 @@ import (
 )
 
 // signatureLife is the accepted clock difference of a request, and how long a signature is remembered so that it is
-// valid for one request only (providers.md 2.1).
+// valid for one request only (docs/specification.md, Message provider 1).
 const signatureLife = 15 * time.Minute
 
 // messageError is a response of the message API other than 200.

@@ -13,7 +13,7 @@ import (
 // Limits of the payment API.
 const (
 	maxBody           = 64 << 10
-	maxIdempotencyKey = 300                 // characters (providers.md 1.1)
+	maxIdempotencyKey = 300                 // characters (docs/specification.md, Payment provider 1)
 	idempotencyLife   = 15 * 24 * time.Hour // counted from the first use of a key
 )
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the provider, which are those of interface.md.
+// Limits of the provider, which are ours too (docs/specification.md, Limits 12 and 13).
 const (
 	maxCancelReason        = 200
 	maxRefundAccountNumber = 20

@@ -40,7 +40,7 @@ interface Press {
   timer: number;
 }
 
-/** Only what is paid or registered can be moved (interface.md, PUT /admin/reservation). */
+/** Only what is paid or registered can be moved (docs/specification.md, Administration 3). */
 export const movable = (b: Block): boolean => b.kind === "paid" || b.kind === "staff" || b.kind === "partner";
 
 export function draggable(

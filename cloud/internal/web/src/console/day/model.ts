@@ -87,7 +87,7 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
   return { ...rest, blocks: reservations.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 
-export const longest = 5 * 60; // minutes, interface.md
+export const longest = 5 * 60; // minutes, docs/specification.md, Limits 1
 
 /** Why a time cannot be reserved in a room; undefined if it can. except is the reservation that is being moved. */
 export function obstacle(

@@ -27,7 +27,7 @@ interface Held {
   until: number; // ms since 1970
 }
 
-const holdLife = 5 * 60_000; // ms, interface.md: Administrator reservation hold
+const holdLife = 5 * 60_000; // ms, docs/specification.md, Holds 1
 
 export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: () => void): void {
   const held = signal<Held | null>(null);
