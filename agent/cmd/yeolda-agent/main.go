@@ -27,6 +27,7 @@ type cli struct {
 	Enroll  enrollCommand  `cmd:"" help:"Make this machine the agent of a branch, with a token of 'yeolda agent enroll'."`
 	Check   checkCommand   `cmd:"" help:"Check the settings and the credentials."`
 	Doctor  doctorCommand  `cmd:"" help:"Examine this machine and report how to fix what would fail. Drives nothing."`
+	IR      irCommand      `cmd:"" name:"ir" help:"Infrared codes."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`

@@ -42,11 +42,8 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	// The locks first: they are de-energised before anything else can fail.
 	board, more := newBoard(settings)
 	problems = append(problems, more...)
-	notify := func(state string) {
-		if err := systemd.Notify(state); err != nil {
-			log.Warn("service manager", "error", err)
-		}
-	}
+	manager := condition.Condition{Log: log, Name: "notifying the service manager"}
+	notify := func(state string) { manager.Set(systemd.Notify(state)) }
 	// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 	ready := sync.OnceFunc(func() { notify(systemd.Ready) })
 	defer notify(systemd.Stopping)
@@ -198,14 +195,14 @@ func (f *files) saveSettings(log *slog.Logger) {
 	if _, err := config.ParseSettings(text); err != nil {
 		return // changed since the start
 	}
-	if err := replace(f.savedSettings(), text); err != nil {
+	if err := replace(f.savedSettings(), text, 0o600); err != nil {
 		log.Warn("settings not saved", "error", err)
 	}
 }
 
 // replace writes a file atomically.
-func replace(name string, text []byte) error {
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
+func replace(name string, text []byte, mode os.FileMode) error {
+	if err := os.WriteFile(name+".new", text, mode); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -233,5 +230,5 @@ func (h *health) write(state agent.Health) error {
 		return nil
 	}
 	h.last, h.written = text, time.Now()
-	return replace(h.file, []byte(text))
+	return replace(h.file, []byte(text), 0o600)
 }

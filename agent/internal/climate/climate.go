@@ -70,8 +70,10 @@ func New(ctx context.Context, branch string, units []Unit, sensors []Sensor, log
 			c.leaves[protocol.LeafID(branch, u.Name, path...)] = leaf{code: code, transmitter: t}
 		}
 	}
-	for _, p := range sensors {
-		c.sensors = append(c.sensors, &probe{sensor: p, idle: make(chan struct{}, 1)})
+	for _, s := range sensors {
+		p := &probe{sensor: s, idle: make(chan struct{}, 1)}
+		p.fault.Log, p.fault.Name = log.With("location", s.Location), "sensor"
+		c.sensors = append(c.sensors, p)
 	}
 	return c
 }

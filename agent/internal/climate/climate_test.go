@@ -1,6 +1,7 @@
 package climate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// led is a transmitter that takes a second for each signal and notes what it sent when.
+// led is a transmitter that takes a second for each signal and records the times.
 type led struct {
 	mu      sync.Mutex
 	sending bool
@@ -44,7 +45,7 @@ func (l *led) Send(ctx context.Context, _ int, _ []uint32) error {
 		l.sending = false
 	}()
 	if l.panics {
-		panic("lirc: the device went away")
+		panic("lirc: the device disappeared")
 	}
 	select {
 	case <-time.After(time.Second):
@@ -73,8 +74,8 @@ func command(n, unit int, leaf string) protocol.ClimateCommand {
 	return protocol.ClimateCommand{RequestID: request(n), AirConditionerID: protocol.LeafID("gangnam", fmt.Sprint(unit), leaf)}
 }
 
-// TestTransmitterIsNotShared: two units on one LED take turns, a third on its own does not wait.
-func TestTransmitterIsNotShared(t *testing.T) {
+// TestTransmittersTakeTurns checks that two units with one LED take turns, and that a third one with its own does not wait.
+func TestTransmittersTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared, own := new(led), new(led)
@@ -86,20 +87,20 @@ func TestTransmitterIsNotShared(t *testing.T) {
 		}
 		for range 3 {
 			if r := <-results; r.Outcome != protocol.ClimateSent {
-				t.Errorf("result %+v", r)
+				t.Errorf("got result %+v", r)
 			}
 		}
 		if shared.overlap || len(shared.sent) != 2 || len(own.sent) != 1 {
 			t.Errorf("shared %+v, own %+v", shared.sent, own.sent)
 		}
 		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want 2s", took)
 		}
 		c.Close()
 	})
 }
 
-func TestSignalsOfACodeAreApart(t *testing.T) {
+func TestPauseBetweenSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := new(led)
@@ -107,12 +108,12 @@ func TestSignalsOfACodeAreApart(t *testing.T) {
 		c.Command(command(1, 0, "swing"), func(protocol.ClimateResult) {})
 		c.Close()
 		if len(l.sent) != 2 || l.sent[1].Sub(l.sent[0]) != time.Second+ir.SignalPause {
-			t.Errorf("sent at %v", l.sent)
+			t.Errorf("sent at %v, want a pause of %v", l.sent, ir.SignalPause)
 		}
 	})
 }
 
-func TestCommandIsCarriedOutOnce(t *testing.T) {
+func TestCommandIsExecutedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := new(led)
@@ -123,7 +124,7 @@ func TestCommandIsCarriedOutOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		ask()
-		ask() // while it is under way
+		ask() // while it is in progress
 		time.Sleep(1100 * time.Millisecond)
 		ask()
 		ask()
@@ -147,7 +148,7 @@ func TestTransmitterFaults(t *testing.T) {
 				c := newClimate(t.Context(), []ir.Transmitter{l})
 				c.Command(command(1, 0, "off"), func(r protocol.ClimateResult) {
 					if r.Outcome != protocol.ClimateFailed || r.Validate() != nil || r.Detail == "" {
-						t.Errorf("result %+v", r)
+						t.Errorf("got result %+v", r)
 					}
 				})
 				c.Close()
@@ -156,7 +157,7 @@ func TestTransmitterFaults(t *testing.T) {
 	}
 }
 
-func TestStopEndsWhatIsUnderWay(t *testing.T) {
+func TestStopCancelsCommands(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -174,12 +175,12 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// reader is a sensor of which everything may go wrong.
+// reader is a sensor whose reading is a function.
 type reader func(ctx context.Context) (sensor.Reading, error)
 
 func (r reader) Read(ctx context.Context) (sensor.Reading, error) { return r(ctx) }
 
-func TestFailingSensorsAreLeftOut(t *testing.T) {
+func TestFailingSensorsAreOmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -188,12 +189,12 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 			"lobby": func(context.Context) (sensor.Reading, error) {
 				return sensor.Reading{Celsius: 23.5, RelativeHumidity: 46}, nil
 			},
-			"torn off": func(context.Context) (sensor.Reading, error) { return sensor.Reading{}, errors.New("remote I/O error") },
+			"disconnected": func(context.Context) (sensor.Reading, error) { return sensor.Reading{}, errors.New("remote I/O error") },
 			"loose wire": func(context.Context) (sensor.Reading, error) {
 				return sensor.Reading{Celsius: 1300, RelativeHumidity: 50}, nil
 			},
-			"no number": func(context.Context) (sensor.Reading, error) { return sensor.Reading{Celsius: math.NaN()}, nil },
-			"panics":    func(context.Context) (sensor.Reading, error) { panic("i2c") },
+			"not a number": func(context.Context) (sensor.Reading, error) { return sensor.Reading{Celsius: math.NaN()}, nil },
+			"panics":       func(context.Context) (sensor.Reading, error) { panic("i2c") },
 			"hangs": func(context.Context) (sensor.Reading, error) {
 				begun.Add(1)
 				<-hang
@@ -205,7 +206,7 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 			},
 		}
 		var list []Sensor
-		for _, location := range []string{"lobby", "torn off", "loose wire", "no number", "panics", "hangs", "slow"} {
+		for _, location := range []string{"lobby", "disconnected", "loose wire", "not a number", "panics", "hangs", "slow"} {
 			list = append(list, Sensor{location, sensors[location]})
 		}
 		c := newClimate(t.Context(), nil, list...)
@@ -213,20 +214,41 @@ func TestFailingSensorsAreLeftOut(t *testing.T) {
 			began := time.Now()
 			got := c.Readings()
 			if took := time.Since(began); took != readTimeout {
-				t.Errorf("took %v", took)
+				t.Errorf("took %v, want %v", took, readTimeout)
 			}
 			want := []protocol.Reading{{Location: "lobby", Celsius: 23.5, RelativeHumidity: 46}, {Location: "slow", Celsius: 21}}
 			if !slices.Equal(got, want) {
-				t.Errorf("readings %+v, want %+v", got, want)
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 		}
 		if n := begun.Load(); n != 1 {
-			t.Errorf("a sensor that hangs was read %d times", n)
+			t.Errorf("the hanging sensor was read %d times, want once", n)
 		}
 		close(hang)
 		synctest.Wait()
 		if got := c.Readings(); len(got) != 3 {
-			t.Errorf("readings %+v after the sensor came back", got)
+			t.Errorf("got %+v after the sensor recovered, want 3 readings", got)
+		}
+	})
+}
+
+// TestLogVolume reads failing sensors for a day. The log of 16 sensors must stay below 1 MB a day.
+func TestLogVolume(t *testing.T) {
+	t.Parallel()
+	const sensors, limit = 16, 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		failing := reader(func(context.Context) (sensor.Reading, error) {
+			return sensor.Reading{}, errors.New("sht4x at 0x44: sysfs-i2c: remote I/O error")
+		})
+		c := New(t.Context(), "gangnam", nil, []Sensor{{"lobby", failing}}, slog.New(slog.NewTextHandler(&out, nil)))
+		for range 24 * 60 {
+			c.Readings()
+			time.Sleep(protocol.TelemetryInterval)
+		}
+		t.Logf("%d bytes a day for %d sensors", sensors*out.Len(), sensors)
+		if n := out.Len(); sensors*n > limit || n == 0 {
+			t.Errorf("got %d bytes a day for %d sensors, want some, but less than %d", sensors*n, sensors, limit)
 		}
 	})
 }
@@ -239,7 +261,7 @@ func TestReadIsAnsweredOnce(t *testing.T) {
 		c.Read(protocol.SensorsRead{RequestID: request(1)}, func(r protocol.SensorsReadings) { answers = append(answers, r) })
 		c.Close()
 		if len(answers) != 1 || answers[0].RequestID != request(1) || answers[0].Readings == nil {
-			t.Errorf("answers %+v", answers)
+			t.Errorf("got answers %+v, want one", answers)
 		}
 	})
 }
@@ -253,12 +275,12 @@ func TestMemoryIsBounded(t *testing.T) {
 			a.once(request(n), func(int) { answered++ }, func() int { return n })
 		}
 		if answered != maxAnswers || len(a.entries) != maxAnswers {
-			t.Errorf("answered %d, remembers %d", answered, len(a.entries))
+			t.Errorf("got %d answers and %d entries, want %d of both", answered, len(a.entries), maxAnswers)
 		}
 		time.Sleep(protocol.ResultTTL)
 		a.once(request(0), func(int) { answered++ }, func() int { return 0 })
 		if len(a.entries) != 1 {
-			t.Errorf("remembers %d", len(a.entries))
+			t.Errorf("got %d entries, want 1", len(a.entries))
 		}
 	})
 }

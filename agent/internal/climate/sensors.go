@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/agent/sensor"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -16,6 +17,7 @@ const readTimeout = 3 * time.Second
 // probe reads one sensor. If its driver hangs, no second reading is started.
 type probe struct {
 	sensor Sensor
+	fault  condition.Condition
 	idle   chan struct{} // holds a token while a reading is in progress
 }
 
@@ -31,11 +33,10 @@ func (c *Climate) Readings() []protocol.Reading {
 			if err == nil {
 				err = r.Validate()
 			}
-			if err != nil {
-				c.log.Warn("sensor reading omitted", "location", s.sensor.Location, "error", err)
-				return
+			s.fault.Set(err)
+			if err == nil {
+				all[i] = &r
 			}
-			all[i] = &r
 		})
 	}
 	reading.Wait()

@@ -1,10 +1,14 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,4 +195,41 @@ func TestPace(t *testing.T) {
 			t.Errorf("got a delay of %v for six takeovers, want 61s", got)
 		}
 	})
+}
+
+// TestLogVolume keeps the network in a bad state for a day. The log must stay below 1 MB a day.
+func TestLogVolume(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	for name, dial := range map[string]func(context.Context) (net.Conn, error){
+		"no route": func(context.Context) (net.Conn, error) { return nil, errors.New("connect: network is unreachable") },
+		"silent":   func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+		"ends each connection": func(context.Context) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = theirs.Read(make([]byte, 1)); theirs.Close() }()
+			return ours, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				u, err := ParseURL("mqtt://broker.yeolda.test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := New(Config{Branch: "gangnam", URL: u, ClientID: "agent-gangnam", Receive: func(Message) {},
+					Dial:   func(ctx context.Context, _ *url.URL) (net.Conn, error) { return dial(ctx) },
+					Logger: slog.New(slog.NewTextHandler(&out, nil))})
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				if err := l.Run(ctx, AgentInfo{BootID: "boot"}); err != nil {
+					t.Error(err)
+				}
+				t.Logf("%d bytes a day, %d attempts", out.Len(), l.connection)
+				if n := out.Len(); n > limit || n == 0 {
+					t.Errorf("got %d bytes a day, want some, but less than %d", n, limit)
+				}
+			})
+		})
+	}
 }

@@ -18,6 +18,8 @@ type Transmitter struct {
 // drivers are the transmitter drivers of a Pi. Receivers are LIRC devices too.
 var drivers = []string{"pwm-ir-tx", "gpio-ir-tx"}
 
+func isTransmitter(driver string) bool { return slices.Contains(drivers, driver) }
+
 // Devices lists all infrared devices, including receivers, below sys, the root of sysfs.
 func Devices(sys fs.FS) ([]Transmitter, error) {
 	remotes, err := fs.Glob(sys, "class/rc/rc*")
@@ -56,7 +58,7 @@ func variable(event, name string) string {
 func Choose(devices []Transmitter, name string) (Transmitter, error) {
 	named := func(t Transmitter) bool {
 		if name == "" {
-			return slices.Contains(drivers, t.Driver)
+			return isTransmitter(t.Driver)
 		}
 		return t.Driver == name || t.Path == name
 	}

@@ -117,7 +117,7 @@ func TestScript(t *testing.T) {
 	}
 	for _, want := range []string{
 		"https://packages.example/agent.deb", "dpkg --install", "yeolda-agent enroll --server https://yeolda.example TOKEN\n",
-		"chown yeolda-agent: /etc/yeolda-agent/credentials", "yeolda-agent doctor",
+		"chown yeolda-agent: /etc/yeolda-agent/credentials", "systemctl enable --quiet yeolda-agent.service", "yeolda-agent doctor",
 	} {
 		if !strings.Contains(string(done), want) {
 			t.Errorf("not done: %s\n%s", want, done)

@@ -26,7 +26,11 @@ main() {
 
 	yeolda-agent enroll --server "$server" "$token"
 	chown yeolda-agent: /etc/yeolda-agent/credentials
-	if [ -d /run/systemd/system ]; then systemctl restart yeolda-agent.service; fi
+	systemctl enable --quiet yeolda-agent.service yeolda-agent-trial.service
+	if [ -d /run/systemd/system ]; then
+		systemctl enable --now --quiet yeolda-agent.service
+		systemctl restart yeolda-agent.service # an agent that is running has the old credentials
+	fi
 
 	echo
 	echo 'Enrolled. Next: describe the doors in /etc/yeolda-agent/settings.toml, then systemctl restart yeolda-agent'
