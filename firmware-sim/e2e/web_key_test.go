@@ -27,7 +27,7 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.see("지금 열 수 있어요")
 		p.press("2번 룸 열기")
-		p.see("도어록 비밀번호로 열어 주세요")
+		p.see("2번 룸 문은 이 비밀번호로 열어 주세요")
 		if pin := value[string](p, `document.querySelector(".pin").innerText.replace(/\s/g, "")`); pin != "481902" {
 			t.Errorf("PIN %q", pin)
 		}
@@ -50,7 +50,7 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("연결이 끊겨") // before anything is pressed
 		p.look("key-offline", phone, desktop, narrow)
 		p.on(phone).press("현관문 열기")
-		p.see("도어록 비밀번호로 열어 주세요")
+		p.see("현관문은 이 비밀번호로 열어 주세요")
 		p.look("key-offline-pin")
 	})
 
@@ -81,7 +81,7 @@ func TestWebKeyPage(t *testing.T) {
 		fault(t, s, "gangnam", "", "network-cut")
 		p.open(address)
 		p.press("2번 룸 열기")
-		p.see("도어록 비밀번호로 열어 주세요")
+		p.see("2번 룸 문은 이 비밀번호로 열어 주세요")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
 	})
@@ -120,7 +120,7 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("열다 강남점 2번 룸", "인터넷에 연결되어 있지 않아요")
 		p.look("key-no-network")
 		p.press("현관문 열기")
-		p.see("요청을 보내지 못했어요")
+		p.see("와이파이나 데이터를 켜고 다시 눌러 주세요")
 		p.offline(false)
 		p.wait("the notice is gone", `!document.getElementById("key").dataset.net`)
 		p.press("현관문 열기")

@@ -129,7 +129,7 @@ func checkStray(x Exchange) error {
 func checkEvent(o Operation, x Exchange) error {
 	const stream = "text/event-stream"
 	response := o.Responses.Status(x.Answer.StatusCode)
-	if response == nil || response.Value.Content[stream] == nil {
+	if response == nil || response.Value.Content[stream] == nil || len(x.Got) == 0 || x.Answer.Header.Get("Content-Type") != stream {
 		return nil
 	}
 	_, data, found := bytes.Cut(x.Got, []byte("\ndata: "))

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -47,6 +48,9 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 		return wire.UnknownValue("doorlockType")
 	case err != nil:
 		return err
+	}
+	if strings.Contains(r.Header.Get("Accept"), eventStream) {
+		return a.streamDoor(w, r, id, key)
 	}
 	return wire.WriteData(w, wireUnlock{id})
 }

@@ -59,6 +59,24 @@ func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
 	return writeDoorResult(w, id, outcome)
 }
 
+// streamDoor responds to an unlock request with its result, which saves the client the second round trip. The headers
+// carry the request's id and are sent at once, so a client that loses the connection can still subscribe. If there is no
+// result in time, the stream ends without an event.
+func (a *API) streamDoor(w http.ResponseWriter, r *http.Request, id, key string) error {
+	w.Header().Set("Door-Request", id)
+	doorStreamHeaders(w)
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // without it the headers arrive together with the result
+	outcome, err := a.Access.Await(r.Context(), a.client(r), id, key)
+	if err == nil {
+		err = writeDoorEvent(w, id, outcome)
+	}
+	if err != nil && r.Context().Err() == nil {
+		a.Log.WarnContext(r.Context(), "no result for a streamed unlock request", "request", id, "error", err)
+	}
+	return nil // the headers are sent: the error table cannot be used any more
+}
+
 // reconnects answers an EventSource that has the result and connects again, as it does by itself whenever a stream ends:
 // 204 is the one answer that makes it stop.
 func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
@@ -73,13 +91,23 @@ func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
 // writeDoorResult writes the stream, which has one event. Nothing of it, headers included, is sent before the result is
 // known: once they are out, a 503 is not possible any more.
 func writeDoorResult(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
+	doorStreamHeaders(w)
+	return writeDoorEvent(w, requestID, outcome)
+}
+
+const eventStream = "text/event-stream"
+
+func doorStreamHeaders(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", eventStream)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+}
+
+func writeDoorEvent(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
 	data, err := json.Marshal(wireDoorResult{string(outcome.Status), wire.Nullable(outcome.Device), wire.Nullable(outcome.PIN)})
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no")
 	_, _ = fmt.Fprintf(w, "id: %s\nevent: door-result\ndata: %s\n\n", requestID, data) // the client is gone: nobody is left to tell
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/web"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // site is what the interface tells pages of the settings.
@@ -55,7 +56,7 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 	from, to := held.UnlockWindow()
 	return web.Key{
 		Branch: branch.Code, NameKo: branch.NameKo, NameEn: branch.NameEn, Address: branch.Address, Phone: branch.Phone,
-		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.End, From: from, To: to, Online: found.Online,
+		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.End, From: from, To: to, Pulse: protocol.DefaultPulse, Online: found.Online,
 	}, nil
 }
 

@@ -15,8 +15,8 @@ import (
 //go:embed src/template/key.html
 var keyHTML string
 
-// keyPage is what every key page has in common. Style and script stand in the page, so that it is whole after one
-// answer over one bar of signal; the policy allows those two texts and nothing else.
+// keyPage is what all key pages share. Style and script are inline, so the page is complete after one response even on a
+// poor network. The policy allows exactly these two texts.
 type keyPage struct {
 	template *template.Template
 	style    template.CSS
@@ -37,11 +37,11 @@ func newKeyPage() (*keyPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	//nolint:gosec // both texts are ours, from the embedded sources
+	//nolint:gosec // both texts come from the embedded sources
 	return &keyPage{parsed, template.CSS(style), template.JS(script), inlinePolicy(style, script)}, nil
 }
 
-// keyView is one page. Key is nil when there is none.
+// keyView is the data of one page. Key is nil if the key is unknown.
 type keyView struct {
 	Lang, Title string
 	T           keyTexts
@@ -50,42 +50,76 @@ type keyView struct {
 	Phone       string // of customer service
 	Key         *Key
 
-	Action                     string // where the form goes
-	State                      string // before, open, after
+	Action                     string // the target of the form
+	State                      string // before, open, leaving, after
+	Next                       string // room, after the entrance was opened
 	Place, Date, Times, Window string
 	OpensAt, RoomDoor          string
-	Result                     string // opened, pin, silent, outside; empty: none
+	RoomName                   string
+	PulseSeconds               string
+	Panels                     []panel
 	PIN                        []string
 	SpokenPIN                  string
 }
 
-// showKey shows a key. With a request in the query it waits for that request's result first: this is where the
-// form post of a browser without scripts ends up, and a reload shows the result again instead of pressing again.
+// A panel shows one outcome of a press. All panels are part of the page, so that it can show any outcome offline.
+type panel struct {
+	Name, Class           string
+	Title, Headline, Text string // Title has {door}, Headline the name of a door
+	Shown, Reload         bool
+}
+
+// panelOrder lists the outcomes of a press: waiting, opened, and those that went wrong.
+var panelOrder = []string{
+	"waiting", "opened", "pin", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
+}
+
+// showKey shows a key. If the query names an unlock request, it waits for its result first: the form post of a browser
+// without scripts redirects here, and a reload shows the result again instead of unlocking again.
 func (s *site) showKey(w http.ResponseWriter, r *http.Request) {
 	key, ok := s.findKey(w, r)
 	if !ok {
 		return
 	}
 	view := s.keyView(w, r, key)
-	if request := r.URL.Query().Get("request"); request != "" {
-		s.awaitResult(r, request, view)
+	switch query := r.URL.Query(); {
+	case query.Get("request") != "":
+		s.awaitResult(r, query.Get("request"), query.Get("door"), view)
+	case query.Get("fresh") == "moved":
+		view.show("moved", "")
 	}
 	s.writeKey(w, r, http.StatusOK, view)
 }
 
-func (s *site) awaitResult(r *http.Request, request string, view *keyView) {
+func (s *site) awaitResult(r *http.Request, request, door string, view *keyView) {
+	name := view.T.FrontName
+	if door == "room" {
+		name = view.RoomName
+	}
 	result, err := s.Keys.Await(r, request, r.PathValue("key"))
 	switch {
 	case err != nil:
-		view.Result = "silent"
+		view.show("unknown", name)
 	case result.Opened:
-		view.Result = "opened"
+		view.show("opened", name)
+		if door == "front" {
+			view.Next = "room"
+		}
 	case result.PIN == "":
-		view.Result = "silent"
+		view.show("failed", name)
 	default:
-		view.Result = "pin"
 		view.PIN = strings.Split(result.PIN, "")
 		view.SpokenPIN = strings.Join(view.PIN, " ")
+		view.show("pin", name)
+	}
+}
+
+// show reveals the panel of an outcome.
+func (v *keyView) show(outcome, door string) {
+	for i := range v.Panels {
+		if p := &v.Panels[i]; p.Name == outcome {
+			p.Shown, p.Headline = true, headline(p.Title, door)
+		}
 	}
 }
 
@@ -98,29 +132,34 @@ func (s *site) pressDoor(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<10)
 	door := r.PostFormValue("door")
 	if door != "front" && door != "room" {
-		http.Error(w, "door is front or room", http.StatusBadRequest)
+		http.Error(w, "door must be front or room", http.StatusBadRequest)
 		return
 	}
-	if key.state(s.Now()) != "open" {
-		view := s.keyView(w, r, key)
-		view.Result = "outside"
+	view := s.keyView(w, r, key)
+	if room := r.PostFormValue("room"); room != "" && room != strconv.Itoa(key.Room) { // moved since the page was loaded
+		view.show("moved", "")
+		s.writeKey(w, r, http.StatusConflict, view)
+		return
+	}
+	if view.State != "open" {
+		view.show("outside", "")
 		s.writeKey(w, r, http.StatusGone, view)
 		return
 	}
 	request, err := s.Keys.Unlock(r.Context(), key.Branch, door, r.PathValue("key"))
 	if err != nil {
 		s.Log.ErrorContext(r.Context(), "unlock from the key page failed", "branch", key.Branch, "door", door, "error", err)
-		view := s.keyView(w, r, key)
-		view.Result = "silent"
+		view.show("server", "")
 		s.writeKey(w, r, http.StatusServiceUnavailable, view)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
+	result := url.Values{"request": {request}, "door": {door}}
 	//nolint:gosec // the path is this page's own: it begins with /k/
-	http.Redirect(w, r, r.URL.Path+"?request="+url.QueryEscape(request), http.StatusSeeOther)
+	http.Redirect(w, r, r.URL.Path+"?"+result.Encode(), http.StatusSeeOther)
 }
 
-// findKey answers the request itself when there is no such key.
+// findKey looks up the key of the address. If there is none, it responds itself and returns false.
 func (s *site) findKey(w http.ResponseWriter, r *http.Request) (Key, bool) {
 	key, err := s.Keys.Find(r.Context(), r.PathValue("key"))
 	if errors.Is(err, ErrUnknownKey) {
@@ -144,22 +183,52 @@ func (s *site) keyView(w http.ResponseWriter, r *http.Request, key Key) *keyView
 	}
 	room := strconv.Itoa(key.Room)
 	place := name + " " + texts.room(room)
-	return &keyView{
+	view := &keyView{
 		Lang: lang, Title: place + " | " + texts.Brand, T: texts, Key: &key,
 		Action: "/k/" + url.PathEscape(r.PathValue("key")), State: key.state(s.Now()),
 		Place: place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + clock(key.End),
 		OpensAt:  texts.fill(texts.OpensAt, clock(key.From)),
-		RoomDoor: texts.fill(texts.RoomDoor, room),
-		Window:   texts.fill(texts.Window, clock(key.From), clock(key.To)),
+		RoomDoor: texts.fill(texts.RoomDoor, room), RoomName: texts.fill(texts.RoomName, room),
+		Window:       texts.fill(texts.Window, clock(key.From), clock(key.To)),
+		PulseSeconds: strconv.Itoa(int(key.Pulse.Seconds())),
 	}
+	view.Panels = view.panels()
+	return view
 }
 
+func (v *keyView) panels() []panel {
+	var list []panel
+	for _, name := range panelOrder {
+		text := v.T.panels[name]
+		p := panel{Name: name, Class: "bad help", Title: text.title, Text: text.text}
+		switch name {
+		case "waiting":
+			p.Class = "wait"
+		case "opened":
+			p.Class, p.Text = "good", v.T.fill(p.Text, v.PulseSeconds)
+		case "outside":
+			p.Class, p.Text = "bad", v.Window
+		case "offline":
+			p.Class = "bad"
+		case "stale":
+			p.Class, p.Reload = "bad", true
+		case "moved":
+			p.Class = "note"
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// state returns the phase of the reservation. While leaving, doors no longer open but the stay has not ended.
 func (k Key) state(now time.Time) string {
 	switch {
 	case now.Before(k.From):
 		return "before"
 	case now.Before(k.To):
 		return "open"
+	case now.Before(k.End):
+		return "leaving"
 	}
 	return "after"
 }
@@ -176,9 +245,9 @@ func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", s.keyPage.policy)
 	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer") // the address is the key
+	header.Set("Referrer-Policy", "no-referrer") // the address contains the key
 	header.Set("X-Robots-Tag", "noindex")
-	if view.Key != nil { // the service worker forgets the page after that
+	if view.Key != nil { // the service worker deletes its copy after that
 		header.Set("Key-Until", strconv.FormatInt(view.Key.End.Unix(), 10))
 	}
 	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))

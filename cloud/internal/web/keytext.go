@@ -5,42 +5,66 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 )
 
-// keyTexts is what the key page says. Texts with %s are filled by the page.
+// keyTexts holds the texts of the key page. %s is replaced by keyView, {door} by the name of the pressed door.
 type keyTexts struct {
 	Brand, OtherLang, OtherName                             string
-	OpensAt, OpenNow, Over, Window, Share                   string
-	Offline, NoNetwork, NotSent, CheckNetwork               string
-	Front, RoomDoor, Waiting, Opened, Push                  string
-	UsePIN, PressStar, Silent, TryAgain, Outside            string
+	OpensAt, OpenNow, Leaving, Over, Window, Share          string
+	BranchOffline, PhoneOffline, Unreachable                string
+	Front, FrontName, RoomDoor, RoomName                    string
+	Relocked, Reload                                        string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
-	room func(no string) string
-	date func(time.Time) string
+	panels map[string]panelText
+	room   func(no string) string
+	date   func(time.Time) string
 }
 
+// panelText is the headline and the advice of one outcome.
+type panelText struct{ title, text string }
+
 func (keyTexts) fill(text string, values ...any) string { return fmt.Sprintf(text, values...) }
+
+// headline inserts the name of a door and capitalizes the result.
+func headline(title, door string) string {
+	runes := []rune(strings.ReplaceAll(title, "{door}", door))
+	runes[0] = unicode.ToUpper(runes[0])
+	return string(runes)
+}
 
 var koreanWeekdays = [...]string{"일", "월", "화", "수", "목", "금", "토"}
 
 var keyKorean = keyTexts{
 	Brand: "열다", OtherLang: "en", OtherName: "English",
-	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Over: "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
-	Window:    "문은 %s부터 %s까지 열 수 있어요.",
-	Share:     "이 주소가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
-	Offline:   "지금 지점과 연결이 끊겨 문이 자동으로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
-	NoNetwork: "인터넷에 연결되어 있지 않아요. 연결되면 문을 열 수 있어요.",
-	NotSent:   "요청을 보내지 못했어요", CheckNetwork: "인터넷 연결을 확인하고 다시 눌러 주세요.",
-	Front: "현관문 열기", RoomDoor: "%s번 룸 열기", Waiting: "문을 여는 중이에요…",
-	Opened: "문이 열렸어요", Push: "지금 밀고 들어오세요.",
-	UsePIN: "도어록 비밀번호로 열어 주세요", PressStar: "번호를 누르고 * 를 눌러 주세요.",
-	Silent: "문에서 응답이 없어요", TryAgain: "다시 눌러 보시고, 열리지 않으면 전화 주세요. 바로 열어 드릴게요.",
-	Outside: "지금은 열 수 없는 시간이에요",
-	Call:    "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Leaving: "문은 더 열 수 없어요. 퇴실까지",
+	Over:          "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
+	Window:        "문은 %s부터 %s까지 열 수 있어요.",
+	Share:         "이 링크가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
+	BranchOffline: "지금 지점 연결이 끊겨 문이 저절로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
+	PhoneOffline:  "인터넷에 연결되어 있지 않아요. 와이파이나 데이터를 켜 주세요.",
+	Unreachable:   "지금 서버에 연결되지 않고 있어요. 계속 다시 시도할게요.",
+	Front:         "현관문 열기", FrontName: "현관문", RoomDoor: "%s번 룸 열기", RoomName: "%s번 룸 문",
+	Relocked: "다시 잠겼으면 버튼을 한 번 더 눌러 주세요.", Reload: "새 예약 정보 보기",
+	Call: "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
-	room:         func(no string) string { return no + "번 룸" },
+	panels: map[string]panelText{
+		"waiting":     {"{door}을 여는 중이에요…", ""},
+		"opened":      {"{door}이 열렸어요", "%s초 안에 밀어 주세요."},
+		"pin":         {"{door}은 이 비밀번호로 열어 주세요", "번호를 누르고 * 를 눌러 주세요."},
+		"failed":      {"{door}이 열리지 않았어요", "한 번 더 눌러 보고, 그래도 안 열리면 전화해 주세요."},
+		"unknown":     {"{door}이 열렸는지 확인하지 못했어요", "문을 한번 밀어 보세요. 닫혀 있으면 다시 눌러 주세요."},
+		"unreachable": {"서버에 연결하지 못했어요", "문을 한번 밀어 보고, 닫혀 있으면 다시 눌러 주세요."},
+		"offline":     {"인터넷에 연결되어 있지 않아요", "와이파이나 데이터를 켜고 다시 눌러 주세요."},
+		"server":      {"저희 서버에 문제가 생겼어요", "한 번 더 눌러 보고, 그래도 안 되면 전화해 주세요."},
+		"busy":        {"너무 여러 번 눌렀어요", "10초 뒤에 다시 눌러 주세요."},
+		"moved":       {"예약 내용이 바뀌었어요", "지금 예약은 위와 같아요. 확인하고 다시 눌러 주세요."},
+		"stale":       {"예약 내용이 바뀌었어요", "이 화면의 룸이나 시간은 더 이상 맞지 않아요."},
+		"outside":     {"지금은 열 수 없는 시간이에요", ""},
+	},
+	room: func(no string) string { return no + "번 룸" },
 	date: func(t time.Time) string {
 		return fmt.Sprintf("%d월 %d일 (%s)", t.Month(), t.Day(), koreanWeekdays[t.Weekday()])
 	},
@@ -48,29 +72,41 @@ var keyKorean = keyTexts{
 
 var keyEnglish = keyTexts{
 	Brand: "Yeolda", OtherLang: "ko", OtherName: "한국어",
-	OpensAt: "Opens at %s.", OpenNow: "You can open the doors now.", Over: "Your time is over. Thank you for coming.",
-	Window:    "Doors open from %s until %s.",
-	Share:     "This address is the key. Share it only with people who come with you.",
-	Offline:   "The branch is offline, so the doors may not open by themselves. Press a button and we show you the keypad code.",
-	NoNetwork: "You are offline. You can open the doors when you are connected again.",
-	NotSent:   "The request was not sent", CheckNetwork: "Check your connection and press again.",
-	Front: "Open the entrance", RoomDoor: "Open room %s", Waiting: "Opening the door…",
-	Opened: "The door is open", Push: "Push it now.",
-	UsePIN: "Open the door with this code", PressStar: "Enter the digits on the keypad, then press *.",
-	Silent: "The door does not answer", TryAgain: "Press again. If it stays closed, call us and we open it for you.",
-	Outside: "The doors cannot be opened now",
-	Call:    "Call us", Map: "Find the way", Calendar: "Add to calendar",
+	OpensAt: "The doors open at %s.", OpenNow: "You can open the doors now.", Leaving: "The doors no longer open. Your stay:",
+	Over:          "Your stay has ended. Thank you for coming.",
+	Window:        "You can open the doors from %s to %s.",
+	Share:         "This link is your key. Share it only with people in your party.",
+	BranchOffline: "The branch is offline, so the doors may not open automatically. Press a button to get the keypad code.",
+	PhoneOffline:  "Your phone is offline. Turn on Wi-Fi or mobile data.",
+	Unreachable:   "We cannot reach our server right now. We keep trying.",
+	Front:         "Open the entrance", FrontName: "the entrance", RoomDoor: "Open room %s", RoomName: "room %s",
+	Relocked: "If it has locked again, press the button once more.", Reload: "Show the new reservation",
+	Call: "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
-	Reservations: "See my reservations",
-	room:         func(no string) string { return "Room " + no },
-	date:         func(t time.Time) string { return t.Format("Mon 2 January") },
+	Reservations: "My reservations",
+	panels: map[string]panelText{
+		"waiting":     {"Opening {door}…", ""},
+		"opened":      {"{door} is open", "Push the door within %s seconds."},
+		"pin":         {"Open {door} with this code", "Enter the digits on the keypad, then press *."},
+		"failed":      {"{door} did not open", "Press again. If it stays locked, call us."},
+		"unknown":     {"We could not confirm that {door} opened", "Try pushing the door. If it is locked, press again."},
+		"unreachable": {"We could not reach our server", "Try pushing the door. If it is locked, press again."},
+		"offline":     {"Your phone is offline", "Turn on Wi-Fi or mobile data and press again."},
+		"server":      {"Something went wrong on our side", "Press again. If it does not help, call us."},
+		"busy":        {"Too many attempts", "Wait ten seconds and press again."},
+		"moved":       {"Your reservation has changed", "The current details are shown above. Check them and press again."},
+		"stale":       {"Your reservation has changed", "The room or time on this page is no longer correct."},
+		"outside":     {"The doors cannot be opened now", ""},
+	},
+	room: func(no string) string { return "Room " + no },
+	date: func(t time.Time) string { return t.Format("Mon 2 January") },
 }
 
-// keyLanguage picks the language: asked for, chosen before, or the browser's. A choice is remembered.
+// keyLanguage returns the requested language, else the one chosen before, else the browser's. A request is remembered.
 func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyTexts) {
 	lang := r.URL.Query().Get("lang")
 	if lang == "ko" || lang == "en" {
-		//nolint:gosec // a language is no secret: scripts of the other pages read it, also without TLS in development
+		//nolint:gosec // not a secret: scripts of the other pages read it, also without TLS in development
 		http.SetCookie(w, &http.Cookie{Name: "lang", Value: lang, Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode})
 	} else if chosen, err := r.Cookie("lang"); err == nil {
 		lang = chosen.Value

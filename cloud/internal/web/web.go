@@ -64,9 +64,10 @@ type Key struct {
 	Address, Phone string
 	Room           int
 	Zone           *time.Location
-	Start, End     time.Time // End is the real end
-	From, To       time.Time // the window in which doors open
-	Online         bool      // the branch's agent is connected
+	Start, End     time.Time     // End is the real end
+	From, To       time.Time     // the window in which doors open
+	Pulse          time.Duration // how long a lock stays open
+	Online         bool          // the branch's agent is connected
 }
 
 // Result is the result of an unlock request.

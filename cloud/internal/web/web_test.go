@@ -185,14 +185,14 @@ func TestOnlyThePaymentPageTrustsTheProvider(t *testing.T) {
 
 func TestKeyPageThroughTheDay(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ clock, state string }{{"14:57", "before"}, {"14:58", "open"}, {"16:17", "open"}, {"16:18", "after"}} {
+	for _, c := range []struct{ clock, state string }{{"14:57", "before"}, {"14:58", "open"}, {"16:17", "open"}, {"16:18", "leaving"}, {"16:20", "after"}} {
 		site, _ := newSite(t, c.clock)
 		page := send(site, "GET", "/k/"+testKey, "").Body.String()
 		if !strings.Contains(page, `data-state="`+c.state+`"`) {
-			t.Errorf("at %s it is not %s", c.clock, c.state)
+			t.Errorf("at %s the page is not in state %s", c.clock, c.state)
 		}
 		if disabled := strings.Count(page, " disabled>"); (disabled == 0) != (c.state == "open") {
-			t.Errorf("at %s %d buttons are disabled", c.clock, disabled)
+			t.Errorf("at %s (%s) %d buttons are disabled", c.clock, c.state, disabled)
 		}
 	}
 }
@@ -235,7 +235,7 @@ func TestKeyPageWithoutScripts(t *testing.T) {
 	site, keys := newSite(t, "15:30")
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	w := send(site, "POST", "/k/"+testKey, "door=room", form...)
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/k/"+testKey+"?request=request-1" {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/k/"+testKey+"?door=room&request=request-1" {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
 	if len(keys.pressed) != 1 || keys.pressed[0] != "gangnam room" {
@@ -254,8 +254,12 @@ func TestKeyPageWithoutScripts(t *testing.T) {
 		t.Error("the PIN is not shown")
 	}
 	keys.result, keys.await = Result{}, errors.New("nothing in time")
-	if !shown("silent") || shown("opened") {
-		t.Error("silence is not shown")
+	if !shown("unknown") || shown("opened") {
+		t.Error("a missing result is not shown")
+	}
+	moved := send(site, "POST", "/k/"+testKey, "door=room&room=3", form...)
+	if moved.Code != http.StatusConflict || !strings.Contains(moved.Body.String(), `data-result="moved">`) || len(keys.pressed) != 1 {
+		t.Errorf("a press for another room: got %d and presses %v, want 409 and one press", moved.Code, keys.pressed)
 	}
 	if w := send(site, "POST", "/k/"+testKey, "door=cellar", form...); w.Code != http.StatusBadRequest {
 		t.Errorf("an unknown door: %d", w.Code)

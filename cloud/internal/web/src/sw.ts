@@ -1,12 +1,14 @@
-// The service worker: the site opens without a network, and so does the key page, as it was last seen.
+// The service worker. It opens the site without a network, and shows the key page at once as it was last seen.
 //
-// It keeps what names no one (the shell and its hashed files) and, until the reservation is over, the key pages this
-// device has opened. Answers of the interface are never kept.
+// It stores files that identify no guest (the shell and its hashed assets) and, until the reservation ends, the key pages
+// opened on this device. It never stores answers of the interface.
 
 declare const self: ServiceWorkerGlobalScope;
 
 const shellCache = "shell-1";
 const keyCache = "keys-1";
+const shellTimeout = 2500; // ms after which a stored shell is shown
+const freshTimeout = 8000; // ms after which a stored key page is shown although a fresh one was requested
 
 self.addEventListener("install", () => void self.skipWaiting());
 
@@ -26,65 +28,73 @@ self.addEventListener("fetch", (event) => {
   if (request.method !== "GET" || url.origin !== location.origin || url.pathname.startsWith("/api")) return;
   if (url.pathname.startsWith("/assets/")) event.respondWith(asset(request));
   else if (request.mode !== "navigate") return;
-  else if (/^\/k\/[^/]+$/.test(url.pathname)) event.respondWith(keyPage(request, url));
-  else if (/^\/(k|console)(\/|$)/.test(url.pathname)) return;
+  else if (/^\/k\/[^/]+$/.test(url.pathname)) event.respondWith(keyPage(event, url));
+  // The payment page has a policy of its own, so no stored shell can stand in for it.
+  else if (/^\/(k|console|book\/pay)(\/|$)/.test(url.pathname)) return;
   else event.respondWith(shell(request));
 });
 
-// The page that registered the worker was loaded before it: it asks for its own address to be kept.
+// The page that registered the worker was loaded before it, so it asks for itself to be stored.
 self.addEventListener("message", (event) => {
-  const path: unknown = event.data?.keep;
-  if (typeof path !== "string") return;
-  if (path.startsWith("/k/")) event.waitUntil(keepKey(new Request(path, { credentials: "same-origin" })));
-  else event.waitUntil(keepShell(event.data.files ?? []));
+  const { keep, again, files } = event.data ?? {};
+  if (typeof keep !== "string") return;
+  if (keep.startsWith("/k/"))
+    event.waitUntil(keepKey(new Request(keep, { credentials: "same-origin" }), Boolean(again)));
+  else event.waitUntil(keepShell(files ?? []));
 });
 
+/** Rejects after ms unless promise settles first. */
+function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  return Promise.race([promise, new Promise<T>((_, reject) => setTimeout(() => reject(new Error("timeout")), ms))]);
+}
+
 async function asset(request: Request): Promise<Response> {
-  const kept = await caches.match(request);
-  if (kept) return kept;
+  const stored = await caches.match(request);
+  if (stored) return stored;
   const response = await fetch(request);
   if (response.ok) await (await caches.open(shellCache)).put(request, response.clone());
   return response;
 }
 
-/** Every screen has the same shell; it is the newest that can be had. */
+/** All screens share one shell. A slow network gets the stored one. */
 async function shell(request: Request): Promise<Response> {
-  try {
-    return await fetch(request);
-  } catch (offline) {
-    const kept = await caches.match("/", { cacheName: shellCache });
-    if (kept) return kept;
-    throw offline;
-  }
+  const fresh = fetch(request);
+  const stored = await caches.match("/", { cacheName: shellCache });
+  if (!stored) return fresh;
+  return within(shellTimeout, fresh).catch(() => stored);
 }
 
-/** Keeps the shell with the files it needs and lets go of those of earlier versions. */
+/** Stores the shell with its files and removes the files of earlier versions. */
 async function keepShell(files: string[]): Promise<void> {
   const cache = await caches.open(shellCache);
-  for (const kept of await cache.keys()) {
-    if (!files.includes(new URL(kept.url).pathname)) await cache.delete(kept);
+  for (const stored of await cache.keys()) {
+    if (!files.includes(new URL(stored.url).pathname)) await cache.delete(stored);
   }
   await cache.add("/");
   for (const file of files) if (!(await cache.match(file))) await cache.add(file);
 }
 
-async function keyPage(request: Request, url: URL): Promise<Response> {
-  try {
-    const response = await fetch(request);
-    // A page with a result may show a PIN: only the plain one is kept.
-    if (url.search === "") await putKey(url.pathname, response.clone());
-    return response;
-  } catch (offline) {
-    await forgetOldKeys();
-    const kept = await caches.match(url.pathname, { cacheName: keyCache });
-    if (kept) return kept;
-    throw offline;
+/** Shows the stored page at once and refreshes it behind. The page itself notices if the reservation has changed. */
+async function keyPage(event: FetchEvent, url: URL): Promise<Response> {
+  await forgetOldKeys();
+  const stored = await caches.match(url.pathname, { cacheName: keyCache });
+  const fresh = fetch(event.request);
+  if (url.search !== "") {
+    // A page with a result may show a PIN, so it is not stored.
+    return stored ? within(freshTimeout, fresh).catch(() => stored) : fresh;
   }
+  const kept = fresh.then(async (response) => {
+    await putKey(url.pathname, response.clone());
+    return response;
+  });
+  if (!stored) return kept;
+  event.waitUntil(kept.catch(() => {}));
+  return stored;
 }
 
-async function keepKey(request: Request): Promise<void> {
+async function keepKey(request: Request, again: boolean): Promise<void> {
   const path = new URL(request.url).pathname;
-  if (await caches.match(path, { cacheName: keyCache })) return;
+  if (!again && (await caches.match(path, { cacheName: keyCache }))) return;
   await putKey(path, await fetch(request));
 }
 

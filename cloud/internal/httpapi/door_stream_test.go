@@ -1,0 +1,41 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+	"github.com/yeolda/yeolda/protocol"
+	"time"
+)
+
+// TestStreamedUnlock checks the unlock request that is answered with its own result.
+func TestStreamedUnlock(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.Times.DoorResultTimeout = time.Second })
+	a := connectAgent(t, s, "gangnam", protocol.Inventory{})
+	waitOnline(t, a)
+	c, key := s.Client(t), keyFor(t, s, 3)
+	accept := http.Header{"Accept": {"text/event-stream"}}
+
+	opened := c.Send(http.MethodPost, unlockPath, unlockBody("room", key), accept)
+	id := opened.Header.Get("Door-Request")
+	if event := opened.Event(t); event.Status != "SUCCESS" || *event.Device != "room_3" {
+		t.Errorf("got %+v, want SUCCESS of room_3", event)
+	}
+	query := url.Values{"requestId": {id}, "key": {key}}
+	if again := subscribe(t, s, c, subscribePath, query, ""); again.body != string(opened.Raw) {
+		t.Errorf("subscribing with Door-Request returned %q, want %q", again.body, opened.Raw)
+	}
+	refused := c.Send(http.MethodPost, unlockPath, unlockBody("window", key), accept)
+	refused.Fails(t, 400, "IllegalArguemntError", "문 종류(doorlockType) 값이 올바르지 않습니다.")
+
+	a.Fail(agenttest.Faults{Silent: true})
+	silent := c.Send(http.MethodPost, unlockPath, unlockBody("room", key), accept)
+	if silent.HTTP != http.StatusOK || len(silent.Raw) != 0 || silent.Header.Get("Door-Request") == "" {
+		t.Errorf("without a result got %d %q, want an empty stream with Door-Request", silent.HTTP, silent.Raw)
+	}
+}
