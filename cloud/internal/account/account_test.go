@@ -42,7 +42,7 @@ func newDesk(t *testing.T) *desk {
 	db.Now = func() time.Time { return time.Unix(0, d.clock.Load()).UTC() }
 	d.Service = &account.Service{
 		DB: db, Limits: &limit.Limiter{DB: db}, Queue: messages, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		CodeKey: []byte("a key of tests"), CodeTTL: 3 * time.Minute,
+		Keys: keys, CodeKey: []byte("a key of tests"), CodeTTL: 3 * time.Minute,
 	}
 	return d
 }
@@ -84,7 +84,7 @@ func (d *desk) guest(mobile, email string) {
 
 func (d *desk) send(c account.Customer) {
 	d.Helper()
-	if err := d.SendCode(d.Context(), c, "203.0.113.7", "ko"); err != nil {
+	if err := d.SendCode(d.Context(), c, account.Browser{Client: "203.0.113.7"}, "ko"); err != nil {
 		d.Fatal(err)
 	}
 }

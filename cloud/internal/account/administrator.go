@@ -16,36 +16,84 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Limits on wrong passwords (docs/specification.md, Login).
+// Limits on wrong passwords (docs/specification.md, Login). A recognised device is limited by itself only.
 var (
 	failuresPerID      = limit.Rule{Name: "admin-login-id", Max: 10, Window: 10 * time.Minute}
+	failuresPerDay     = limit.Rule{Name: "admin-login-day", Max: 100, Window: 24 * time.Hour}
 	failuresPerAddress = limit.Rule{Name: "admin-login-address", Max: 10, Window: 10 * time.Minute}
+	failuresPerDevice  = limit.Rule{Name: "admin-login-device", Max: 10, Window: 10 * time.Minute}
+	failuresInSession  = limit.Rule{Name: "admin-confirm-id", Max: 10, Window: 10 * time.Minute}
 )
 
-// LoginAdministrator checks a password. It returns the administrator, ErrWrongPassword or a
-// [limit.ExceededError]. An unknown id, a disabled one and a wrong password cannot be told apart, by the
-// time they take neither.
-func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, client string) (Principal, error) {
-	end, err := takeTurn(ctx)
+// PasswordAttempt is an attempt to log in as an administrator.
+type PasswordAttempt struct {
+	LoginID  string
+	Password string
+	Client   string // address, as limit.Address returns it
+	Device   Device // the browser's cookie, if it has one
+}
+
+// counter is a rule and its subject.
+type counter struct {
+	rule    limit.Rule
+	subject string
+	client  bool // the subject is a client address
+}
+
+func (s *Service) counters(a PasswordAttempt) (counters []counter, recognised bool) {
+	if id := s.recognised(a.Device, AdministratorSubject(a.LoginID)); id != "" {
+		return []counter{{rule: failuresPerDevice, subject: id}}, true
+	}
+	return []counter{
+		{rule: failuresPerAddress, subject: a.Client, client: true},
+		{rule: failuresPerID, subject: a.LoginID},
+		{rule: failuresPerDay, subject: a.LoginID},
+	}, false
+}
+
+// LoginAdministrator checks a password. It returns the administrator, ErrWrongPassword or a [limit.ExceededError]. An
+// unknown id, a disabled account and a wrong password are indistinguishable, also by their duration.
+func (s *Service) LoginAdministrator(ctx context.Context, a PasswordAttempt) (Principal, error) {
+	counters, recognised := s.counters(a)
+	queue := unknownDevices
+	if recognised {
+		queue = recognisedDevices
+	}
+	return s.attempt(ctx, queue, counters, a)
+}
+
+// ConfirmPassword checks the password, and the second factor if there is one, of an administrator who is logged in. Its
+// limit is separate from that of logins, so that attempts to log in from elsewhere do not affect it.
+func (s *Service) ConfirmPassword(ctx context.Context, loginID, password, code, client string) error {
+	counters := []counter{{rule: failuresInSession, subject: loginID}}
+	if _, err := s.attempt(ctx, recognisedDevices, counters, PasswordAttempt{LoginID: loginID, Password: password, Client: client}); err != nil {
+		return err
+	}
+	return s.SecondFactor(ctx, loginID, code)
+}
+
+// attempt compares a password within limits that count failures only.
+func (s *Service) attempt(ctx context.Context, queue *hashingQueue, counters []counter, a PasswordAttempt) (Principal, error) {
+	release, err := queue.acquire(ctx, a.Client)
 	if err != nil {
 		return Principal{}, err
 	}
-	defer end()
-	// The limits are read after a hashing slot is granted, so concurrent guesses exceed the limit by at most the
-	// number of slots.
-	if err := s.Limits.Check(ctx, failuresPerAddress, client); err != nil {
-		return Principal{}, err
+	defer release()
+	// The limits are read after a hashing slot is granted, so concurrent guesses exceed the limit by at most the number
+	// of slots.
+	for _, c := range counters {
+		if err := s.check(ctx, c); err != nil {
+			return Principal{}, err
+		}
 	}
-	if err := s.Limits.Check(ctx, failuresPerID, loginID); err != nil {
-		return Principal{}, err
-	}
-	p, err := s.verifyAdministrator(ctx, loginID, password)
+	p, err := s.verifyAdministrator(ctx, a.LoginID, a.Password)
 	if errors.Is(err, ErrWrongPassword) {
 		// The login id is not logged: users sometimes type their password into that field.
-		s.Log.WarnContext(ctx, "administrator login failed", "client", client)
-		uncounted := errors.Join(s.countFailure(ctx, failuresPerAddress, client), s.countFailure(ctx, failuresPerID, loginID))
-		if uncounted != nil {
-			return Principal{}, uncounted // nobody guesses for nothing
+		s.Log.WarnContext(ctx, "administrator login failed", "client", a.Client)
+		for _, c := range counters {
+			if err := s.countFailure(ctx, c); err != nil {
+				return Principal{}, err
+			}
 		}
 		return Principal{}, err
 	}
@@ -55,9 +103,20 @@ func (s *Service) LoginAdministrator(ctx context.Context, loginID, password, cli
 	return p, nil
 }
 
-// countFailure records a wrong password. Exceeding the limit is no error here; the next attempt receives it.
-func (s *Service) countFailure(ctx context.Context, rule limit.Rule, subject string) error {
-	if err := s.Limits.Take(ctx, rule, subject); !errors.Is(err, limit.ErrExceeded) {
+func (s *Service) check(ctx context.Context, c counter) error {
+	if c.client {
+		return s.Limits.CheckClient(ctx, c.rule, c.subject)
+	}
+	return s.Limits.Check(ctx, c.rule, c.subject)
+}
+
+// countFailure records a failure. Exceeding the limit is no error here; the next attempt receives it.
+func (s *Service) countFailure(ctx context.Context, c counter) error {
+	take := s.Limits.Take
+	if c.client {
+		take = s.Limits.TakeClient
+	}
+	if err := take(ctx, c.rule, c.subject); !errors.Is(err, limit.ErrExceeded) {
 		return err
 	}
 	return nil
@@ -67,7 +126,7 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 	a, err := postgres.AdministratorByLogin(ctx, s.DB.Pool, loginID)
 	hash := a.PasswordHash
 	if errors.Is(err, booking.ErrNoAdministrator) {
-		hash = strangerHash
+		hash = decoyHash
 	} else if err != nil {
 		return Principal{}, err
 	}
@@ -83,7 +142,7 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 			return Principal{}, err
 		}
 	}
-	return principal(a), nil
+	return s.principal(a), nil
 }
 
 // Administrator returns an administrator's current rights, or [booking.ErrNoAdministrator] if the account is deleted
@@ -96,11 +155,14 @@ func (s *Service) Administrator(ctx context.Context, loginID string) (Principal,
 	if !a.DisabledAt.IsZero() {
 		return Principal{}, booking.ErrNoAdministrator
 	}
-	return principal(a), nil
+	return s.principal(a), nil
 }
 
-func principal(a booking.Administrator) Principal {
-	return Principal{LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches}
+func (s *Service) principal(a booking.Administrator) Principal {
+	return Principal{
+		LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches,
+		NeedsSecondFactor: !a.SecondFactor && slices.Contains(s.SecondFactorRoles, a.Role),
+	}
 }
 
 // Errors about the data of a new administrator.
@@ -139,7 +201,7 @@ func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by s
 	if err := n.Check(); err != nil {
 		return err
 	}
-	if err := checkPassword(n.Password); err != nil {
+	if err := checkPassword(n.Password, n.LoginID); err != nil {
 		return err
 	}
 	slices.Sort(n.Branches)
@@ -161,7 +223,7 @@ func (s *Service) AddAdministrator(ctx context.Context, n NewAdministrator, by s
 
 // SetPassword changes an administrator's password and ends all of the administrator's sessions.
 func (s *Service) SetPassword(ctx context.Context, loginID, password, by string) error {
-	if err := checkPassword(password); err != nil {
+	if err := checkPassword(password, loginID); err != nil {
 		return err
 	}
 	hash := HashPassword(password)

@@ -28,6 +28,10 @@ func (d *desk) add(n account.NewAdministrator) {
 	}
 }
 
+func (d *desk) login(id, password, client string) (account.Principal, error) {
+	return d.LoginAdministrator(d.Context(), account.PasswordAttempt{LoginID: id, Password: password, Client: client})
+}
+
 func TestAdministratorLogin(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -53,7 +57,7 @@ func TestAdministratorLogin(t *testing.T) {
 		{"", password, nil, account.ErrWrongPassword},
 		{"gone", password, nil, account.ErrWrongPassword},
 	} {
-		p, err := d.LoginAdministrator(t.Context(), c.id, c.password, "203.0.113.7")
+		p, err := d.login(c.id, c.password, "203.0.113.7")
 		if !errors.Is(err, c.err) || !slices.Equal(p.Branches, c.want) {
 			t.Errorf("%q with %q: %+v, %v", c.id, c.password, p, err)
 		}
@@ -121,7 +125,7 @@ func TestFailedLoginsAreLimited(t *testing.T) {
 	d := newDesk(t)
 	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
 	login := func(id, password, client string) error {
-		_, err := d.LoginAdministrator(t.Context(), id, password, client)
+		_, err := d.login(id, password, client)
 		return err
 	}
 	// Successful logins are not counted.
@@ -163,7 +167,7 @@ func TestParallelPasswords(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			_, err := d.LoginAdministrator(t.Context(), "hq", fmt.Sprint("guess ", i), fmt.Sprintf("203.0.113.%d", i))
+			_, err := d.login("hq", fmt.Sprint("guess ", i), fmt.Sprintf("203.0.113.%d", i))
 			switch {
 			case errors.Is(err, account.ErrWrongPassword):
 				looked.Add(1)
@@ -173,7 +177,7 @@ func TestParallelPasswords(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := looked.Load(); n < 10 || n > 13 {
+	if n := looked.Load(); n < 10 || n > 12 {
 		t.Errorf("compared %d guesses, want 10 to 13", n)
 	}
 }
@@ -186,7 +190,7 @@ func TestParallelLogins(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if _, err := d.LoginAdministrator(t.Context(), "hq", password, "203.0.113.1"); err != nil {
+			if _, err := d.login("hq", password, "203.0.113.1"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -204,7 +208,7 @@ func TestHashesAreRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := d.LoginAdministrator(t.Context(), "hq", "secret", "203.0.113.1"); err != nil {
+		if _, err := d.login("hq", "secret", "203.0.113.1"); err != nil {
 			t.Fatal(err)
 		}
 		a, err := postgres.AdministratorByLogin(t.Context(), d.DB.Pool, "hq")
@@ -267,10 +271,10 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 			t.Errorf("session %s: found %v, %v", token, found, err)
 		}
 	}
-	if _, err := d.LoginAdministrator(ctx, "hq", password, "c"); !errors.Is(err, account.ErrWrongPassword) {
+	if _, err := d.login("hq", password, "c"); !errors.Is(err, account.ErrWrongPassword) {
 		t.Errorf("login with the old password: %v", err)
 	}
-	if _, err := d.LoginAdministrator(ctx, "hq", "another "+password, "c"); err != nil {
+	if _, err := d.login("hq", "another "+password, "c"); err != nil {
 		t.Errorf("login with the new password: %v", err)
 	}
 	if err := d.SetPassword(ctx, "nobody", password, "cli:test"); !errors.Is(err, booking.ErrNoAdministrator) {
@@ -283,5 +287,64 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"administrator.add hq", "administrator.add second", "administrator.password hq"}, actions); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Ten wrong passwords from elsewhere lock out unknown devices, but neither a browser that has logged in before nor an
+// open session.
+func TestLockOutSparesRecognisedDevices(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	d.add(account.NewAdministrator{LoginID: "second", Role: account.HQ})
+	attempt := func(password, client string, device account.Device) error {
+		_, err := d.LoginAdministrator(t.Context(), account.PasswordAttempt{LoginID: "hq", Password: password, Client: client, Device: device})
+		return err
+	}
+	known := d.NewDevice(account.AdministratorSubject("hq"))
+	for i := range 10 {
+		if err := attempt("wrong", fmt.Sprintf("203.0.113.%d", i), ""); !errors.Is(err, account.ErrWrongPassword) {
+			t.Fatal(err)
+		}
+	}
+	for name, device := range map[string]account.Device{
+		"no device": "", "another administrator's device": d.NewDevice(account.AdministratorSubject("second")), "a forged device": known + "x", "half a device": known[:10],
+	} {
+		if err := attempt(password, "198.51.100.1", device); !errors.Is(err, limit.ErrExceeded) {
+			t.Errorf("correct password with %s: %v, want %v", name, err, limit.ErrExceeded)
+		}
+	}
+	if err := attempt(password, "198.51.100.1", known); err != nil {
+		t.Errorf("correct password on a recognised device: %v", err)
+	}
+	if err := d.ConfirmPassword(t.Context(), "hq", password, "", "198.51.100.1"); err != nil {
+		t.Errorf("confirming the password in an open session: %v", err)
+	}
+	for range 10 {
+		if err := attempt("wrong", "198.51.100.1", known); !errors.Is(err, account.ErrWrongPassword) {
+			t.Fatal(err)
+		}
+	}
+	if err := attempt(password, "198.51.100.1", known); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("correct password after ten wrong ones on the device itself: %v, want %v", err, limit.ErrExceeded)
+	}
+}
+
+func TestCommonPasswordsAreRejected(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(account.NewAdministrator{LoginID: "weak2", Role: account.HQ})
+	for _, bad := range []string{
+		"password1234", "Password1234!", "p@ssw0rd2026", "passwordpassword", "adminadmin2026", "Administrator1", "qwertyuiop12", "1q2w3e4r5t6y",
+		"123456789012", "abcdefghijkl", "aaaaaaaaaaaa", "abc123abc123", "iloveyou2026!", "weak2weak2weak2", "111222333444", "yeolda-admin-2026",
+	} {
+		if err := d.SetPassword(t.Context(), "weak2", bad, "cli:test"); !errors.Is(err, account.ErrCommonPassword) {
+			t.Errorf("%q: %v, want %v", bad, err, account.ErrCommonPassword)
+		}
+	}
+	for _, good := range []string{"open sesame, please", "twelve letters", "correct horse battery", "x7Q-lamp-river-9", "비밀번호 열두자 이상입니다", "weak2 lamp river nine"} {
+		if err := d.SetPassword(t.Context(), "weak2", good, "cli:test"); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -22,11 +23,28 @@ import (
 // maxCodeTries is the number of wrong attempts after which a login code is void (docs/specification.md, Login).
 const maxCodeTries = 5
 
-// Limits on requesting login codes (docs/specification.md, Login).
+// Limits on login codes (docs/specification.md, Login). A recognised device is limited by itself only.
 var (
 	codesPerID      = limit.Rule{Name: "login-code-id", Max: 5, Window: 10 * time.Minute}
+	codesPerDay     = limit.Rule{Name: "login-code-day", Max: 30, Window: 24 * time.Hour}
 	codesPerAddress = limit.Rule{Name: "login-code-address", Max: 20, Window: 10 * time.Minute}
+	codesPerDevice  = limit.Rule{Name: "login-code-device", Max: 5, Window: 10 * time.Minute}
+
+	guessesPerDay     = limit.Rule{Name: "login-guess-day", Max: 100, Window: 24 * time.Hour}
+	guessesPerAddress = limit.Rule{Name: "login-guess-address", Max: 60, Window: 10 * time.Minute, Wide: 120}
 )
+
+// Browser is what a browser sends along when it logs in as a customer.
+type Browser struct {
+	Client string // address, as limit.Address returns it
+	Secret string // cookie from the request for the code; empty if there was none
+	Device Device // cookie from an earlier login; empty if there was none
+}
+
+func (b Browser) hash() []byte {
+	sum := sha256.Sum256([]byte(b.Secret))
+	return sum[:]
+}
 
 // Customer identifies a customer by a normalised phone number or e-mail address.
 type Customer struct {
@@ -42,16 +60,14 @@ func NewCustomer(loginType booking.LoginType, id string) Customer {
 	return Customer{loginType, booking.NormalizeEmail(id)}
 }
 
-func (c Customer) subject() string { return string(c.Type) + ":" + c.ID }
+// Subject is the subject of the customer's limits and devices.
+func (c Customer) Subject() string { return string(c.Type) + ":" + c.ID }
 
-// SendCode makes a new login code the only valid one of a customer and has it sent, in the language "ko"
-// or "en". client is the address that asks. It returns ErrNoHistory for somebody who never reserved
-// (unless HideAccounts), or a [limit.ExceededError].
-func (s *Service) SendCode(ctx context.Context, c Customer, client, language string) error {
-	if err := s.Limits.Take(ctx, codesPerAddress, client); err != nil {
-		return err
-	}
-	if err := s.Limits.Take(ctx, codesPerID, c.subject()); err != nil {
+// SendCode replaces a customer's login code and sends it in the language "ko" or "en". The code is bound to the secret of
+// the browser. It returns ErrNoHistory for a contact without a reservation (unless HideAccounts), or a
+// [limit.ExceededError].
+func (s *Service) SendCode(ctx context.Context, c Customer, b Browser, language string) error {
+	if err := s.takeCode(ctx, c, b); err != nil {
 		return err
 	}
 	known, err := postgres.HasHistory(ctx, s.DB.Pool, c.Type, c.ID, time.Time{})
@@ -77,7 +93,7 @@ func (s *Service) SendCode(ctx context.Context, c Customer, client, language str
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		// For an unknown contact the code is stored as well but not sent, so that both cases take the same time.
-		if err := postgres.SetLoginCode(ctx, tx, c.Type, c.ID, s.hashCode(c, code), now.Add(s.CodeTTL)); err != nil || !known {
+		if err := postgres.SetLoginCode(ctx, tx, c.Type, c.ID, s.hashCode(c, code), b.hash(), now.Add(s.CodeTTL)); err != nil || !known {
 			return err
 		}
 		return s.Queue.Message(ctx, tx, message)
@@ -88,10 +104,42 @@ func (s *Service) SendCode(ctx context.Context, c Customer, client, language str
 	return nil
 }
 
-// CheckCode consumes a customer's login code. It returns ErrWrongCode if the code is wrong, expired, used, replaced
-// or void after too many attempts.
-func (s *Service) CheckCode(ctx context.Context, c Customer, code string) error {
-	stored, err := postgres.TryLoginCode(ctx, s.DB.Pool, c.Type, c.ID, maxCodeTries, s.DB.Now())
+// takeCode counts a request for a code. Requests by others do not use up what a recognised device may request.
+func (s *Service) takeCode(ctx context.Context, c Customer, b Browser) error {
+	if err := s.Limits.TakeClient(ctx, codesPerAddress, b.Client); err != nil {
+		return err
+	}
+	if id := s.recognised(b.Device, c.Subject()); id != "" {
+		return s.Limits.Take(ctx, codesPerDevice, id)
+	}
+	if err := s.Limits.Take(ctx, codesPerID, c.Subject()); err != nil {
+		return err
+	}
+	return s.Limits.Take(ctx, codesPerDay, c.Subject())
+}
+
+// CheckCode consumes a customer's login code. It returns ErrWrongCode if the code is wrong, expired, used, replaced or
+// void after too many attempts, or a [limit.ExceededError].
+func (s *Service) CheckCode(ctx context.Context, c Customer, b Browser, code string) error {
+	counters := []counter{{rule: guessesPerAddress, subject: b.Client, client: true}, {rule: guessesPerDay, subject: c.Subject()}}
+	for _, n := range counters {
+		if err := s.check(ctx, n); err != nil {
+			return err
+		}
+	}
+	err := s.useLoginCode(ctx, c, b, code)
+	if errors.Is(err, ErrWrongCode) {
+		for _, n := range counters {
+			if err := s.countFailure(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+func (s *Service) useLoginCode(ctx context.Context, c Customer, b Browser, code string) error {
+	stored, err := postgres.TryLoginCode(ctx, s.DB.Pool, c.Type, c.ID, b.hash(), maxCodeTries, s.DB.Now())
 	if err != nil {
 		return fmt.Errorf("login: %w", err)
 	}

@@ -29,10 +29,10 @@ func TestCodeIsSentAndOpensOnce(t *testing.T) {
 		if !regexp.MustCompile(`^[0-9]{6}$`).MatchString(code) {
 			t.Errorf("code %q", code)
 		}
-		if err := d.CheckCode(t.Context(), c, code); err != nil {
+		if err := d.CheckCode(t.Context(), c, account.Browser{}, code); err != nil {
 			t.Errorf("%v: %v", c, err)
 		}
-		if err := d.CheckCode(t.Context(), c, code); !errors.Is(err, account.ErrWrongCode) {
+		if err := d.CheckCode(t.Context(), c, account.Browser{}, code); !errors.Is(err, account.ErrWrongCode) {
 			t.Errorf("%v: second use of a code: %v", c, err)
 		}
 	}
@@ -48,11 +48,11 @@ func TestCodeIsSentAndOpensOnce(t *testing.T) {
 func TestNoHistoryNoCode(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); !errors.Is(err, account.ErrNoHistory) {
+	if err := d.SendCode(t.Context(), stranger, account.Browser{Client: "203.0.113.7"}, "ko"); !errors.Is(err, account.ErrNoHistory) {
 		t.Errorf("code for an unknown contact: %v", err)
 	}
 	d.HideAccounts = true
-	if err := d.SendCode(t.Context(), stranger, "203.0.113.7", "ko"); err != nil {
+	if err := d.SendCode(t.Context(), stranger, account.Browser{Client: "203.0.113.7"}, "ko"); err != nil {
 		t.Errorf("code for an unknown contact with HideAccounts: %v", err)
 	}
 	if messages, _ := d.sent(); len(messages) != 0 {
@@ -76,7 +76,7 @@ func TestCodeLivesThreeMinutes(t *testing.T) {
 		d.send(minji)
 		code := d.code()
 		d.pass(c.after)
-		if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, c.want) {
+		if err := d.CheckCode(t.Context(), minji, account.Browser{}, code); !errors.Is(err, c.want) {
 			t.Errorf("after %s: %v, want %v", c.after, err, c.want)
 		}
 	}
@@ -90,10 +90,10 @@ func TestNewCodeReplacesTheOldOne(t *testing.T) {
 	old := d.code()
 	for d.send(minji); d.code() == old; d.send(minji) {
 	}
-	if err := d.CheckCode(t.Context(), minji, old); !errors.Is(err, account.ErrWrongCode) {
+	if err := d.CheckCode(t.Context(), minji, account.Browser{}, old); !errors.Is(err, account.ErrWrongCode) {
 		t.Errorf("the old code: %v", err)
 	}
-	if err := d.CheckCode(t.Context(), minji, d.code()); err != nil {
+	if err := d.CheckCode(t.Context(), minji, account.Browser{}, d.code()); err != nil {
 		t.Errorf("the new code: %v", err)
 	}
 }
@@ -108,11 +108,11 @@ func TestCodeIsBoundToItsCustomer(t *testing.T) {
 	d.send(minji)
 	code := d.code()
 	for _, c := range []account.Customer{sujin, minjiEmail, stranger, {Type: booking.LoginEmail, ID: minji.ID}} {
-		if err := d.CheckCode(t.Context(), c, code); !errors.Is(err, account.ErrWrongCode) {
+		if err := d.CheckCode(t.Context(), c, account.Browser{}, code); !errors.Is(err, account.ErrWrongCode) {
 			t.Errorf("the code of %v with %v: %v", minji, c, err)
 		}
 	}
-	if err := d.CheckCode(t.Context(), minji, code); err != nil {
+	if err := d.CheckCode(t.Context(), minji, account.Browser{}, code); err != nil {
 		t.Errorf("code of its owner: %v", err)
 	}
 }
@@ -127,11 +127,11 @@ func TestCodeDiesAfterFiveWrongTries(t *testing.T) {
 			d.send(minji)
 			code := d.code()
 			for range wrong {
-				if err := d.CheckCode(t.Context(), minji, other(code)); !errors.Is(err, account.ErrWrongCode) {
+				if err := d.CheckCode(t.Context(), minji, account.Browser{}, other(code)); !errors.Is(err, account.ErrWrongCode) {
 					t.Fatal(err)
 				}
 			}
-			if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, want) {
+			if err := d.CheckCode(t.Context(), minji, account.Browser{}, code); !errors.Is(err, want) {
 				t.Errorf("correct code after %d wrong ones: %v, want %v", wrong, err, want)
 			}
 		})
@@ -152,13 +152,14 @@ func TestParallelGuesses(t *testing.T) {
 			if guess == code {
 				guess = "999999"
 			}
-			if err := d.CheckCode(t.Context(), minji, guess); !errors.Is(err, account.ErrWrongCode) {
+			if err := d.CheckCode(t.Context(), minji, account.Browser{}, guess); !errors.Is(err, account.ErrWrongCode) && !errors.Is(err, limit.ErrExceeded) {
 				t.Errorf("guess %d: %v", i, err)
 			}
 		})
 	}
 	wg.Wait()
-	if err := d.CheckCode(t.Context(), minji, code); !errors.Is(err, account.ErrWrongCode) {
+	d.Limits.Off = true
+	if err := d.CheckCode(t.Context(), minji, account.Browser{}, code); !errors.Is(err, account.ErrWrongCode) {
 		t.Errorf("correct code after a thousand wrong ones: %v", err)
 	}
 	var tries int
@@ -177,7 +178,7 @@ func TestParallelUse(t *testing.T) {
 	errs := make([]error, 5)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = d.CheckCode(t.Context(), minji, code) })
+		wg.Go(func() { errs[i] = d.CheckCode(t.Context(), minji, account.Browser{}, code) })
 	}
 	wg.Wait()
 	won := 0
@@ -203,11 +204,11 @@ func TestCodesAreLimited(t *testing.T) {
 	}
 	d.pass(4 * time.Minute)
 	exceeded := new(limit.ExceededError)
-	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 6*time.Minute {
+	if err := d.SendCode(t.Context(), minji, account.Browser{Client: "203.0.113.8"}, "ko"); !errors.As(err, &exceeded) || exceeded.RetryAfter != 6*time.Minute {
 		t.Fatalf("requesting the sixth code: %v", err)
 	}
 	d.pass(6*time.Minute - time.Microsecond)
-	if err := d.SendCode(t.Context(), minji, "203.0.113.8", "ko"); !errors.As(err, &exceeded) {
+	if err := d.SendCode(t.Context(), minji, account.Browser{Client: "203.0.113.8"}, "ko"); !errors.As(err, &exceeded) {
 		t.Errorf("requesting a code just before ten minutes: %v", err)
 	}
 	d.pass(time.Microsecond)
@@ -224,7 +225,7 @@ func TestCodesAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ask := func(i int, client string) error {
-		return d.SendCode(t.Context(), account.NewCustomer(booking.LoginMobile, fmt.Sprintf("010%08d", i)), client, "ko")
+		return d.SendCode(t.Context(), account.NewCustomer(booking.LoginMobile, fmt.Sprintf("010%08d", i)), account.Browser{Client: client}, "ko")
 	}
 	for i := range 20 {
 		if err := ask(i, "203.0.113.7"); !errors.Is(err, account.ErrNoHistory) {
@@ -236,5 +237,96 @@ func TestCodesAreLimitedByAddress(t *testing.T) {
 	}
 	if err := ask(20, "203.0.113.8"); !errors.Is(err, account.ErrNoHistory) {
 		t.Errorf("code requested from another address: %v", err)
+	}
+}
+
+// Wrong attempts from elsewhere do not void a code for the browser that asked for it, and the reverse.
+func TestForeignGuessesDoNotVoidACode(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	own, foreign := account.Browser{Client: "203.0.113.7", Secret: "own"}, account.Browser{Client: "198.51.100.1", Secret: "foreign"}
+	if err := d.SendCode(t.Context(), minji, own, "ko"); err != nil {
+		t.Fatal(err)
+	}
+	code := d.code()
+	for range 10 {
+		if err := d.CheckCode(t.Context(), minji, foreign, other(code)); !errors.Is(err, account.ErrWrongCode) {
+			t.Fatal(err)
+		}
+	}
+	if err := d.CheckCode(t.Context(), minji, foreign, code); !errors.Is(err, account.ErrWrongCode) {
+		t.Errorf("correct code in a browser with ten wrong ones: %v, want %v", err, account.ErrWrongCode)
+	}
+	if err := d.CheckCode(t.Context(), minji, own, code); err != nil {
+		t.Errorf("correct code in the browser that asked for it: %v", err)
+	}
+}
+
+// Requests from elsewhere do not use up the codes of a browser that has logged in before.
+func TestForeignRequestsDoNotUseUpADevicesCodes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	known := account.Browser{Client: "203.0.113.7", Device: d.NewDevice(minji.Subject())}
+	for range 5 {
+		d.send(minji)
+	}
+	if err := d.SendCode(t.Context(), minji, account.Browser{Client: "203.0.113.8"}, "ko"); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("sixth request of unknown browsers: %v, want %v", err, limit.ErrExceeded)
+	}
+	for i := range 6 {
+		if err := d.SendCode(t.Context(), minji, known, "ko"); errors.Is(err, limit.ErrExceeded) != (i == 5) {
+			t.Errorf("request %d of a recognised device: %v", i+1, err)
+		}
+	}
+	forged := account.Browser{Client: "203.0.113.9", Device: d.NewDevice(stranger.Subject())}
+	if err := d.SendCode(t.Context(), minji, forged, "ko"); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("request with another contact's device: %v, want %v", err, limit.ErrExceeded)
+	}
+}
+
+// A day has an end for codes and for guesses, whatever addresses they come from.
+func TestDailyBudgetOfAContact(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.guest("01012345678", "")
+	sent, guessed := 0, 0
+	for i := range 300 {
+		b := account.Browser{Client: fmt.Sprintf("203.%d.113.7", i%200)}
+		err := d.SendCode(t.Context(), minji, b, "ko")
+		if err == nil {
+			sent++
+		} else if !errors.Is(err, limit.ErrExceeded) {
+			t.Fatal(err)
+		}
+		if err := d.CheckCode(t.Context(), minji, b, "none"); errors.Is(err, account.ErrWrongCode) {
+			guessed++
+		} else if !errors.Is(err, limit.ErrExceeded) {
+			t.Fatal(err)
+		}
+		d.pass(2 * time.Minute)
+	}
+	if sent != 30 || guessed != 100 {
+		t.Errorf("%d codes and %d guesses in ten hours, want 30 and 100", sent, guessed)
+	}
+}
+
+// Addresses within a network share a limit.
+func TestGuessesAreLimitedByNetwork(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guessed := 0
+	for i := range 200 {
+		c := account.NewCustomer(booking.LoginMobile, fmt.Sprintf("010%08d", i))
+		err := d.CheckCode(t.Context(), c, account.Browser{Client: fmt.Sprintf("2001:db8:1:%x::/64", i)}, "000000")
+		if errors.Is(err, account.ErrWrongCode) {
+			guessed++
+		} else if !errors.Is(err, limit.ErrExceeded) {
+			t.Fatal(err)
+		}
+	}
+	if guessed != 120 {
+		t.Errorf("%d guesses from one /48, want 120", guessed)
 	}
 }

@@ -43,8 +43,10 @@ type Service struct {
 	Queue  *queue.Queue
 	Log    *slog.Logger
 
-	Keys         *seal.Keyring // seals the secrets of authenticators
-	CodeKey      []byte        // HMAC key for login codes
-	CodeTTL      time.Duration // lifetime of a login code; 3 minutes in the specification
-	HideAccounts bool          // requesting a code does not reveal whether a reservation exists
+	Keys    *seal.Keyring // seals the secrets of authenticators
+	CodeKey []byte        // HMAC key for login codes
+	CodeTTL time.Duration // lifetime of a login code; 3 minutes in the specification
+	// SecondFactorRoles are the roles that must set up a second factor; optional.
+	SecondFactorRoles []string
+	HideAccounts      bool // requesting a code does not reveal whether a reservation exists
 }

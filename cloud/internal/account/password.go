@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
@@ -30,22 +29,11 @@ const (
 	MaxPassword = 256
 )
 
-// ErrWeakPassword is returned for a password that may not be set.
-var ErrWeakPassword = fmt.Errorf("account: a password has %d to %d characters", MinPassword, MaxPassword)
-
-// hashing bounds how many passwords are compared at once: the memory strangers can make us use, and the guesses
-// that are under way when the last one that is allowed fails.
-var hashing = make(chan struct{}, 4)
-
-// takeTurn waits for a turn to compare a password; end gives it back.
-func takeTurn(ctx context.Context) (end func(), err error) {
-	select {
-	case hashing <- struct{}{}:
-		return func() { <-hashing }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
+// Errors of a password that may not be set.
+var (
+	ErrWeakPassword   = fmt.Errorf("account: a password has %d to %d characters", MinPassword, MaxPassword)
+	ErrCommonPassword = errors.New("account: the password is too common or contains the login id")
+)
 
 // HashPassword returns the hash of a password as a PHC string: $argon2id$v=19$m=…,t=…,p=…$salt$hash.
 func HashPassword(password string) string {
@@ -56,9 +44,8 @@ func HashPassword(password string) string {
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
 }
 
-// strangerHash is compared with when there is no such administrator, so that this takes as long as a
-// wrong password.
-var strangerHash = HashPassword("nobody has this password")
+// decoyHash is compared for an unknown login id, which thereby takes as long as a wrong password.
+var decoyHash = HashPassword(rand.Text())
 
 // VerifyPassword reports whether a password matches a stored hash.
 func VerifyPassword(password, phc string) (bool, error) {
@@ -115,10 +102,13 @@ func parsePHC(text string) (phc, error) {
 	return h, nil
 }
 
-// checkPassword returns ErrWeakPassword for one that may not be set.
-func checkPassword(password string) error {
+// checkPassword returns ErrWeakPassword, or ErrCommonPassword, for a password that may not be set.
+func checkPassword(password, loginID string) error {
 	if n := len([]rune(password)); n < MinPassword || n > MaxPassword {
 		return ErrWeakPassword
+	}
+	if commonPassword(password) || containsLoginID(password, loginID) {
+		return ErrCommonPassword
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ func TestForeignHashesAreRefused(t *testing.T) {
 
 // An unknown login id costs one full hash with the current parameters, like a known one. The test compares the work,
 // not the time.
-func TestStrangersCostAHash(t *testing.T) {
+func TestUnknownLoginIDCostsOneHash(t *testing.T) {
 	t.Parallel()
-	ok, outdated, err := verifyPassword("a guess", strangerHash)
+	ok, outdated, err := verifyPassword("a guess", decoyHash)
 	if ok || outdated || err != nil {
 		t.Errorf("%v, %v, %v", ok, outdated, err)
 	}

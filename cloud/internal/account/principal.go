@@ -30,7 +30,11 @@ type Principal struct {
 
 	AdminLoginID string // of an administrator
 	Role         Role
-	Branches     []string // branch codes; for role hq, all branches
+	// NeedsSecondFactor means that the policy requires a second factor that the administrator has not set up: only the
+	// endpoints of the own account are available until then.
+	NeedsSecondFactor bool
+
+	Branches []string // branch codes; for role hq, all branches
 }
 
 // Authenticated reports whether the request has a valid session.

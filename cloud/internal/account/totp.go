@@ -29,6 +29,9 @@ var secondFactorsPerID = limit.Rule{Name: "admin-totp-id", Max: 10, Window: 10 *
 
 const totpPurpose = "totp"
 
+// MaxSecondFactor is the maximum length of a code: that of a recovery code.
+const MaxSecondFactor = recoveryLength
+
 // The parameters that all authenticator apps support (RFC 6238): SHA-1, six digits, 30 seconds; one step of clock
 // skew in either direction.
 const (
@@ -36,7 +39,8 @@ const (
 	totpSkew   = 1
 )
 
-// SecondFactor checks the code of an administrator who has one set up. Each code works once.
+// SecondFactor checks the code of an administrator who has a second factor: one of the authenticator, or a recovery code.
+// Each code works once.
 //
 // Errors: ErrSecondFactorRequired, ErrWrongSecondFactor, [limit.ExceededError].
 func (s *Service) SecondFactor(ctx context.Context, loginID, code string) error {
@@ -46,6 +50,9 @@ func (s *Service) SecondFactor(ctx context.Context, loginID, code string) error 
 	}
 	if code == "" {
 		return ErrSecondFactorRequired
+	}
+	if len(code) == recoveryLength {
+		return s.useRecoveryCode(ctx, loginID, code)
 	}
 	return s.useCode(ctx, loginID, stored.Secret, code, false)
 }

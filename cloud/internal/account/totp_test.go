@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,26 @@ func TestSecondFactor(t *testing.T) {
 	}
 	if !errors.Is(err, limit.ErrExceeded) {
 		t.Fatalf("guesses are not limited: %v", err)
+	}
+	now = now.Add(10 * time.Minute)
+	codes, err := s.NewRecoveryCodes(ctx, "kim", "admin:kim")
+	if err != nil || len(codes) != 10 {
+		t.Fatalf("%d recovery codes: %v", len(codes), err)
+	}
+	if err := s.SecondFactor(ctx, "kim", strings.ToLower(codes[3])); err != nil {
+		t.Fatalf("recovery code: %v", err)
+	}
+	if err := s.SecondFactor(ctx, "kim", codes[3]); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Fatalf("second use of a recovery code: %v", err)
+	}
+	if _, err := s.NewRecoveryCodes(ctx, "kim", "admin:kim"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SecondFactor(ctx, "kim", codes[4]); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Fatalf("replaced recovery code: %v", err)
+	}
+	if err := s.ConfirmPassword(ctx, "kim", "twelve letters", "", "203.0.113.1"); !errors.Is(err, account.ErrSecondFactorRequired) {
+		t.Fatalf("password without the second factor: %v", err)
 	}
 	if err := s.RemoveSecondStep(ctx, "kim", "admin:hq"); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ type Administrator struct {
 	LoginID      string
 	PasswordHash string // PHC string
 	Role         string
+	SecondFactor bool
 	Demo         bool      // still has the password of the demo data
 	DisabledAt   time.Time // zero if enabled
 	CreatedAt    time.Time

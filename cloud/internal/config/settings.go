@@ -32,6 +32,8 @@ type HTTP struct {
 	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
 	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production."`
 	RateLimits     string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
+	SecondFactor   []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
+	AdminIdle      time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
 	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Give the same answer to a request for a login code with and without a reservation."`
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/rand"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -43,9 +44,14 @@ func (a *API) sendLoginCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.SendCode(r.Context(), customer, a.client(r), wire.Language(r)); err != nil {
+	browser := a.browser(r)
+	if browser.Secret == "" {
+		browser.Secret = rand.Text()
+	}
+	if err := a.Account.SendCode(r.Context(), customer, browser, wire.Language(r)); err != nil {
 		return err
 	}
+	a.Sessions.SetCookie(w, browserCookie, browser.Secret, browserTTL)
 	return wire.WriteData(w, nil)
 }
 
@@ -66,7 +72,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Account.CheckCode(r.Context(), customer, code); err != nil {
+	if err := a.Account.CheckCode(r.Context(), customer, a.browser(r), code); err != nil {
 		return err
 	}
 	// The list is read before the session starts: if it fails, the client is not logged in.
@@ -78,6 +84,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.Start(w, r, principal, a.CustomerTTL); err != nil {
 		return err
 	}
+	a.setDevice(w, deviceCookie, customer.Subject())
 	return wire.WriteData(w, payments)
 }
 

@@ -28,11 +28,13 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if len([]rune(*body.Password)) > account.MaxPassword {
 		return wire.TooLong("password", account.MaxPassword)
 	}
-	principal, err := a.Account.LoginAdministrator(r.Context(), id, *body.Password, a.client(r))
+	principal, err := a.Account.LoginAdministrator(r.Context(), account.PasswordAttempt{
+		LoginID: id, Password: *body.Password, Client: a.client(r), Device: account.Device(cookieValue(r, adminDeviceCookie)),
+	})
 	if err != nil {
 		return err
 	}
-	code, err := wire.OptionalText("code", body.Code, 10)
+	code, err := wire.OptionalText("code", body.Code, account.MaxSecondFactor)
 	if err != nil {
 		return err
 	}
@@ -45,6 +47,7 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.Start(w, r, principal, session.AdministratorTTL); err != nil {
 		return err
 	}
+	a.setDevice(w, adminDeviceCookie, account.AdministratorSubject(principal.AdminLoginID))
 	return wire.WriteData(w, struct {
 		AdminLoginID string   `json:"adminLoginId"`
 		BranchList   []string `json:"branchList"`

@@ -47,13 +47,14 @@ const (
 
 // Errors that arise in this package.
 var (
-	errNoSession        = errors.New("httpapi: no session")
-	errNotAdministrator = errors.New("httpapi: not an administrator")
-	errNotCustomer      = errors.New("httpapi: not a customer")
-	errNoPath           = errors.New("httpapi: no such path")
-	errMethod           = errors.New("httpapi: method not allowed")
-	errEnded            = errors.New("httpapi: this version has ended")
-	errCrossOrigin      = errors.New("httpapi: a browser sent this for another site")
+	errNoSession         = errors.New("httpapi: no session")
+	errNotAdministrator  = errors.New("httpapi: not an administrator")
+	errNeedsSecondFactor = errors.New("httpapi: a second factor must be set up first")
+	errNotCustomer       = errors.New("httpapi: not a customer")
+	errNoPath            = errors.New("httpapi: no such path")
+	errMethod            = errors.New("httpapi: method not allowed")
+	errEnded             = errors.New("httpapi: this version has ended")
+	errCrossOrigin       = errors.New("httpapi: a browser sent this for another site")
 )
 
 // row is one row of the error table.
@@ -73,6 +74,8 @@ var table = []row{
 	{account.ErrSecondFactorRequired, 401, typeSecondFactor, "2단계 인증 번호를 입력해 주세요."},
 	{account.ErrWrongSecondFactor, 401, typeAuthentication, "2단계 인증 번호가 올바르지 않습니다."},
 	{account.ErrNoSecondStep, 400, typeIllegal, "2단계 인증 설정을 먼저 시작해 주세요."},
+	{account.ErrCommonPassword, 400, typeIllegal, "너무 흔하거나 아이디가 들어간 비밀번호는 사용할 수 없습니다."},
+	{errNeedsSecondFactor, 403, typeSecondFactor, "2단계 인증을 먼저 설정해 주세요."},
 	{account.ErrWeakPassword, 400, typeIllegal, "비밀번호는 12자에서 256자 사이여야 합니다."},
 	{account.ErrLoginID, 400, typeIllegal, "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다."},
 	{account.ErrRole, 400, typeIllegal, "역할(role) 값이 올바르지 않습니다."},

@@ -36,13 +36,24 @@ func customer(p account.Principal) error {
 	return nil
 }
 
-// administrator is layer 2 for reading; viewers pass it too.
-func administrator(p account.Principal) error {
+// ownAccount is layer 2 for an administrator's own account, which is open to one who has yet to set up a second factor.
+func ownAccount(p account.Principal) error {
 	if err := loggedIn(p); err != nil {
 		return err
 	}
 	if !p.Administrator() {
 		return errNotAdministrator
+	}
+	return nil
+}
+
+// administrator is layer 2 for reading; viewers pass it too.
+func administrator(p account.Principal) error {
+	if err := ownAccount(p); err != nil {
+		return err
+	}
+	if p.NeedsSecondFactor {
+		return errNeedsSecondFactor
 	}
 	return nil
 }
@@ -72,6 +83,7 @@ func headQuarters(p account.Principal) error {
 func (a *API) public(h handler) http.HandlerFunc   { return a.handle(public, h) }
 func (a *API) user(h handler) http.HandlerFunc     { return a.handle(loggedIn, h) }
 func (a *API) customer(h handler) http.HandlerFunc { return a.handle(customer, h) }
+func (a *API) own(h handler) http.HandlerFunc      { return a.handle(ownAccount, h) }
 func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrator, h) }
 func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
 func (a *API) hq(h handler) http.HandlerFunc       { return a.handle(headQuarters, h) }

@@ -178,6 +178,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showAccount":         {"/v2/admin/account", nil, success, false},
 		"changePassword":      {"/v2/admin/account/password", "{}", missingField("비밀번호", "password"), false},
 		"beginTOTP":           {"/v2/admin/account/totp", "{}", missingField("비밀번호", "password"), false},
+		"newRecoveryCodes":    {"/v2/admin/account/recovery-codes", "{}", missingField("비밀번호", "password"), false},
 		"confirmTOTP":         {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
 		"endTOTP":             {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
 		"endOwnSession":       {"/v2/admin/account/sessions/none", nil, notThere("세션을"), false},

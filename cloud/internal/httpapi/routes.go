@@ -40,7 +40,7 @@ func (a *API) Routes() http.Handler {
 
 	// Administrators: account
 	mux.Post("/admin/login", a.public(a.loginAdmin))
-	mux.Post("/admin/logout", a.viewer(a.logout))
+	mux.Post("/admin/logout", a.own(a.logout))
 
 	// Administrators: reservations
 	mux.Get("/admin/reservations", a.viewer(a.adminSlots))
@@ -104,12 +104,13 @@ func (a *API) Routes() http.Handler {
 	mux.Patch("/v2/admin/branches/{branch}/channels/{listing}", a.editor(c.SwitchListing))
 	mux.Post("/v2/admin/branches/{branch}/channels/{listing}/export", a.editor(c.ExportListing))
 	mux.Post("/v2/admin/branches/{branch}/partner-bookings", a.editor(c.EnterPartnerBooking))
-	mux.Get("/v2/admin/account", a.viewer(c.ShowAccount))
-	mux.Post("/v2/admin/account/password", a.viewer(c.ChangePassword))
-	mux.Post("/v2/admin/account/totp", a.viewer(c.BeginTOTP))
-	mux.Put("/v2/admin/account/totp", a.viewer(c.ConfirmTOTP))
-	mux.Delete("/v2/admin/account/totp", a.viewer(c.EndTOTP))
-	mux.Delete("/v2/admin/account/sessions/{session}", a.viewer(c.EndOwnSession))
+	mux.Get("/v2/admin/account", a.own(c.ShowAccount))
+	mux.Post("/v2/admin/account/password", a.own(c.ChangePassword))
+	mux.Post("/v2/admin/account/totp", a.own(c.BeginTOTP))
+	mux.Put("/v2/admin/account/totp", a.own(c.ConfirmTOTP))
+	mux.Delete("/v2/admin/account/totp", a.own(c.EndTOTP))
+	mux.Post("/v2/admin/account/recovery-codes", a.own(c.NewRecoveryCodes))
+	mux.Delete("/v2/admin/account/sessions/{session}", a.own(c.EndOwnSession))
 	mux.Get("/v2/admin/administrators", a.hq(c.ListAdministrators))
 	mux.Post("/v2/admin/administrators", a.hq(c.AddAdministrator))
 	mux.Put("/v2/admin/administrators/{id}", a.hq(c.ChangeAdministrator))

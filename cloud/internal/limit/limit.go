@@ -35,6 +35,16 @@ type Rule struct {
 	Name   string
 	Max    int
 	Window time.Duration
+	Wide   int // maximum for all clients of a /24 or /48 network together; 0: ten times Max
+}
+
+// wide is the rule for the network of a client.
+func (r Rule) wide() Rule {
+	most := r.Wide
+	if most == 0 {
+		most = 10 * r.Max
+	}
+	return Rule{Name: r.Name + "-network", Max: most, Window: r.Window}
 }
 
 // Limiter counts attempts.
@@ -75,6 +85,23 @@ func (l *Limiter) Check(ctx context.Context, rule Rule, subject string) error {
 	return nil
 }
 
+// TakeClient is Take for a client, as returned by [Address]. It counts the client's network as well, because addresses
+// within a network are cheap.
+func (l *Limiter) TakeClient(ctx context.Context, rule Rule, client string) error {
+	if err := l.Take(ctx, rule, client); err != nil {
+		return err
+	}
+	return l.Take(ctx, rule.wide(), Network(client))
+}
+
+// CheckClient is Check for a client and its network.
+func (l *Limiter) CheckClient(ctx context.Context, rule Rule, client string) error {
+	if err := l.Check(ctx, rule, client); err != nil {
+		return err
+	}
+	return l.Check(ctx, rule.wide(), Network(client))
+}
+
 // key hashes the subject, so that phone numbers and addresses are not stored again and the key is short. The hash is
 // keyed, because a plain one is reversed by trying all phone numbers.
 func (l *Limiter) key(r Rule, subject string) string {
@@ -83,8 +110,20 @@ func (l *Limiter) key(r Rule, subject string) string {
 	return r.Name + ":" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Address is the subject of a client: its IPv4 address, or the /64 of its IPv6 address, as one customer
-// of a provider usually has at least 2^64 of those.
+// Network returns the network of a client as returned by [Address]: the /24 of an IPv4 address, the /48 of an IPv6
+// network. Any other text is its own network.
+func Network(client string) string {
+	if addr, err := netip.ParseAddr(client); err == nil && addr.Is4() {
+		return netip.PrefixFrom(addr, 24).Masked().String()
+	}
+	if prefix, err := netip.ParsePrefix(client); err == nil && prefix.Addr().Is6() {
+		return netip.PrefixFrom(prefix.Addr(), 48).Masked().String()
+	}
+	return client
+}
+
+// Address returns the subject of a client: its IPv4 address, or the /64 of its IPv6 address, because an Internet provider
+// assigns at least a /64 to each customer.
 func Address(client netip.Addr) string {
 	client = client.Unmap().WithZone("")
 	if client.Is6() {

@@ -112,3 +112,14 @@ func TestAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	for client, want := range map[string]string{
+		"203.0.113.7": "203.0.113.0/24", "2001:db8:1:2::/64": "2001:db8:1::/48", "": "", "cli": "cli",
+	} {
+		if got := limit.Network(client); got != want {
+			t.Errorf("network of %q: got %q, want %q", client, got, want)
+		}
+	}
+}

@@ -10,24 +10,26 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// SetLoginCode replaces a customer's login code. loginID is normalised.
-func SetLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, hash []byte, expires time.Time) error {
+// SetLoginCode replaces a customer's login code. loginID is normalised; browser is the hash of the secret of the browser
+// that asked.
+func SetLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, hash, browser []byte, expires time.Time) error {
 	_, err := q.Exec(ctx, `
-		insert into login_code (login_type, login_id, code_hash, tries, expires_at) values ($1, $2, $3, 0, $4)
+		insert into login_code (login_type, login_id, code_hash, browser_hash, tries, expires_at) values ($1, $2, $3, $4, 0, $5)
 		on conflict (login_type, login_id) do update
-		set code_hash = excluded.code_hash, tries = 0, expires_at = excluded.expires_at`,
-		loginType, loginID, hash, expires)
+		set code_hash = excluded.code_hash, browser_hash = excluded.browser_hash, tries = 0, foreign_tries = 0, expires_at = excluded.expires_at`,
+		loginType, loginID, hash, browser, expires)
 	return err
 }
 
-// TryLoginCode counts an attempt and returns the hash of the customer's code, or nil if there is no code, it has
-// expired or it has reached maxTries attempts. Counting and reading are one statement, so concurrent guesses get no
-// extra attempts.
-func TryLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, maxTries int, now time.Time) (hash []byte, err error) {
+// TryLoginCode counts an attempt and returns the hash of the customer's code, or nil if there is no code, it has expired
+// or it has reached maxTries attempts. The attempts of the browser that asked for the code are counted apart from all
+// others. Counting and reading are one statement, so concurrent guesses get no extra attempts.
+func TryLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, browser []byte, maxTries int, now time.Time) (hash []byte, err error) {
 	err = q.QueryRow(ctx, `
-		update login_code set tries = tries + 1
-		where login_type = $1 and login_id = $2 and tries < $3 and expires_at > $4
-		returning code_hash`, loginType, loginID, maxTries, now).Scan(&hash)
+		update login_code set tries = tries + case when browser_hash = $3 then 1 else 0 end,
+		       foreign_tries = foreign_tries + case when browser_hash = $3 then 0 else 1 end
+		where login_type = $1 and login_id = $2 and case when browser_hash = $3 then tries else foreign_tries end < $4 and expires_at > $5
+		returning code_hash`, loginType, loginID, browser, maxTries, now).Scan(&hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 const selectAdministrator = `
-	select a.login_id, a.password_hash, a.role, a.demo, a.disabled_at, a.created_at,
+	select a.login_id, a.password_hash, a.role, a.totp_secret is not null, a.demo, a.disabled_at, a.created_at,
 	       array(select b.code from branch b
 	             where a.role = 'hq' or exists (select from administrator_branch ab
 	                                            where ab.administrator_id = a.id and ab.branch_id = b.id)
@@ -21,7 +21,7 @@ const selectAdministrator = `
 
 func scanAdministrator(row pgx.CollectableRow) (a booking.Administrator, err error) {
 	var disabled *time.Time
-	err = row.Scan(&a.LoginID, &a.PasswordHash, &a.Role, &a.Demo, &disabled, &a.CreatedAt, &a.Branches)
+	err = row.Scan(&a.LoginID, &a.PasswordHash, &a.Role, &a.SecondFactor, &a.Demo, &disabled, &a.CreatedAt, &a.Branches)
 	a.DisabledAt = value(disabled)
 	return a, err
 }

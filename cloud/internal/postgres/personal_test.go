@@ -130,6 +130,7 @@ func TestOnePersonIsErased(t *testing.T) {
 // times, hashes, sealed secrets of staff. A new column of such a type is added here or to PersonalTables.
 var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
+	administrator_recovery.code_hash login_code.browser_hash
 	agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
 	agent_inventory.inventory agent_inventory.self_test agent_inventory.version airconditioner_command.option_id
 	airconditioner_command.outcome airconditioner_command.path airconditioner_command.requested_by airconditioner_command.unit

@@ -42,5 +42,24 @@ func UseStep(ctx context.Context, q Querier, loginID string, step int64, confirm
 
 // EndSecondStep disables an administrator's second factor.
 func EndSecondStep(ctx context.Context, q Querier, loginID string) error {
+	if err := ReplaceRecoveryCodes(ctx, q, loginID, nil); err != nil {
+		return err
+	}
 	return changeAdministrator(q.Exec(ctx, `update administrator set totp_secret = null, totp_pending = null where login_id = $1`, loginID))
+}
+
+// ReplaceRecoveryCodes stores the hashes of an administrator's recovery codes, replacing all others.
+func ReplaceRecoveryCodes(ctx context.Context, q Querier, loginID string, hashes [][]byte) error {
+	_, err := q.Exec(ctx, `
+		with target as (select id from administrator where login_id = $1),
+		replaced as (delete from administrator_recovery where administrator_id = (select id from target))
+		insert into administrator_recovery (administrator_id, code_hash) select target.id, hash from target, unnest($2::bytea[]) as hash`, loginID, hashes)
+	return err
+}
+
+// UseRecoveryCode consumes a recovery code and reports whether it existed.
+func UseRecoveryCode(ctx context.Context, q Querier, loginID string, hash []byte) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		delete from administrator_recovery where code_hash = $2 and administrator_id = (select id from administrator where login_id = $1)`, loginID, hash)
+	return tag.RowsAffected() == 1, err
 }

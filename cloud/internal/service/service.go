@@ -169,7 +169,7 @@ func (s *Service) wire() error {
 	}
 	limits := &limit.Limiter{DB: s.db, Key: keys.MAC("rate-limit", ""), Off: !set.HTTP.Limited()}
 	accounts := &account.Service{
-		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts,
+		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts, SecondFactorRoles: set.HTTP.SecondFactor,
 	}
 	s.reserve = &reserve.Service{
 		DB: s.db, Payments: payments, Queue: work, Keys: keys, Log: s.log, PublicURL: set.HTTP.PublicURL,
@@ -198,7 +198,7 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
-	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, s.now)
+	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys}
 	api := &httpapi.API{
 		Backoffice: office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,

@@ -59,6 +59,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password    *string `json:"password"`
 		NewPassword *string `json:"newPassword"`
+		Code        *string `json:"code"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	me := wire.Principal(r)
-	if _, err := c.Account.LoginAdministrator(r.Context(), me.AdminLoginID, old, client(r)); err != nil {
+	if err := c.confirm(r, old, body.Code); err != nil {
 		return err
 	}
 	if err := c.Account.SetPassword(r.Context(), me.AdminLoginID, next, me.Actor()); err != nil {
@@ -88,6 +89,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
+		Code     *string `json:"code"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -96,11 +98,10 @@ func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := wire.Principal(r).AdminLoginID
-	if _, err := c.Account.LoginAdministrator(r.Context(), me, given, client(r)); err != nil {
+	if err := c.confirm(r, given, body.Code); err != nil {
 		return err
 	}
-	secret, address, err := c.Account.NewSecondStep(r.Context(), me)
+	secret, address, err := c.Account.NewSecondStep(r.Context(), wire.Principal(r).AdminLoginID)
 	if err != nil {
 		return err
 	}
@@ -115,6 +116,40 @@ func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	}{secret, address, picture})
 }
 
+// confirm checks the password and, if there is one, the second factor of the administrator who is logged in.
+func (c *Console) confirm(r *http.Request, password string, code *string) error {
+	given, err := wire.OptionalText("code", code, account.MaxSecondFactor)
+	if err != nil {
+		return err
+	}
+	return c.Account.ConfirmPassword(r.Context(), wire.Principal(r).AdminLoginID, password, given, client(r))
+}
+
+// NewRecoveryCodes is POST /v2/admin/account/recovery-codes: codes that replace the second factor once each.
+func (c *Console) NewRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Password *string `json:"password"`
+		Code     *string `json:"code"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	given, err := password("password", body.Password)
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(r, given, body.Code); err != nil {
+		return err
+	}
+	codes, err := c.Account.NewRecoveryCodes(r.Context(), wire.Principal(r).AdminLoginID, actor(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, struct {
+		Codes []string `json:"codes"`
+	}{codes})
+}
+
 // totpCode reads {code}.
 func totpCode(r *http.Request) (string, error) {
 	var body struct {
@@ -123,7 +158,7 @@ func totpCode(r *http.Request) (string, error) {
 	if err := wire.Decode(r, &body); err != nil {
 		return "", err
 	}
-	return wire.Text("code", body.Code, 10)
+	return wire.Text("code", body.Code, account.MaxSecondFactor)
 }
 
 // ConfirmTOTP is PUT /v2/admin/account/totp.

@@ -25,7 +25,8 @@ const (
 	attrLoginID      = "loginId"
 	attrAdminLoginID = "adminLoginId"
 	attrDeadline     = "deadline"
-	attrID           = "sid" // identifies an administrator's session in lists; it is not the token
+	attrSeenAt       = "seenAt" // time of a recent request
+	attrID           = "sid"    // identifies an administrator's session in lists; it is not the token
 )
 
 // AdministratorTTL is the absolute lifetime of an administrator's session.
@@ -40,19 +41,20 @@ const maxAgent = 200
 // Manager starts, finds and ends sessions.
 type Manager struct {
 	Account *account.Service
-	Secure  bool // cookies are sent over TLS only
+	Secure  bool          // cookies are sent over TLS only
+	Idle    time.Duration // after which an administrator's session ends; 0: never
 	Now     func() time.Time
 
 	sessions *scs.SessionManager
 }
 
 // New returns a manager of the sessions in a store. Tokens (256 random bits) are stored hashed.
-func New(store scs.CtxStore, accounts *account.Service, secure bool, now func() time.Time) *Manager {
+func New(store scs.CtxStore, accounts *account.Service, secure bool, idle time.Duration, now func() time.Time) *Manager {
 	sessions := scs.New()
 	sessions.Store = store
 	sessions.HashTokenInStore = true
 	sessions.Codec = codec{}
-	return &Manager{Account: accounts, Secure: secure, Now: now, sessions: sessions}
+	return &Manager{Account: accounts, Secure: secure, Idle: idle, Now: now, sessions: sessions}
 }
 
 // codec stores a session as one flat JSON object, so that the database can find those of an administrator.
@@ -172,9 +174,31 @@ func (m *Manager) Identify(r *http.Request) (account.Principal, error) {
 	if loginType != account.LoginAdmin {
 		return account.Principal{LoginType: loginType, LoginID: m.sessions.GetString(ctx, attrLoginID)}, nil
 	}
+	if active, err := m.keepActive(ctx); err != nil || !active {
+		return account.Principal{}, err
+	}
 	p, err := m.Account.Administrator(ctx, m.sessions.GetString(ctx, attrAdminLoginID))
 	if errors.Is(err, booking.ErrNoAdministrator) {
 		return account.Principal{}, nil
 	}
 	return p, err
+}
+
+// keepActive reports whether an administrator's session has not been idle for too long, and records the request. The
+// record is renewed at most ten times within the time-out, so that most requests write nothing.
+func (m *Manager) keepActive(ctx context.Context) (bool, error) {
+	if m.Idle == 0 {
+		return true, nil
+	}
+	now := m.Now().UTC()
+	seen, err := time.Parse(time.RFC3339, m.sessions.GetString(ctx, attrSeenAt))
+	if err == nil && now.Sub(seen) >= m.Idle {
+		return false, m.sessions.Destroy(ctx)
+	}
+	if err == nil && now.Sub(seen) < m.Idle/10 {
+		return true, nil
+	}
+	m.sessions.Put(ctx, attrSeenAt, now.Format(time.RFC3339))
+	_, _, err = m.sessions.Commit(ctx)
+	return true, err
 }

@@ -1,7 +1,7 @@
 // One's own password, second step and sessions.
 
-import { api } from "../core/api";
-import { type Child, h, match } from "../core/dom";
+import { ApiError, api } from "../core/api";
+import { type Child, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
@@ -33,13 +33,25 @@ export function accountScreen(): Child {
 }
 
 function passwordForm(): HTMLElement {
-  const [old, next] = [signal(""), signal("")];
+  const [old, next, code] = [signal(""), signal(""), signal("")];
+  const needsCode = signal(false);
   const { run, view } = attempt();
   const save = () =>
     run(async () => {
-      await api.post("/v2/admin/account/password", { password: old.peek(), newPassword: next.peek() });
+      try {
+        await api.post("/v2/admin/account/password", {
+          password: old.peek(),
+          newPassword: next.peek(),
+          ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}),
+        });
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
+        needsCode.set(true);
+        return;
+      }
       old.set("");
       next.set("");
+      code.set("");
       toast(t("passwordChanged"));
     });
   return h(
@@ -57,6 +69,9 @@ function passwordForm(): HTMLElement {
       t("newPassword"),
       input(next, { type: "password", autocomplete: "new-password", minlength: 12, maxlength: 256, required: true }),
       t("passwordHint"),
+    ),
+    when(needsCode, () =>
+      field(t("secondCode"), input(code, { autocomplete: "one-time-code", maxlength: 14, required: true })),
     ),
     view(),
     h("div", { class: "row" }, h("button", { type: "submit", class: "button primary" }, t("changePassword"))),

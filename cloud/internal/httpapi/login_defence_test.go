@@ -1,0 +1,135 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// behindProxy lets a test send requests from any address.
+func behindProxy(set *config.Settings) {
+	set.HTTP.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+}
+
+func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
+
+// Wrong passwords from elsewhere lock out unknown browsers, but not the one that has logged in before, whose open session
+// also can change the password.
+func TestLockOutSparesTheOwnBrowser(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, behindProxy)
+	browser := s.Client(t)
+	browser.Post("/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}).OK(t)
+	for i := range 10 {
+		body := map[string]string{"id": "hq", "password": "wrong"}
+		if answer := s.Client(t).Send(http.MethodPost, "/admin/login", body, from(fmt.Sprintf("198.51.%d.1", i))); answer.HTTP != http.StatusUnauthorized {
+			t.Fatalf("wrong password %d: HTTP %d", i, answer.HTTP)
+		}
+	}
+	s.Client(t).Post("/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}).Fails(t, 429, "TooManyRequestsError", "")
+	browser.Post("/v2/admin/account/password", map[string]string{"password": "hq-demo", "newPassword": "lamp river nine"}).OK(t)
+	browser.Post("/admin/logout", nil).OK(t)
+	browser.Post("/admin/login", map[string]string{"id": "hq", "password": "lamp river nine"}).OK(t)
+}
+
+// A stranger's guesses do not void a guest's code.
+func TestStrangersGuessesSpareTheGuest(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, behindProxy)
+	guest(t, s)
+	id := map[string]string{"type": "mobile", "id": "010-1234-5678"}
+	browser, stranger := s.Client(t), s.Client(t)
+	browser.Post("/account/code", id).OK(t)
+	code := awaitCode(t, s, "010-1234-5678", 1)
+	wrong := map[string]string{"type": "mobile", "id": "010-1234-5678", "code": "x"}
+	for range 6 {
+		stranger.Post("/account/login", wrong).Fails(t, 401, "AuthenticationError", "")
+	}
+	right := map[string]string{"type": "mobile", "id": "010-1234-5678", "code": code}
+	stranger.Post("/account/login", right).Fails(t, 401, "AuthenticationError", "")
+	browser.Post("/account/login", right).OK(t)
+}
+
+// A session and the password alone neither change the password nor replace or recover the second factor.
+func TestSecondFactorProtectsItself(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(*config.Settings) {})
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s.Clock.Stop(at)
+	hq := s.Admin(t, "hq", "hq-demo")
+	var begun struct {
+		Secret string `json:"secret"`
+	}
+	password := map[string]string{"password": "hq-demo"}
+	hq.Post("/v2/admin/account/recovery-codes", password).Fails(t, 400, "IllegalArguemntError", "")
+	hq.Post("/v2/admin/account/totp", password).OK(t).Into(t, &begun)
+	code := func() string {
+		at = at.Add(time.Minute)
+		s.Clock.Stop(at)
+		c, err := totp.GenerateCode(begun.Secret, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	hq.Put("/v2/admin/account/totp", map[string]string{"code": code()}).OK(t)
+
+	change := map[string]string{"password": "hq-demo", "newPassword": "lamp river nine"}
+	hq.Post("/v2/admin/account/totp", password).Fails(t, 401, "SecondFactorRequired", "")
+	hq.Post("/v2/admin/account/recovery-codes", password).Fails(t, 401, "SecondFactorRequired", "")
+	hq.Post("/v2/admin/account/password", change).Fails(t, 401, "SecondFactorRequired", "")
+	change["code"] = code()
+	hq.Post("/v2/admin/account/password", change).OK(t)
+
+	var recovery struct {
+		Codes []string `json:"codes"`
+	}
+	hq.Post("/v2/admin/account/recovery-codes", map[string]string{"password": "lamp river nine", "code": code()}).OK(t).Into(t, &recovery)
+	login := map[string]string{"id": "hq", "password": "lamp river nine", "code": recovery.Codes[0]}
+	s.Client(t).Post("/admin/login", login).OK(t)
+	s.Client(t).Post("/admin/login", login).Fails(t, 401, "AuthenticationError", "")
+}
+
+// Where the policy requires a second factor, an administrator without one reaches the own account and nothing else.
+func TestSecondFactorPolicy(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.SecondFactor = []string{"hq"} })
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s.Clock.Stop(at)
+	hq := s.Admin(t, "hq", "hq-demo")
+	hq.Get("/v2/admin/administrators").Fails(t, 403, "SecondFactorRequired", "")
+	hq.Get("/v2/admin/account").OK(t)
+	var begun struct {
+		Secret string `json:"secret"`
+	}
+	hq.Post("/v2/admin/account/totp", map[string]string{"password": "hq-demo"}).OK(t).Into(t, &begun)
+	code, err := totp.GenerateCode(begun.Secret, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hq.Put("/v2/admin/account/totp", map[string]string{"code": code}).OK(t)
+	hq.Get("/v2/admin/administrators").OK(t)
+}
+
+// An administrator's session ends when it is idle, and not while it is used.
+func TestIdleSessionsEnd(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.AdminIdle = time.Hour })
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s.Clock.Stop(at)
+	hq := s.Admin(t, "hq", "hq-demo")
+	for range 4 {
+		at = at.Add(50 * time.Minute)
+		s.Clock.Stop(at)
+		hq.Get("/v2/admin/account").OK(t)
+	}
+	s.Clock.Stop(at.Add(time.Hour))
+	hq.Get("/v2/admin/account").Fails(t, 401, "AuthenticationError", "")
+}
