@@ -25,13 +25,14 @@ var (
 	ErrNoDiscrepancy = postgres.ErrNoDiscrepancy
 	ErrNoAgent       = postgres.ErrNoAgent
 	ErrChanged       = postgres.ErrChanged
+	ErrRoomUsed      = postgres.ErrRoomUsed
 )
 
 // Service reads and changes the database for the console.
 type Service struct {
 	DB    *postgres.DB
 	Queue *queue.Queue
-	Keys  *seal.Keyring // of the pseudonyms in the audit log
+	Keys  *seal.Keyring // of PINs and of the pseudonyms in the audit log
 }
 
 // Branch returns a branch with its rooms, or booking.ErrNoBranch.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/channel"
@@ -20,49 +24,149 @@ func (s *Service) Listings(ctx context.Context, branch booking.BranchID) ([]post
 	return postgres.ListingsOf(ctx, s.DB.Pool, branch)
 }
 
+// ScheduleConflict is returned for hours or closures that would close the branch during live reservations.
+type ScheduleConflict struct {
+	Zone      *time.Location
+	Conflicts []booking.Reservation
+}
+
+func (e *ScheduleConflict) Error() string {
+	return fmt.Sprintf("backoffice: %d reservations lie outside the new hours", len(e.Conflicts))
+}
+
 // ChangeSettings stores the settings of a branch, its rooms aside, if its revision is still the one given. It returns a
-// [booking.InvalidError] or ErrChanged.
-func (s *Service) ChangeSettings(ctx context.Context, b booking.Branch, by string) error {
+// [booking.InvalidError], ErrChanged, or a *ScheduleConflict unless despite is set.
+func (s *Service) ChangeSettings(ctx context.Context, b booking.Branch, despite bool, by string) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
 	entry := audit.Entry{Actor: by, Branch: b.Code, Action: "settings.change", Target: b.Code}
-	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		old, err := postgres.BranchOf(ctx, tx, b.ID)
 		if err != nil {
 			return err
 		}
-		entry.Detail = map[string]any{"changes": booking.Differences(old.Facts(), b.Facts())}
+		if old.Revision != b.Revision {
+			return ErrChanged
+		}
+		// Holds in progress finish first, so that they are among the conflicts; later ones see the new revision.
+		if err := postgres.LockRooms(ctx, tx, roomIDs(old)...); err != nil {
+			return err
+		}
+		conflicts, err := closedOut(ctx, tx, old, b.Schedule, now)
+		if err != nil {
+			return err
+		}
+		if len(conflicts) > 0 && !despite {
+			return &ScheduleConflict{old.Zone, conflicts}
+		}
+		entry.Detail = settingsDetail{booking.Differences(old.Facts(), b.Facts()), len(conflicts)}
 		return postgres.EditBranch(ctx, tx, b)
 	})
 }
 
-// ChangeRoom stores machine, grade and prices of a room; a number that does not exist becomes a room. It returns a
-// [booking.InvalidError].
-func (s *Service) ChangeRoom(ctx context.Context, branch booking.Branch, room booking.Room, by string) error {
-	if err := room.Validate(); err != nil {
+// settingsDetail is what the audit log keeps of a change of settings.
+type settingsDetail struct {
+	Changes   []string `json:"changes"`
+	Conflicts int      `json:"conflicts,omitempty"` // reservations that the change left outside the opening hours
+}
+
+func roomIDs(b booking.Branch) []booking.RoomID {
+	ids := make([]booking.RoomID, len(b.Rooms))
+	for i, room := range b.Rooms {
+		ids[i] = room.ID
+	}
+	return ids
+}
+
+// closedOut returns the live reservations that the present schedule allows and the next one does not.
+func closedOut(ctx context.Context, tx pgx.Tx, b booking.Branch, next booking.Schedule, now time.Time) ([]booking.Reservation, error) {
+	upcoming, err := postgres.Upcoming(ctx, tx, b.ID, now)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(upcoming, func(r booking.Reservation) bool {
+		return b.Schedule.Check(r.Interval, b.Zone) != nil || next.Check(r.Interval, b.Zone) == nil
+	}), nil
+}
+
+// RoomChange is what an administrator sets of a room.
+type RoomChange struct {
+	booking.Room
+	NoLock bool // the room has no lock
+}
+
+// ChangeRoom stores machine, grade, prices and the lock of a room. A number that does not exist adds a room, disabled. It
+// returns a [booking.InvalidError].
+func (s *Service) ChangeRoom(ctx context.Context, branch booking.Branch, c RoomChange, by string) error {
+	if err := c.Room.Validate(); err != nil {
 		return err
 	}
-	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.change", Target: branch.Code + "/" + strconv.Itoa(room.No)}
+	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.change", Target: roomTarget(branch, c.No)}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		before, err := postgres.BranchOf(ctx, tx, branch.ID)
 		if err != nil {
 			return err
 		}
-		entry.Detail = map[string]any{"changes": roomChanges(before, room)}
-		return postgres.EditRoom(ctx, tx, branch.ID, room)
+		old, exists := before.Room(c.No)
+		c.Enabled, c.Lock = exists && old.Enabled, nextLock(old, exists, c.NoLock)
+		if exists && old.Lock == booking.LockNone && c.Lock != booking.LockNone && old.Enabled {
+			return &booking.InvalidError{Field: "noLock", Problem: "the room is on sale; disable it first"}
+		}
+		entry.Detail = map[string]any{"changes": roomChanges(old, exists, c.Room)}
+		return postgres.EditRoom(ctx, tx, branch.ID, c.Room)
 	})
 }
 
-// roomChanges describes how a room differs from the one with its number, or the whole room if there is none.
-func roomChanges(branch booking.Branch, room booking.Room) []string {
-	old, exists := branch.Room(room.No)
-	if !exists {
-		return []string{"new room: " + booking.Sentence(room.Facts())}
+// nextLock returns the lock of a room after a change. A lock that is declared again must be proven.
+func nextLock(old booking.Room, exists, noLock bool) booking.Lock {
+	switch {
+	case noLock:
+		return booking.LockNone
+	case !exists || old.Lock == booking.LockNone:
+		return booking.LockUnproven
 	}
-	room.Enabled = old.Enabled
-	return booking.Differences(old.Facts(), room.Facts())
+	return old.Lock
 }
+
+func roomTarget(branch booking.Branch, no int) string { return branch.Code + "/" + strconv.Itoa(no) }
+
+// roomChanges describes how a room differs from the stored one, or the whole room if it is new.
+func roomChanges(old booking.Room, exists bool, room booking.Room) []string {
+	facts := func(r booking.Room) []booking.Fact {
+		return append(r.Facts(), booking.Fact{Name: "lock", Text: string(r.Lock)})
+	}
+	if !exists {
+		return []string{"new room: " + booking.Sentence(facts(room))}
+	}
+	return booking.Differences(facts(old), facts(room))
+}
+
+// DeleteRoom deletes a disabled room that was never reserved. It returns ErrRoomUsed for any other room.
+func (s *Service) DeleteRoom(ctx context.Context, branch booking.Branch, no int, by string) error {
+	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.delete", Target: roomTarget(branch, no)}
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.DeleteRoom(ctx, tx, branch.ID, no)
+	})
+}
+
+// DoorProofs tells, by device, which doors the agent has reported and which have a PIN.
+func (s *Service) DoorProofs(ctx context.Context, branch booking.BranchID) (map[string]postgres.DoorProof, error) {
+	return postgres.DoorProofs(ctx, s.DB.Pool, branch)
+}
+
+// SetPIN stores the PIN of a door's keypad: device front or room_<n>. It returns a [booking.InvalidError].
+func (s *Service) SetPIN(ctx context.Context, branch booking.Branch, device, pin, by string) error {
+	if !pinForm.MatchString(pin) {
+		return &booking.InvalidError{Field: "pin", Problem: "expected 4 to 12 digits"}
+	}
+	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "pin.change", Target: branch.Code + "/" + device}
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return postgres.PutPIN(ctx, tx, branch.ID, device, s.Keys.Seal(access.PINPurpose, []byte(pin)))
+	})
+}
+
+var pinForm = regexp.MustCompile(`^[0-9]{4,12}$`)
 
 // NewListing is a room to be offered on a partner's calendar.
 type NewListing struct {

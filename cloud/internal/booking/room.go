@@ -3,6 +3,7 @@ package booking
 import (
 	"cmp"
 	"slices"
+	"strconv"
 )
 
 // RoomID identifies a room in storage. The interface uses branch code and number.
@@ -16,7 +17,21 @@ type Room struct {
 	Grade   Grade
 	Enabled bool // a disabled room accepts no new reservations
 	Price   Price
+	Lock    Lock
 }
+
+// Device is the name of the room's door in topics, the inventory and the PINs.
+func (r Room) Device() string { return "room_" + strconv.Itoa(r.No) }
+
+// Lock tells whether guests can open a room.
+type Lock string
+
+// The states of a room's lock. A room with an unproven lock cannot be enabled.
+const (
+	LockFitted   Lock = "fitted"   // a branch file, or a reported door with a PIN, vouches for it
+	LockUnproven Lock = "unproven" // added in the console; no door was seen yet
+	LockNone     Lock = "none"     // the room has no lock
+)
 
 // Grade is the class of a room; empty for none (docs/specification.md, Slots 9).
 type Grade string

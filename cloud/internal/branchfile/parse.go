@@ -227,7 +227,7 @@ func (r *reader) readRooms(n *yaml.Node, pins map[string]string) []Room {
 }
 
 func (r *reader) readRoom(n *yaml.Node, pins map[string]string) Room {
-	room := Room{Room: booking.Room{Enabled: true}}
+	room := Room{Room: booking.Room{Enabled: true, Lock: booking.LockFitted}}
 	price := func(what string, to **int) func(*yaml.Node) {
 		return func(n *yaml.Node) {
 			if won, ok := r.whole(n, what, booking.MinPrice, booking.MaxPrice); ok {

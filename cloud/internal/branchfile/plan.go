@@ -162,6 +162,14 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 	if exists && !room.SetsEnabled {
 		room.Enabled = old.Enabled
 	}
+	if exists {
+		room.Lock = old.Lock
+	}
+	if exists && old.Lock == booking.LockUnproven && room.Enabled && !old.Enabled {
+		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
+			"branch %s enables room %d, whose lock is unproven; expected the console to enable it once its door is connected and has a PIN",
+			b.Code, room.No)})
+	}
 	put := func(batch *postgres.BranchBatch) error {
 		batch.PutRoom(b.Code, room.Room)
 		return nil

@@ -100,6 +100,7 @@ var table = []row{
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
 	{backoffice.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
+	{backoffice.ErrRoomUsed, 409, typeConflict, "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다."},
 	{backoffice.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
 	{backoffice.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
 	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
@@ -162,6 +163,8 @@ func answerTo(err error) (answer, bool) {
 	var (
 		field    *wire.FieldError
 		invalid  *booking.InvalidError
+		schedule *backoffice.ScheduleConflict
+		unproven *reserve.LockUnproven
 		refused  *reserve.PaymentRefused
 		busy     *reserve.RoomBusy
 		exceeded *limit.ExceededError
@@ -177,6 +180,13 @@ func answerTo(err error) (answer, bool) {
 	case errors.As(err, &busy):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
 			message: "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.", data: wireConflicts(busy)}, true
+	case errors.As(err, &schedule):
+		return answer{status: http.StatusConflict, errorType: typeConflict,
+			message: "변경할 운영 시간 밖에 예약이 있습니다.", data: wireConflicts(&reserve.RoomBusy{Zone: schedule.Zone, Conflicts: schedule.Conflicts})}, true
+	case errors.As(err, &unproven):
+		return answer{status: http.StatusConflict, errorType: typeConflict,
+			message: "문이 확인되지 않은 룸은 활성화할 수 없습니다. 지점 장치에 문이 연결되어 있고 비밀번호(PIN)가 등록되어 있어야 합니다.",
+			data:    map[string]bool{"noDoor": unproven.NoDoor, "noPin": unproven.NoPIN}}, true
 	case errors.As(err, &stale):
 		return answer{status: http.StatusConflict, errorType: typeConflict, message: "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."}, true
 	case errors.As(err, &exceeded):

@@ -109,7 +109,6 @@ func TestBadPaths(t *testing.T) {
 			}
 		}
 	}
-	noRoom := reply{404, "ResourceNotFoundException", "해당 룸을 찾을 수 없습니다."}
 	for _, id := range []string{"0", "-1", "abc", "1.0", "+1001", "99999999999999999999", "9223372036854775807"} {
 		check(t, id, c.HQ, "GET", probe{path: "/admin/reservation/" + id}, noReservation)
 		check(t, id, c.HQ, "DELETE", probe{path: "/admin/reservation/" + id + "?bookingStatus=paid"}, noReservation)

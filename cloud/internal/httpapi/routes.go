@@ -100,6 +100,8 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/branches/{branch}/settings", a.viewer(c.ShowSettings))
 	mux.Put("/v2/admin/branches/{branch}/settings", a.editor(c.ChangeSettings))
 	mux.Put("/v2/admin/branches/{branch}/rooms/{room}", a.editor(c.ChangeRoom))
+	mux.Delete("/v2/admin/branches/{branch}/rooms/{room}", a.editor(c.DeleteRoom))
+	mux.Put("/v2/admin/branches/{branch}/doors/{device}/pin", a.editor(c.SetPIN))
 	mux.Post("/v2/admin/branches/{branch}/channels", a.editor(c.AddListing))
 	mux.Patch("/v2/admin/branches/{branch}/channels/{listing}", a.editor(c.SwitchListing))
 	mux.Post("/v2/admin/branches/{branch}/channels/{listing}/export", a.editor(c.ExportListing))

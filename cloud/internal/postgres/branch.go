@@ -104,7 +104,7 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
 		       b.front_doors, b.schedule, b.revision,
 		       coalesce((select json_agg(json_build_object(
-		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled,
+		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
@@ -140,4 +140,16 @@ func SetRoomEnabled(ctx context.Context, tx pgx.Tx, room booking.RoomID, enabled
 func LockRooms(ctx context.Context, tx pgx.Tx, rooms ...booking.RoomID) error {
 	_, err := tx.Exec(ctx, `select id from room where id = any($1) order by id for no key update`, rooms)
 	return err
+}
+
+// SetRoomLock stores what is known of a room's lock. The caller holds the room's lock.
+func SetRoomLock(ctx context.Context, tx pgx.Tx, room booking.RoomID, lock booking.Lock) error {
+	_, err := tx.Exec(ctx, `update room set lock = $2 where id = $1 and lock <> $2`, room, lock)
+	return err
+}
+
+// RoomLock reads what is known of a room's lock. The caller holds the room's lock.
+func RoomLock(ctx context.Context, tx pgx.Tx, room booking.RoomID) (lock booking.Lock, err error) {
+	err = tx.QueryRow(ctx, `select lock from room where id = $1`, room).Scan(&lock)
+	return lock, err
 }

@@ -30,14 +30,66 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	return err
 }
 
-// EditRoom stores a room of a branch under its number and adds it if it is new. Whether a room is enabled is not changed.
+// EditRoom stores a room of a branch under its number. A new room is disabled, because no door vouches for its lock yet;
+// whether an existing room is enabled is not changed.
 func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking.Room) error {
 	_, err := q.Exec(ctx, `
-		insert into room (branch_id, no, machine, grade, min10, min30, min60) values ($1, $2, $3, $4, $5, $6, $7)
+		insert into room (branch_id, no, machine, grade, min10, min30, min60, lock, enabled) values ($1, $2, $3, $4, $5, $6, $7, $8, false)
 		on conflict (branch_id, no) do update
-		set machine = excluded.machine, grade = excluded.grade, min10 = excluded.min10, min30 = excluded.min30, min60 = excluded.min60`,
-		branch, r.No, r.Machine, string(r.Grade), r.Price.Min10, r.Price.Min30, r.Price.Min60)
+		set machine = excluded.machine, grade = excluded.grade, min10 = excluded.min10, min30 = excluded.min30, min60 = excluded.min60,
+		    lock = excluded.lock`,
+		branch, r.No, r.Machine, string(r.Grade), r.Price.Min10, r.Price.Min30, r.Price.Min60, r.Lock)
 	return err
+}
+
+// DeleteRoom deletes a disabled room that was never reserved, with its PIN. It returns ErrRoomUsed for any other room.
+func DeleteRoom(ctx context.Context, tx pgx.Tx, branch booking.BranchID, no int) error {
+	_, err := tx.Exec(ctx, `delete from door_pin where branch_id = $1 and device = 'room_' || $2::integer`, branch, no)
+	if err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `delete from room where branch_id = $1 and no = $2 and not enabled`, branch, no)
+	if IsForeignKeyViolation(err) || err == nil && tag.RowsAffected() == 0 {
+		return ErrRoomUsed
+	}
+	return err
+}
+
+// ErrRoomUsed is returned for a room that cannot be deleted: it is enabled, or reservations refer to it.
+var ErrRoomUsed = errors.New("postgres: the room is enabled or was reserved")
+
+// PutPIN stores the sealed PIN of a door.
+func PutPIN(ctx context.Context, q Querier, branch booking.BranchID, device string, sealed []byte) error {
+	_, err := q.Exec(ctx, `
+		insert into door_pin (branch_id, device, pin) values ($1, $2, $3)
+		on conflict (branch_id, device) do update set pin = excluded.pin, rotated_at = clock_timestamp(), revealed_at = null`,
+		branch, device, sealed)
+	return err
+}
+
+// DoorProof tells what vouches for a door: the agent reported it, and its PIN is known.
+type DoorProof struct{ Reported, PIN bool }
+
+// DoorProofs returns the proofs of the doors of a branch, by device. Doors without any are missing.
+func DoorProofs(ctx context.Context, q Querier, branch booking.BranchID) (map[string]DoorProof, error) {
+	rows, err := q.Query(ctx, `
+		select device, bool_or(reported), bool_or(pin) from (
+			select door ->> 'device' as device, true as reported, false as pin
+			from agent_inventory, jsonb_array_elements(coalesce(nullif(inventory -> 'doors', 'null'), '[]')) door where branch_id = $1
+			union all
+			select device, false, true from door_pin where branch_id = $1
+		) known group by device`, branch)
+	if err != nil {
+		return nil, err
+	}
+	proofs := map[string]DoorProof{}
+	var device string
+	var proof DoorProof
+	_, err = pgx.ForEachRow(rows, []any{&device, &proof.Reported, &proof.PIN}, func() error {
+		proofs[device] = proof
+		return nil
+	})
+	return proofs, err
 }
 
 // ListingState is a room that is offered on a partner channel.

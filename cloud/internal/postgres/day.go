@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -12,4 +13,11 @@ func ReservationsDuring(ctx context.Context, q Querier, branch booking.BranchID,
 	return manyReservations(ctx, q, `
 		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
 		  and r.`+liveStates+` order by m.no, r.start_at`, branch, span.Start, span.End)
+}
+
+// Upcoming returns the live reservations of a branch that have not ended, by start.
+func Upcoming(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.branch_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
+		order by r.start_at, m.no`, branch, now)
 }

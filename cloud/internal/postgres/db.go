@@ -178,6 +178,12 @@ func IsUniqueViolation(err error, constraint string) bool {
 	return violates(err, "23505", constraint)
 }
 
+// IsForeignKeyViolation reports whether rows elsewhere refer to the row.
+func IsForeignKeyViolation(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "23503"
+}
+
 // IsExclusionViolation is IsUniqueViolation for exclusion constraints.
 func IsExclusionViolation(err error, constraint string) bool {
 	return violates(err, "23P01", constraint)

@@ -65,7 +65,23 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	if err := s.takeHold(ctx, hold, r.Earlier, now); err != nil {
 		return "", 0, err
 	}
+	if err := s.recheckTimes(ctx, branch, room, times, source, token); err != nil {
+		return "", 0, err
+	}
 	return token, ttl, nil
+}
+
+// recheckTimes releases a hold that was taken while the branch's settings changed, if they no longer allow it. A change of
+// settings locks the rooms, so a hold is either among the conflicts of the change or sees its revision here.
+func (s *Service) recheckTimes(ctx context.Context, checked booking.Branch, room booking.Room, times booking.Interval, source booking.Source, token Token) error {
+	branch, err := s.DB.Branch(ctx, checked.Code)
+	if err != nil || branch.Revision == checked.Revision {
+		return err
+	}
+	if err := checkTimes(branch, room, times, source, s.now()); err != nil {
+		return errors.Join(err, s.Release(context.WithoutCancel(ctx), token))
+	}
+	return nil
 }
 
 // checkTimes applies the rules of docs/specification.md, Time and Prices that do not depend on other reservations.

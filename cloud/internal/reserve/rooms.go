@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -22,7 +23,11 @@ func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled b
 		if err := postgres.LockRooms(ctx, tx, room.ID); err != nil {
 			return err
 		}
-		if !enabled {
+		if enabled {
+			if err := s.proveLock(ctx, tx, branch, room); err != nil {
+				return err
+			}
+		} else {
 			conflicts, err := postgres.Blocking(ctx, tx, room.ID, now)
 			if err != nil {
 				return err
@@ -38,4 +43,28 @@ func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled b
 			Actor: by, Branch: code, Action: "room.switch", Target: fmt.Sprintf("%s/%d", code, no), Detail: map[string]any{"enabled": enabled},
 		})
 	})
+}
+
+// LockUnproven is returned when a room is enabled whose door no guest could open.
+type LockUnproven struct {
+	NoDoor bool // the agent has not reported the door
+	NoPIN  bool // the PIN of the door is unknown
+}
+
+func (e *LockUnproven) Error() string { return "reserve: the lock of the room is unproven" }
+
+// proveLock returns a *LockUnproven if nothing vouches for the lock of a room. A lock is proven once.
+func (s *Service) proveLock(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room) error {
+	lock, err := postgres.RoomLock(ctx, tx, room.ID)
+	if err != nil || lock != booking.LockUnproven {
+		return err
+	}
+	proofs, err := postgres.DoorProofs(ctx, tx, branch.ID)
+	if err != nil {
+		return err
+	}
+	if proof := proofs[room.Device()]; !proof.Reported || !proof.PIN {
+		return &LockUnproven{NoDoor: !proof.Reported, NoPIN: !proof.PIN}
+	}
+	return postgres.SetRoomLock(ctx, tx, room.ID, booking.LockFitted)
 }

@@ -33,12 +33,13 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		RoomNo *string `json:"roomNo"`
 		Leaf   *string `json:"leaf"`
 		Sense  bool    `json:"sense"`
+		Fitted bool    `json:"fitted"`
 	}
 	doors := []door{}
 	add := func(device, kind, room string) {
 		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room)}
 		if fitted, ok := backoffice.FittedDoor(state.Agent, device); ok {
-			d.Sense = fitted.Sense
+			d.Fitted, d.Sense = true, fitted.Sense
 			if open, known := state.Open[device]; known && fitted.Contact {
 				d.Leaf = wire.Nullable(map[bool]string{true: "open", false: "closed"}[open])
 			}

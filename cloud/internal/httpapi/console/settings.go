@@ -1,6 +1,8 @@
 package console
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,9 +12,12 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // The settings of a branch in JSON: clock times as 10:00 and up to 24:00, dates as 2026-12-25, weekdays from Sunday. An end
@@ -97,9 +102,20 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rooms := make([]timelineRoom, 0, len(branch.Rooms))
+	proofs, err := c.Backoffice.DoorProofs(r.Context(), branch.ID)
+	if err != nil {
+		return err
+	}
+	type roomSettings struct {
+		timelineRoom
+		Lock     string `json:"lock"`
+		DoorSeen bool   `json:"doorSeen"`
+		HasPIN   bool   `json:"hasPin"`
+	}
+	rooms := make([]roomSettings, 0, len(branch.Rooms))
 	for _, room := range branch.Rooms {
-		rooms = append(rooms, wireTimelineRoom(room))
+		proof := proofs[room.Device()]
+		rooms = append(rooms, roomSettings{wireTimelineRoom(room), string(room.Lock), proof.Reported, proof.PIN})
 	}
 	type listing struct {
 		ID         string  `json:"id"`
@@ -121,26 +137,34 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	}
 	return wire.WriteData(w, struct {
 		wireSettings
-		Rooms    []timelineRoom `json:"rooms"`
+		Rooms    []roomSettings `json:"rooms"`
 		Channels []listing      `json:"channels"`
 	}{toWireSettings(branch), rooms, channels})
 }
 
 // ChangeSettings is PUT /v2/admin/branches/{branch}/settings: everything except rooms and channels. revision is the one
-// that the client read; if the branch has changed since, the answer is 409.
+// that the client read; if the branch has changed since, the answer is 409. It is 409 with the conflicts, too, if the new
+// hours exclude live reservations and acceptConflicts is not set.
 func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	var body wireSettings
+	var body struct {
+		wireSettings
+		AcceptConflicts bool `json:"acceptConflicts"`
+	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	if err := body.apply(&branch); err != nil {
 		return err
 	}
-	if err := c.Backoffice.ChangeSettings(r.Context(), branch, actor(r)); err != nil {
+	err = c.Backoffice.ChangeSettings(r.Context(), branch, body.AcceptConflicts, actor(r))
+	if conflict := new(backoffice.ScheduleConflict); errors.As(err, &conflict) { // the answer contains guests' contacts
+		return cmp.Or(c.Backoffice.Viewed(r.Context(), actor(r), "settings.conflicts", branch.Code, branch.ID), err)
+	}
+	if err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
@@ -247,15 +271,25 @@ func clockSpans(field string, weekday time.Weekday, spans []wireClockSpan) (list
 	return list, nil
 }
 
-// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade and prices. A new number adds a room.
+// pathRoom reads the room number of the path.
+func pathRoom(r *http.Request) (int, error) {
+	no, err := wire.Number(chi.URLParam(r, "room"))
+	if err != nil || no < 1 || no > booking.MaxRoomNo {
+		return 0, wire.OutOfRange("room", 1, booking.MaxRoomNo)
+	}
+	return no, nil
+}
+
+// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices and whether the room has a lock. A new
+// number adds a room, disabled.
 func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	no, err := strconv.Atoi(chi.URLParam(r, "room"))
-	if err != nil || no < 1 || no > booking.MaxRoomNo {
-		return wire.OutOfRange("room", 1, booking.MaxRoomNo)
+	no, err := pathRoom(r)
+	if err != nil {
+		return err
 	}
 	var body struct {
 		Machine *string `json:"machine"`
@@ -263,6 +297,7 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 		Min10   *int    `json:"min10"`
 		Min30   *int    `json:"min30"`
 		Min60   *int    `json:"min60"`
+		NoLock  bool    `json:"noLock"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -274,10 +309,61 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	if body.Grade != nil {
 		room.Grade = booking.Grade(*body.Grade)
 	}
-	if err := c.Backoffice.ChangeRoom(r.Context(), branch, room, actor(r)); err != nil {
+	if err := c.Backoffice.ChangeRoom(r.Context(), branch, backoffice.RoomChange{Room: room, NoLock: body.NoLock}, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
+}
+
+// DeleteRoom is DELETE /v2/admin/branches/{branch}/rooms/{room}: a disabled room that was never reserved.
+func (c *Console) DeleteRoom(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
+	if err != nil {
+		return err
+	}
+	no, err := pathRoom(r)
+	if err != nil {
+		return err
+	}
+	if _, ok := branch.Room(no); !ok {
+		return reserve.ErrNoRoom
+	}
+	if err := c.Backoffice.DeleteRoom(r.Context(), branch, no, actor(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// SetPIN is PUT /v2/admin/branches/{branch}/doors/{device}/pin: the PIN that was set at a door's keypad. device is front or
+// room_<n>.
+func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
+	if err != nil {
+		return err
+	}
+	device := chi.URLParam(r, "device")
+	if !hasDevice(branch, device) {
+		return access.ErrUnknownRoom
+	}
+	var body struct {
+		PIN *string `json:"pin"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	pin, err := wire.Text("pin", body.PIN, 12)
+	if err != nil {
+		return err
+	}
+	if err := c.Backoffice.SetPIN(r.Context(), branch, device, pin, actor(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// hasDevice reports whether a branch has PINs for a device.
+func hasDevice(branch booking.Branch, device string) bool {
+	return device == string(protocol.DoorFront) || slices.ContainsFunc(branch.Rooms, func(room booking.Room) bool { return room.Device() == device })
 }
 
 // AddListing is POST /v2/admin/branches/{branch}/channels: offers a room on a partner's calendar.
