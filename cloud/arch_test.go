@@ -17,7 +17,7 @@ const module = "github.com/yeolda/yeolda/cloud/internal/"
 // floor.
 var layers = [][]string{
 	{"booking", "seal", "failpoint", "tracing"},
-	{"audit", "money", "toss", "notify", "channel", "discord", "pgserver"},
+	{"audit", "door", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit"},
 	{"reserve", "access", "climate", "device", "account", "franchise", "live"},

@@ -127,6 +127,13 @@ type Agent struct {
 	Username string
 }
 
+// Peer is an agent as the source or destination of a message. Session identifies one of its connections to a broker that
+// knows them; 0 stands for any.
+type Peer struct {
+	Agent
+	Session uint64
+}
+
 // AgentID is the default MQTT client id and user name of the agent of a branch. A credential issued later appends "-" and
 // a random word. The client id equals the user name and the credential determines the branch, so that no agent can read
 // another branch's topics or take over its connection.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -13,15 +14,17 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 type agentCmd struct {
-	Enroll agentEnrollCmd `cmd:"" help:"Make a credential for the agent of a branch; its secret is shown once."`
-	Revoke agentRevokeCmd `cmd:"" help:"Make a credential worthless; its connection ends within seconds."`
-	List   agentListCmd   `cmd:"" help:"List the credentials and whether their branches are online."`
-	ACL    agentACLCmd    `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
+	Enroll   agentEnrollCmd   `cmd:"" help:"Make a credential for the agent of a branch; its secret is shown once."`
+	Activate agentActivateCmd `cmd:"" help:"Make a credential the active one of its branch: only its agent opens doors."`
+	Revoke   agentRevokeCmd   `cmd:"" help:"Make a credential worthless; its connection ends within seconds."`
+	List     agentListCmd     `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
+	ACL      agentACLCmd      `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
 
 // agentEnrollCmd is `yeolda agent enroll`.
@@ -116,6 +119,28 @@ func (c *agentRevokeCmd) Run(p *program) error {
 	})
 }
 
+// agentActivateCmd is `yeolda agent activate`.
+type agentActivateCmd struct {
+	Username string          `arg:"" help:"User name of the credential."`
+	Database config.Database `embed:""`
+}
+
+// Run activates a credential.
+func (c *agentActivateCmd) Run(p *program) error {
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		devices := &device.Service{DB: db, Log: slog.New(slog.DiscardHandler)}
+		err := devices.Activate(p.ctx, c.Username, p.by())
+		if errors.Is(err, postgres.ErrNoAgent) {
+			return fmt.Errorf("there is no agent %q that is not revoked; see yeolda agent list", c.Username)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "agent %s activated\n", c.Username)
+		return nil
+	})
+}
+
 // agentListCmd is `yeolda agent list`.
 type agentListCmd struct {
 	Database config.Database `embed:""`
@@ -128,20 +153,19 @@ func (c *agentListCmd) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		table := newTable(p.out, "USERNAME", "BRANCH", "STATE", "BRANCH ONLINE", "LAST SEEN")
+		table := newTable(p.out, "USERNAME", "BRANCH", "STATE", "ONLINE", "LAST SEEN", "TAKEN OVER")
 		for _, a := range list {
-			state := "active"
-			switch {
-			case !a.RevokedAt.IsZero():
-				state = "revoked " + when(a.RevokedAt)
-			case a.Demo:
-				state = "demo secret"
+			state := a.State()
+			if !a.RevokedAt.IsZero() {
+				state += " " + when(a.RevokedAt)
+			} else if a.Demo {
+				state += ", demo secret"
 			}
 			online := "no"
-			if a.BranchOnline {
+			if a.Online {
 				online = "yes"
 			}
-			table.row(a.Username, a.Branch, state, online, when(a.BranchSeenAt))
+			table.row(a.Username, a.Branch, state, online, when(a.SeenAt), when(a.TakenOverAt))
 		}
 		return table.flush()
 	})

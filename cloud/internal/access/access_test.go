@@ -47,10 +47,11 @@ type house struct {
 // devices ignores what doors do not need.
 type devices struct{}
 
-func (devices) Announced(context.Context, []device.Announcement) error           { return nil }
-func (devices) Telemetry(context.Context, []postgres.Telemetry) error            { return nil }
-func (devices) Commanded(context.Context, string, protocol.ClimateResult) error  { return nil }
-func (devices) Measured(context.Context, string, protocol.SensorsReadings) error { return nil }
+func (devices) Announced(context.Context, []device.Announcement) error                   { return nil }
+func (devices) Telemetry(context.Context, []postgres.Telemetry) error                    { return nil }
+func (devices) Commanded(context.Context, protocol.Agent, protocol.ClimateResult) error  { return nil }
+func (devices) Measured(context.Context, protocol.Agent, protocol.SensorsReadings) error { return nil }
+func (devices) TakenOver(context.Context, protocol.Agent) error                          { return nil }
 
 func build(t testing.TB) *house {
 	t.Helper()
@@ -68,6 +69,7 @@ func build(t testing.TB) *house {
 		if err := postgres.InsertAgent(t.Context(), h.db.Pool, branch, protocol.AgentID(branch), hash[:]); err != nil {
 			t.Fatal(err)
 		}
+		h.exec(`update agent_credential set active = true where username = $1`, protocol.AgentID(branch))
 	}
 	h.Service = h.replica()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

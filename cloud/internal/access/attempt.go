@@ -8,26 +8,28 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// attempt is a request that this replica accepted: it is asked again until it has ended, and remembered for a while after
-// that, for those who ask how it ended.
+// attempt is a request that this replica accepted. The ask is repeated until the request has ended; after that, the result
+// is kept in memory for a while for its subscribers.
 type attempt struct {
-	row      postgres.DoorRequest // as it was written; State is guarded by attempts.mu and follows what this replica learns
-	keyHash  []byte               // nil: staff's
-	accepted time.Time            // monotonic
-	claimed  time.Time            // when its first claim came to this replica; zero: it did not
-	granted  bool                 // the row was found granted when the claim limit had passed
+	row      door.Request  // as written; State is guarded by attempts.mu and follows what this replica knows
+	peer     protocol.Peer // the agent to ask
+	keyHash  []byte        // nil: staff's
+	accepted time.Time     // monotonic
+	claimed  time.Time     // when its first claim came to this replica; zero: it did not
+	granted  bool          // the row was granted when the claim limit had passed
 	timer    *time.Timer
 }
 
-// rememberFor is how long an ended request is answered from memory. The row answers later ones.
-const rememberFor = 3 * time.Second
+// resultTTL is how long an ended request is kept in memory. After that the row is read.
+const resultTTL = 3 * time.Second
 
-// attempts are those of this replica.
+// attempts are the attempts of this replica.
 type attempts struct {
 	mu      sync.Mutex
 	byID    map[uuid.UUID]*attempt
@@ -35,7 +37,7 @@ type attempts struct {
 	running sync.WaitGroup
 }
 
-// add remembers an attempt and calls next, which must call again, after one interval.
+// add stores an attempt and calls next after one interval. next calls again for the following intervals.
 func (a *attempts) add(t *attempt, next func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +56,7 @@ func (a *attempts) add(t *attempt, next func()) {
 	})
 }
 
-// enter reports whether there is something left to do for an attempt; then stop waits for running.Done.
+// enter reports whether an attempt is still in progress. If so, stop waits for running.Done.
 func (a *attempts) enter(t *attempt) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,19 +79,19 @@ func (a *attempts) again(t *attempt, in time.Duration) {
 	}
 }
 
-// find returns a request as this replica knows it: ended, or perhaps still open. With the hash of a key it must be the
-// one made with it.
-func (a *attempts) find(id uuid.UUID, keyHash []byte) (postgres.DoorRequest, bool) {
+// find returns a request as this replica knows it; it may have ended at another replica. If keyHash is given, the request
+// must have been made with that key.
+func (a *attempts) find(id uuid.UUID, keyHash []byte) (door.Request, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t, ok := a.byID[id]
 	if !ok || keyHash != nil && !bytes.Equal(keyHash, t.keyHash) {
-		return postgres.DoorRequest{}, false
+		return door.Request{}, false
 	}
 	return t.row, true
 }
 
-// claim notes that the agent has claimed a request, for the measurement of its stages.
+// claim records that the agent has claimed a request, for the stage metrics.
 func (a *attempts) claim(id uuid.UUID, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,8 +101,8 @@ func (a *attempts) claim(id uuid.UUID, at time.Time) {
 	}
 }
 
-// end notes how a request ended. With an empty state that is not known here, and the row must be read.
-func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
+// end records the final state of a request. If the state is empty, it is unknown here and the row must be read.
+func (a *attempts) end(id uuid.UUID, state door.State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t, ok := a.byID[id]
@@ -112,17 +114,17 @@ func (a *attempts) end(id uuid.UUID, state postgres.DoorState) {
 		delete(a.byID, id)
 		return
 	}
-	if state == postgres.DoorSuccess {
+	if state == door.Success {
 		openSeconds.Observe(time.Since(t.accepted).Seconds())
 		if !t.claimed.IsZero() {
 			stageSeconds.WithLabelValues("drive").Observe(time.Since(t.claimed).Seconds())
 		}
 	}
 	t.row.State = state
-	t.timer.Reset(rememberFor)
+	t.timer.Reset(resultTTL)
 }
 
-// stop leaves what is open to the other replicas and waits for steps under way.
+// stop leaves open requests to the other replicas and waits for steps in progress.
 func (a *attempts) stop() {
 	a.mu.Lock()
 	a.stopped = true
@@ -134,26 +136,30 @@ func (a *attempts) stop() {
 	a.running.Wait()
 }
 
-// attempt asks the agent and goes on asking: a lost ask, claim or grant costs one interval. Asking goes on after the
-// grant, for an agent that is asked again repeats a result that was lost.
-func (s *Service) attempt(row postgres.DoorRequest, keyHash []byte) {
-	t := &attempt{row: row, keyHash: keyHash, accepted: time.Now()}
+// attempt asks the agent and repeats the ask: a lost ask, claim or grant costs one interval. Asks continue after the grant,
+// because the agent answers them by repeating a lost result.
+func (s *Service) attempt(row door.Request, agent string, keyHash []byte) {
+	t := &attempt{row: row, peer: peer(row.Branch, agent), keyHash: keyHash, accepted: time.Now()}
 	s.attempts.add(t, func() { s.proceed(t) })
 	s.ask(t)
 }
 
+func peer(branch, username string) protocol.Peer {
+	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: username}}
+}
+
 func (s *Service) ask(t *attempt) {
 	_, span := tracing.Door(context.Background(), t.row.ID, "door.ask")
-	err := s.Link.Send(t.row.Branch, protocol.Ask{RequestID: t.row.ID.String(), Doors: t.row.Devices})
+	err := s.Link.Send(t.peer, protocol.Ask{RequestID: t.row.ID.String(), Doors: t.row.Devices})
 	span.End(err)
 	if err != nil {
 		s.Log.Error("access: ask not sent", "branch", t.row.Branch, "request", t.row.ID, "error", err)
 	}
 }
 
-// proceed does what the age of an attempt demands.
+// proceed performs the step that is due at the age of an attempt.
 func (s *Service) proceed(t *attempt) {
-	ctx, cancel := context.WithTimeout(context.Background(), stepWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	age := time.Since(t.accepted)
 	if age >= s.reportLimit() {
@@ -168,7 +174,7 @@ func (s *Service) proceed(t *attempt) {
 		}
 		if ended {
 			s.Log.Warn("access: agent is silent", "branch", t.row.Branch, "request", t.row.ID)
-			s.end(t.row.ID, postgres.DoorFailed)
+			s.end(t.row.ID, door.Failed)
 			return
 		}
 		t.granted = err == nil
@@ -183,12 +189,12 @@ func (s *Service) proceed(t *attempt) {
 func (s *Service) abandon(ctx context.Context, t *attempt) {
 	state, err := postgres.AbandonDoor(ctx, s.DB.Doors, t.row.ID)
 	if err != nil {
-		s.Log.Error("access: request not ended", "request", t.row.ID, "error", err) // the sweep does it
+		s.Log.Error("access: request not ended", "request", t.row.ID, "error", err) // the sweep ends it
 	}
 	if state != "" {
 		s.Log.Warn("access: no report", "branch", t.row.Branch, "request", t.row.ID, "state", state)
 		s.end(t.row.ID, state)
 		return
 	}
-	s.learn(t.row.ID) // it ended elsewhere, or will
+	s.refresh(t.row.ID) // it ended at another replica, or the sweep ends it
 }

@@ -11,32 +11,33 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Status is how a request ended (docs/specification.md, Doors 4).
+// Status is the result of a request (docs/specification.md, Doors 4).
 type Status string
 
 // The statuses.
 const (
 	Success  Status = "SUCCESS"
 	Failed   Status = "FAILED"
-	TimedOut Status = "TIMEOUT" // it ended without a report, before this subscriber came
+	TimedOut Status = "TIMEOUT" // it ended without a report before the subscription
 )
 
 // Outcome is the result of a request.
 type Outcome struct {
 	Status Status
 	Device string // front, room_<n>
-	PIN    string // of the door's keypad; empty with Success, and when there is none to give
+	PIN    string // of the door's keypad; empty with Success, and if none may be disclosed
 }
 
-// pollEvery is how often a waiter looks at the row by itself, should every notification be lost.
-const pollEvery = 2 * time.Second
+// pollInterval is how often a waiter reads the row, in case notifications are lost.
+const pollInterval = 2 * time.Second
 
-// Await waits for the result of a request that was made with this key. A result that exists is returned at once, as often
-// as asked for. client is the guest's address, for the audit log. It returns ErrInvalidKey for an unknown request or
-// another key, and ErrNoResult after the result timeout.
+// Await waits for the result of a request that was made with this key. A result that exists is returned at once, any number
+// of times. client is the guest's address, for the audit log. It returns ErrInvalidKey for an unknown request or another
+// key, and ErrNoResult after the result timeout.
 func (s *Service) Await(ctx context.Context, client, requestID, doorlockKey string) (Outcome, error) {
 	_, hash, err := parseKey(doorlockKey)
 	if err != nil {
@@ -52,8 +53,8 @@ func (s *Service) Await(ctx context.Context, client, requestID, doorlockKey stri
 	return s.outcome(ctx, r, status, Actor{Address: client})
 }
 
-// AwaitAs is Await for staff. It returns ErrUnknownRequest; whether the actor may use the branch is for the caller to
-// find out first, with BranchOf.
+// AwaitAs is Await for staff. The PIN is disclosed only to the actor who made the request. The caller authorizes the actor
+// for the branch, see BranchOf. It returns ErrUnknownRequest.
 func (s *Service) AwaitAs(ctx context.Context, actor Actor, requestID string) (Outcome, error) {
 	r, status, err := s.await(ctx, requestID, nil)
 	if err != nil {
@@ -62,22 +63,22 @@ func (s *Service) AwaitAs(ctx context.Context, actor Actor, requestID string) (O
 	return s.outcome(ctx, r, status, actor)
 }
 
-// Opened is AwaitAs for those who will not be shown a PIN, and for whom therefore none is revealed.
+// Opened waits for a result without disclosing a PIN. It reports whether the doors opened.
 func (s *Service) Opened(ctx context.Context, requestID string) (bool, error) {
 	_, status, err := s.await(ctx, requestID, nil)
 	return status == Success, err
 }
 
-// await registers first, reads second and waits third: the other order loses a result that comes in between. What this
-// replica remembers saves the first reading.
-func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (r postgres.DoorRequest, status Status, err error) {
+// await registers first, reads second and waits third: any other order loses a result that arrives in between. If the
+// request is in this replica's memory, the first read is skipped.
+func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (r door.Request, status Status, err error) {
 	timeout := time.NewTimer(s.resultTimeout())
 	defer timeout.Stop()
 	id, err := uuid.Parse(requestID)
 	if err != nil {
 		return r, "", ErrUnknownRequest
 	}
-	news, leave := s.waiters.join(id)
+	updates, leave := s.waiters.join(id)
 	defer leave()
 	r, known := s.attempts.find(id, keyHash)
 	if !known {
@@ -85,16 +86,16 @@ func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (
 			return r, "", err
 		}
 	}
-	if r.State == postgres.DoorUnknown {
+	if r.State == door.Unknown {
 		return r, TimedOut, nil
 	}
-	poll := time.NewTicker(pollEvery)
+	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
 		switch r.State {
-		case postgres.DoorSuccess:
+		case door.Success:
 			return r, Success, nil
-		case postgres.DoorFailed:
+		case door.Failed:
 			return r, Failed, nil
 		}
 		select {
@@ -102,7 +103,7 @@ func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (
 			return r, "", ctx.Err()
 		case <-timeout.C:
 			return r, "", ErrNoResult
-		case r.State = <-news:
+		case r.State = <-updates:
 			if r.State != "" {
 				continue
 			}
@@ -114,8 +115,8 @@ func (s *Service) await(ctx context.Context, requestID string, keyHash []byte) (
 	}
 }
 
-// find reads a request: for a guest only the one made with their key, for staff (no hash) any.
-func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r postgres.DoorRequest, err error) {
+// find reads a request. With keyHash, the request must have been made with that key.
+func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r door.Request, err error) {
 	if keyHash == nil {
 		r, err = postgres.DoorRequestByID(ctx, s.DB.Pool, id)
 	} else {
@@ -130,17 +131,19 @@ func (s *Service) find(ctx context.Context, id uuid.UUID, keyHash []byte) (r pos
 	return r, nil
 }
 
-// outcome reveals the PIN of a door that did not open, and writes down that it did (docs/specification.md, Doors 12).
-func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status Status, actor Actor) (Outcome, error) {
+// outcome discloses the PIN of a door that did not open, and records that in the audit log (docs/specification.md, Doors 12).
+func (s *Service) outcome(ctx context.Context, r door.Request, status Status, actor Actor) (Outcome, error) {
 	outcome := Outcome{Status: status, Device: r.Device}
 	if status == Success {
 		return outcome, nil
 	}
-	if actor.Name == "" && r.Reservation != nil {
+	requester := actor.Name
+	if requester == "" && r.Reservation != nil {
+		requester = door.Customer
 		actor.Name = fmt.Sprintf("customer:%d", *r.Reservation)
 	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, s.now())
+		sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, requester, s.now())
 		if err != nil || sealed == nil {
 			return err
 		}
@@ -158,29 +161,29 @@ func (s *Service) outcome(ctx context.Context, r postgres.DoorRequest, status St
 		return Outcome{}, fmt.Errorf("access: request %s: %w", r.ID, err)
 	}
 	if outcome.PIN == "" {
-		s.Log.Warn("access: no PIN to give", "branch", r.Branch, "device", r.Device, "request", r.ID)
+		s.Log.Warn("access: no PIN disclosed", "branch", r.Branch, "device", r.Device, "request", r.ID)
 	} else {
 		revealedTotal.Inc()
 	}
 	return outcome, nil
 }
 
-// waiters are the subscribers at this replica.
+// waiters are the subscribers of this replica.
 type waiters struct {
 	mu   sync.Mutex
-	byID map[uuid.UUID]map[chan postgres.DoorState]struct{}
+	byID map[uuid.UUID]map[chan door.State]struct{}
 }
 
-// join registers a subscriber. The state that comes is empty when the row must be read.
-func (w *waiters) join(id uuid.UUID) (news <-chan postgres.DoorState, leave func()) {
-	c := make(chan postgres.DoorState, 1)
+// join registers a subscriber. A received state is empty if the row must be read.
+func (w *waiters) join(id uuid.UUID) (updates <-chan door.State, leave func()) {
+	c := make(chan door.State, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byID == nil {
-		w.byID = make(map[uuid.UUID]map[chan postgres.DoorState]struct{})
+		w.byID = make(map[uuid.UUID]map[chan door.State]struct{})
 	}
 	if w.byID[id] == nil {
-		w.byID[id] = make(map[chan postgres.DoorState]struct{})
+		w.byID[id] = make(map[chan door.State]struct{})
 	}
 	w.byID[id][c] = struct{}{}
 	return c, func() {
@@ -193,11 +196,11 @@ func (w *waiters) join(id uuid.UUID) (news <-chan postgres.DoorState, leave func
 	}
 }
 
-func (w *waiters) wake(id uuid.UUID, state postgres.DoorState) {
+func (w *waiters) wake(id uuid.UUID, state door.State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.byID[id] {
-		tell(c, state)
+		notify(c, state)
 	}
 }
 
@@ -206,13 +209,13 @@ func (w *waiters) wakeAll() {
 	defer w.mu.Unlock()
 	for _, of := range w.byID {
 		for c := range of {
-			tell(c, "")
+			notify(c, "")
 		}
 	}
 }
 
-// tell never blocks: one piece of news that waits is enough, the row has the rest.
-func tell(c chan postgres.DoorState, state postgres.DoorState) {
+// notify never blocks: one pending update is enough, because the row has the final state.
+func notify(c chan door.State, state door.State) {
 	select {
 	case c <- state:
 	default:

@@ -1,20 +1,21 @@
 // Package access opens doors: for the guest whose key is valid now, and for staff.
 //
-// An unlock is a conversation between three parties who may each vanish at any moment: the person at the door, the cloud
-// and the agent of the branch. It is one row of door_request, and every decision is one statement on that row, so that
-// any replica may take any step:
+// An unlock involves three parties, each of which may disappear at any moment: the person at the door, the cloud and the
+// agent of the branch. It is one row of door_request, and every decision is one statement on that row, so that any replica
+// may take any step:
 //
-//	            claim, reservation holds now             all doors reported
+//	            claim, reservation valid now             all doors reported
 //	PENDING ─────────────────────────────────► GRANTED ─────────────────────► SUCCESS | FAILED
 //	   │        (younger than 2.5 s)               │
 //	   │ no claim within 2.5 s                     │ no report within 7 s
-//	   │ claim denied, branch known offline        ├────► UNKNOWN
-//	   └────► FAILED                               └────► FAILED, if the last try with this key was UNKNOWN too
+//	   │ claim denied, branch offline              ├────► UNKNOWN
+//	   └────► FAILED                               └────► FAILED, if the last attempt with this key was UNKNOWN too
 //
-// FAILED comes with the PIN of the door's keypad. PENDING has two exits and a row takes one of them, therefore no door
-// that is granted was ever answered FAILED before, and no door that was answered FAILED is granted afterwards. A granted
-// door that reports failed or dropped has spent its nonce. How the agent keeps its part is in package protocol.
+// FAILED discloses the PIN of the door's keypad. A row takes one of the two ways out of PENDING, so a granted request was
+// never answered FAILED before, and a request that was answered FAILED is never granted. A granted door that reports
+// failed or dropped has spent its nonce. Only the claims and reports of the branch's active agent count, and a report must
+// have the granted nonce. Package protocol describes the agent's part.
 //
-// What a replica keeps in memory only makes things faster: the asks it repeats for the requests it accepted, and the
-// people that wait at it. If it dies, another one ends its requests.
+// The memory of a replica is an optimisation: it has the asks to repeat for the requests it accepted, and its
+// subscribers. If a replica dies, another one ends its requests.
 package access

@@ -421,8 +421,8 @@ type slowLink struct {
 	delay time.Duration
 }
 
-func (l slowLink) Send(branch string, m protocol.Message) error {
-	time.AfterFunc(l.delay, func() { _ = l.Broker.Send(branch, m) })
+func (l slowLink) Send(to protocol.Peer, m protocol.Message) error {
+	time.AfterFunc(l.delay, func() { _ = l.Broker.Send(to, m) })
 	return nil
 }
 
@@ -463,5 +463,5 @@ func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
 // lonely is the link of a replica that died at once: whatever it sends reaches nobody.
 type lonely struct{}
 
-func (lonely) Send(string, protocol.Message) error { return nil }
-func (lonely) Online(string) bool                  { return true }
+func (lonely) Send(protocol.Peer, protocol.Message) error { return nil }
+func (lonely) Online(branch string) []string              { return []string{protocol.AgentID(branch)} }

@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Key is what a doorlockKey stands for, before any door is pressed.
+// Key is the reservation of a doorlockKey.
 type Key struct {
 	Branch      booking.Branch
 	Reservation booking.Reservation
-	Online      bool // the agent of the branch is known to be there
+	Online      bool // the active agent of the branch is connected
 }
 
-// Lookup returns what a doorlockKey stands for, whatever the time, or ErrInvalidKey.
+// Lookup returns the reservation of a doorlockKey, at any time, or ErrInvalidKey.
 func (s *Service) Lookup(ctx context.Context, doorlockKey string) (Key, error) {
 	id, _, err := parseKey(doorlockKey)
 	if err != nil {
@@ -33,5 +33,9 @@ func (s *Service) Lookup(ctx context.Context, doorlockKey string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("access: look up a key: %w", err)
 	}
-	return Key{Branch: branch, Reservation: r, Online: s.Link.Online(branch.Code)}, nil
+	_, online, err := postgres.ConnectedAgent(ctx, s.DB.Pool, branch.Code, s.Link.Online(branch.Code))
+	if err != nil {
+		return Key{}, fmt.Errorf("access: look up a key of %s: %w", branch.Code, err)
+	}
+	return Key{Branch: branch, Reservation: r, Online: online}, nil
 }

@@ -4,12 +4,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/door"
 )
 
 var (
 	endedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "yeolda_door_requests_total", Help: "Door requests that ended at this replica, by how: SUCCESS, FAILED, UNKNOWN.",
+		Name: "yeolda_door_requests_total", Help: "Door requests that ended at this replica, by state: SUCCESS, FAILED, UNKNOWN.",
 	}, []string{"state"})
 	openSeconds = promauto.NewHistogram(prometheus.HistogramOpts{
 		Name: "yeolda_door_open_seconds", Help: "From an accepted request to its SUCCESS, where both were at this replica.",
@@ -28,5 +28,5 @@ var (
 	})
 )
 
-// count counts the end of a request.
-func count(state postgres.DoorState) { endedTotal.WithLabelValues(string(state)).Inc() }
+// count counts an ended request.
+func count(state door.State) { endedTotal.WithLabelValues(string(state)).Inc() }

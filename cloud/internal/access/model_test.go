@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
@@ -29,6 +30,7 @@ func TestModelIsTheRealThing(t *testing.T) {
 	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	h.exec(`insert into branch (code, front_doors) values ('gangnam', '{front_1,front_2}'), ('hongdae', '{front_1}')`)
 	h.exec(`insert into room (branch_id, no) select id, no from branch, generate_series(1, 2) no`)
+	h.exec(`insert into agent_credential (username, branch_id, secret_hash, active) select 'agent-' || code, id, '', true from branch`)
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBoth(t, h)
 		t.Repeat(map[string]func(*rapid.T){
@@ -74,9 +76,9 @@ type answers struct {
 	sent []protocol.Message
 }
 
-func (a *answers) Online(string) bool { return true }
+func (a *answers) Online(branch string) []string { return []string{protocol.AgentID(branch)} }
 
-func (a *answers) Send(_ string, m protocol.Message) error {
+func (a *answers) Send(_ protocol.Peer, m protocol.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, ask := m.(protocol.Ask); !ask {
@@ -100,6 +102,11 @@ func (a *answers) take() map[string][]string {
 	}
 	a.sent = nil
 	return taken
+}
+
+// peer is the active agent of a branch.
+func peer(branch string) protocol.Peer {
+	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}}
 }
 
 func (b *both) now() time.Time { return time.Now().Add(b.ahead) }
@@ -177,7 +184,7 @@ func (b *both) claim(t *rapid.T) {
 
 func (b *both) claimAs(t *rapid.T, r *model.Row, branch, nonce string) {
 	want := map[string][]string{nonce: b.grant(r, branch, nonce)}
-	if err := b.service.Claim(t.Context(), branch, protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
+	if err := b.service.Claim(t.Context(), peer(branch), protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.answers.take(); !maps.EqualFunc(got, want, slices.Equal) {
@@ -194,7 +201,7 @@ func (b *both) claimAtOnce(t *rapid.T) {
 	var wg sync.WaitGroup
 	for i, nonce := range nonces {
 		wg.Go(func() {
-			errs[i] = b.service.Claim(t.Context(), r.Branch, protocol.Claim{RequestID: r.ID, Nonce: nonce})
+			errs[i] = b.service.Claim(t.Context(), peer(r.Branch), protocol.Claim{RequestID: r.ID, Nonce: nonce})
 		})
 	}
 	wg.Wait()
@@ -220,7 +227,7 @@ func (b *both) report(t *rapid.T) {
 	device := rapid.SampledFrom([]string{"front_1", "front_2", "room_1", "room_2"}).Draw(t, "device")
 	outcome := rapid.SampledFrom([]protocol.Outcome{protocol.Opened, protocol.Opened, protocol.Failed, protocol.Dropped}).Draw(t, "outcome")
 	b.table.Report(r.ID, branch, device, outcome)
-	if err := b.service.Result(t.Context(), branch, protocol.Result{RequestID: r.ID, Device: device, Outcome: outcome}); err != nil {
+	if err := b.service.Result(t.Context(), peer(branch), protocol.Result{RequestID: r.ID, Nonce: r.Nonce, Device: device, Outcome: outcome}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -310,7 +317,7 @@ func (b *both) compare(t *rapid.T) {
 		var (
 			id       string
 			l        = line{Outcomes: map[string]protocol.Outcome{}}
-			outcomes map[string]postgres.DoorOutcome
+			outcomes map[string]door.Outcome
 		)
 		if err := rows.Scan(&id, &l.State, &l.Nonce, &l.Detail, &l.Granted, &outcomes); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
@@ -23,7 +24,7 @@ const (
 	Room  = "room"
 )
 
-// parseKey reads a doorlockKey and hashes its canonical spelling.
+// parseKey parses a doorlockKey and hashes its canonical form.
 func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	key, err = uuid.Parse(text)
 	if err != nil || len(text) != len(uuid.Nil.String()) {
@@ -33,8 +34,8 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	return key, sum[:], nil
 }
 
-// Request asks for the doors of a guest: those of kind Front, or the reserved room. It returns the id to wait for with
-// Await. The key decides everything; an offline branch is a result like any other.
+// Request requests the doors of a guest: those of kind Front, or the reserved room. It returns the id for Await. Only the
+// key authorizes it. If the branch is offline, the request has already failed.
 func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string) (requestID string, err error) {
 	if kind != Front && kind != Room {
 		return "", ErrUnknownDoor
@@ -46,14 +47,14 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		return "", err
 	}
 	now := s.now()
-	state, detail := s.firstState(branch)
-	// A key that is no UUID opens nothing, but whether there is such a branch is answered first.
+	// A key that is not a UUID opens nothing, but an unknown branch is reported first.
 	key, hash, keyErr := parseKey(doorlockKey)
-	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: tracing.RequestID(ctx), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
-		State: state, Detail: detail, Now: now}, s.write)
+	id := tracing.RequestID(ctx)
+	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: id, Branch: branch, Kind: kind, Key: key, KeyHash: hash,
+		Online: s.Link.Online(branch), Now: now}, s.write)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("access: request: %w", err)
+		return "", fmt.Errorf("access: request %s at %s: %w", id, branch, err)
 	case found.BranchID == 0:
 		return "", postgres.ErrNoBranch
 	case keyErr != nil || found.Holder.ID == 0:
@@ -63,9 +64,9 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		return "", err
 	}
 	if !found.Made {
-		return "", fmt.Errorf("access: request of reservation %d: the database disagrees about the unlock window", found.Holder.ID)
+		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window", id, found.Holder.ID)
 	}
-	s.accept(found.DoorRequest, hash) //nolint:contextcheck // the attempt outlives the request
+	s.accept(found.Request, found.Agent, hash) //nolint:contextcheck // the attempt outlives the request
 	return found.ID.String(), nil
 }
 
@@ -73,19 +74,11 @@ func (s *Service) write(ctx context.Context, asks []postgres.KeyedAsk) ([]postgr
 	return postgres.RequestDoorsByKey(ctx, s.DB.Doors, asks)
 }
 
-// firstState is PENDING, or FAILED for a branch that is known to be offline.
-func (s *Service) firstState(branch string) (state postgres.DoorState, detail string) {
-	if s.Link.Online(branch) {
-		return postgres.DoorPending, ""
-	}
-	return postgres.DoorFailed, "branch offline"
-}
-
-// accept goes on with a request that was written.
-func (s *Service) accept(r postgres.DoorRequest, keyHash []byte) {
-	s.Log.Info("access: door asked for", "branch", r.Branch, "request", r.ID.String(), "device", r.Device, "state", string(r.State))
-	if r.State == postgres.DoorPending {
-		s.attempt(r, keyHash)
+// accept starts the attempt for a request that was written, unless it has failed already.
+func (s *Service) accept(r door.Request, agent string, keyHash []byte) {
+	s.Log.Info("access: door requested", "branch", r.Branch, "request", r.ID.String(), "device", r.Device, "state", string(r.State))
+	if r.State == door.Pending {
+		s.attempt(r, agent, keyHash)
 	} else {
 		count(r.State)
 	}
@@ -103,21 +96,21 @@ func (s *Service) press(ctx context.Context, subject string) error {
 	return s.presses.Take(ctx, s.Limits, pressesPerSubject, subject)
 }
 
-// Actor is who stands at a door, as the audit log names them.
+// Actor is the person at a door, as named in the audit log.
 type Actor struct {
-	Name      string // admin:<login id>, discord:<id>; empty: the guest whose key it is
+	Name      string // admin:<login id>, discord:<id>; empty: the guest with the key
 	Address   string
 	RequestID string
 }
 
-// RequestAs asks for doors without a key. room is needed for kind Room. Whether the actor may use the branch is for the
-// caller to know. It returns ErrUnknownDoor, ErrUnknownRoom, postgres.ErrNoBranch or a [limit.ExceededError].
+// RequestAs requests doors without a key. room is needed for kind Room. The caller authorizes the actor for the branch. It
+// returns ErrUnknownDoor, ErrUnknownRoom, postgres.ErrNoBranch or a [limit.ExceededError].
 func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind string, room int) (requestID string, err error) {
 	b, err := s.DB.Branch(ctx, branch)
 	if err != nil {
-		return "", fmt.Errorf("access: request: %w", err)
+		return "", fmt.Errorf("access: request at %s: %w", branch, err)
 	}
-	r := postgres.DoorRequest{ID: tracing.RequestID(ctx), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
+	r := door.Request{ID: tracing.RequestID(ctx), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
 	switch kind {
 	case Front:
 		r.Device, r.Devices = Front, b.FrontDoors
@@ -130,20 +123,20 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	default:
 		return "", ErrUnknownDoor
 	}
-	r.State, r.Detail = s.firstState(branch)
 	if err := s.press(ctx, actor.Name); err != nil {
 		return "", err
 	}
-	if err := s.insert(ctx, actor, r); err != nil {
-		return "", fmt.Errorf("access: request: %w", err)
+	r, agent, err := s.insert(ctx, actor, r)
+	if err != nil {
+		return "", fmt.Errorf("access: request %s at %s: %w", r.ID, branch, err)
 	}
-	s.accept(r, nil) //nolint:contextcheck // the attempt outlives the request
+	s.accept(r, agent, nil) //nolint:contextcheck // the attempt outlives the request
 	return r.ID.String(), nil
 }
 
-func (s *Service) insert(ctx context.Context, actor Actor, r postgres.DoorRequest) error {
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		if err := postgres.InsertDoorRequest(ctx, tx, r); err != nil {
+func (s *Service) insert(ctx context.Context, actor Actor, r door.Request) (written door.Request, agent string, err error) {
+	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if written, agent, err = postgres.InsertDoorRequest(ctx, tx, r, s.Link.Online(r.Branch)); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
@@ -151,6 +144,7 @@ func (s *Service) insert(ctx context.Context, actor Actor, r postgres.DoorReques
 			Detail: map[string]string{"requestId": r.ID.String()}, Address: actor.Address, RequestID: actor.RequestID,
 		})
 	})
+	return written, agent, err
 }
 
 // BranchOf returns the code of the branch of a request, or ErrUnknownRequest.

@@ -6,32 +6,33 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Result takes what an agent reports of one door. The request ends when its last door has reported; a repeated or late
-// report changes nothing.
-func (s *Service) Result(ctx context.Context, branch string, r protocol.Result) (err error) {
+// Result processes an agent's report about one door. The request ends with the report of its last door. A repeated or late
+// report changes nothing, and only reports of the active agent with the granted nonce count.
+func (s *Service) Result(ctx context.Context, from protocol.Peer, r protocol.Result) (err error) {
 	id, err := uuid.Parse(r.RequestID)
 	if err != nil {
-		return fmt.Errorf("access: result: %w", err)
+		return fmt.Errorf("access: result of %s: %w", from.Branch, err)
 	}
 	ctx, span := tracing.Door(ctx, id, "door.result")
 	span.Set("door.outcome", string(r.Outcome))
 	defer func() { span.End(err) }()
-	reported, err := s.reports.Do(ctx, postgres.DoorReport{ID: id, Branch: branch, Device: r.Device,
-		Outcome: postgres.DoorOutcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs}}, s.report)
+	reported, err := s.reports.Do(ctx, postgres.DoorReport{ID: id, Agent: from.Agent, Nonce: r.Nonce, Device: r.Device,
+		Outcome: door.Outcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs}}, s.report)
 	if err != nil {
 		return fmt.Errorf("access: result %s: %w", id, err)
 	}
 	if !reported.Known {
-		s.Log.Debug("access: report ignored", "branch", branch, "request", id, "device", r.Device)
+		s.Log.Debug("access: report ignored", "branch", from.Branch, "username", from.Username, "request", id, "device", r.Device)
 		return nil
 	}
 	if r.Outcome != protocol.Opened {
-		s.Log.Warn("access: door not opened", "branch", branch, "request", id, "device", r.Device,
+		s.Log.Warn("access: door not opened", "branch", from.Branch, "request", id, "device", r.Device,
 			"outcome", string(r.Outcome), "detail", r.Detail)
 	}
 	if reported.Decided != "" {

@@ -12,67 +12,68 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Errors of requests; postgres.ErrNoBranch comes through as it is.
+// Errors of requests, besides postgres.ErrNoBranch.
 var (
-	// ErrInvalidKey says that the key opens nothing here: it is unknown, of another branch, of a reservation that is not
-	// paid or was cancelled, or not the one of the request (docs/specification.md, Doors 3 and 7).
+	// ErrInvalidKey is returned when the key opens nothing here: it is unknown, of another branch, of a reservation that is
+	// not paid or was cancelled, or not the key of the request (docs/specification.md, Doors 3 and 7).
 	ErrInvalidKey = errors.New("access: invalid doorlock key")
-	// ErrOutsideWindow says that the key opens doors at another time.
+	// ErrOutsideWindow is returned when the key opens doors at another time.
 	ErrOutsideWindow = booking.ErrOutsideWindow
-	// ErrUnknownDoor says that the kind of door is neither front nor room.
+	// ErrUnknownDoor is returned when the kind of door is neither front nor room.
 	ErrUnknownDoor = errors.New("access: unknown kind of door")
-	// ErrUnknownRoom says that the branch has no room of that number.
+	// ErrUnknownRoom is returned when the branch has no room with that number.
 	ErrUnknownRoom = errors.New("access: unknown room")
-	// ErrUnknownRequest says that there is no unlock request of that id.
+	// ErrUnknownRequest is returned when there is no request with that id.
 	ErrUnknownRequest = errors.New("access: unknown request")
-	// ErrNoResult says that the subscriber's time ran out (docs/specification.md, Doors 5).
+	// ErrNoResult is returned when the result timeout of a subscriber has passed (docs/specification.md, Doors 5).
 	ErrNoResult = errors.New("access: no result in time")
 )
 
-// Link carries messages to the agents.
+// Link sends messages to agents.
 type Link interface {
-	// Send hands a message to the agent of a branch. Whether it arrives is not known.
-	Send(branch string, m protocol.Message) error
-	// Online reports whether the agent of a branch is known to be there.
-	Online(branch string) bool
+	// Send sends a message to an agent, without confirmation of delivery.
+	Send(to protocol.Peer, m protocol.Message) error
+	// Online returns the user names of the branch's connected agents; see protocol.Agent.
+	Online(branch string) []string
 }
 
-// PINPurpose is what door PINs are sealed for.
+// PINPurpose is the purpose with which door PINs are sealed.
 const PINPurpose = "door-pin"
 
 const (
 	// DefaultResultTimeout is how long a subscriber waits (docs/specification.md, Limits 4).
 	DefaultResultTimeout = 7 * time.Second
-	// endEarly makes a request end a little before the people who wait for it give up, so that they still see how.
-	endEarly = 100 * time.Millisecond
+	// endMargin makes a request end before its subscribers time out, so that they still receive the result.
+	endMargin = 100 * time.Millisecond
 	// driveLimit is the age after which no lock is driven for a request (docs/specification.md, Doors 10).
 	driveLimit = protocol.ClaimLimit + protocol.GrantAge
-	// sweepEvery bounds how late a request of a dead replica ends.
-	sweepEvery = 500 * time.Millisecond
-	// relisten is the pause before notifications are listened to again.
-	relisten = time.Second
-	// stepWithin bounds a step that no caller waits for.
-	stepWithin = 3 * time.Second
+	// sweepInterval bounds how late a request of a dead replica ends.
+	sweepInterval = 500 * time.Millisecond
+	// relistenDelay is the delay before a failed LISTEN is retried.
+	relistenDelay = time.Second
+	// stepTimeout limits a step that no caller waits for.
+	stepTimeout = 3 * time.Second
 )
 
-// Service opens doors. Its exported fields are set before Run; all but Limits, ResultTimeout, Pulse, Alone and Now are required.
+// Service opens doors. Its exported fields are set before Run; Limits, ResultTimeout, Pulse, Alone and Now are optional.
 type Service struct {
 	DB       *postgres.DB
 	Link     Link
 	Keys     *seal.Keyring      // opens PINs
 	GrantKey ed25519.PrivateKey // signs grants
 	Log      *slog.Logger
-	Limits   *limit.Limiter // nil: nobody presses too often
+	Limits   *limit.Limiter // nil: presses are not limited
 
 	ResultTimeout time.Duration // how long a subscriber waits; 0: DefaultResultTimeout
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
-	Alone         bool          // no other replica reaches the agents, as with the embedded broker: there is nobody to tell
+	Alone         bool          // no other replica reaches the agents, as with the embedded broker; results are not announced to replicas
 	Now           func() time.Time
 
 	asks     postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
@@ -81,7 +82,7 @@ type Service struct {
 	presses  limit.Lenient
 	attempts attempts
 	waiters  waiters
-	ended    queue
+	ended    updates
 }
 
 func (s *Service) now() time.Time {
@@ -100,11 +101,11 @@ func (s *Service) resultTimeout() time.Duration {
 
 // reportLimit is the age at which a granted request without a report ends.
 func (s *Service) reportLimit() time.Duration {
-	return max(s.resultTimeout()-endEarly, driveLimit)
+	return max(s.resultTimeout()-endMargin, driveLimit)
 }
 
-// Run ends requests of replicas that died, tells the other replicas about requests that ended here, and listens to them,
-// until ctx ends. Requests are accepted without it, but only their own timers end them then.
+// Run ends the requests of replicas that died, and exchanges notifications about ended requests with the other replicas,
+// until ctx ends. Requests are accepted without it, but then only their own timers end them.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.attempts.stop()
 	var loops errgroup.Group
@@ -117,7 +118,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -126,8 +127,8 @@ func (s *Service) sweep(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.adopt(ctx)
-		// Later than the timers of the replica that accepted the request, which then need not compete.
-		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endEarly, s.reportLimit()+endEarly)
+		// Later than the timers of the replica that accepted the request, so that the two do not compete.
+		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endMargin, s.reportLimit()+endMargin)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.Log.Error("access: overdue requests not ended", "error", err)
@@ -141,8 +142,8 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-// end spreads the news that a request has ended.
-func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
+// end records that this replica ended a request, wakes its subscribers and announces it to the other replicas.
+func (s *Service) end(id uuid.UUID, state door.State) {
 	count(state)
 	s.attempts.end(id, state)
 	s.waiters.wake(id, state)
@@ -152,13 +153,13 @@ func (s *Service) end(id uuid.UUID, state postgres.DoorState) {
 	}
 }
 
-// learn takes the news that a request has ended, perhaps at another replica. How is in the row.
-func (s *Service) learn(id uuid.UUID) {
+// refresh wakes the subscribers of a request that has ended or may have ended at another replica. They read the row.
+func (s *Service) refresh(id uuid.UUID) {
 	s.attempts.end(id, "")
 	s.waiters.wake(id, "")
 }
 
-// notify tells the other replicas. While one notification is on its way the next ones gather.
+// notify announces ended requests to the other replicas, all that have accumulated in one notification.
 func (s *Service) notify(ctx context.Context) {
 	for {
 		ids, err := s.ended.take(ctx)
@@ -173,57 +174,57 @@ func (s *Service) notify(ctx context.Context) {
 
 func (s *Service) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		// Whatever ended while nobody listened is found by looking at the rows.
-		err := postgres.ListenDoors(ctx, s.DB, s.waiters.wakeAll, s.learn)
+		// Requests that ended before listening began are found by reading the rows.
+		err := postgres.ListenDoors(ctx, s.DB, s.waiters.wakeAll, s.refresh)
 		if ctx.Err() != nil {
 			return
 		}
 		s.Log.Error("access: listening to replicas failed", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(relisten):
+		case <-time.After(relistenDelay):
 		}
 	}
 }
 
-// queue gathers ids of ended requests.
-type queue struct {
+// updates accumulates the ids of ended requests.
+type updates struct {
 	mu    sync.Mutex
 	ids   []uuid.UUID
-	ready chan struct{} // holds one token while ids is not empty
+	ready chan struct{} // has one token while ids is not empty
 }
 
-func (q *queue) init() {
-	if q.ready == nil {
-		q.ready = make(chan struct{}, 1)
+func (u *updates) init() {
+	if u.ready == nil {
+		u.ready = make(chan struct{}, 1)
 	}
 }
 
-func (q *queue) put(id uuid.UUID) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.init()
-	q.ids = append(q.ids, id)
+func (u *updates) put(id uuid.UUID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.init()
+	u.ids = append(u.ids, id)
 	select {
-	case q.ready <- struct{}{}:
+	case u.ready <- struct{}{}:
 	default:
 	}
 }
 
-// take waits for ids and empties the queue.
-func (q *queue) take(ctx context.Context) ([]uuid.UUID, error) {
-	q.mu.Lock()
-	q.init()
-	ready := q.ready
-	q.mu.Unlock()
+// take waits for ids and removes all of them.
+func (u *updates) take(ctx context.Context) ([]uuid.UUID, error) {
+	u.mu.Lock()
+	u.init()
+	ready := u.ready
+	u.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-ready:
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ids := q.ids
-	q.ids = nil
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	ids := u.ids
+	u.ids = nil
 	return ids, nil
 }

@@ -41,6 +41,9 @@ type Config struct {
 	Username string // ClientID when empty
 	Secret   string // ClientID + "-demo" when empty
 	Keys     []ed25519.PublicKey
+	BootID   string // "boot" when empty
+
+	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
 	Inventory protocol.Inventory
 	Readings  []protocol.Reading // what the sensors would say
@@ -107,6 +110,9 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	if cfg.Username == "" {
 		cfg.Username = cfg.ClientID
 	}
+	if cfg.BootID == "" {
+		cfg.BootID = "boot"
+	}
 	if cfg.Secret == "" {
 		cfg.Secret = cfg.ClientID + "-demo"
 	}
@@ -137,7 +143,7 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 		ClientID: cfg.ClientID, Username: cfg.Username, UsernameFlag: true, Password: []byte(cfg.Secret), PasswordFlag: true,
 		KeepAlive: uint16(protocol.KeepAlive / time.Second), CleanStart: true,
 		WillMessage: &paho.WillMessage{Topic: protocol.Topic(cfg.Branch, protocol.KindStatus), QoS: 1, Retain: true,
-			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: "boot", Connection: 1})},
+			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: 1})},
 	}
 	if cfg.Connect != nil {
 		cfg.Connect(connect)
@@ -155,14 +161,14 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	}
 	t.Cleanup(a.Close)
 	subscribe := &paho.Subscribe{}
-	for filter := range (protocol.Agent{Branch: cfg.Branch}).Filters() {
+	for filter := range a.agent().Filters() {
 		subscribe.Subscriptions = append(subscribe.Subscriptions, paho.SubscribeOptions{Topic: filter})
 	}
 	if _, err := a.client.Subscribe(connectCtx, subscribe); err != nil {
 		return nil, err
 	}
 	inventory := cfg.Inventory
-	if err := a.Publish(protocol.Status{State: protocol.Online, BootID: "boot", Connection: 1, AgentVersion: "test",
+	if err := a.Publish(protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: 1, AgentVersion: "test",
 		StartedAt: time.Now(), Inventory: &inventory}); err != nil {
 		return nil, err
 	}
@@ -179,12 +185,20 @@ func encode(t testing.TB, m protocol.Message) []byte {
 	return payload
 }
 
+// agent returns the agent whose topics are used.
+func (a *Agent) agent() protocol.Agent {
+	if a.cfg.BranchTopics {
+		return protocol.Agent{Branch: a.cfg.Branch}
+	}
+	return protocol.Agent{Branch: a.cfg.Branch, Username: a.cfg.Username}
+}
+
 // Close says goodbye and waits for everything under way.
 func (a *Agent) Close() {
 	select {
 	case <-a.gone:
 	default:
-		_ = a.Publish(protocol.Status{State: protocol.Offline, BootID: "boot", Connection: 1})
+		_ = a.Publish(protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: 1})
 	}
 	a.cancel()
 	_ = a.client.Disconnect(&paho.Disconnect{})
@@ -272,7 +286,7 @@ func (a *Agent) Publish(m protocol.Message) error {
 	if err != nil {
 		return err
 	}
-	return a.send(&paho.Publish{Topic: protocol.Topic(a.cfg.Branch, m.Kind()), QoS: m.Kind().QoS(),
+	return a.send(&paho.Publish{Topic: a.agent().Topic(m.Kind()), QoS: m.Kind().QoS(),
 		Retain: m.Kind().Retained(), Payload: payload})
 }
 
@@ -291,7 +305,7 @@ func (a *Agent) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = a.Publish(protocol.Heartbeat{BootID: "boot", Connection: 1})
+			_ = a.Publish(protocol.Heartbeat{BootID: a.cfg.BootID, Connection: 1})
 		}
 	}
 }

@@ -20,8 +20,8 @@ func (a *Agent) note(change func()) {
 }
 
 func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
-	branch, kind, ok := protocol.ParseTopic(p.Topic)
-	if !ok || branch != a.cfg.Branch {
+	_, kind, ok := protocol.ParseTopic(p.Topic)
+	if !ok || !a.agent().MaySubscribe(p.Topic) {
 		return
 	}
 	switch kind {
@@ -126,7 +126,7 @@ func (a *Agent) grant(m protocol.Grant) {
 			if outcome == protocol.Opened {
 				a.driven = append(a.driven, Drive{At: time.Now(), RequestID: m.RequestID, Device: device})
 			}
-			results = append(results, protocol.Result{RequestID: m.RequestID, Device: device, Outcome: outcome, EnergizedMs: 1})
+			results = append(results, protocol.Result{RequestID: m.RequestID, Nonce: m.Nonce, Device: device, Outcome: outcome, EnergizedMs: 1})
 		}
 		a.results[m.RequestID] = results
 	})

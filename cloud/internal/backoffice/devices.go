@@ -72,12 +72,12 @@ func (s *Service) Readings(ctx context.Context, branch booking.BranchID, locatio
 }
 
 // Credentials returns the agent credentials of a branch.
-func (s *Service) Credentials(ctx context.Context, branch string) ([]postgres.AgentCredentialState, error) {
+func (s *Service) Credentials(ctx context.Context, branch string) ([]postgres.AgentCredential, error) {
 	all, err := postgres.AgentCredentials(ctx, s.DB.Pool)
 	if err != nil {
 		return nil, err
 	}
-	var found []postgres.AgentCredentialState
+	var found []postgres.AgentCredential
 	for _, c := range all {
 		if c.Branch == branch {
 			found = append(found, c)

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,7 +162,7 @@ func TestQoS2EndsTheConnection(t *testing.T) {
 	if end, ok := answer.Content.(*packets.Disconnect); !ok || end.ReasonCode != 0x9B {
 		t.Errorf("got %+v, want the end of the connection, as QoS 2 is not there", answer.Content)
 	}
-	wait(t, "the end of the session", func() bool { return !b.Online("hongdae") })
+	wait(t, "the end of the session", func() bool { return len(b.Online("hongdae")) == 0 })
 	if len(b.doors) != 0 {
 		t.Errorf("handed over: %+v", <-b.doors)
 	}
@@ -205,7 +207,7 @@ func TestTakeover(t *testing.T) {
 	}
 	id := b.ask(t, "gangnam")
 	second.Until(t, "the ask", func() bool { return second.Asked(id) > 0 })
-	if !b.Online("gangnam") {
+	if len(b.Online("gangnam")) == 0 {
 		t.Error("offline after a takeover")
 	}
 	if h := receive(t, b.comings); !h.online {
@@ -220,19 +222,77 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-func TestTwoAgentsOfOneBranch(t *testing.T) {
+func TestMessagesReachTheAddressedAgentOnly(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	first := b.agent(t, "gangnam")
-	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", ClientID: "agent-gangnam-2", Dial: agenttest.TCP(b.addr)})
-	first.Close()
-	wait(t, "the first to leave", func() bool { return b.Stats().Sessions == 1 })
-	if !b.Online("gangnam") {
-		t.Error("offline though the second agent is there")
+	// The second one uses the topics of the branch, like agents of the previous release.
+	second := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", ClientID: "agent-gangnam-2", Dial: agenttest.TCP(b.addr), BranchTopics: true})
+	wait(t, "both", func() bool { return len(b.Online("gangnam")) == 2 })
+	standby := protocol.Peer{Agent: protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-2"}}
+	const one, two = "11111111-2222-4333-8444-555555555555", "99999999-2222-4333-8444-555555555555"
+	for id, peer := range map[string]protocol.Peer{one: to("gangnam"), two: standby} {
+		if err := b.Send(peer, protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	b.ask(t, "gangnam")
-	if h := receive(t, b.doors); h.branch != "gangnam" {
-		t.Errorf("got %+v", h)
+	first.Until(t, "its ask", func() bool { return first.Asked(one) > 0 })
+	second.Until(t, "its ask", func() bool { return second.Asked(two) > 0 })
+	claims := map[string]string{}
+	for range 2 {
+		h := receive(t, b.doors)
+		claims[h.message.(protocol.Claim).RequestID] = h.from.Username
+		// An answer to the session that claimed arrives; one to an earlier session of the credential does not.
+		if err := b.Send(protocol.Peer{Agent: h.from.Agent, Session: h.from.Session + 10}, protocol.Deny{RequestID: one, Nonce: protocol.NewNonce()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Send(h.from, protocol.Deny{RequestID: two, Nonce: protocol.NewNonce()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := map[string]string{one: "agent-gangnam", two: "agent-gangnam-2"}; !maps.Equal(claims, want) {
+		t.Errorf("claims of %v, want %v", claims, want)
+	}
+	for _, a := range []*agenttest.Agent{first, second} {
+		a.Until(t, "the deny", func() bool { return len(a.Denied()) > 0 })
+		if denied := a.Denied(); len(denied) != 1 || denied[0].RequestID != two {
+			t.Errorf("denied %+v, want only the one for its session", denied)
+		}
+	}
+	if first.Asked(two)+second.Asked(one) != 0 {
+		t.Error("an agent received the ask of another one")
+	}
+	first.Close()
+	wait(t, "the first to leave", func() bool { return slices.Equal(b.Online("gangnam"), []string{"agent-gangnam-2"}) })
+}
+
+func TestTakeoverByAnotherMachine(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	first := b.agent(t, "gangnam")
+	for name, tc := range map[string]struct {
+		boot string
+		want int
+	}{"the same machine": {"boot", 0}, "another machine": {"other", 1}} {
+		second := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(b.addr), BootID: tc.boot})
+		<-first.Gone()
+		receive(t, b.devices)
+		for range tc.want {
+			select {
+			case agent := <-b.takeovers:
+				if agent != to("gangnam").Agent {
+					t.Errorf("%s: taken over %v", name, agent)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s: no takeover", name)
+			}
+		}
+		second.Close()
+		if n := len(b.takeovers); n != 0 {
+			t.Errorf("%s: %d takeovers, want %d", name, n+tc.want, tc.want)
+		}
+		wait(t, "the second to leave", func() bool { return b.Stats().Sessions == 0 })
+		first = b.agent(t, "gangnam")
 	}
 }
 
@@ -250,7 +310,7 @@ func TestWillOfALostAgent(t *testing.T) {
 	if h := receive(t, b.devices); h.message.(protocol.Status).State != protocol.Offline {
 		t.Errorf("got %+v", h)
 	}
-	wait(t, "offline", func() bool { return !b.Online("gangnam") })
+	wait(t, "offline", func() bool { return len(b.Online("gangnam")) == 0 })
 }
 
 func TestSilenceIsOffline(t *testing.T) {
@@ -263,11 +323,11 @@ func TestSilenceIsOffline(t *testing.T) {
 	receive(t, b.comings)
 	began := clock.now()
 	clock.set(began.Add(protocol.OfflineTimeout - time.Millisecond))
-	if !b.Online("gangnam") {
+	if len(b.Online("gangnam")) == 0 {
 		t.Error("offline too early")
 	}
 	clock.set(began.Add(protocol.OfflineTimeout + time.Second))
-	if b.Online("gangnam") {
+	if len(b.Online("gangnam")) > 0 {
 		t.Error("online after silence")
 	}
 	if h := receive(t, b.comings); h.online {
@@ -291,12 +351,12 @@ func TestLostEntryDeafensNobody(t *testing.T) {
 	a.Until(t, "the ask", func() bool { return a.Asked(id) > 0 })
 }
 
-// TestSubscriptions: only what was subscribed to comes, until it is unsubscribed from, and mochi keeps none of it.
+// An agent receives only kinds it has subscribed to, and mochi keeps no subscription.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	a := b.agent(t, "gangnam")
-	ask := protocol.Topic("gangnam", protocol.KindDoorAsk)
+	ask := to("gangnam").Topic(protocol.KindDoorAsk)
 	unsubscribe := func(topic string, want byte) {
 		t.Helper()
 		answer, err := a.Client().Unsubscribe(t.Context(), &paho.Unsubscribe{Topics: []string{topic}})
@@ -305,24 +365,24 @@ func TestSubscriptions(t *testing.T) {
 		}
 	}
 	if len(b.server.Topics.Subscribers(ask).Subscriptions) != 0 {
-		t.Error("mochi keeps the subscription too")
+		t.Error("mochi keeps the subscription")
 	}
 	unsubscribe(protocol.Topic("hongdae", protocol.KindDoorAsk), 0x11)
 	first := b.ask(t, "gangnam")
 	a.Until(t, "the ask", func() bool { return a.Asked(first) > 0 })
 	unsubscribe(ask, 0)
 	const second = "99999999-2222-4333-8444-555555555555"
-	if err := b.Send("gangnam", protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
+	if err := b.Send(to("gangnam"), protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
 		t.Fatal(err)
 	}
 	unsubscribe(ask, 0x11) // a round trip after the ask
 	if a.Asked(second) != 0 {
-		t.Error("an ask came that is not subscribed to")
+		t.Error("received an ask without a subscription")
 	}
 	if _, err := a.Client().Subscribe(t.Context(), &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: ask}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Send("gangnam", protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
+	if err := b.Send(to("gangnam"), protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
 		t.Fatal(err)
 	}
 	a.Until(t, "the ask", func() bool { return a.Asked(second) > 0 })

@@ -7,66 +7,120 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// line identifies a connection of an agent across messages: which start of the agent, and which connection since.
+// connID identifies a connection of an agent across messages: the start of the agent, and the connection since then.
 type connID struct {
 	bootID     string
 	connection uint32
 }
 
-// branches knows from messages alone which branches have an agent: those heard within protocol.OfflineTimeout whose will
-// has not come. A will can overtake the next connection's status, so it counts for its own line only.
+// branches derives from messages which agents are connected: those that sent a status or heartbeat within
+// protocol.OfflineTimeout and whose will has not arrived. A will can arrive after the next connection's status, so it
+// counts for its own connection only.
 type branches struct {
 	now   func() time.Time
 	start time.Time
 
 	mu     sync.RWMutex
-	byCode map[string]branchPresence
+	byCode map[string]*branch
 }
 
-type branchPresence struct {
+type branch struct {
+	agents map[protocol.Agent]*agentPresence
+	lost   connID // of the last will
+}
+
+type agentPresence struct {
 	connID
-	heard time.Duration // since start, monotonic
-	gone  bool
+	heard   time.Duration // since start, monotonic
+	lost    bool
+	earlier string // the previous boot id
 }
 
 func newBranches(now func() time.Time) *branches {
-	return &branches{now: now, start: now(), byCode: make(map[string]branchPresence)}
+	return &branches{now: now, start: now(), byCode: make(map[string]*branch)}
 }
 
-// hear notes a status or heartbeat.
-func (b *branches) hear(branch string, from connID) {
+// hear records a status or heartbeat. It reports whether two machines are using the credential: the boot id is the one
+// before the last again.
+func (b *branches) hear(agent protocol.Agent, from connID) (takenOver bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.byCode[branch] = branchPresence{connID: from, heard: b.now().Sub(b.start)}
+	of := b.byCode[agent.Branch]
+	if of == nil {
+		of = &branch{agents: make(map[protocol.Agent]*agentPresence)}
+		b.byCode[agent.Branch] = of
+	}
+	last := of.agents[agent]
+	if last == nil {
+		last = &agentPresence{connID: from}
+		of.agents[agent] = last
+	}
+	if last.bootID != from.bootID {
+		takenOver = from.bootID == last.earlier
+		last.earlier = last.bootID
+	}
+	last.connID, last.heard, last.lost = from, b.now().Sub(b.start), from == of.lost
+	return takenOver
 }
 
-// lose notes a will or a goodbye.
-func (b *branches) lose(branch string, from connID) {
+// lose records a will or an offline status. It may have come on the topic of the branch, so it concerns the agent whose
+// connection it names.
+func (b *branches) lose(code string, from connID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if last, ok := b.byCode[branch]; ok && last.connID == from {
-		last.gone = true
-		b.byCode[branch] = last
+	of := b.byCode[code]
+	if of == nil {
+		return
+	}
+	of.lost = from
+	for _, last := range of.agents {
+		if last.connID == from {
+			last.lost = true
+		}
 	}
 }
 
-func (b *branches) online(branch string) bool {
+// online returns the connected agents of a branch.
+func (b *branches) online(code string) []protocol.Agent {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	last, ok := b.byCode[branch]
-	return ok && b.present(last)
+	var agents []protocol.Agent
+	if of := b.byCode[code]; of != nil {
+		for agent, last := range of.agents {
+			if b.present(last) {
+				agents = append(agents, agent)
+			}
+		}
+	}
+	return agents
 }
 
-func (b *branches) present(last branchPresence) bool {
-	return !last.gone && b.now().Sub(b.start)-last.heard < protocol.OfflineTimeout
+// all returns every agent of a branch that was ever heard.
+func (b *branches) all(code string) []protocol.Agent {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var agents []protocol.Agent
+	if of := b.byCode[code]; of != nil {
+		for agent := range of.agents {
+			agents = append(agents, agent)
+		}
+	}
+	return agents
 }
 
+func (b *branches) present(last *agentPresence) bool {
+	return !last.lost && b.now().Sub(b.start)-last.heard < protocol.OfflineTimeout
+}
+
+// count returns the number of connected agents.
 func (b *branches) count() (n int) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, last := range b.byCode {
-		if b.present(last) {
-			n++
+	for _, of := range b.byCode {
+		for _, last := range of.agents {
+			if b.present(last) {
+				n++
+			}
 		}
 	}
 	return n

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -95,7 +96,7 @@ func New(cfg Config) (*Broker, error) {
 		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log),
 		credentials: newCredentials(cfg.Credentials),
 	}
-	b.presence = newPresence(b.inbox, b.Online)
+	b.presence = newPresence(b.inbox, b.agentOnline)
 	b.sessions = newSessions(cfg.Now, b.presence.announce)
 	if err := server.AddHook(&hook{Broker: b}, nil); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
@@ -140,8 +141,12 @@ func (b *Broker) Run(ctx context.Context) error {
 	return errors.Join(err, work.Wait())
 }
 
-// Online reports whether an agent of the branch is connected and was heard within protocol.OfflineTimeout.
-func (b *Broker) Online(branch string) bool { return b.sessions.online(branch) }
+// Online returns the user names of the branch's agents that sent a message within protocol.OfflineTimeout.
+func (b *Broker) Online(branch string) []string { return usernames(b.sessions.online(branch)) }
+
+func (b *Broker) agentOnline(agent protocol.Agent) bool {
+	return slices.Contains(b.sessions.online(agent.Branch), agent)
+}
 
 // close ends every connection before it closes mochi, whose own Close waits without limit for connections, and for ever
 // when one is taken off its list meanwhile: it takes the lock of the list twice.

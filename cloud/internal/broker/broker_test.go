@@ -25,71 +25,83 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // heard is something a verb was called with.
 type heard struct {
 	branch  string
-	online  bool // of a presence
+	from    protocol.Peer // of a claim
+	online  bool          // of a presence
 	message protocol.Message
 }
 
 // verbs writes down what it is handed.
 type verbs struct {
-	doors   chan heard
-	devices chan heard
-	comings chan heard
-	hold    chan struct{} // when set, claims wait until it is closed
-	refused string        // news of this branch spoil those they come with
+	doors     chan heard
+	devices   chan heard
+	comings   chan heard
+	takeovers chan protocol.Agent
+	hold      chan struct{} // when set, claims wait until it is closed
+	refused   string        // news of this branch spoil those they come with
 }
 
 func newVerbs() *verbs {
-	return &verbs{doors: make(chan heard, 1000), devices: make(chan heard, 1000), comings: make(chan heard, 1000)}
+	return &verbs{doors: make(chan heard, 1000), devices: make(chan heard, 1000), comings: make(chan heard, 1000), takeovers: make(chan protocol.Agent, 10)}
 }
 
-func (v *verbs) Claim(ctx context.Context, branch string, m protocol.Claim) error {
+func (v *verbs) Claim(ctx context.Context, from protocol.Peer, m protocol.Claim) error {
 	if v.hold != nil {
 		select {
 		case <-v.hold:
 		case <-ctx.Done():
 		}
 	}
-	v.doors <- heard{branch: branch, message: m}
+	v.doors <- heard{branch: from.Branch, from: from, message: m}
 	return nil
 }
 
-func (v *verbs) Result(_ context.Context, branch string, m protocol.Result) error {
-	v.doors <- heard{branch: branch, message: m}
+func (v *verbs) Result(_ context.Context, from protocol.Peer, m protocol.Result) error {
+	v.doors <- heard{branch: from.Branch, message: m}
 	return nil
 }
 
 func (v *verbs) Announced(_ context.Context, news []device.Announcement) error {
-	if slices.ContainsFunc(news, func(n device.Announcement) bool { return v.refused == n.Branch }) {
+	if slices.ContainsFunc(news, func(n device.Announcement) bool { return v.refused == n.Agent.Branch }) {
 		return errors.New("refused")
 	}
 	for _, n := range news {
 		if n.Status != nil {
-			v.devices <- heard{branch: n.Branch, message: *n.Status}
+			v.devices <- heard{branch: n.Agent.Branch, message: *n.Status}
 		} else {
-			v.comings <- heard{branch: n.Branch, online: n.Online}
+			v.comings <- heard{branch: n.Agent.Branch, online: n.Online}
 		}
 	}
 	return nil
 }
 
 func (v *verbs) Telemetry(_ context.Context, told []postgres.Telemetry) error {
-	if slices.ContainsFunc(told, func(t postgres.Telemetry) bool { return v.refused == t.Branch }) {
+	if slices.ContainsFunc(told, func(t postgres.Telemetry) bool { return v.refused == t.Agent.Branch }) {
 		return errors.New("refused")
 	}
 	for _, t := range told {
-		v.devices <- heard{branch: t.Branch, message: t.Telemetry}
+		v.devices <- heard{branch: t.Agent.Branch, message: t.Telemetry}
 	}
 	return nil
 }
 
-func (v *verbs) Commanded(_ context.Context, branch string, m protocol.ClimateResult) error {
-	v.devices <- heard{branch: branch, message: m}
+func (v *verbs) Commanded(_ context.Context, from protocol.Agent, m protocol.ClimateResult) error {
+	v.devices <- heard{branch: from.Branch, message: m}
 	return nil
 }
 
-func (v *verbs) Measured(_ context.Context, branch string, m protocol.SensorsReadings) error {
-	v.devices <- heard{branch: branch, message: m}
+func (v *verbs) Measured(_ context.Context, from protocol.Agent, m protocol.SensorsReadings) error {
+	v.devices <- heard{branch: from.Branch, message: m}
 	return nil
+}
+
+func (v *verbs) TakenOver(_ context.Context, agent protocol.Agent) error {
+	v.takeovers <- agent
+	return nil
+}
+
+// to addresses the agent of a branch.
+func to(branch string) protocol.Peer {
+	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}}
 }
 
 func receive(t *testing.T, from chan heard) heard {
@@ -182,13 +194,13 @@ func (r *running) agent(t *testing.T, branch string) *agenttest.Agent {
 
 // hears reports whether an agent of the branch has subscribed to asks.
 func (r *running) hears(branch string) bool {
-	return slices.ContainsFunc(r.sessions.of(branch), func(s *session) bool { return s.topic(protocol.KindDoorAsk) != "" })
+	return slices.ContainsFunc(r.sessions.of(to(branch)), func(s *session) bool { return s.topic(protocol.KindDoorAsk) != "" })
 }
 
 func (r *running) ask(t *testing.T, branch string) string {
 	t.Helper()
 	const id = "11111111-2222-4333-8444-555555555555"
-	if err := r.Send(branch, protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+	if err := r.Send(to(branch), protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -207,7 +219,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
 	t.Parallel()
 	b := start(t)
-	if b.Online("gangnam") {
+	if len(b.Online("gangnam")) > 0 {
 		t.Fatal("online before anybody connected")
 	}
 	a := b.agent(t, "gangnam")
@@ -217,7 +229,7 @@ func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
 	if status, ok := receive(t, b.devices).message.(protocol.Status); !ok || status.State != protocol.Online {
 		t.Errorf("status %+v", status)
 	}
-	if !b.Online("gangnam") || b.Online("hongdae") {
+	if len(b.Online("gangnam")) == 0 || len(b.Online("hongdae")) > 0 {
 		t.Error("presence of the wrong branch")
 	}
 	id := b.ask(t, "gangnam")
@@ -230,7 +242,7 @@ func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
 	if h := receive(t, b.comings); h.branch != "gangnam" || h.online {
 		t.Errorf("presence %+v", h)
 	}
-	if b.Online("gangnam") {
+	if len(b.Online("gangnam")) > 0 {
 		t.Error("online after the agent left")
 	}
 }
@@ -242,7 +254,7 @@ func TestCommandsCarryResponseTopic(t *testing.T) {
 	option := protocol.LeafID("gangnam", "main", "off")
 	b.agent(t, "gangnam")
 	receive(t, b.devices) // status
-	if err := b.Send("gangnam", protocol.ClimateCommand{RequestID: id, AirConditionerID: option}); err != nil {
+	if err := b.Send(to("gangnam"), protocol.ClimateCommand{RequestID: id, AirConditionerID: option}); err != nil {
 		t.Fatal(err)
 	}
 	// The agent answers to the Response Topic only.
@@ -286,7 +298,7 @@ func TestRefusedConnections(t *testing.T) {
 			if _, err := agenttest.Try(t, cfg); err == nil {
 				t.Error("connected")
 			}
-			if b.Online(cfg.Branch) {
+			if len(b.Online(cfg.Branch)) > 0 {
 				t.Error("counts as online")
 			}
 		})
@@ -350,17 +362,17 @@ func TestNewsComeTogether(t *testing.T) {
 	}
 	lane := make(chan delivery, 6)
 	for _, d := range []delivery{
-		{branch: "gangnam", kind: kindPresence, online: true}, {branch: "jamsil", kind: kindPresence, online: true},
-		{branch: "jamsil", kind: protocol.KindTelemetry, payload: telemetry},
-		{branch: "gangnam", kind: protocol.KindTelemetry, payload: telemetry}, {branch: "gangnam", kind: kindPresence},
-		{branch: "hongdae", kind: protocol.KindStatus, payload: []byte("{")},
+		{from: to("gangnam"), kind: kindPresence, online: true}, {from: to("jamsil"), kind: kindPresence, online: true},
+		{from: to("jamsil"), kind: protocol.KindTelemetry, payload: telemetry},
+		{from: to("gangnam"), kind: protocol.KindTelemetry, payload: telemetry}, {from: to("gangnam"), kind: kindPresence},
+		{from: to("hongdae"), kind: protocol.KindStatus, payload: []byte("{")},
 	} {
-		box.reserve(d.branch)
+		box.reserve(d.from.Agent)
 		lane <- d
 	}
-	batch := box.gather(<-lane, lane)
+	batch := box.drain(<-lane, lane)
 	if len(batch) != 6 || len(box.waiting) != 0 {
-		t.Fatalf("%d gathered, still waiting: %v", len(batch), box.waiting)
+		t.Fatalf("%d drained, still waiting: %v", len(batch), box.waiting)
 	}
 	box.handleSteady(t.Context(), batch)
 	if h := receive(t, v.comings); h.branch != "gangnam" || !h.online {

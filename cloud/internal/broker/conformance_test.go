@@ -90,7 +90,7 @@ func TestInteroperabilityCases(t *testing.T) {
 			if err := p.Disconnect(&paho.Disconnect{}); err != nil {
 				t.Error(err)
 			}
-			wait(t, "the end of the session", func() bool { return !b.Online("gangnam") })
+			wait(t, "the end of the session", func() bool { return len(b.Online("gangnam")) == 0 })
 		},
 		"retained_message": func(t *testing.T, b *running, p *party) { // a status may say so; nobody may subscribe to one
 			if code := p.publish(t, &paho.Publish{Topic: topic(protocol.KindStatus), QoS: 1, Retain: true, Payload: []byte(`{"state":"offline","bootId":"boot","connection":1}`)}); code != 0 {
@@ -145,8 +145,8 @@ func TestInteroperabilityCases(t *testing.T) {
 			if _, err := conn.Write(connectPacket("agent-hongdae", "agent-hongdae", "agent-hongdae-demo", 5, 1)); err != nil {
 				t.Fatal(err)
 			}
-			wait(t, "online", func() bool { return b.Online("hongdae") })
-			wait(t, "the end of a silent client", func() bool { return !b.Online("hongdae") })
+			wait(t, "online", func() bool { return len(b.Online("hongdae")) > 0 })
+			wait(t, "the end of a silent client", func() bool { return len(b.Online("hongdae")) == 0 })
 		},
 		"server_keep_alive": func(t *testing.T, b *running, _ *party) {
 			p, err := attend(t, b, func(c *paho.Connect) { c.KeepAlive = 120 })
@@ -221,7 +221,7 @@ func TestInteroperabilityCases(t *testing.T) {
 		"request_response": func(t *testing.T, b *running, p *party) {
 			p.subscribe(t, topic(protocol.KindSensorsRead))
 			const id = "11111111-2222-4333-8444-555555555555"
-			if err := b.Send("gangnam", protocol.SensorsRead{RequestID: id}); err != nil {
+			if err := b.Send(to("gangnam"), protocol.SensorsRead{RequestID: id}); err != nil {
 				t.Fatal(err)
 			}
 			m := <-p.received
@@ -305,7 +305,7 @@ func nothingIsKept(t *testing.T, b *running, _ *party) {
 	}
 	first.subscribe(t, ask)
 	_ = first.Disconnect(&paho.Disconnect{})
-	wait(t, "the end of the session", func() bool { return !b.Online("hongdae") })
+	wait(t, "the end of the session", func() bool { return len(b.Online("hongdae")) == 0 })
 	b.ask(t, "hongdae")
 	var second *party
 	wait(t, "a session that is not there", func() bool {

@@ -74,7 +74,7 @@ type claims struct {
 }
 
 // Claim implements Doors.
-func (c *claims) Claim(_ context.Context, _ string, m protocol.Claim) error {
+func (c *claims) Claim(_ context.Context, _ protocol.Peer, m protocol.Claim) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if done := c.waiting[m.RequestID]; done != nil {
@@ -97,7 +97,7 @@ func (x exchange) once(agent int) (time.Duration, error) {
 	x.claims.waiting[id] = done
 	x.claims.mu.Unlock()
 	began := time.Now()
-	err := x.link.Send(branchName(agent), protocol.Ask{RequestID: id, Doors: []string{"room_1"}})
+	err := x.link.Send(to(branchName(agent)), protocol.Ask{RequestID: id, Doors: []string{"room_1"}})
 	if err != nil {
 		return 0, err
 	}

@@ -145,11 +145,11 @@ func TestOversizePacketEndsTheConnection(t *testing.T) {
 	if _, err := conn.Write(connectPacket("agent-gangnam", "agent-gangnam", "agent-gangnam-demo", 5, 10)); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the session", func() bool { return b.Online("gangnam") })
+	wait(t, "the session", func() bool { return len(b.Online("gangnam")) > 0 })
 	if _, err := conn.Write([]byte{0x30, 0x81, 0x80, 0x04}); err != nil { // PUBLISH of 64 KiB and a byte
 		t.Fatal(err)
 	}
-	wait(t, "the end of the session", func() bool { return !b.Online("gangnam") })
+	wait(t, "the end of the session", func() bool { return len(b.Online("gangnam")) == 0 })
 }
 
 // An agent asks for a session that outlives its connection and goes away; a command comes meanwhile. Delivering it when
@@ -178,11 +178,11 @@ func TestNothingWaitsForAnAbsentAgent(t *testing.T) {
 	}
 	wait(t, "the subscription", func() bool { return b.hears("gangnam") })
 	_ = conn.Close()
-	wait(t, "offline", func() bool { return !b.Online("gangnam") })
+	wait(t, "offline", func() bool { return len(b.Online("gangnam")) == 0 })
 	id := b.ask(t, "gangnam")
 	a := b.agent(t, "gangnam")
 	const second = "99999999-2222-4333-8444-555555555555"
-	if err := b.Send("gangnam", protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
+	if err := b.Send(to("gangnam"), protocol.Ask{RequestID: second, Doors: []string{"front_1"}}); err != nil {
 		t.Fatal(err)
 	}
 	a.Until(t, "the second ask", func() bool { return a.Asked(second) > 0 })
@@ -211,7 +211,7 @@ func TestStuckSubscriberDelaysNobody(t *testing.T) {
 	var slowest time.Duration
 	for range 50_000 {
 		began := time.Now()
-		if err := b.Send("gangnam", protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: doors}); err != nil {
+		if err := b.Send(to("gangnam"), protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: doors}); err != nil {
 			t.Fatal(err)
 		}
 		slowest = max(slowest, time.Since(began))
@@ -242,7 +242,7 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 		senders.Go(func() {
 			for i := range each {
 				id := fmt.Sprintf("%08d-0000-4000-8000-%012d", n, i)
-				if err := b.Send("gangnam", protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+				if err := b.Send(to("gangnam"), protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
 					t.Error(err)
 				}
 				receive(t, b.doors) // the claim of this or another
@@ -259,16 +259,16 @@ func TestOneBranchCannotFillTheInbox(t *testing.T) {
 	t.Parallel()
 	i := newInbox(nil, nil, nil, slog.New(slog.DiscardHandler)) // nobody works
 	for range urgentQueue {
-		i.put(delivery{branch: "gangnam", kind: protocol.KindDoorClaim})
+		i.put(delivery{from: to("gangnam"), kind: protocol.KindDoorClaim})
 	}
-	if n := i.dropped.Load(); n != urgentQueue-branchQueue {
-		t.Errorf("%d dropped, want %d", n, urgentQueue-branchQueue)
+	if n := i.dropped.Load(); n != urgentQueue-agentQueue {
+		t.Errorf("%d dropped, want %d", n, urgentQueue-agentQueue)
 	}
-	if !i.put(delivery{branch: "hongdae", kind: protocol.KindDoorClaim}) {
+	if !i.put(delivery{from: to("hongdae"), kind: protocol.KindDoorClaim}) {
 		t.Error("no place for another branch")
 	}
-	i.release((<-i.urgent).branch)
-	if !i.put(delivery{branch: "gangnam", kind: protocol.KindDoorClaim}) {
+	i.release((<-i.urgent).from.Agent)
+	if !i.put(delivery{from: to("gangnam"), kind: protocol.KindDoorClaim}) {
 		t.Error("no place after one message was handled")
 	}
 }

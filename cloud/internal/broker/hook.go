@@ -55,7 +55,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		return false
 	}
 	username := string(pk.Connect.Username)
-	branch, err := h.authenticate(username, pk)
+	agent, err := h.authenticate(username, pk)
 	switch {
 	case errors.Is(err, errNoAgent):
 		refusedTotal.Inc()
@@ -67,37 +67,57 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		cl.Stop(packets.ErrServerUnavailable)
 		return false
 	}
-	h.admission.admit(c, h.sessions.admit(cl, branch, username))
+	h.admission.admit(c, h.sessions.admit(cl, agent, bootID(pk)))
 	return true
 }
 
-func (h *hook) authenticate(username string, pk packets.Packet) (branch string, err error) {
-	if username == "" || len(username) > 200 || username != pk.Connect.ClientIdentifier {
-		return "", errNoAgent
+// bootID returns the boot id in the will of a CONNECT packet, or "" if there is none.
+func bootID(pk packets.Packet) string {
+	status, err := protocol.Decode[protocol.Status](pk.Connect.WillPayload)
+	if err != nil {
+		return ""
+	}
+	return status.BootID
+}
+
+func (h *hook) authenticate(username string, pk packets.Packet) (agent protocol.Agent, err error) {
+	agent.Username = username
+	if !protocol.ValidUsername(username) || username != pk.Connect.ClientIdentifier {
+		return agent, errNoAgent
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	known, err := h.credentials.find(ctx, username)
 	if err != nil {
-		return "", err
+		return agent, err
 	}
 	// An unknown agent is compared too, against nothing that any secret hashes to.
 	got := sha256.Sum256(pk.Connect.Password)
 	if subtle.ConstantTimeCompare(got[:], known.secretHash) != 1 || !protocol.ValidBranch(known.branch) {
-		return "", errNoAgent
+		return agent, errNoAgent
 	}
-	if pk.Connect.WillFlag && pk.Connect.WillTopic != protocol.Topic(known.branch, protocol.KindStatus) {
-		return "", errNoAgent
+	agent.Branch = known.branch
+	if topic := pk.Connect.WillTopic; pk.Connect.WillFlag && topic != protocol.Topic(agent.Branch, protocol.KindStatus) && topic != agent.Topic(protocol.KindStatus) {
+		return agent, errNoAgent
 	}
-	return known.branch, nil
+	return agent, nil
 }
 
 // OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the branch is online
 // throughout, and the earlier session knows that it was replaced.
 func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
-	if s := sessionOf(cl.Net.Conn); s != nil {
-		h.sessions.begin(s, pk.Connect.Clean)
-		h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
+	s := sessionOf(cl.Net.Conn)
+	if s == nil {
+		return
+	}
+	displaced := h.sessions.begin(s, pk.Connect.Clean)
+	h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
+	// An agent that reconnects over a half-open connection has the same boot id.
+	if displaced != nil && displaced.bootID != s.bootID {
+		takeoversTotal.Inc()
+		h.log.Warn("mqtt: agent taken over by another machine", "branch", s.branch, "username", s.username,
+			"remote", cl.Net.Remote, "displaced", displaced.client.Net.Remote)
+		h.inbox.put(delivery{from: s.peer(), kind: kindTakeover})
 	}
 }
 
@@ -162,7 +182,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	case !ok || !s.agent().MayPublish(pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
 		code = packets.ErrNotAuthorized
 	case kind != protocol.KindHeartbeat: // that it came was all it had to say
-		h.inbox.put(delivery{branch: s.branch, kind: kind, payload: pk.Payload})
+		h.inbox.put(delivery{from: s.peer(), kind: kind, payload: pk.Payload})
 	}
 	if pk.FixedHeader.Qos == 0 {
 		return nil
@@ -202,7 +222,7 @@ func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 // that was taken over is silenced: its agent is not gone.
 func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
 	if s := sessionOf(cl.Net.Conn); s != nil && !h.sessions.replaced(s) {
-		h.inbox.put(delivery{branch: s.branch, kind: protocol.KindStatus, payload: will.Payload})
+		h.inbox.put(delivery{from: s.peer(), kind: protocol.KindStatus, payload: will.Payload})
 	}
 	return mqtt.Will{}, nil
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Doors takes what agents say about doors. The branch is the topic's.
+// Doors handles door messages of agents. At an external broker, the user name of an agent that uses the topics of its branch
+// is empty.
 type Doors interface {
-	Claim(ctx context.Context, branch string, claim protocol.Claim) error
-	Result(ctx context.Context, branch string, result protocol.Result) error
+	Claim(ctx context.Context, from protocol.Peer, claim protocol.Claim) error
+	Result(ctx context.Context, from protocol.Peer, result protocol.Result) error
 }
 
 // Devices handles reports of agents. Calls for one branch are sequential and in order.
@@ -28,48 +29,53 @@ type Devices interface {
 	Announced(ctx context.Context, announced []device.Announcement) error
 	// Telemetry handles sensor readings and door events in batches, in their order.
 	Telemetry(ctx context.Context, messages []postgres.Telemetry) error
+	// TakenOver is called when another machine connects with the credential of a connected agent.
+	TakenOver(ctx context.Context, agent protocol.Agent) error
 }
 
 // Climate handles the answers of agents to commands and sensor reads.
 type Climate interface {
-	Commanded(ctx context.Context, branch string, result protocol.ClimateResult) error
-	Measured(ctx context.Context, branch string, readings protocol.SensorsReadings) error
+	Commanded(ctx context.Context, from protocol.Agent, result protocol.ClimateResult) error
+	Measured(ctx context.Context, from protocol.Agent, readings protocol.SensorsReadings) error
 }
 
 const (
-	// Some seconds of work each. One branch can fill a quarter, so that an agent gone wild takes only its own branch
-	// with it.
+	// Each queue holds a few seconds of work. One agent can fill a quarter of it, so that a faulty agent harms only its own
+	// branch.
 	urgentQueue = 4096
-	branchQueue = urgentQueue / 4
-	// The rest keeps its order by branch.
+	agentQueue  = urgentQueue / 4
+	// Messages that are not urgent keep their order within a branch.
 	steadyLanes = 4
 	steadyQueue = 4096
-	// steadyBatch is the most messages that are handled together.
+	// steadyBatch is the maximum number of messages in a batch.
 	steadyBatch = 256
-	// batchInterval is how long those that come next may gather, for the sake of the people at the doors.
+	// batchInterval is the pause after a batch. It leaves the database to the doors and makes the next batch larger.
 	batchInterval = 50 * time.Millisecond
-	// handleTimeout bounds the work on one message; a claim is worthless after it.
+	// handleTimeout limits the work on one message; a claim is worthless after it.
 	handleTimeout = 5 * time.Second
 )
 
-// urgentWorkers is how many messages are handled at once for people who stand at a door. Nearly all of them wait for the
-// database, which takes those that wait together.
+// urgentWorkers is the number of door messages handled at once. Nearly all of them wait for the database, which handles
+// concurrent calls in batches.
 const urgentWorkers = 64
 
-// delivery is a message on its way from the network to a verb.
+// delivery is a message on its way from the network to a service.
 type delivery struct {
-	branch  string
+	from    protocol.Peer
 	kind    protocol.Kind
 	payload []byte
 	online  bool // of kindPresence
 }
 
-// kindPresence never travels: the broker tells itself that a branch came or went.
-const kindPresence protocol.Kind = "presence"
+// Kinds of deliveries that the broker creates itself. They never appear on the network.
+const (
+	kindPresence protocol.Kind = "presence"
+	kindTakeover protocol.Kind = "takeover"
+)
 
-// inbox takes messages out of the agents' read loops, which must never wait for a database. When a queue is full the
-// message is dropped and counted: the queues hold seconds of work, so by then nobody waits for it any more, and every
-// message that matters is sent again (asks by the cloud until there is a result, results by the agent when asked again,
+// inbox queues messages, because the agents' read loops must never wait for a database. If a queue is full, the message is
+// dropped and counted: the queues hold seconds of work, so its deadline has passed by the time it would be handled, and
+// every message that matters is repeated (asks by the cloud until there is a result, results by the agent when asked again,
 // status and telemetry every minute).
 type inbox struct {
 	doors   Doors
@@ -83,31 +89,31 @@ type inbox struct {
 	dropped atomic.Int64
 
 	mu      sync.Mutex
-	waiting map[string]int // messages of a branch that wait
+	waiting map[protocol.Agent]int // queued messages of each agent
 }
 
 func newInbox(doors Doors, devices Devices, climate Climate, log *slog.Logger) *inbox {
 	i := &inbox{doors: doors, devices: devices, climate: climate, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
-		waiting: make(map[string]int)}
+		waiting: make(map[protocol.Agent]int)}
 	for n := range i.steady {
 		i.steady[n] = make(chan delivery, steadyQueue)
 	}
 	return i
 }
 
-// put never blocks. It reports false when the message was dropped.
+// put never blocks. It reports false if the message was dropped.
 func (i *inbox) put(d delivery) bool {
 	lane := i.urgent
 	switch d.kind {
-	case protocol.KindStatus, protocol.KindTelemetry, kindPresence:
-		lane = i.steady[maphash.String(i.seed, d.branch)%steadyLanes]
+	case protocol.KindStatus, protocol.KindTelemetry, kindPresence, kindTakeover:
+		lane = i.steady[maphash.String(i.seed, d.from.Branch)%steadyLanes]
 	}
-	if i.reserve(d.branch) {
+	if i.reserve(d.from.Agent) {
 		select {
 		case lane <- d:
 			return true
 		default:
-			i.release(d.branch)
+			i.release(d.from.Agent)
 		}
 	}
 	i.dropped.Add(1)
@@ -115,22 +121,22 @@ func (i *inbox) put(d delivery) bool {
 	return false
 }
 
-// reserve takes a place in a branch's share of the queues.
-func (i *inbox) reserve(branch string) bool {
+// reserve takes a place in an agent's share of the queues.
+func (i *inbox) reserve(agent protocol.Agent) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.waiting[branch] >= branchQueue {
+	if i.waiting[agent] >= agentQueue {
 		return false
 	}
-	i.waiting[branch]++
+	i.waiting[agent]++
 	return true
 }
 
-func (i *inbox) release(branch string) {
+func (i *inbox) release(agent protocol.Agent) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.waiting[branch]--; i.waiting[branch] == 0 {
-		delete(i.waiting, branch)
+	if i.waiting[agent]--; i.waiting[agent] == 0 {
+		delete(i.waiting, agent)
 	}
 }
 
@@ -151,20 +157,20 @@ func (i *inbox) work(ctx context.Context, lane <-chan delivery) {
 		case <-ctx.Done():
 			return
 		case d := <-lane:
-			i.release(d.branch)
-			i.complain(ctx, d.branch, d.kind, i.handle(ctx, d))
+			i.release(d.from.Agent)
+			i.logError(ctx, d.from.Agent, d.kind, i.handle(ctx, d))
 		}
 	}
 }
 
-// workInBatches hands what waits together to Devices, as far as it can take that.
+// workInBatches passes all queued messages to Devices at once, up to a maximum.
 func (i *inbox) workInBatches(ctx context.Context, lane <-chan delivery) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case first := <-lane:
-			i.handleSteady(ctx, i.gather(first, lane))
+			i.handleSteady(ctx, i.drain(first, lane))
 		}
 		select {
 		case <-ctx.Done():
@@ -174,14 +180,14 @@ func (i *inbox) workInBatches(ctx context.Context, lane <-chan delivery) {
 	}
 }
 
-// gather adds those that wait already.
-func (i *inbox) gather(first delivery, lane <-chan delivery) []delivery {
+// drain returns first and the messages already in the lane.
+func (i *inbox) drain(first delivery, lane <-chan delivery) []delivery {
 	batch := []delivery{first}
-	i.release(first.branch)
+	i.release(first.from.Agent)
 	for len(batch) < steadyBatch {
 		select {
 		case d := <-lane:
-			i.release(d.branch)
+			i.release(d.from.Agent)
 			batch = append(batch, d)
 		default:
 			return batch
@@ -190,63 +196,66 @@ func (i *inbox) gather(first delivery, lane <-chan delivery) []delivery {
 	return batch
 }
 
-// handleSteady keeps the order: what is of one kind goes together, and after what was before it.
+// handleSteady passes consecutive messages of one kind on together, so that the order of the kinds is kept.
 func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 	var (
-		news []device.Announcement
-		told []postgres.Telemetry
+		announced []device.Announcement
+		telemetry []postgres.Telemetry
 	)
 	flush := func() {
-		together(ctx, news, i.devices.Announced, func(n device.Announcement, err error) { i.complain(ctx, n.Branch, protocol.KindStatus, err) })
-		together(ctx, told, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.complain(ctx, t.Branch, protocol.KindTelemetry, err) })
-		news, told = nil, nil
+		inOneBatch(ctx, announced, i.devices.Announced, func(a device.Announcement, err error) { i.logError(ctx, a.Agent, protocol.KindStatus, err) })
+		inOneBatch(ctx, telemetry, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.logError(ctx, t.Agent, protocol.KindTelemetry, err) })
+		announced, telemetry = nil, nil
 	}
 	for _, d := range batch {
 		var err error
-		if d.kind == protocol.KindTelemetry != (len(told) > 0) {
+		if d.kind == protocol.KindTelemetry != (len(telemetry) > 0) {
 			flush()
 		}
 		switch d.kind {
 		case kindPresence:
-			news = append(news, device.Announcement{Branch: d.branch, Online: d.online})
+			announced = append(announced, device.Announcement{Agent: d.from.Agent, Online: d.online})
+		case kindTakeover:
+			err = i.devices.TakenOver(ctx, d.from.Agent)
 		case protocol.KindStatus:
 			var status protocol.Status
 			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
-				news = append(news, device.Announcement{Branch: d.branch, Online: status.State == protocol.Online, Status: &status})
+				announced = append(announced, device.Announcement{Agent: d.from.Agent, Online: status.State == protocol.Online, Status: &status})
 			}
 		case protocol.KindTelemetry:
-			var telemetry protocol.Telemetry
-			if telemetry, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
-				told = append(told, postgres.Telemetry{Branch: d.branch, Telemetry: telemetry})
+			var m protocol.Telemetry
+			if m, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
+				telemetry = append(telemetry, postgres.Telemetry{Agent: d.from.Agent, Telemetry: m})
 			}
 		}
-		i.complain(ctx, d.branch, d.kind, err)
+		i.logError(ctx, d.from.Agent, d.kind, err)
 	}
 	flush()
 }
 
-// together passes messages on. What is refused together goes one by one: one branch must not spoil it for others.
-func together[M any](ctx context.Context, messages []M, take func(context.Context, []M) error, complain func(M, error)) {
+// inOneBatch passes messages on together. If the batch is rejected, they are passed on one by one: one agent's message must
+// not harm the others'.
+func inOneBatch[M any](ctx context.Context, messages []M, handle func(context.Context, []M) error, failed func(M, error)) {
 	if len(messages) == 0 {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, handleTimeout)
-	err := take(limited, messages)
+	err := handle(limited, messages)
 	cancel()
 	switch {
 	case err == nil:
 	case len(messages) == 1 || errors.Is(err, context.DeadlineExceeded):
-		complain(messages[0], err)
+		failed(messages[0], err)
 	default:
 		for _, m := range messages {
-			together(ctx, []M{m}, take, complain)
+			inOneBatch(ctx, []M{m}, handle, failed)
 		}
 	}
 }
 
-func (i *inbox) complain(ctx context.Context, branch string, kind protocol.Kind, err error) {
+func (i *inbox) logError(ctx context.Context, agent protocol.Agent, kind protocol.Kind, err error) {
 	if err != nil && ctx.Err() == nil {
-		i.log.Warn("mqtt: message not handled", "branch", branch, "kind", string(kind), "error", err)
+		i.log.Warn("mqtt: message not handled", "branch", agent.Branch, "username", agent.Username, "kind", string(kind), "error", err)
 	}
 }
 
@@ -255,21 +264,21 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 	defer cancel()
 	switch d.kind {
 	case protocol.KindDoorClaim:
-		return decoded(ctx, d, i.doors.Claim)
+		return decoded(ctx, d.payload, d.from, i.doors.Claim)
 	case protocol.KindDoorResult:
-		return decoded(ctx, d, i.doors.Result)
+		return decoded(ctx, d.payload, d.from, i.doors.Result)
 	case protocol.KindClimateResult:
-		return decoded(ctx, d, i.climate.Commanded)
+		return decoded(ctx, d.payload, d.from.Agent, i.climate.Commanded)
 	case protocol.KindSensorsReadings:
-		return decoded(ctx, d, i.climate.Measured)
+		return decoded(ctx, d.payload, d.from.Agent, i.climate.Measured)
 	}
-	return nil // nothing else is put here
+	return nil // no other kind is queued here
 }
 
-func decoded[M protocol.Message](ctx context.Context, d delivery, handle func(context.Context, string, M) error) error {
-	m, err := protocol.Decode[M](d.payload)
+func decoded[M protocol.Message, F any](ctx context.Context, payload []byte, from F, handle func(context.Context, F, M) error) error {
+	m, err := protocol.Decode[M](payload)
 	if err != nil {
 		return err
 	}
-	return handle(ctx, d.branch, m)
+	return handle(ctx, from, m)
 }

@@ -1,45 +1,62 @@
 package broker
 
-import "sync"
+import (
+	"slices"
+	"sync"
 
-// presence tells Devices when branches come and go. It works by level, not by edge: what could not be said because the
-// inbox was full is said when somebody looks again.
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// presence announces to Devices when agents connect and disconnect. It compares states rather than forwarding changes: an
+// announcement that did not fit into the inbox is made at the next comparison.
 type presence struct {
 	inbox  *inbox
-	online func(branch string) bool
+	online func(protocol.Agent) bool
 
-	mu   sync.Mutex
-	told map[string]struct{} // the branches that Devices takes for online
+	mu        sync.Mutex
+	announced map[protocol.Agent]struct{} // the agents announced as online
 }
 
-func newPresence(inbox *inbox, online func(branch string) bool) *presence {
-	return &presence{inbox: inbox, online: online, told: make(map[string]struct{})}
+func newPresence(inbox *inbox, online func(protocol.Agent) bool) *presence {
+	return &presence{inbox: inbox, online: online, announced: make(map[protocol.Agent]struct{})}
 }
 
-// announce compares what Devices was told of a branch with what is. The lock keeps two news of a branch in order.
-func (p *presence) announce(branch string) {
+// announce compares the last announcement of an agent with its present state. The lock keeps announcements in order.
+func (p *presence) announce(agent protocol.Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	online := p.online(branch)
-	if _, told := p.told[branch]; told == online || !p.inbox.put(delivery{branch: branch, kind: kindPresence, online: online}) {
+	online := p.online(agent)
+	d := delivery{from: protocol.Peer{Agent: agent}, kind: kindPresence, online: online}
+	if _, announced := p.announced[agent]; announced == online || !p.inbox.put(d) {
 		return
 	}
 	if online {
-		p.told[branch] = struct{}{}
+		p.announced[agent] = struct{}{}
 	} else {
-		delete(p.told, branch)
+		delete(p.announced, agent)
 	}
 }
 
-// announceAll looks again at every branch that Devices takes for online.
+// announceAll compares every agent that was announced as online.
 func (p *presence) announceAll() {
 	p.mu.Lock()
-	branches := make([]string, 0, len(p.told))
-	for branch := range p.told {
-		branches = append(branches, branch)
+	agents := make([]protocol.Agent, 0, len(p.announced))
+	for agent := range p.announced {
+		agents = append(agents, agent)
 	}
 	p.mu.Unlock()
-	for _, branch := range branches {
-		p.announce(branch)
+	for _, agent := range agents {
+		p.announce(agent)
 	}
+}
+
+// usernames returns the user names of agents, without duplicates.
+func usernames(agents []protocol.Agent) []string {
+	var names []string
+	for _, a := range agents {
+		if !slices.Contains(names, a.Username) {
+			names = append(names, a.Username)
+		}
+	}
+	return names
 }

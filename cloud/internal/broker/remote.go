@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,24 +64,29 @@ func NewRemote(cfg RemoteConfig) *Remote {
 	}
 	r := &Remote{cfg: cfg, clientID: "cloud-" + strings.ToLower(rand.Text()), branches: newBranches(cfg.Now),
 		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
-	r.presence = newPresence(r.inbox, r.Online)
+	r.presence = newPresence(r.inbox, r.agentOnline)
 	return r
 }
 
-// Online reports whether the branch was heard within protocol.OfflineTimeout and has not said goodbye since.
-func (r *Remote) Online(branch string) bool { return r.branches.online(branch) }
+// Online returns the user names of the branch's connected agents: those that sent a message within
+// protocol.OfflineTimeout and whose will has not arrived. "" stands for an agent that uses the topics of the branch.
+func (r *Remote) Online(branch string) []string { return usernames(r.branches.online(branch)) }
+
+func (r *Remote) agentOnline(agent protocol.Agent) bool {
+	return slices.Contains(r.branches.online(agent.Branch), agent)
+}
 
 // Connected reports whether this replica hears the agents.
 func (r *Remote) Connected() bool { return r.up.Load() }
 
-// Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
-// again. It never waits for the line: what the queue does not take is dropped.
-func (r *Remote) Send(branch string, m protocol.Message) error {
+// Send sends a message to an agent at QoS 0, without confirmation of delivery: on the topic of its credential, or on that of
+// its branch if the user name is empty. It never blocks: a message that does not fit into the queue is dropped.
+func (r *Remote) Send(to protocol.Peer, m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {
-		return fmt.Errorf("broker: %w", err)
+		return fmt.Errorf("broker: send to %s: %w", to.Branch, err)
 	}
-	topic := protocol.Topic(branch, m.Kind())
+	topic := to.Topic(m.Kind())
 	p := properties(topic, m)
 	publish := &paho.Publish{Topic: topic, Payload: payload, Properties: &paho.PublishProperties{
 		MessageExpiry: &p.MessageExpiryInterval, ResponseTopic: p.ResponseTopic, CorrelationData: p.CorrelationData}}
@@ -175,30 +181,38 @@ func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 
 // receive runs in the client's read loop.
 func (r *Remote) receive(p *paho.Publish) {
-	branch, kind, ok := protocol.ParseTopic(p.Topic)
+	agent, kind, ok := protocol.ParseAgentTopic(p.Topic)
 	if !ok {
 		return
 	}
+	takenOver := false
 	switch kind {
 	case protocol.KindHeartbeat:
 		if m, err := protocol.Decode[protocol.Heartbeat](p.Payload); err == nil {
-			r.branches.hear(branch, connID{m.BootID, m.Connection})
+			takenOver = r.branches.hear(agent, connID{m.BootID, m.Connection})
 		}
 	case protocol.KindStatus:
 		m, err := protocol.Decode[protocol.Status](p.Payload)
 		if err != nil {
-			r.cfg.Log.Warn("mqtt: message not handled", "branch", branch, "kind", string(kind), "error", err)
+			r.cfg.Log.Warn("mqtt: message not handled", "branch", agent.Branch, "username", agent.Username, "kind", string(kind), "error", err)
 			return
 		}
 		if m.State == protocol.Online {
-			r.branches.hear(branch, connID{m.BootID, m.Connection})
+			takenOver = r.branches.hear(agent, connID{m.BootID, m.Connection})
 		} else {
-			r.branches.lose(branch, connID{m.BootID, m.Connection})
+			r.branches.lose(agent.Branch, connID{m.BootID, m.Connection})
 		}
 	}
-	r.presence.announce(branch)
+	if takenOver {
+		takeoversTotal.Inc()
+		r.cfg.Log.Warn("mqtt: agent taken over by another machine", "branch", agent.Branch, "username", agent.Username)
+		r.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
+	}
+	for _, of := range r.branches.all(agent.Branch) {
+		r.presence.announce(of)
+	}
 	if kind != protocol.KindHeartbeat {
-		r.inbox.put(delivery{branch: branch, kind: kind, payload: p.Payload})
+		r.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: p.Payload})
 	}
 }
 
@@ -238,7 +252,7 @@ func (r *Remote) watch(ctx context.Context) {
 	}
 }
 
-// Stats returns the counters for metrics. Sessions is the number of branches that are online.
+// Stats returns the counters for metrics. Sessions is the number of connected agents.
 func (r *Remote) Stats() Stats {
 	return Stats{Sessions: r.branches.count(), Dropped: r.inbox.dropped.Load(), Unsent: r.unsent.Load()}
 }

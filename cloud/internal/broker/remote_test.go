@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	first, second := join(t, addr), join(t, addr)
 	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
 	for _, r := range []replica{first, second} {
-		wait(t, "the branch to be online at both", func() bool { return r.Online("gangnam") })
+		wait(t, "the branch to be online at both", func() bool { return len(r.Online("gangnam")) > 0 })
 		if h := receive(t, r.comings); h.branch != "gangnam" || !h.online {
 			t.Errorf("presence %+v", h)
 		}
@@ -80,7 +81,7 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	for n := range asks {
 		r := []replica{first, second}[n%2]
 		id := fmt.Sprintf("11111111-2222-4333-8444-%012d", n)
-		if err := r.Send("gangnam", protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
+		if err := r.Send(to("gangnam"), protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	}
 	// An answer goes to all: only the one that asked knows that it did.
 	const id = "99999999-2222-4333-8444-555555555555"
-	if err := first.Send("gangnam", protocol.SensorsRead{RequestID: id}); err != nil {
+	if err := first.Send(to("gangnam"), protocol.SensorsRead{RequestID: id}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []replica{first, second} {
@@ -114,7 +115,7 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	}
 	a.Close()
 	for _, r := range []replica{first, second} {
-		wait(t, "offline", func() bool { return !r.Online("gangnam") })
+		wait(t, "offline", func() bool { return len(r.Online("gangnam")) == 0 })
 	}
 }
 
@@ -123,7 +124,7 @@ func TestReplicaThatComesLaterKnowsWhoIsThere(t *testing.T) {
 	addr := outside(t)
 	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
 	r := join(t, addr)
-	wait(t, "the retained status", func() bool { return r.Online("gangnam") })
+	wait(t, "the retained status", func() bool { return len(r.Online("gangnam")) > 0 })
 }
 
 func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
@@ -132,7 +133,7 @@ func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
 		Log: slog.New(slog.DiscardHandler)})
 	began := time.Now()
 	for range 2 * remoteQueue {
-		if err := r.Send("gangnam", protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: []string{"front_1"}}); err != nil {
+		if err := r.Send(to("gangnam"), protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: []string{"front_1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,31 +150,63 @@ func TestBranchesFromMessages(t *testing.T) {
 	var clock fakeClock
 	clock.set(time.Now())
 	b := newBranches(clock.now)
+	gangnam := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam"}
+	online := func() bool { return len(b.online("gangnam")) > 0 }
 	first, second := connID{"boot", 1}, connID{"boot", 2}
-	if b.online("gangnam") {
-		t.Error("online before anything was heard")
+	if online() {
+		t.Error("online before any message")
 	}
-	b.lose("gangnam", first)
-	b.hear("gangnam", first)
-	if !b.online("gangnam") {
+	b.hear(gangnam, first)
+	if !online() {
 		t.Error("offline after a status")
 	}
-	b.hear("gangnam", second)
-	b.lose("gangnam", first) // the will of the earlier connection, late
-	if !b.online("gangnam") {
-		t.Error("offline by a late will")
+	b.hear(gangnam, second)
+	b.lose("gangnam", first) // the late will of the earlier connection
+	if !online() {
+		t.Error("offline after a late will")
 	}
 	clock.set(clock.now().Add(protocol.OfflineTimeout - time.Millisecond))
-	if !b.online("gangnam") || b.count() != 1 {
+	if !online() || b.count() != 1 {
 		t.Error("offline too early")
 	}
 	clock.set(clock.now().Add(time.Millisecond))
-	if b.online("gangnam") || b.count() != 0 {
+	if online() || b.count() != 0 {
 		t.Error("online after silence")
 	}
-	b.hear("gangnam", second)
+	b.hear(gangnam, second)
 	b.lose("gangnam", second)
-	if b.online("gangnam") {
+	if online() {
 		t.Error("online after its own will")
+	}
+	// Will and status are on different topics, so a status of the connection that ended may arrive after its will.
+	b.hear(gangnam, second)
+	if online() {
+		t.Error("online by a status of the connection that ended")
+	}
+	standby := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-2"}
+	b.hear(gangnam, connID{"boot", 3})
+	b.hear(standby, connID{"other", 1})
+	if n := len(b.online("gangnam")); n != 2 {
+		t.Errorf("%d agents online, want 2", n)
+	}
+	b.lose("gangnam", connID{"other", 1})
+	if got := b.online("gangnam"); !slices.Equal(got, []protocol.Agent{gangnam}) {
+		t.Errorf("online: %v, want only %v", got, gangnam)
+	}
+}
+
+// Two machines with one credential take turns. A restart has a new boot id, so an earlier one comes back only if another
+// machine uses the credential.
+func TestAlternatingBootIDsAreATakeover(t *testing.T) {
+	t.Parallel()
+	b := newBranches(time.Now)
+	agent := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam"}
+	for _, step := range []struct {
+		boot string
+		want bool
+	}{{"a", false}, {"a", false}, {"b", false}, {"b", false}, {"a", true}, {"a", false}, {"c", false}, {"d", false}, {"c", true}} {
+		if got := b.hear(agent, connID{step.boot, 1}); got != step.want {
+			t.Errorf("boot %s: taken over %t, want %t", step.boot, got, step.want)
+		}
 	}
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Send hands a message to the agent of a branch, at QoS 0: whether it arrives is for the caller to find out and to try
-// again. It fails only for a message that is not valid. It never waits: an agent that does not read loses what comes when
-// enough waits for it, until its keep-alive ends the connection.
-func (b *Broker) Send(branch string, m protocol.Message) error {
+// Send sends a message to an agent at QoS 0, without confirmation of delivery. It fails only for an invalid message. It
+// never blocks: if an agent does not read, further messages are dropped until its keep-alive ends the connection.
+func (b *Broker) Send(to protocol.Peer, m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {
-		return fmt.Errorf("broker: %w", err)
+		return fmt.Errorf("broker: send to %s: %w", to.Branch, err)
 	}
-	for _, s := range b.sessions.of(branch) {
+	for _, s := range b.sessions.of(to) {
 		topic := s.topic(m.Kind())
 		if topic == "" {
 			continue

@@ -13,6 +13,7 @@ import (
 
 // session is one authenticated connection of an agent.
 type session struct {
+	id            uint64 // unique in this process, from 1
 	branch        string
 	username      string
 	client        *mqtt.Client
@@ -20,6 +21,7 @@ type session struct {
 	began         time.Duration // by the registry's clock
 	heard         atomic.Int64  // time of the last message, since the registry's start
 	ended         bool          // guarded by registry.mu
+	bootID        string        // from the will; empty: unknown
 	subscriptions atomic.Uint32 // bits of bitOf
 	out           outbox
 }
@@ -48,6 +50,8 @@ func (s *session) agent() protocol.Agent {
 	return protocol.Agent{Branch: s.branch, Username: s.username}
 }
 
+func (s *session) peer() protocol.Peer { return protocol.Peer{Agent: s.agent(), Session: s.id} }
+
 // subscribe records that a subscription begins or ends. It reports whether that changed anything.
 func (s *session) subscribe(filter string, on bool) bool {
 	bit := bitOf(filter)
@@ -68,84 +72,87 @@ func (s *session) topic(kind protocol.Kind) string {
 	return ""
 }
 
-// takes reports whether the agent wants packets of this size [MQTT-3.1.2-24].
+// takes reports whether the agent accepts packets of this size [MQTT-3.1.2-24].
 func (s *session) takes(size int) bool {
 	limit := s.client.Properties.Props.MaximumPacketSize
 	return limit == 0 || uint32(size) <= limit
 }
 
-// write sends packets, between those that mochi sends. A connection that broke ends by itself.
+// write sends packets, under the lock that mochi uses for its own. A broken connection ends in its read loop.
 func (s *session) write(packets []byte) {
 	s.client.Lock()
 	defer s.client.Unlock()
 	_, _ = s.client.Net.Conn.Write(packets)
 }
 
-// hear notes that the agent still runs. Pings do not count: the program behind them may hang.
+// hear records that the agent is running. Pings do not count: the rest of the program may hang.
 func (s *session) hear() { s.heard.Store(int64(s.registry.clock())) }
 
 func (s *session) silence() time.Duration { return s.registry.clock() - time.Duration(s.heard.Load()) }
 
 func (s *session) end() { s.registry.end(s) }
 
-// sessions knows which branches have an agent. It is kept by connection and not by client id, because at a takeover the
-// new session begins before the old one ends.
+// sessions is the registry of authenticated connections. It is kept by connection and not by client id, because at a
+// takeover the new session begins before the old one ends.
 type sessions struct {
 	now     func() time.Time
 	start   time.Time
-	changed func(branch string) // called outside the lock when a branch's first session begins or its last one ends
+	changed func(protocol.Agent) // called outside the lock when an agent's first session begins or its last one ends
 
 	mu       sync.RWMutex
-	byBranch map[string][]*session // of a branch one, but for moments and mistakes
-	latest   map[string]*session   // by user name
+	lastID   uint64
+	byBranch map[string][]*session
+	latest   map[string]*session // by user name
 }
 
-func newSessions(now func() time.Time, changed func(branch string)) *sessions {
+func newSessions(now func() time.Time, changed func(protocol.Agent)) *sessions {
 	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string][]*session),
 		latest: make(map[string]*session)}
 }
 
-// clock is monotonic, so that setting the host's clock takes no branch off line.
+// clock is monotonic, so that setting the host's clock takes no agent offline.
 func (r *sessions) clock() time.Duration { return r.now().Sub(r.start) }
 
-func (r *sessions) admit(client *mqtt.Client, branch, username string) *session {
-	s := &session{branch: branch, username: username, client: client, registry: r, began: r.clock()}
+func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, bootID string) *session {
+	r.mu.Lock()
+	r.lastID++
+	id := r.lastID
+	r.mu.Unlock()
+	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: bootID, client: client, registry: r, began: r.clock()}
 	s.out.write = s.write
 	s.hear()
 	return s
 }
 
-// begin makes a session count for its branch: the agent is about to get its CONNACK. One that does not start clean goes
-// on with the subscriptions of the connection that it takes over [MQTT-3.1.2-5].
-func (r *sessions) begin(s *session, clean bool) {
+// begin registers a session whose agent is about to receive its CONNACK. If the agent did not ask for a clean start, it
+// continues with the subscriptions of the session it replaces [MQTT-3.1.2-5]. displaced is the session of the same
+// credential that was still connected.
+func (r *sessions) begin(s *session, clean bool) (displaced *session) {
 	s.hear()
 	r.mu.Lock()
-	if s.ended { // the connection broke before its CONNACK was out
+	if s.ended { // the connection broke before its CONNACK was sent
 		r.mu.Unlock()
-		return
+		return nil
 	}
-	if earlier := r.latest[s.username]; earlier != nil && !clean {
-		s.subscriptions.Store(earlier.subscriptions.Load())
+	displaced = r.latest[s.username]
+	if displaced != nil && !clean {
+		s.subscriptions.Store(displaced.subscriptions.Load())
 	}
-	of := r.byBranch[s.branch]
-	first := len(of) == 0
-	r.byBranch[s.branch] = append(of, s)
+	r.byBranch[s.branch] = append(r.byBranch[s.branch], s)
 	r.latest[s.username] = s
 	agentsGauge.Inc()
 	r.mu.Unlock()
-	if first {
-		r.changed(s.branch)
-	}
+	r.changed(s.agent())
+	return displaced
 }
 
 func (r *sessions) end(s *session) {
 	r.mu.Lock()
 	s.ended = true
 	of := r.byBranch[s.branch]
-	last := false
 	if i := slices.Index(of, s); i >= 0 {
 		agentsGauge.Dec()
-		if last = len(of) == 1; last {
+		if len(of) == 1 {
 			delete(r.byBranch, s.branch)
 		} else {
 			r.byBranch[s.branch] = slices.Delete(of, i, i+1)
@@ -155,9 +162,7 @@ func (r *sessions) end(s *session) {
 		delete(r.latest, s.username)
 	}
 	r.mu.Unlock()
-	if last {
-		r.changed(s.branch)
-	}
+	r.changed(s.agent())
 }
 
 // replaced reports whether a newer session of the same agent has begun.
@@ -171,26 +176,32 @@ func (r *sessions) replaced(s *session) bool {
 	return ok && newer != s
 }
 
-// online reports whether some agent of the branch was heard within protocol.OfflineTimeout.
-func (r *sessions) online(branch string) bool {
+// online returns the agents of a branch that sent a message within protocol.OfflineTimeout.
+func (r *sessions) online(branch string) []protocol.Agent {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	var agents []protocol.Agent
 	for _, s := range r.byBranch[branch] {
 		if s.silence() < protocol.OfflineTimeout {
-			return true
+			agents = append(agents, s.agent())
 		}
 	}
-	return false
+	return agents
 }
 
-// of returns the sessions of a branch.
-func (r *sessions) of(branch string) []*session {
+// of returns the sessions to which a message for a peer is sent.
+func (r *sessions) of(to protocol.Peer) (list []*session) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.Clone(r.byBranch[branch])
+	for _, s := range r.byBranch[to.Branch] {
+		if s.username == to.Username && (to.Session == 0 || to.Session == s.id) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
-// all returns the sessions in no order.
+// all returns the sessions in no particular order.
 func (r *sessions) all() []*session {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -46,7 +46,7 @@ func TestWebSocket(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 	a.Close()
-	wait(t, "offline", func() bool { return !b.Online("gangnam") })
+	wait(t, "offline", func() bool { return len(b.Online("gangnam")) == 0 })
 
 	if _, err := dialWebSocket(server.URL, http.Header{"Origin": {"https://evil.example"}}); err == nil {
 		t.Error("a page of another origin was let in")

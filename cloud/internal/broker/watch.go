@@ -31,7 +31,7 @@ func (b *Broker) watch(ctx context.Context) {
 			b.presence.announceAll()
 			all := b.sessions.all()
 			for _, s := range all {
-				b.presence.announce(s.branch)
+				b.presence.announce(s.agent())
 			}
 			if burst.over(len(all)) {
 				// What connecting took, deep stacks above all, nobody needs any more; by itself it would go in minutes.

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // doors ignores door messages.
 type doors struct{}
 
-func (doors) Claim(context.Context, string, protocol.Claim) error   { return nil }
-func (doors) Result(context.Context, string, protocol.Result) error { return nil }
+func (doors) Claim(context.Context, protocol.Peer, protocol.Claim) error   { return nil }
+func (doors) Result(context.Context, protocol.Peer, protocol.Result) error { return nil }
 
 type fixture struct {
 	*climate.Service
@@ -41,6 +41,14 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, db: pgtest.New(t)}
 	if _, err := f.db.Pool.Exec(t.Context(), `insert into branch (code) select unnest($1::text[])`, []string{"gangnam", "hongdae"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, branch := range []string{"gangnam", "hongdae"} {
+		if err := postgres.InsertAgent(t.Context(), f.db.Pool, branch, protocol.AgentID(branch), []byte("hash")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.db.Pool.Exec(t.Context(), `update agent_credential set active = $1`, true); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -195,7 +203,7 @@ func TestAnswerFromAnotherBranchIsIgnored(t *testing.T) {
 	a.Until(t, "the command", func() bool { return len(a.Commands()) > 0 })
 	// The request id alone is not enough: an answer counts for the branch of its topic.
 	id := a.LastRequest()
-	if err := f.Commanded(t.Context(), "hongdae", protocol.ClimateResult{RequestID: id, AirConditionerID: off, Outcome: protocol.ClimateSent}); err != nil {
+	if err := f.Commanded(t.Context(), protocol.Agent{Branch: "hongdae", Username: "agent-hongdae"}, protocol.ClimateResult{RequestID: id, AirConditionerID: off, Outcome: protocol.ClimateSent}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; !errors.Is(err, climate.ErrDeviceUnavailable) {
@@ -213,7 +221,7 @@ func TestAnswerForAnotherOptionIsAFailure(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.Command(t.Context(), "admin:hq", off) }()
 	a.Until(t, "the command", func() bool { return len(a.Commands()) > 0 })
-	err := f.Commanded(t.Context(), "gangnam", protocol.ClimateResult{RequestID: a.LastRequest(), AirConditionerID: cool, Outcome: protocol.ClimateSent})
+	err := f.Commanded(t.Context(), protocol.Agent{Branch: "gangnam", Username: "agent-gangnam"}, protocol.ClimateResult{RequestID: a.LastRequest(), AirConditionerID: cool, Outcome: protocol.ClimateSent})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,10 +24,10 @@ var (
 
 // Link sends messages to agents.
 type Link interface {
-	// Send sends a message to the agent of a branch, without confirmation of delivery.
-	Send(branch string, m protocol.Message) error
-	// Online reports whether the agent of a branch is connected.
-	Online(branch string) bool
+	// Send sends a message to an agent, without confirmation of delivery.
+	Send(to protocol.Peer, m protocol.Message) error
+	// Online returns the user names of the branch's connected agents; see protocol.Agent.
+	Online(branch string) []string
 }
 
 // Service controls air conditioners and reads sensors. DB, Link and Log are required.
@@ -43,8 +43,11 @@ type Service struct {
 	pending map[question]chan protocol.Message
 }
 
-// question identifies a request in progress. An answer must match both the branch of its topic and the request id.
-type question struct{ branch, requestID string }
+// question identifies a request in progress. An answer must come from the agent that was asked, with the same request id.
+type question struct {
+	agent     protocol.Agent
+	requestID string
+}
 
 func (s *Service) now() time.Time {
 	if s.Now == nil {
@@ -55,9 +58,14 @@ func (s *Service) now() time.Time {
 
 // exchange sends a request to the agent of a branch, repeats it, and waits for the answer with the same request id.
 func (s *Service) exchange(ctx context.Context, branch string, ask func(requestID string) protocol.Message) (protocol.Message, error) {
-	if !s.Link.Online(branch) {
+	username, connected, err := postgres.ConnectedAgent(ctx, s.DB.Pool, branch, s.Link.Online(branch))
+	if err != nil {
+		return nil, fmt.Errorf("climate: find the agent of %s: %w", branch, err)
+	}
+	if !connected {
 		return nil, fmt.Errorf("%w: %s is offline", ErrDeviceUnavailable, branch)
 	}
+	agent := protocol.Agent{Branch: branch, Username: username}
 	limit := s.AnswerTimeout
 	if limit == 0 {
 		limit = protocol.CommandTTL
@@ -68,11 +76,11 @@ func (s *Service) exchange(ctx context.Context, branch string, ask func(requestI
 	defer repeat.Stop()
 
 	id := uuid.NewString()
-	answers, leave := s.expect(question{branch, id})
+	answers, leave := s.expect(question{agent, id})
 	defer leave()
 	m := ask(id)
 	for {
-		if err := s.Link.Send(branch, m); err != nil {
+		if err := s.Link.Send(protocol.Peer{Agent: agent}, m); err != nil {
 			return nil, fmt.Errorf("climate: %s: %w", branch, err)
 		}
 		select {
@@ -103,14 +111,14 @@ func (s *Service) expect(q question) (answers <-chan protocol.Message, leave fun
 }
 
 // Commanded passes an agent's answer to the command that waits for it.
-func (s *Service) Commanded(_ context.Context, branch string, result protocol.ClimateResult) error {
-	s.answer(question{branch, result.RequestID}, result)
+func (s *Service) Commanded(_ context.Context, from protocol.Agent, result protocol.ClimateResult) error {
+	s.answer(question{from, result.RequestID}, result)
 	return nil
 }
 
 // Measured passes an agent's readings to the read that waits for them.
-func (s *Service) Measured(_ context.Context, branch string, readings protocol.SensorsReadings) error {
-	s.answer(question{branch, readings.RequestID}, readings)
+func (s *Service) Measured(_ context.Context, from protocol.Agent, readings protocol.SensorsReadings) error {
+	s.answer(question{from, readings.RequestID}, readings)
 	return nil
 }
 

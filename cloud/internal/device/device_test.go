@@ -34,8 +34,25 @@ func newFixture(t *testing.T) *fixture {
 	if _, err := f.db.Pool.Exec(t.Context(), `insert into branch (code) select unnest($1::text[])`, []string{"gangnam", "hongdae"}); err != nil {
 		t.Fatal(err)
 	}
+	for _, branch := range []string{"gangnam", "hongdae"} {
+		f.enroll(agent(branch))
+		if err := (&device.Service{DB: f.db, Log: slog.New(slog.DiscardHandler)}).Activate(t.Context(), agent(branch).Username, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.Service = &device.Service{DB: f.db, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return f.now }}
 	return f
+}
+
+func agent(branch string) protocol.Agent {
+	return protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}
+}
+
+func (f *fixture) enroll(agent protocol.Agent) {
+	f.t.Helper()
+	if err := postgres.InsertAgent(f.t.Context(), f.db.Pool, agent.Branch, agent.Username, []byte("hash")); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func rows[T any](f *fixture, sql string, args ...any) []T {
@@ -64,14 +81,16 @@ func TestLastAnnouncementOfEachBranchWins(t *testing.T) {
 	f := newFixture(t)
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	status := func(branch, version string, units ...protocol.AirConditioner) device.Announcement {
-		return device.Announcement{Branch: branch, Online: true, Status: &protocol.Status{State: protocol.Online, BootID: "boot", AgentVersion: version,
+		return device.Announcement{Agent: agent(branch), Online: true, Status: &protocol.Status{State: protocol.Online, BootID: "boot", AgentVersion: version,
 			StartedAt: start, Inventory: &protocol.Inventory{AirConditioners: units}, SelfTest: []protocol.SelfTest{{Name: "relay front_1", OK: true}}}}
 	}
 	will := func(branch string) device.Announcement {
-		return device.Announcement{Branch: branch, Status: &protocol.Status{State: protocol.Offline}}
+		return device.Announcement{Agent: agent(branch), Status: &protocol.Status{State: protocol.Offline}}
 	}
-	connected := func(branch string) device.Announcement { return device.Announcement{Branch: branch, Online: true} }
-	disconnected := func(branch string) device.Announcement { return device.Announcement{Branch: branch} }
+	connected := func(branch string) device.Announcement {
+		return device.Announcement{Agent: agent(branch), Online: true}
+	}
+	disconnected := func(branch string) device.Announcement { return device.Announcement{Agent: agent(branch)} }
 	announce := func(at time.Duration, announcements ...device.Announcement) {
 		t.Helper()
 		f.now = start.Add(at)
@@ -103,7 +122,7 @@ func TestLastAnnouncementOfEachBranchWins(t *testing.T) {
 }
 
 func gangnam(t protocol.Telemetry) []postgres.Telemetry {
-	return []postgres.Telemetry{{Branch: "gangnam", Telemetry: t}}
+	return []postgres.Telemetry{{Agent: agent("gangnam"), Telemetry: t}}
 }
 
 func TestTelemetryIsStored(t *testing.T) {
@@ -137,7 +156,7 @@ func TestForcedAndHeldDoors(t *testing.T) {
 	now := f.now
 	watched := protocol.Door{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true}
 	blind := protocol.Door{Device: "room_1", Kind: protocol.DoorRoom, Contact: true}
-	err := f.Announced(t.Context(), []device.Announcement{{Branch: "gangnam", Online: true,
+	err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true,
 		Status: &protocol.Status{State: protocol.Online, BootID: "boot", Inventory: &protocol.Inventory{Doors: []protocol.Door{watched, blind}}}}})
 	if err != nil {
 		t.Fatal(err)

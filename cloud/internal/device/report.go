@@ -12,17 +12,43 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Announcement is a change of a branch's presence, or a status message of its agent.
+// Announcement is a change of an agent's presence, or a status message.
 type Announcement struct {
-	Branch string
+	Agent  protocol.Agent
 	Online bool
 	Status *protocol.Status // nil: the broker saw the agent connect or disconnect
 }
 
-// Announced stores presence and status messages. If several concern one branch, the last one wins. Offline statuses are
+// Announced stores presence and status messages. If several concern one agent, the last one wins. Offline statuses are
 // ignored: a will can arrive after the agent has reconnected, and the broker reports presence itself.
+//
+// Of each credential the last report is kept. Only that of the active agent describes the branch.
 func (s *Service) Announced(ctx context.Context, announced []Announcement) error {
 	updates := latest(announced)
+	if len(updates) == 0 {
+		return nil
+	}
+	seen, err := postgres.SeeAgents(ctx, s.DB.Pool, updates, s.now())
+	if err != nil {
+		return fmt.Errorf("device: record presence: %w", err)
+	}
+	active := make(map[protocol.Agent]bool, len(seen))
+	var standby []string // with a new report
+	for _, a := range seen {
+		active[a.Agent] = a.Active
+		reported := slices.ContainsFunc(updates, func(u postgres.AgentUpdate) bool { return u.Agent == a.Agent && u.Report != nil })
+		if !a.Active && reported {
+			standby = append(standby, a.Username)
+		}
+	}
+	if err := s.update(ctx, slices.DeleteFunc(updates, func(u postgres.AgentUpdate) bool { return !active[u.Agent] })); err != nil {
+		return err
+	}
+	return s.activateNew(ctx, standby)
+}
+
+// update stores the presence and the reports of active agents as those of their branches.
+func (s *Service) update(ctx context.Context, updates []postgres.AgentUpdate) error {
 	if len(updates) == 0 {
 		return nil
 	}
@@ -31,36 +57,38 @@ func (s *Service) Announced(ctx context.Context, announced []Announcement) error
 	if err != nil {
 		return fmt.Errorf("device: update presence: %w", err)
 	}
-	if len(changed) == 0 {
+	updates = slices.DeleteFunc(updates, func(u postgres.AgentUpdate) bool { return !slices.Contains(changed, u.Agent.Branch) })
+	if len(updates) == 0 {
 		return nil
 	}
-	updates = slices.DeleteFunc(updates, func(u postgres.AgentUpdate) bool { return !slices.Contains(changed, u.Branch) })
-	var options []postgres.Option
-	for _, u := range updates {
-		s.logReport(u)
-		options = append(options, leaves(u.Branch, u.Report.Inventory.AirConditioners)...)
-	}
-	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		return postgres.PutAgents(ctx, tx, updates, options, s.now())
-	})
+	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return s.putReports(ctx, tx, updates) })
 	if err != nil {
 		return fmt.Errorf("device: store inventory: %w", err)
 	}
 	return nil
 }
 
-// latest merges announcements into one update per branch.
+func (s *Service) putReports(ctx context.Context, tx pgx.Tx, updates []postgres.AgentUpdate) error {
+	var options []postgres.Option
+	for _, u := range updates {
+		s.logReport(u)
+		options = append(options, leaves(u.Agent.Branch, u.Report.Inventory.AirConditioners)...)
+	}
+	return postgres.PutAgents(ctx, tx, updates, options, s.now())
+}
+
+// latest merges announcements into one update per agent.
 func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
-	index := make(map[string]int, len(announced))
+	index := make(map[protocol.Agent]int, len(announced))
 	for _, a := range announced {
 		if a.Status != nil && !a.Online {
 			continue
 		}
-		at, seen := index[a.Branch]
+		at, seen := index[a.Agent]
 		if !seen {
 			at = len(updates)
-			index[a.Branch] = at
-			updates = append(updates, postgres.AgentUpdate{Branch: a.Branch})
+			index[a.Agent] = at
+			updates = append(updates, postgres.AgentUpdate{Agent: a.Agent})
 		}
 		updates[at].Online = a.Online
 		if a.Status != nil {
@@ -73,11 +101,11 @@ func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
 
 func (s *Service) logReport(u postgres.AgentUpdate) {
 	inventory := u.Report.Inventory
-	s.Log.Info("device: agent reported its inventory", "branch", u.Branch, "version", u.Report.Version,
+	s.Log.Info("device: agent reported its inventory", "branch", u.Agent.Branch, "username", u.Agent.Username, "version", u.Report.Version,
 		"doors", len(inventory.Doors), "air_conditioners", len(inventory.AirConditioners), "sensors", len(inventory.Sensors))
 	for _, test := range u.Report.SelfTest {
 		if !test.OK {
-			s.Log.Warn("device: self-test failed", "branch", u.Branch, "test", test.Name, "detail", test.Detail)
+			s.Log.Warn("device: self-test failed", "branch", u.Agent.Branch, "test", test.Name, "detail", test.Detail)
 		}
 	}
 }
@@ -102,12 +130,22 @@ func leaves(branch string, units []protocol.AirConditioner) (options []postgres.
 	return options
 }
 
-// Telemetry stores sensor readings and door events.
+// Telemetry stores the sensor readings and door events of active agents.
 func (s *Service) Telemetry(ctx context.Context, messages []postgres.Telemetry) error {
-	for _, t := range messages {
-		for _, e := range t.Events {
+	agents := make([]protocol.Agent, len(messages))
+	for i, m := range messages {
+		agents[i] = m.Agent
+	}
+	active, err := postgres.ActiveAgents(ctx, s.DB.Pool, agents)
+	if err != nil {
+		return fmt.Errorf("device: find active agents: %w", err)
+	}
+	messages = slices.DeleteFunc(slices.Clone(messages), func(m postgres.Telemetry) bool { return !active[m.Agent] })
+	for i, m := range messages {
+		messages[i].Events = slices.DeleteFunc(slices.Clone(m.Events), func(e protocol.Event) bool { return !e.Kind.Known() })
+		for _, e := range m.Events {
 			if e.Kind == protocol.EventRelayError || e.Kind == protocol.EventWasEnergized {
-				s.Log.Warn("device: door fault", "branch", t.Branch, "device", e.Device, "kind", string(e.Kind), "detail", e.Detail)
+				s.Log.Warn("device: door fault", "branch", m.Agent.Branch, "device", e.Device, "kind", string(e.Kind), "detail", e.Detail)
 			}
 		}
 	}

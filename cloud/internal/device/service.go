@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -48,7 +49,7 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-held.C:
-			err = s.markHeld(ctx)
+			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()))
 		case <-prune.C:
 			_, err = postgres.Prune(ctx, s.DB.Pool, s.now().Add(-readingsTTL), s.now().Add(-doorsTTL))
 		}

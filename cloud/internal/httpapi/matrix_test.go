@@ -159,6 +159,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"exchangeToken":       {"/v2/agent/enroll", map[string]any{"token": "none"}, reply{401, "AuthenticationError", "등록 토큰이 올바르지 않거나 만료되었습니다."}, false},
 		"enrollAgent":         {console + "agents", nil, success, true},
 		"revokeAgent":         {"/v2/admin/agents/none", nil, notThere("장치를"), false},
+		"activateAgent":       {"/v2/admin/agents/none/activate", nil, notThere("장치를"), false},
 		"listMessages":        {console + "messages", nil, success, true},
 		"showMessage":         {"/v2/admin/messages/999999", nil, notThere("메시지를"), false},
 		"resendMessage":       {"/v2/admin/messages/999999/resend", nil, notThere("메시지를"), false},

@@ -12,11 +12,11 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// ErrNoAgent says that no agent has that user name.
+// ErrNoAgent is returned when there is no credential with that user name, or when it is revoked.
 var ErrNoAgent = errors.New("postgres: no such agent")
 
-// FindAgents looks agents up by their user names and calls found for each that may connect, with its branch and the
-// SHA-256 of its secret.
+// FindAgents looks up credentials by user name and calls found for each that is not revoked, with its branch and the SHA-256
+// of its secret.
 func FindAgents(ctx context.Context, q Querier, usernames []string, found func(username, branch string, secretHash []byte)) error {
 	rows, err := q.Query(ctx, `
 		select a.username, b.code, a.secret_hash from agent_credential a join branch b on b.id = a.branch_id
@@ -33,7 +33,7 @@ func FindAgents(ctx context.Context, q Querier, usernames []string, found func(u
 	return err
 }
 
-// RevokedAgents returns those of the user names that may not connect any more.
+// RevokedAgents returns those of the user names that are revoked or unknown.
 func RevokedAgents(ctx context.Context, q Querier, usernames []string) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		select name from unnest($1::text[]) name
@@ -44,7 +44,8 @@ func RevokedAgents(ctx context.Context, q Querier, usernames []string) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// InsertAgent adds the credential of an agent. It returns ErrNoBranch; a user name that exists is a unique violation.
+// InsertAgent adds the credential of an agent, as standby. It returns ErrNoBranch; an existing user name is a unique
+// violation.
 func InsertAgent(ctx context.Context, q Querier, branch, username string, secretHash []byte) error {
 	tag, err := q.Exec(ctx, `
 		insert into agent_credential (username, branch_id, secret_hash) select $2, id, $3 from branch where code = $1`,
@@ -55,17 +56,28 @@ func InsertAgent(ctx context.Context, q Querier, branch, username string, secret
 	return err
 }
 
-// RevokeAgent makes a credential worthless; its connection ends within seconds. It returns ErrNoAgent.
+// RevokeAgent revokes a credential; its connection ends within seconds. If it was the active one, its branch is offline
+// from now on. It returns ErrNoAgent.
 func RevokeAgent(ctx context.Context, q Querier, username string) error {
-	tag, err := q.Exec(ctx, `
-		update agent_credential set revoked_at = coalesce(revoked_at, clock_timestamp()) where username = $1`, username)
-	if err == nil && tag.RowsAffected() == 0 {
+	var found bool
+	err := q.QueryRow(ctx, `
+		with before as (
+			select username, branch_id, active from agent_credential where username = $1 for no key update
+		), revoked as (
+			update agent_credential a set revoked_at = coalesce(revoked_at, clock_timestamp()), active = false, online = false
+			from before where a.username = before.username
+		), disconnected as (
+			update agent_inventory i set online = false from before where i.branch_id = before.branch_id and before.active
+		)
+		select exists (select from before)`, username).Scan(&found)
+	if err == nil && !found {
 		return ErrNoAgent
 	}
 	return err
 }
 
-// Inventory returns what hangs on the agent of a branch, as it last said; nothing if it never did. It returns ErrNoBranch.
+// Inventory returns the devices of a branch, as its active agent reported them last; none if it never did. It returns
+// ErrNoBranch.
 func Inventory(ctx context.Context, q Querier, branch string) (inventory protocol.Inventory, err error) {
 	var raw []byte
 	err = q.QueryRow(ctx, `
@@ -79,10 +91,10 @@ func Inventory(ctx context.Context, q Querier, branch string) (inventory protoco
 	return inventory, json.Unmarshal(raw, &inventory)
 }
 
-// ErrNoEnrollment says that there is no such token to enroll with any more, or that there never was.
+// ErrNoEnrollment is returned for an enrolment token that is unknown, used or expired.
 var ErrNoEnrollment = errors.New("postgres: no such enrollment")
 
-// InsertEnrollment adds a token to enroll one agent with. It returns ErrNoBranch.
+// InsertEnrollment adds a token for the enrolment of one agent. It returns ErrNoBranch.
 func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash []byte, by string, expires time.Time) error {
 	tag, err := q.Exec(ctx, `
 		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at) select $2, id, $3, $4 from branch where code = $1`,
@@ -93,7 +105,7 @@ func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash [
 	return err
 }
 
-// UseEnrollment spends a token and returns its branch and who asked for it. It returns ErrNoEnrollment.
+// UseEnrollment spends a token and returns its branch and its creator. It returns ErrNoEnrollment.
 func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (branch, by string, err error) {
 	err = tx.QueryRow(ctx, `
 		update agent_enrollment e set used_at = $2 from branch b

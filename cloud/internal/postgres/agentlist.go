@@ -7,30 +7,46 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AgentCredentialState is an agent's credential as an operator sees it.
-type AgentCredentialState struct {
-	Username     string
-	Branch       string // code
-	Demo         bool
-	CreatedAt    time.Time
-	RevokedAt    time.Time // zero: not revoked
-	BranchOnline bool      // some agent of the branch is connected
-	BranchSeenAt time.Time // zero: never
+// AgentCredential is a credential as an operator sees it.
+type AgentCredential struct {
+	Username    string
+	Branch      string // code
+	Demo        bool
+	CreatedAt   time.Time
+	RevokedAt   time.Time // zero: not revoked
+	Active      bool      // else standby, unless revoked
+	Online      bool
+	SeenAt      time.Time // zero: never connected
+	Version     string    // of the agent, as reported last
+	Takeovers   int       // how often another machine connected with this credential
+	TakenOverAt time.Time // the last time; zero: never
+}
+
+// State is active, standby or revoked.
+func (a AgentCredential) State() string {
+	switch {
+	case !a.RevokedAt.IsZero():
+		return "revoked"
+	case a.Active:
+		return "active"
+	}
+	return "standby"
 }
 
 // AgentCredentials returns all credentials by branch and user name.
-func AgentCredentials(ctx context.Context, q Querier) ([]AgentCredentialState, error) {
+func AgentCredentials(ctx context.Context, q Querier) ([]AgentCredential, error) {
 	rows, err := q.Query(ctx, `
-		select c.username, b.code, c.demo, c.created_at, c.revoked_at, coalesce(i.online, false), i.seen_at
-		from agent_credential c join branch b on b.id = c.branch_id left join agent_inventory i on i.branch_id = b.id
-		where $1 order by b.id, c.username`, true)
+		select c.username, b.code, c.demo, c.created_at, c.revoked_at, c.active and c.revoked_at is null, c.online, c.seen_at,
+		       coalesce(c.report ->> 'version', ''), c.takeovers, c.taken_over_at
+		from agent_credential c join branch b on b.id = c.branch_id order by b.id, c.username`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a AgentCredentialState, err error) {
-		var revoked, seen *time.Time
-		err = row.Scan(&a.Username, &a.Branch, &a.Demo, &a.CreatedAt, &revoked, &a.BranchOnline, &seen)
-		a.RevokedAt, a.BranchSeenAt = value(revoked), value(seen)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a AgentCredential, err error) {
+		var revoked, seen, takenOver *time.Time
+		err = row.Scan(&a.Username, &a.Branch, &a.Demo, &a.CreatedAt, &revoked, &a.Active, &a.Online, &seen, &a.Version,
+			&a.Takeovers, &takenOver)
+		a.RevokedAt, a.SeenAt, a.TakenOverAt = value(revoked), value(seen), value(takenOver)
 		return a, err
 	})
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// AgentUpdate is the last that is known of the agent of one branch.
+// AgentUpdate is the latest state of an agent.
 type AgentUpdate struct {
-	Branch string
+	Agent  protocol.Agent
 	Online bool
-	Report *AgentReport // what it said about itself; nil: it only came or went
+	Report *AgentReport // nil: the agent only connected or disconnected
 }
 
-// AgentReport is what an agent says about itself.
+// AgentReport describes an agent and its devices.
 type AgentReport struct {
-	Version   string
-	StartedAt time.Time // the agent's clock
-	Inventory protocol.Inventory
-	SelfTest  []protocol.SelfTest
+	Version   string              `json:"version"`
+	StartedAt time.Time           `json:"startedAt"` // by the agent's clock
+	Inventory protocol.Inventory  `json:"inventory"`
+	SelfTest  []protocol.SelfTest `json:"selfTest"`
 }
 
-// Option is a leaf of an air conditioner's tree.
+// Option is a leaf of an air conditioner's option tree.
 type Option struct {
 	ID     string   `json:"id"`
 	Branch string   `json:"branch"` // code
@@ -33,15 +33,15 @@ type Option struct {
 	Path   []string `json:"path"`
 }
 
-// TouchAgents notes of many branches at once, each at most once, whether their agent is there, for all that say nothing
-// else or nothing new. It returns the branches that do say something new; those are for PutAgents. A branch that never had
-// an agent gets none by one that goes.
-func TouchAgents(ctx context.Context, q Querier, news []AgentUpdate, now time.Time) (changed []string, err error) {
-	c, err := columnsOf(news)
+// TouchAgents records for several branches, each at most once, whether the active agent is connected, if its report is
+// unchanged or missing. It returns the branches with a new report, for PutAgents. A branch without a report so far gets
+// none from an agent that disconnects.
+func TouchAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.Time) (changed []string, err error) {
+	c, err := columnsOf(updates)
 	if err != nil {
 		return nil, err
 	}
-	// Rows are locked in the order of their branches: another replica may write the same ones.
+	// Rows are locked in the order of their branches: another replica may update the same ones.
 	rows, err := q.Query(ctx, `
 		with news as (
 			select * from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[]) n (code, online, version, started_at, inventory)
@@ -64,10 +64,10 @@ func TouchAgents(ctx context.Context, q Querier, news []AgentUpdate, now time.Ti
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// PutAgents stores what agents say about themselves, and the options of their air conditioners in place of the earlier
-// ones. Each of news has a report.
-func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentUpdate, options []Option, now time.Time) error {
-	c, err := columnsOf(news)
+// PutAgents stores the reports of active agents, and replaces the options of their air conditioners. Each update has a
+// report.
+func PutAgents(ctx context.Context, tx pgx.Tx, updates []AgentUpdate, options []Option, now time.Time) error {
+	c, err := columnsOf(updates)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentUpdate, options []Opt
 	batch.Queue(`
 		delete from airconditioner_option o using branch b
 		where b.id = o.branch_id and b.code = any ($1) and o.id <> all ($2)`, c.branches, ids)
-	// An id is a hash over branch, unit and path, so whoever has it has the same three.
+	// An id is a hash over branch, unit and path, so an existing row has the same three.
 	batch.Queue(`
 		insert into airconditioner_option (id, branch_id, unit, path)
 		select o.id, b.id, o.unit, array(select jsonb_array_elements_text(o.path))
@@ -103,7 +103,7 @@ func PutAgents(ctx context.Context, tx pgx.Tx, news []AgentUpdate, options []Opt
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// agentColumns are news in the form of unnest's arguments.
+// agentColumns are updates as arguments for unnest.
 type agentColumns struct {
 	branches    []string
 	online      []bool
@@ -113,11 +113,11 @@ type agentColumns struct {
 	selfTests   []*string
 }
 
-func columnsOf(news []AgentUpdate) (c agentColumns, err error) {
-	for _, n := range news {
+func columnsOf(updates []AgentUpdate) (c agentColumns, err error) {
+	for _, u := range updates {
 		var version, inventory, selfTest *string
 		var startedAt *time.Time
-		if r := n.Report; r != nil {
+		if r := u.Report; r != nil {
 			encoded, err := json.Marshal(r.Inventory)
 			if err != nil {
 				return c, err
@@ -128,7 +128,7 @@ func columnsOf(news []AgentUpdate) (c agentColumns, err error) {
 			}
 			version, startedAt, inventory, selfTest = &r.Version, &r.StartedAt, new(string(encoded)), new(string(tests))
 		}
-		c.branches, c.online, c.versions = append(c.branches, n.Branch), append(c.online, n.Online), append(c.versions, version)
+		c.branches, c.online, c.versions = append(c.branches, u.Agent.Branch), append(c.online, u.Online), append(c.versions, version)
 		c.startedAt, c.inventories, c.selfTests = append(c.startedAt, startedAt), append(c.inventories, inventory), append(c.selfTests, selfTest)
 	}
 	return c, nil

@@ -150,11 +150,16 @@ func (b *BranchBatch) PutPIN(branch, device string, sealed []byte) {
 		branch, device, sealed)
 }
 
-// PutDemoAgent adds or updates the credential of a demo agent.
+// PutDemoAgent sets the credential of a demo agent. It is active if its branch has no active credential.
 func (b *BranchBatch) PutDemoAgent(branch, username string, secretHash []byte) {
 	b.batch.Queue(`
-		insert into agent_credential (username, branch_id, secret_hash, demo) select $2, id, $3, true from branch where code = $1
-		on conflict (username) do update set branch_id = excluded.branch_id, secret_hash = excluded.secret_hash`,
+		insert into agent_credential (username, branch_id, secret_hash, demo, active, activated_at)
+		select $2, id, $3, true, first, case when first then clock_timestamp() end
+		from branch b, lateral (select not exists (
+			select from agent_credential a where a.branch_id = b.id and a.active and a.revoked_at is null) as first) none
+		where code = $1
+		on conflict (username) do update set branch_id = excluded.branch_id, secret_hash = excluded.secret_hash,
+			active = agent_credential.active and agent_credential.branch_id = excluded.branch_id`,
 		branch, username, secretHash)
 }
 

@@ -42,9 +42,9 @@ const (
 // passAfter is how long after an unlock or the exit button someone may still walk through.
 const passAfter = 10 * time.Second
 
-// Telemetry is what the agent of a branch tells of.
+// Telemetry is a telemetry message of an agent.
 type Telemetry struct {
-	Branch string // code
+	Agent protocol.Agent
 	protocol.Telemetry
 }
 
@@ -58,10 +58,10 @@ func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.
 	)
 	for _, t := range told {
 		for _, r := range t.Readings {
-			readings = append(readings, reading{t.Branch, r})
+			readings = append(readings, reading{t.Agent.Branch, r})
 		}
 		for _, e := range t.Events {
-			events = append(events, event{t.Branch, t.At, e})
+			events = append(events, event{t.Agent.Branch, t.At, e})
 		}
 	}
 	if len(readings) > 0 {

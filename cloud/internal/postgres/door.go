@@ -11,58 +11,55 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/door"
+	"github.com/yeolda/yeolda/protocol"
 )
 
-// ErrNoDoorRequest says that no request has that id, or that the key is not the one it was made with.
+// ErrNoDoorRequest is returned when no request has that id, or when it was made with another key.
 var ErrNoDoorRequest = errors.New("postgres: no such door request")
 
-// DoorState is where a door request stands.
-type DoorState string
-
-// The states; migration 00004 draws the ways. Success, Failed and Unknown are final.
-const (
-	DoorPending DoorState = "PENDING"
-	DoorGranted DoorState = "GRANTED"
-	DoorSuccess DoorState = "SUCCESS"
-	DoorFailed  DoorState = "FAILED"
-	DoorUnknown DoorState = "UNKNOWN" // granted, and nobody ever said what became of it
-)
-
-// Final reports whether the state will not change any more.
-func (s DoorState) Final() bool { return s == DoorSuccess || s == DoorFailed || s == DoorUnknown }
-
-// DoorRequest is one press of an unlock button.
-type DoorRequest struct {
-	ID          uuid.UUID
-	BranchID    booking.BranchID
-	Branch      string                 // code
-	Reservation *booking.ReservationID // nil: not a customer's
-	RequestedBy string
-	Kind        string   // front, room
-	Device      string   // of the result: front, room_<n>
-	Devices     []string // the locks to drive
-	State       DoorState
-	CreatedAt   time.Time
-	Detail      string
-}
-
-// relaxed lets the statement it stands in return before its commit is on disk. It must be joined, or it is not run.
+// relaxed makes a statement return before its commit is on disk. The statement must join it; otherwise it is not executed.
 //
-// Only the grant has to survive a crash of the database: were it forgotten, the row would be PENDING again and become
-// FAILED with a PIN, or be granted twice, although a lock was driven. A forgotten request row is denied when its claim
-// comes. A forgotten result leaves GRANTED, which ends as UNKNOWN: no lock moves by that. And the grant's own commit
-// takes everything written before it to the disk.
+// Only the grant must survive a crash of the database: if it were lost, the row would be PENDING again and could become
+// FAILED with a PIN, or be granted a second time, although a lock was driven. The claim of a lost request is denied. A lost
+// result leaves the row GRANTED, which ends as UNKNOWN without driving a lock. The grant's own commit also flushes
+// everything written before it.
 const relaxed = `relaxed as (select set_config('synchronous_commit', 'off', true))`
 
-// holdsNow is true of a reservation r in room m that still carries the key of door request d, for its door. The
-// caller adds the time.
+// holdsNow is the condition that reservation r in room m still has the key of door request d, for the same door. The caller
+// adds the condition on the time.
 const holdsNow = `r.state = 'DONE' and r.branch_id + 0 = d.branch_id
 	and sha256(convert_to(r.doorlock_key::text, 'UTF8')) = d.key_hash
 	and (d.kind = 'front' or d.device = 'room_' || m.no)`
 
-// What is found by its own key is not to be looked for among all of its branch, which PostgreSQL may think few: hence no
-// join in ofBranch, the code of the branch of door request d, and the + 0 after branch_id elsewhere, which no index has.
+// ofBranch is the code of the branch of door request d. It is a subquery rather than a join, and branch_id is written as
+// branch_id + 0 elsewhere, because PostgreSQL may take the rows of a branch for few and then not use the index on the key.
 const ofBranch = `(select code from branch where id = d.branch_id)`
+
+// activeAgent is the condition that the agent with user name username is the active one of a branch: the only one whose
+// claims and reports count. An empty user name is an agent that uses the topics of the branch at an external broker
+// (protocol.Agent); it is known to be the active one only if the branch has no other credential.
+func activeAgent(branchID, username string) string {
+	return `exists (
+		select from agent_credential active
+		where active.branch_id = ` + branchID + ` and active.active and active.revoked_at is null
+		  and (active.username = ` + username + ` or ` + username + ` = '' and not exists (
+			select from agent_credential other
+			where other.branch_id = active.branch_id and other.revoked_at is null and other.username <> active.username)))`
+}
+
+// connectedAgent is the user name of the agent of branch b to ask: the one of the user names in the array online that is
+// active; null if there is none.
+const connectedAgent = `(
+	select o.username from unnest(online) o (username) join agent_credential a
+	  on a.branch_id = b.id and a.active and a.revoked_at is null
+	 and (a.username = o.username or o.username = '' and not exists (
+		select from agent_credential other
+		where other.branch_id = a.branch_id and other.revoked_at is null and other.username <> a.username))
+	order by o.username desc limit 1)`
+
+// Offline is the detail of a request that failed because the branch had no active agent connected.
+const Offline = "branch offline"
 
 // KeyedAsk is a customer's request for doors.
 type KeyedAsk struct {
@@ -71,29 +68,30 @@ type KeyedAsk struct {
 	Kind    string // front, room
 	Key     uuid.UUID
 	KeyHash []byte
-	State   DoorState // to be written with
-	Detail  string
+	Online  []string // user names of the branch's connected agents
 	Now     time.Time
 }
 
-// KeyedDoor is what a customer's request found.
+// KeyedDoor is the answer to a customer's request.
 type KeyedDoor struct {
-	DoorRequest                     // BranchID 0: there is no such branch
-	Holder      booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
-	Made        bool                // the request was written
+	door.Request                     // BranchID 0: there is no such branch
+	Holder       booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
+	Agent        string              // user name of the agent to ask, if the request is pending
+	Made         bool                // the request was written
 }
 
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
-// request, all in one round trip.
+// request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed.
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
 func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]KeyedDoor, error) {
 	all, err := queryBatch(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
 		with `+relaxed+`, asked as (
-			select * from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
-				with ordinality as a (code, key, kind, request, key_hash, state, detail, at, place)
+			select code, key, kind, request, key_hash, string_to_array(online, ',') as online, at, place
+			from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[], $7::timestamptz[])
+				with ordinality as a (code, key, kind, request, key_hash, online, at, place)
 		), found as (
-			select a.*, b.id as branch_id, b.front_doors, r.id, r.start_at, r.end_at, r.no,
+			select a.*, b.id as branch_id, r.id, r.start_at, r.end_at, r.no, `+connectedAgent+` as agent,
 			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
 			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
 			from asked a join branch b on b.code = a.code left join lateral (
@@ -102,13 +100,14 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 		), made as (
 			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
 			                          created_at, state, finished_at, detail)
-			select request, branch_id, id, key_hash, 'customer', kind, device, devices, clock_timestamp(),
-			       state, case when state = 'FAILED' then clock_timestamp() end, nullif(detail, '')
+			select request, branch_id, id, key_hash, '`+door.Customer+`', kind, device, devices, clock_timestamp(),
+			       case when agent is null then 'FAILED' else 'PENDING' end,
+			       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 			from found, relaxed
 			where start_at <= at and at < end_at
 			returning id
 		)
-		select place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end
+		select place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end, agent
 		from found f left join made on made.id = f.request`,
 		func(turn []KeyedAsk) []any {
 			return []any{
@@ -117,69 +116,103 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 				array(turn, func(a KeyedAsk) string { return a.Kind }),
 				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
 				array(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
-				array(turn, func(a KeyedAsk) string { return string(a.State) }),
-				array(turn, func(a KeyedAsk) string { return a.Detail }),
+				array(turn, func(a KeyedAsk) *string { return commaList(a.Online) }),
 				array(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
 			}
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
 			var (
-				holder     *booking.ReservationID
-				start, end *time.Time
-				room       *int
-				device     *string
+				holder        *booking.ReservationID
+				start, end    *time.Time
+				room          *int
+				device, agent *string
 			)
-			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices)
+			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices, &agent)
 			if err != nil || holder == nil {
 				return found, err
 			}
 			found.Reservation, found.Device, found.Made = holder, value(device), found.Devices != nil
 			found.Holder = booking.Reservation{ID: *holder, State: booking.Done, RoomNo: value(room),
 				Interval: booking.Interval{Start: value(start), End: value(end)}}
+			found.State, found.Detail = door.Failed, Offline
+			if agent != nil {
+				found.State, found.Detail, found.Agent = door.Pending, "", *agent
+			}
 			return found, nil
 		})
 	if err != nil {
 		return nil, err
 	}
 	for i, a := range asks {
-		r := &all[i].DoorRequest
-		r.ID, r.Branch, r.RequestedBy, r.Kind, r.State, r.Detail = a.ID, a.Branch, "customer", a.Kind, a.State, a.Detail
+		r := &all[i].Request
+		r.ID, r.Branch, r.RequestedBy, r.Kind = a.ID, a.Branch, door.Customer, a.Kind
 	}
 	return all, nil
 }
 
-// InsertDoorRequest writes the request of somebody who needs no key.
-func InsertDoorRequest(ctx context.Context, q Querier, r DoorRequest) error {
-	_, err := q.Exec(ctx, `
+// commaList encodes user names as an argument for string_to_array, which turns null into null and "" into an empty array;
+// so a list with one empty name is written as "," with two.
+func commaList(names []string) *string {
+	if len(names) == 0 {
+		return nil
+	}
+	text := strings.Join(names, ",")
+	if text == "" {
+		text = ","
+	}
+	return &text
+}
+
+// InsertDoorRequest writes a request without a key, and returns it with its state and the user name of the agent to ask.
+// online are the user names of the branch's connected agents.
+func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, online []string) (written door.Request, agent string, err error) {
+	var connected *string
+	err = q.QueryRow(ctx, `
+		with connected as (
+			select b.id, `+connectedAgent+` as agent from branch b, (select $7::text[] as online) o where b.id = $2
+		)
 		insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at, state, finished_at, detail)
-		values ($1, $2, $3, $4, $5, $6, clock_timestamp(), $7, case when $7 = 'FAILED' then clock_timestamp() end, nullif($8, ''))`,
-		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, r.State, r.Detail)
-	return err
+		select $1, id, $3, $4, $5, $6, clock_timestamp(), case when agent is null then 'FAILED' else 'PENDING' end,
+		       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
+		from connected
+		returning (select agent from connected)`,
+		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, online).Scan(&connected)
+	if err != nil {
+		return r, "", err
+	}
+	if connected == nil {
+		r.State, r.Detail = door.Failed, Offline
+		return r, "", nil
+	}
+	r.State = door.Pending
+	return r, *connected, nil
 }
 
-// DoorClaim is an agent's question whether it may drive the doors of a request.
+// DoorClaim is an agent's request to drive the doors of a door request.
 type DoorClaim struct {
-	ID     uuid.UUID
-	Branch string // code
-	Nonce  string
-	Now    time.Time
+	ID    uuid.UUID
+	Agent protocol.Agent
+	Nonce string
+	Now   time.Time
 }
 
-// GrantDoors answers claims: each with the doors that may be driven, or none. A request is granted while it is pending
-// and younger than claimLimit, to one nonce; that nonce gets the same answer again, as long as the request is younger
-// than driveLimit and has not failed. Each time the reservation must hold now: a cancelled or moved one has another key, state, room or time.
+// GrantDoors answers claims: each with the doors that may be driven, or none. A request is granted to one nonce of the
+// active agent while it is pending and younger than claimLimit; that nonce gets the same answer again as long as the
+// request is younger than driveLimit and has not failed. The reservation must be valid each time: after a cancellation or
+// a move it has another key, state, room or time.
 //
-// Ages are measured by the database's clock alone, so that replicas may disagree about the time. FOR SHARE waits for a
-// cancellation that is under way and then sees it; if that takes long there is an error, and the agent claims again.
+// Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. FOR SHARE waits for a
+// cancellation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the agent repeats it.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
 	return queryBatch(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
 		update door_request d
 		set state = case d.state when 'PENDING' then 'GRANTED' else d.state end,
 		    nonce = c.nonce, granted_at = coalesce(d.granted_at, clock_timestamp())
-		from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) with ordinality as c (id, branch, nonce, at, place)
-		where d.id = c.id and `+ofBranch+` = c.branch
-		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $5::interval
-		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $6::interval)
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+			with ordinality as c (id, branch, username, nonce, at, place)
+		where d.id = c.id and `+ofBranch+` = c.branch and `+activeAgent("d.branch_id", "c.username")+`
+		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $6::interval
+		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $7::interval)
 		  and (d.reservation_id is null or exists (
 		    select from reservation r join room m on m.id = r.room_id
 		    where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
@@ -188,7 +221,8 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		func(turn []DoorClaim) []any {
 			return []any{
 				array(turn, func(c DoorClaim) pgtype.UUID { return native(c.ID) }),
-				array(turn, func(c DoorClaim) string { return c.Branch }),
+				array(turn, func(c DoorClaim) string { return c.Agent.Branch }),
+				array(turn, func(c DoorClaim) string { return c.Agent.Username }),
 				array(turn, func(c DoorClaim) string { return c.Nonce }),
 				array(turn, func(c DoorClaim) time.Time { return c.Now.Add(booking.UnlockLead) }),
 				claimLimit, driveLimit,
@@ -197,29 +231,27 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		func(rows pgx.Rows, place *int) (doors []string, err error) { return doors, rows.Scan(place, &doors) })
 }
 
-// DoorOutcome is what an agent reported of one door.
-type DoorOutcome struct {
-	Outcome     string `json:"outcome"`
-	Detail      string `json:"detail,omitempty"`
-	EnergizedMs uint32 `json:"energizedMs"`
-}
-
 // DoorReport is the outcome of one door of a request.
 type DoorReport struct {
 	ID      uuid.UUID
-	Branch  string // code
+	Agent   protocol.Agent
+	Nonce   string // empty: from an agent of the previous release
 	Device  string
-	Outcome DoorOutcome
+	Outcome door.Outcome
 }
 
-// DoorReported is what came of a report.
+// DoorReported is the effect of a report.
 type DoorReported struct {
-	Known   bool      // else the request is not of this branch, does not have this door, was never granted, or has the report already
-	Decided DoorState // empty: not by this report
+	Known   bool       // false: the report does not count, or the door has a report already
+	Decided door.State // empty: the report did not decide the request
 }
 
-// ReportDoors writes the first report of each door. The one of the last door of a granted request decides it: SUCCESS if
-// all doors opened, else FAILED. Later reports are kept with the row and change nothing.
+// ReportDoors writes the first report of each door. The report of the last door of a granted request decides it: SUCCESS if
+// all doors opened, else FAILED. Later reports are stored and change nothing.
+//
+// A report counts only if it comes from the active agent of the request's branch, with the nonce that was granted, for a
+// door of the request. A missing nonce is that of an agent of the previous release: its dropped does not count, because
+// it also reports a grant as dropped that it acted on before a restart.
 func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorReported, error) {
 	const complete = `d.state = 'GRANTED' and (d.outcomes || r.outcome) ?& d.devices`
 	return queryBatch(ctx, q, reports, func(r DoorReport) uuid.UUID { return r.ID }, `
@@ -230,27 +262,41 @@ func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorRe
 		                 when jsonb_path_exists(d.outcomes || r.outcome, '$.* ? (@.outcome != "opened")') then 'FAILED'
 		                 else 'SUCCESS' end,
 		    finished_at = case when `+complete+` then clock_timestamp() else d.finished_at end
-		from unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[]) with ordinality as r (id, branch, device, outcome, place), relaxed
-		where d.id = r.id and `+ofBranch+` = r.branch
-		  and r.device = any (d.devices) and d.granted_at is not null and not d.outcomes ? r.device
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
+			with ordinality as r (id, branch, username, nonce, device, outcome, place), relaxed
+		where d.id = r.id and `+ofBranch+` = r.branch and `+activeAgent("d.branch_id", "r.username")+`
+		  and (d.nonce = r.nonce or d.nonce is not null and r.nonce = '' and r.outcome -> r.device ->> 'outcome' <> 'dropped')
+		  and r.outcome -> r.device ->> 'outcome' <> 'unknown'
+		  and r.device = any (d.devices) and not d.outcomes ? r.device
 		returning r.place, case when d.finished_at >= statement_timestamp() then d.state end`,
 		func(turn []DoorReport) []any {
 			return []any{
 				array(turn, func(r DoorReport) pgtype.UUID { return native(r.ID) }),
-				array(turn, func(r DoorReport) string { return r.Branch }),
+				array(turn, func(r DoorReport) string { return r.Agent.Branch }),
+				array(turn, func(r DoorReport) string { return r.Agent.Username }),
+				array(turn, func(r DoorReport) string { return r.Nonce }),
 				array(turn, func(r DoorReport) string { return r.Device }),
-				array(turn, func(r DoorReport) map[string]DoorOutcome { return map[string]DoorOutcome{r.Device: r.Outcome} }),
+				array(turn, func(r DoorReport) map[string]door.Outcome { return map[string]door.Outcome{r.Device: r.Outcome} }),
 			}
 		},
 		func(rows pgx.Rows, place *int) (DoorReported, error) {
-			var decided *DoorState
+			var decided *door.State
 			err := rows.Scan(place, &decided)
 			return DoorReported{Known: true, Decided: value(decided)}, err
 		})
 }
 
-// FailDoor ends a request that nobody was granted. It reports false when the request was granted or has ended: granted
-// and FAILED without a grant are two exits of one row.
+// DenyDoor ends a pending request whose claim was denied. A claim of an agent that is not active changes nothing.
+func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent) (ended bool, err error) {
+	tag, err := q.Exec(ctx, `
+		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = 'claim denied'
+		where d.id = $1 and `+ofBranch+` = $2 and d.state = 'PENDING' and `+activeAgent("d.branch_id", "$3"),
+		id, agent.Branch, agent.Username)
+	return tag.RowsAffected() == 1, err
+}
+
+// FailDoor ends a request that was not granted. It reports false if the request was granted or has ended: a row takes one
+// of the two ways out of PENDING.
 func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail string) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = $3
@@ -262,15 +308,15 @@ func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail strin
 // noReport is the detail of a granted request that ended without a report.
 const noReport = "no report"
 
-// abandoned is the state in which such a request d ends. From the second in a row for one key and door it is FAILED, so
-// that nobody stands outside for ever; by then no lock can be driven for it any more.
+// abandoned is the final state of a granted request d without a report. If the previous request with the same key for the
+// same door ended like that too, it is FAILED, so that the guest gets the PIN; no lock can be driven for it by then.
 const abandoned = `case when d.key_hash is not null and (
 		select p.detail from door_request p
 		where p.reservation_id = d.reservation_id and p.device = d.device and p.key_hash = d.key_hash and p.created_at < d.created_at
 		order by p.created_at desc limit 1) = '` + noReport + `' then 'FAILED' else 'UNKNOWN' end`
 
-// AbandonDoor ends a granted request of which nothing was heard. state is empty when it has ended already.
-func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state DoorState, err error) {
+// AbandonDoor ends a granted request without a report. state is empty if it has ended already.
+func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state door.State, err error) {
 	err = q.QueryRow(ctx, `
 		update door_request d set state = `+abandoned+`, finished_at = clock_timestamp(), detail = '`+noReport+`'
 		where d.id = $1 and d.state = 'GRANTED'
@@ -281,15 +327,9 @@ func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state DoorState,
 	return state, err
 }
 
-// EndedDoor is a request that was ended for its age.
-type EndedDoor struct {
-	ID    uuid.UUID
-	State DoorState
-}
-
-// EndOverdueDoors ends what a replica that died has left open: pending for longer than claimLimit, granted and without a
-// report for longer than reportLimit.
-func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration) ([]EndedDoor, error) {
+// EndOverdueDoors ends requests that a replica left open when it died: pending for longer than claimLimit, or granted
+// without a report for longer than reportLimit.
+func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration) ([]door.Ended, error) {
 	rows, err := q.Query(ctx, `
 		with overdue as (
 			select id from door_request
@@ -306,7 +346,7 @@ func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit tim
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[EndedDoor])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[door.Ended])
 }
 
 const selectDoorRequest = `
@@ -314,20 +354,20 @@ const selectDoorRequest = `
 	       d.created_at, coalesce(d.detail, '')
 	from door_request d join branch b on b.id = d.branch_id `
 
-func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (DoorRequest, error) {
+func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (door.Request, error) {
 	rows, err := q.Query(ctx, selectDoorRequest+where, args...)
 	if err != nil {
-		return DoorRequest{}, err
+		return door.Request{}, err
 	}
-	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[DoorRequest])
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[door.Request])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, ErrNoDoorRequest
 	}
 	return r, err
 }
 
-// OpenDoors returns requests that have neither ended nor are younger or older than the limits given.
-func OpenDoors(ctx context.Context, q Querier, older, younger time.Duration) ([]DoorRequest, error) {
+// OpenDoors returns the requests that have not ended and whose age is between the limits.
+func OpenDoors(ctx context.Context, q Querier, older, younger time.Duration) ([]door.Request, error) {
 	rows, err := q.Query(ctx, selectDoorRequest+`
 		where d.finished_at is null
 		  and d.created_at between clock_timestamp() - $2::interval and clock_timestamp() - $1::interval
@@ -335,44 +375,49 @@ func OpenDoors(ctx context.Context, q Querier, older, younger time.Duration) ([]
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorRequest])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[door.Request])
 }
 
 // DoorRequestByID returns a request, or ErrNoDoorRequest.
-func DoorRequestByID(ctx context.Context, q Querier, id uuid.UUID) (DoorRequest, error) {
+func DoorRequestByID(ctx context.Context, q Querier, id uuid.UUID) (door.Request, error) {
 	return oneDoorRequest(ctx, q, `where d.id = $1`, id)
 }
 
 // DoorRequestByKey returns a request that was made with the key of that hash, or ErrNoDoorRequest.
-func DoorRequestByKey(ctx context.Context, q Querier, id uuid.UUID, keyHash []byte) (DoorRequest, error) {
+func DoorRequestByKey(ctx context.Context, q Querier, id uuid.UUID, keyHash []byte) (door.Request, error) {
 	return oneDoorRequest(ctx, q, `where d.id = $1 and d.key_hash = $2`, id, keyHash)
 }
 
-// RevealDoorPIN returns the sealed PIN of a request's door and notes that it was seen. It is nil when there is none, or
-// when the customer has no right to it any more: the reservation was cancelled or moved, or is over.
-func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, now time.Time) (pin []byte, err error) {
+// revealLimit is the age of a request after which its PIN is not disclosed any more.
+const revealLimit = 10 * time.Minute
+
+// RevealDoorPIN returns the sealed PIN of a request's door and records the disclosure. It is nil if there is none, if
+// actor did not make the request, if the request is older than ten minutes, or if the customer has lost the right to it:
+// the reservation was cancelled or moved, or is over.
+func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, now time.Time) (pin []byte, err error) {
 	err = q.QueryRow(ctx, `
 		update door_pin p set revealed_at = $2
 		from door_request d
 		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device
+		  and d.requested_by = $4 and d.created_at > clock_timestamp() - $5::interval
 		  and (d.reservation_id is null or exists (
 			select from reservation r join room m on m.id = r.room_id
 			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
-		returning p.pin`, id, now, now.Add(booking.UnlockLead)).Scan(&pin)
+		returning p.pin`, id, now, now.Add(booking.UnlockLead), actor, revealLimit).Scan(&pin)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	return pin, err
 }
 
-// doorChannel carries the ids of ended requests between replicas.
+// doorChannel is the notification channel for the ids of ended requests.
 const doorChannel = "door_ended"
 
 // maxNotified keeps a notification below PostgreSQL's 8000 bytes.
 const maxNotified = 200
 
-// NotifyDoors tells every replica that requests have ended. It is a statement of its own: inside the transaction that
-// ends a request, NOTIFY's lock would serialise all commits of the database.
+// NotifyDoors notifies all replicas that requests have ended. It is a separate statement: inside the transaction that ends
+// a request, the lock of NOTIFY would serialise all commits of the database.
 func NotifyDoors(ctx context.Context, q Querier, ids []uuid.UUID) error {
 	for len(ids) > 0 {
 		n := min(len(ids), maxNotified)
@@ -389,13 +434,14 @@ func NotifyDoors(ctx context.Context, q Querier, ids []uuid.UUID) error {
 	return nil
 }
 
-// ListenDoors calls listening once it hears notifications, and ended for each id, until the connection fails or ctx ends.
+// ListenDoors calls listening once it receives notifications, and ended for each id, until the connection fails or ctx
+// ends.
 func ListenDoors(ctx context.Context, db *DB, listening func(), ended func(uuid.UUID)) error {
 	pooled, err := db.Pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	conn := pooled.Hijack() // a connection that listens must not serve anybody else
+	conn := pooled.Hijack() // a listening connection must not return to the pool
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, `listen `+doorChannel); err != nil {
 		return err

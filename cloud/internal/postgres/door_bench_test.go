@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -37,8 +38,8 @@ func BenchmarkDoor(b *testing.B) {
 		granted, took := lap(pressed)
 		grant = append(grant, took)
 		reported, err := postgres.ReportDoors(b.Context(), db.Doors, []postgres.DoorReport{
-			{ID: id, Branch: "gangnam", Device: "room_1", Outcome: postgres.DoorOutcome{Outcome: "opened"}}})
-		if err != nil || reported[0].Decided != postgres.DoorSuccess {
+			{ID: id, Agent: agent("gangnam"), Nonce: "nonce", Device: "room_1", Outcome: door.Outcome{Outcome: "opened"}}})
+		if err != nil || reported[0].Decided != door.Success {
 			b.Fatalf("%+v: %v", reported, err)
 		}
 		_, took = lap(granted)
@@ -75,7 +76,7 @@ func BenchmarkBatcher(b *testing.B) {
 		for client := range clients {
 			group.Go(func() {
 				for _, id := range ids[client*claimsPerClient:][:claimsPerClient] {
-					doors, err := do(postgres.DoorClaim{ID: id, Branch: "gangnam", Nonce: "nonce", Now: now})
+					doors, err := do(postgres.DoorClaim{ID: id, Agent: agent("gangnam"), Nonce: "nonce", Now: now})
 					if err != nil || doors == nil {
 						b.Errorf("claim %s: %v, %v", id, doors, err)
 						return

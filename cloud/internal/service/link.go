@@ -14,8 +14,8 @@ import (
 // link is how agents are reached: the embedded broker, or one outside that replicas share.
 type link interface {
 	Run(ctx context.Context) error
-	Send(branch string, m protocol.Message) error
-	Online(branch string) bool
+	Send(to protocol.Peer, m protocol.Message) error
+	Online(branch string) []string
 	Connected() bool
 	Stats() broker.Stats
 }

@@ -205,7 +205,7 @@ func (s *Service) wire() error {
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
 		Discord:   chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL, GrantPublicKeys: publicKeys(grantKeys),
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,

@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/live"
@@ -23,6 +24,7 @@ import (
 type Console struct {
 	Backoffice *backoffice.Service
 	Reserve    *reserve.Service
+	Devices    *device.Service
 	Account    *account.Service
 	Partner    *partner.Service
 	Live       *live.Hub

@@ -162,15 +162,12 @@ func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	type credential struct {
-		Username  string  `json:"username"`
-		Demo      bool    `json:"demo"`
-		CreatedAt string  `json:"createdAt"`
-		RevokedAt *string `json:"revokedAt"`
-	}
 	credentials := []credential{}
 	for _, i := range issued {
-		credentials = append(credentials, credential{i.Username, i.Demo, *wire.Instant(i.CreatedAt), wire.Instant(i.RevokedAt)})
+		credentials = append(credentials, credential{
+			Username: i.Username, Demo: i.Demo, State: i.State(), Online: i.Online, SeenAt: wire.Instant(i.SeenAt), Version: wire.Nullable(i.Version),
+			Takeovers: i.Takeovers, TakenOverAt: wire.Instant(i.TakenOverAt), CreatedAt: *wire.Instant(i.CreatedAt), RevokedAt: wire.Instant(i.RevokedAt),
+		})
 	}
 	type test struct {
 		Name   string  `json:"name"`
@@ -248,6 +245,36 @@ func qrRows(text string) (string, error) {
 		rows[y] = string(row)
 	}
 	return strings.Join(rows, "\n"), nil
+}
+
+// credential is a credential of a branch's agents.
+type credential struct {
+	Username    string  `json:"username"`
+	Demo        bool    `json:"demo"`
+	State       string  `json:"state"` // active, standby, revoked
+	Online      bool    `json:"online"`
+	SeenAt      *string `json:"seenAt"`
+	Version     *string `json:"version"`
+	Takeovers   int     `json:"takeovers"`
+	TakenOverAt *string `json:"takenOverAt"`
+	CreatedAt   string  `json:"createdAt"`
+	RevokedAt   *string `json:"revokedAt"`
+}
+
+// ActivateAgent is POST /v2/admin/agents/{username}/activate.
+func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
+	username := chi.URLParam(r, "username")
+	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
+	if err != nil {
+		return err
+	}
+	if err := wire.Scope(r, branch); err != nil {
+		return err
+	}
+	if err := c.Devices.Activate(r.Context(), username, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
 }
 
 // RevokeAgent is DELETE /v2/admin/agents/{username}.
