@@ -1,8 +1,7 @@
 // Package door drives the locks of a branch and decides when it may.
 //
 // Two types are separate. A Controller handles requests: it issues nonces, checks grants and stores results, and touches no
-// hardware. A door handles one relay line: it drives the line, confirms it and de-energises it again, and knows nothing of
-// MQTT.
+// hardware. A door handles one relay line: it drives the line, confirms it and de-energises it again, independently of MQTT.
 //
 //	request in the controller:  (unknown) ──ask──► claimed ──grant or deny──► decided ──60 s──► (forgotten)
 //
