@@ -31,6 +31,9 @@ import (
 
 // Errors of the login.
 var (
+	// ErrBranchForbidden is returned when an administrator has no access to a branch.
+	ErrBranchForbidden = errors.New("account: no access to the branch")
+
 	ErrNoHistory     = errors.New("account: no reservation under this phone number or address")
 	ErrWrongCode     = errors.New("account: login code is wrong or expired")
 	ErrWrongPassword = errors.New("account: wrong login id or password")

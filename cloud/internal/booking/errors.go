@@ -11,6 +11,7 @@ var (
 // Errors of a requested interval.
 var (
 	ErrOffGrid        = errors.New("booking: time is not on a ten-minute mark")
+	ErrNoLocalTime    = errors.New("booking: the local clock skips that time")
 	ErrEndBeforeStart = errors.New("booking: end is not after start")
 	ErrTooLong        = errors.New("booking: longer than five hours")
 	ErrPast           = errors.New("booking: start is before the current slot")

@@ -32,13 +32,16 @@ func NewInterval(start, end time.Time, zone *time.Location) (Interval, error) {
 }
 
 // CheckStart returns ErrPast for an interval that starts before the current slot. The current slot may be reserved, for a
-// guest who is at the door already (docs/specification.md, Time 4).
+// guest who is at the door already, as long as its doors can still open (docs/specification.md, Time 4).
 func CheckStart(i Interval, now time.Time) error {
-	if firstSlotEnd := i.Start.Add(SlotLength); !now.Before(firstSlotEnd) {
+	if firstSlotEnd := i.Start.Add(SlotLength); !now.Before(firstSlotEnd) || !now.Before(i.LastUnlock()) {
 		return ErrPast
 	}
 	return nil
 }
+
+// LastUnlock is the end of the unlock window: from here on no door opens for the stay.
+func (i Interval) LastUnlock() time.Time { return i.End.Add(-UnlockLead) }
 
 // CheckHorizon returns ErrBeyondHorizon for an interval that starts more than horizon after now. It applies to customers
 // only (docs/specification.md, Time 6).
@@ -84,3 +87,31 @@ func (i Interval) Occupied() Interval {
 
 // StoredEnd returns the end as the interface's answers show it: the start of the last slot (docs/specification.md, Time 2).
 func (i Interval) StoredEnd() time.Time { return i.End.Add(-SlotLength) }
+
+// LocalInterval is a start and an end on the wall clock of a branch, whose zone is not known yet. Both times are in UTC and
+// stand for their clock reading only.
+type LocalInterval struct {
+	Start, End time.Time
+}
+
+// In returns the interval in a zone, checked as by [NewInterval]. ErrNoLocalTime: the clock of the zone skips one of the
+// times.
+func (l LocalInterval) In(zone *time.Location) (Interval, error) {
+	start, err := inZone(l.Start, zone)
+	if err != nil {
+		return Interval{}, err
+	}
+	end, err := inZone(l.End, zone)
+	if err != nil {
+		return Interval{}, err
+	}
+	return NewInterval(start, end, zone)
+}
+
+func inZone(wall time.Time, zone *time.Location) (time.Time, error) {
+	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
+	if t.Hour() != wall.Hour() || t.Minute() != wall.Minute() {
+		return t, ErrNoLocalTime
+	}
+	return t, nil
+}

@@ -36,11 +36,15 @@ type Reservation struct {
 	Note     string // an administrator's reason
 
 	DoorlockKey string // empty until confirmed
-	CreatedBy   string // administrator's login id or partner's name; empty for customers
-	PaidAt      time.Time
-	CanceledAt  time.Time
-	CreatedAt   time.Time
-	Version     int // incremented by every change
+	// BlockedKey is the key while the provider is asked whether the money is lost; DoorlockKey is empty then.
+	BlockedKey   string
+	BlockedUntil time.Time
+
+	CreatedBy  string // administrator's login id or partner's name; empty for customers
+	PaidAt     time.Time
+	CanceledAt time.Time
+	CreatedAt  time.Time
+	Version    int // incremented by every change
 }
 
 // State is the state of a reservation; the package comment shows the transitions.
@@ -136,7 +140,7 @@ func (r Reservation) Occupies(now time.Time) bool {
 // UnlockWindow returns the time during which doors open for the guest: from inclusive, to exclusive (docs/specification.md,
 // Doors 2).
 func (r Reservation) UnlockWindow() (from, to time.Time) {
-	return r.Start.Add(-UnlockLead), r.End.Add(-UnlockLead)
+	return r.Start.Add(-UnlockLead), r.LastUnlock()
 }
 
 // CanUnlock returns nil if doors open for the guest at now, ErrNotConfirmed if the reservation is not [Done], and

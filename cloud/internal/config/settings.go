@@ -25,20 +25,30 @@ type Settings struct {
 
 // HTTP holds the addresses of the service and its treatment of clients.
 type HTTP struct {
-	Addr           string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"API and pages listen here."`
-	MetricsAddr    string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Metrics, health and profiles listen here; never a public address."`
-	DrainTime      time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"Time to continue serving after the signal to stop, while not ready, so that load balancers notice."`
-	PublicURL      string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Address customers use, for links in messages; required in production (demo: http:// and the HTTP address)."`
-	CookieSecure   bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
-	TrustedProxies []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production."`
-	RateLimits     string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
-	SecondFactor   []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
-	AdminIdle      time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
-	HideAccounts   bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Give the same answer to a request for a login code with and without a reservation."`
+	Addr              string         `name:"http-addr" env:"YEOLDA_HTTP_ADDR" default:"127.0.0.1:8080" help:"API and pages listen here."`
+	MetricsAddr       string         `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Metrics, health and profiles listen here; never a public address."`
+	DrainTime         time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"Time to continue serving after the signal to stop, while not ready, so that load balancers notice."`
+	PublicURL         string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Address customers use, for links in messages; required in production (demo: http:// and the HTTP address)."`
+	CookieSecure      bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
+	TrustedProxies    []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production."`
+	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
+	SecondFactor      []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
+	AdminIdle         time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
+	HideAccounts      bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Give the same answer to a request for a login code with and without a reservation."`
+	MaxHoldsPerClient int            `env:"YEOLDA_MAX_HOLDS_PER_CLIENT" default:"5" help:"Live unpaid reservations per client address; 0 is unlimited."`
+	MaxHoldsPerPhone  int            `env:"YEOLDA_MAX_HOLDS_PER_PHONE" default:"3" help:"Live unpaid reservations per phone number; 0 is unlimited."`
 }
 
 // Limited reports whether rate limits are on.
 func (h HTTP) Limited() bool { return h.RateLimits != "off" }
+
+// Limit is a limit while rate limits are on, and 0 for unlimited otherwise.
+func (h HTTP) Limit(n int) int {
+	if !h.Limited() {
+		return 0
+	}
+	return n
+}
 
 // MQTT selects the broker between service and agents: the embedded one or an external one.
 type MQTT struct {

@@ -10,27 +10,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
-
-// inScope returns the check whether a branch is in the scope of the administrator of a request.
-func (a *API) inScope(r *http.Request) func(booking.BranchID) error {
-	return func(id booking.BranchID) error {
-		branch, err := a.Backoffice.BranchByID(r.Context(), id)
-		if err != nil {
-			return err
-		}
-		return wire.Scope(r, branch.Code)
-	}
-}
-
-// entry is the audit entry of an administrator's action; the verb completes it with the reservation and its branch.
-func entry(r *http.Request, action string, detail any) audit.Entry {
-	return audit.Entry{Actor: wire.Principal(r).Actor(), Action: action, Detail: detail}
-}
 
 // reservationDetail is GET /admin/reservation/{id}.
 func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
@@ -140,8 +123,7 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r),
-		Audit: entry(r, "reservation.cancel", nil),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err
@@ -173,22 +155,15 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return wire.Malformed("room")
 	}
-	if _, err := wire.Interval(body.StartDateTime, body.EndDateTime, time.UTC); err != nil {
+	times, err := localInterval(body.StartDateTime, body.EndDateTime)
+	if err != nil {
 		return err
 	}
 	reason, err := wire.OptionalText("reason", body.Reason, 500)
 	if err != nil {
 		return err
 	}
-	request := reserve.MoveRequest{
-		ID: id, Room: no, Reason: reason, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r),
-		Audit: entry(r, "reservation.move", map[string]any{
-			"room": no, "start": *body.StartDateTime, "end": *body.EndDateTime, "reason": reason,
-		}),
-		Times: func(zone *time.Location) (booking.Interval, error) {
-			return wire.Interval(body.StartDateTime, body.EndDateTime, zone)
-		},
-	}
+	request := reserve.MoveRequest{ID: id, Room: no, Times: times, Reason: reason, By: wire.Principal(r)}
 	if body.Version != nil {
 		request.Version = *body.Version
 	}
@@ -218,28 +193,14 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	token := holdToken(r, adminHoldCookie)
-	if err := a.ownHold(r, token); err != nil {
-		return err
-	}
-	_, err = a.Reserve.RegisterWithoutPayment(r.Context(), token, reserve.Registration{
-		Contact: contact, Note: reason, Notify: body.Notify != nil && *body.Notify,
-		Audit: entry(r, "reservation.register", map[string]any{"reason": reason}),
+	_, err = a.Reserve.RegisterWithoutPayment(r.Context(), holdToken(r, adminHoldCookie), reserve.Registration{
+		Contact: contact, Note: reason, Notify: body.Notify != nil && *body.Notify, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err
 	}
 	a.setHoldCookie(w, adminHoldCookie, "", 0)
 	return wire.WriteData(w, nil)
-}
-
-// ownHold checks that the hold of a cookie is at a branch in its administrator's scope.
-func (a *API) ownHold(r *http.Request, token reserve.Token) error {
-	held, err := a.Reserve.AdminHolder(r.Context(), token)
-	if err != nil {
-		return err
-	}
-	return a.inScope(r)(held.Branch)
 }
 
 // issueAccount is POST /admin/v2/virtual-accounts.
@@ -274,13 +235,8 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	if known, ok := booking.BankByCode(bank); !ok || !known.Issues {
 		return wire.UnknownValue("bankCode")
 	}
-	token := holdToken(r, adminHoldCookie)
-	if err := a.ownHold(r, token); err != nil {
-		return err
-	}
-	_, err = a.Reserve.IssueAccount(r.Context(), token, reserve.AccountRequest{
-		Contact: contact, Amount: amount, OrderName: orderName, Bank: bank,
-		Audit: entry(r, "virtual-account.issue", map[string]any{"amount": amount}),
+	_, err = a.Reserve.IssueAccount(r.Context(), holdToken(r, adminHoldCookie), reserve.AccountRequest{
+		Contact: contact, Amount: amount, OrderName: orderName, Bank: bank, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err
@@ -311,7 +267,7 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 		return reserve.ErrNoRoom
 	}
 	target := code + "/" + strconv.Itoa(no)
-	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled, wire.Principal(r).Actor())
+	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled, wire.Principal(r))
 	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer says who they are
 		err = cmp.Or(a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "room.conflicts", target, busy.Conflicts[0].Branch), err)
 	}
@@ -348,7 +304,7 @@ func wireConflicts(busy *reserve.RoomBusy) any {
 	}{conflicts}
 }
 
-// conflictKind names a reservation as docs/specification.md, Administration 5 does.
+// conflictKind names a reservation as in docs/specification.md, Administration 2.
 func conflictKind(r booking.Reservation) (kind, status, description string) {
 	switch {
 	case r.Source == booking.Partner:
@@ -383,8 +339,7 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r).AdminLoginID, Scope: a.inScope(r), Audit: entry(r, "reservation.refund", nil)})
-	if err != nil {
+	if err := a.Reserve.RetryRefund(r.Context(), reserve.RetryRefundRequest{ID: id, Account: to, By: wire.Principal(r)}); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
@@ -396,7 +351,7 @@ func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Reserve.ResendKey(r.Context(), id, a.inScope(r), entry(r, "reservation.key-message", nil)); err != nil {
+	if err := a.Reserve.ResendKey(r.Context(), id, wire.Principal(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -32,6 +32,7 @@ const (
 	typeTimeOut        = "ResourceTimeOutException"
 	typeWindow         = "ResourceValidTimePassedException"
 	typeConflict       = "SettingConflictException"
+	typeHoldChanged    = "ResourceConflictException"
 	typeAsync          = "AsyncRequestTimeoutException"
 	typeAmount         = "PaymentAmountMismatchException"
 	typePaymentFailed  = "PaymentFailedException"
@@ -87,7 +88,7 @@ var table = []row{
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errCrossOrigin, 403, typeAuthorization, "다른 사이트에서 보낸 요청은 처리할 수 없습니다."},
-	{wire.ErrBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
+	{account.ErrBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},
 	{reserve.ErrNotPayer, 403, typeScope, "해당 예약에 대한 권한이 없습니다."},
 	{reserve.ErrWrongSecret, 403, typeScope, "웹훅 인증에 실패했습니다."},
 
@@ -117,6 +118,7 @@ var table = []row{
 	{wire.ErrBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
 	{access.ErrNoResult, 503, typeAsync, "요청 시간이 초과되었습니다."},
 
+	{reserve.ErrHoldChanged, 409, typeHoldChanged, "예약 정보가 변경되었습니다. 다시 확인해 주세요."},
 	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
 	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
 	{reserve.ErrPaymentPending, 503, typePaymentPending, "결제 결과를 확인하고 있습니다."},
@@ -128,6 +130,7 @@ var table = []row{
 
 	{booking.ErrTooLong, 400, typeIllegal, "최대 예약 시간은 5시간입니다."},
 	{booking.ErrOffGrid, 400, typeIllegal, "시작 시각(startDateTime)과 종료 시각(endDateTime)은 10분 단위여야 합니다."},
+	{booking.ErrNoLocalTime, 400, typeIllegal, "시작 시각(startDateTime)이나 종료 시각(endDateTime)이 지점의 시간대에 없는 시각입니다."},
 	{booking.ErrEndBeforeStart, 400, typeIllegal, "종료 시각(endDateTime)은 시작 시각(startDateTime)보다 늦어야 합니다."},
 	{booking.ErrPast, 400, typeIllegal, "시작 시각(startDateTime)이 이미 지났습니다."},
 	{booking.ErrBeyondHorizon, 400, typeIllegal, "시작 시각(startDateTime)이 예약 가능 기간을 벗어났습니다."},

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -196,5 +197,57 @@ func TestDatabaseForbidsOverlaps(t *testing.T) {
 	}
 	if err := insert("CANCELED", 0, time.Hour); err != nil {
 		t.Errorf("what is over: %v", err)
+	}
+}
+
+// The limits of live unpaid reservations: per client address at the hold, per phone number at the registration.
+func TestUnpaidHoldsAreLimited(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.MaxHoldsPerClient, set.HTTP.MaxHoldsPerPhone = 5, 3 })
+	start := s.Clock.Now().Truncate(10 * time.Minute).Add(24 * time.Hour)
+	clients := make([]*servicetest.Client, 6)
+	for i := range clients {
+		clients[i] = s.Client(t)
+		answer := clients[i].Post("/reservation", holdBody(i+1, start, time.Hour))
+		if want := map[bool]int{true: 200, false: 429}[i < 5]; answer.HTTP != want {
+			t.Fatalf("hold %d: got %d, want %d", i+1, answer.HTTP, want)
+		}
+	}
+	if answer := clients[5].Post("/reservation", holdBody(1, start, time.Hour)); answer.HTTP != 409 {
+		t.Errorf("a taken slot beyond the limit: got %d, want 409", answer.HTTP)
+	}
+	clients[0].Post("/reservation", holdBody(6, start, time.Hour)).OK(t) // instead of its own
+	prices := []int{13000, 25000, 22000, 20000}
+	for i, price := range prices {
+		answer := clients[i].Post("/payment", map[string]any{"amount": price, "name": "홍길동", "mobileNum": "010-1234-5678"})
+		if want := map[bool]int{true: 200, false: 429}[i < 3]; answer.HTTP != want {
+			t.Errorf("registration %d: got %d %s, want %d", i+1, answer.HTTP, answer.Message, want)
+		}
+	}
+	clients[0].Post("/payment", map[string]any{"amount": prices[0], "name": "홍길동", "mobileNum": "010-1234-5678"}).OK(t) // again
+}
+
+// The optional fields of POST /payment name the hold that the page shows.
+func TestRegistrationOfAnotherHold(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	start := s.Clock.Now().Truncate(10 * time.Minute).Add(24 * time.Hour)
+	c := s.Client(t)
+	c.Post("/reservation", holdBody(1, start, time.Hour)).OK(t)
+	hold := holdBody(1, start, time.Hour)
+	for name, change := range map[string]map[string]any{
+		"the same": {}, "room": {"room": 2}, "branch": {"branch": "hongdae"}, "start": {"startDateTime": "209901010000"}, "end": {"endDateTime": "209901010000"},
+	} {
+		body := map[string]any{"amount": 30000, "name": "홍길동", "mobileNum": "010-1234-5678"}
+		maps.Copy(body, hold)
+		maps.Copy(body, change)
+		answer := c.Post("/payment", body)
+		want, errorType := 409, "ResourceConflictException"
+		if len(change) == 0 {
+			want, errorType = 200, ""
+		}
+		if answer.HTTP != want || answer.ErrorType != errorType {
+			t.Errorf("%s: got %d %s, want %d %s", name, answer.HTTP, answer.ErrorType, want, errorType)
+		}
 	}
 }

@@ -20,6 +20,12 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 		Name      *string `json:"name"`
 		MobileNum *string `json:"mobileNum"`
 		Email     *string `json:"email"`
+
+		// Additions: the hold that the page shows, as a precondition.
+		Branch        *string `json:"branch"`
+		Room          *int    `json:"room"`
+		StartDateTime *string `json:"startDateTime"`
+		EndDateTime   *string `json:"endDateTime"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -28,11 +34,15 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	expected, err := readExpected(body.Branch, body.Room, body.StartDateTime, body.EndDateTime)
+	if err != nil {
+		return err
+	}
 	contact, err := readContact(r, body.Name, 50, true, body.MobileNum, true, body.Email)
 	if err != nil {
 		return err
 	}
-	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount)
+	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount, expected)
 	if err != nil {
 		return err
 	}
@@ -41,7 +51,32 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	}{orderID})
 }
 
-// readContact checks who reserves.
+// readExpected reads the optional fields that name the hold that the page shows.
+func readExpected(branch *string, room *int, start, end *string) (reserve.Expected, error) {
+	var (
+		expected reserve.Expected
+		err      error
+	)
+	if expected.Branch, err = wire.OptionalText("branch", branch, 100); err != nil {
+		return expected, err
+	}
+	if room != nil {
+		if expected.Room, err = wire.Whole("room", room, 1, maxRoom); err != nil {
+			return expected, err
+		}
+	}
+	if start != nil {
+		if expected.Times.Start, err = wire.Time("startDateTime", start, time.UTC); err != nil {
+			return expected, err
+		}
+	}
+	if end != nil {
+		expected.Times.End, err = wire.Time("endDateTime", end, time.UTC)
+	}
+	return expected, err
+}
+
+// readContact reads the contact of a guest.
 func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (booking.Contact, error) {
 	contact := booking.Contact{Language: wire.Language(r)}
 	read := wire.OptionalText
@@ -163,7 +198,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.Reserve.Cancel(r.Context(), reserve.CancelRequest{
-		ID: booking.ReservationID(*body.ID), LoginType: wire.Principal(r).LoginType, LoginID: wire.Principal(r).LoginID, Reason: reason, Account: account,
+		ID: booking.ReservationID(*body.ID), By: wire.Principal(r), Reason: reason, Account: account,
 	})
 	if err != nil {
 		return err

@@ -4,12 +4,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// The cookies of holds (docs/specification.md, Holds 2).
+// The cookies of holds.
 const (
 	customerHoldCookie = "PAY_SESSIONID"
 	adminHoldCookie    = "ADMIN_PAY_SESSIONID"
@@ -35,35 +36,35 @@ func (b holdBody) request() (reserve.HoldRequest, error) {
 	if err != nil {
 		return reserve.HoldRequest{}, err
 	}
-	// Before the branch is looked up: a malformed time is wrong in every zone.
-	if _, err := wire.Time("startDateTime", b.StartDateTime, time.UTC); err != nil {
+	times, err := localInterval(b.StartDateTime, b.EndDateTime)
+	if err != nil {
 		return reserve.HoldRequest{}, err
 	}
-	if _, err := wire.Time("endDateTime", b.EndDateTime, time.UTC); err != nil {
-		return reserve.HoldRequest{}, err
+	return reserve.HoldRequest{Branch: branch, Room: room, Times: times}, nil
+}
+
+// localInterval reads a start and an end on the wall clock of a branch. A malformed time is wrong in every zone.
+func localInterval(start, end *string) (booking.LocalInterval, error) {
+	from, err := wire.Time("startDateTime", start, time.UTC)
+	if err != nil {
+		return booking.LocalInterval{}, err
 	}
-	return reserve.HoldRequest{
-		Branch: branch, Room: room,
-		Times: func(zone *time.Location) (booking.Interval, error) {
-			return wire.Interval(b.StartDateTime, b.EndDateTime, zone)
-		},
-	}, nil
+	to, err := wire.Time("endDateTime", end, time.UTC)
+	return booking.LocalInterval{Start: from, End: to}, err
 }
 
 // hold is POST /reservation.
 func (a *API) hold(w http.ResponseWriter, r *http.Request) error {
-	return a.takeHold(w, r, customerHoldCookie, func(*reserve.HoldRequest) error { return nil })
+	return a.takeHold(w, r, customerHoldCookie, account.Principal{})
 }
 
 // adminHold is POST /admin/reservation.
 func (a *API) adminHold(w http.ResponseWriter, r *http.Request) error {
-	return a.takeHold(w, r, adminHoldCookie, func(request *reserve.HoldRequest) error {
-		request.Admin = wire.Principal(r).AdminLoginID
-		return wire.Scope(r, request.Branch)
-	})
+	return a.takeHold(w, r, adminHoldCookie, wire.Principal(r))
 }
 
-func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, complete func(*reserve.HoldRequest) error) error {
+// takeHold takes a hold for an administrator, or for a customer if admin is the zero value.
+func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, admin account.Principal) error {
 	var body holdBody
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -72,10 +73,10 @@ func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, co
 	if err != nil {
 		return err
 	}
-	if err := complete(&request); err != nil {
-		return err
+	request.Admin, request.Earlier = admin, holdToken(r, cookie)
+	if !admin.Administrator() && !a.Limits.Off {
+		request.Client = a.client(r)
 	}
-	request.Earlier = holdToken(r, cookie)
 	token, ttl, err := a.Reserve.Hold(r.Context(), request)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func holdToken(r *http.Request, name string) reserve.Token {
 	return reserve.Token(cookie.Value)
 }
 
-// setHoldCookie hands the secret of a hold to the browser, or takes it back when ttl is 0.
+// setHoldCookie gives the secret of a hold to the browser, or removes it if ttl is 0.
 func (a *API) setHoldCookie(w http.ResponseWriter, name string, token reserve.Token, ttl time.Duration) {
 	a.Sessions.SetCookie(w, name, string(token), ttl)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 

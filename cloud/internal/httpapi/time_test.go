@@ -66,18 +66,23 @@ func TestTimeOfStart(t *testing.T) {
 	reserve := func(room int, start time.Time) servicetest.Answer {
 		return admin.Post("/admin/reservation", holdBody(room, start, 10*minute))
 	}
-	for i, at := range []time.Duration{0, 1, 10*minute - 1} {
+	for i, at := range []time.Duration{0, 1, 8*minute - 1} {
 		s.Clock.Stop(noon.Add(at))
 		hold(t, s, 1, noon.Add(time.Duration(i)*20*minute), 10*minute).OK(t)
 		refuses(t, "the slot before", hold(t, s, 2, noon.Add(-10*minute), hour), "startDateTime")
 		refuses(t, "the slot before, by an administrator", reserve(2, noon.Add(-10*minute)), "startDateTime")
 	}
-	s.Clock.Stop(noon.Add(10*minute - 1))
-	hold(t, s, 3, noon, 10*minute).OK(t) // its last moment
+	s.Clock.Stop(noon.Add(8*minute - 1))
+	hold(t, s, 3, noon, 10*minute).OK(t) // the last moment in which its doors can open
 	reserve(4, noon).OK(t)
+	s.Clock.Stop(noon.Add(8 * minute))
+	refuses(t, "a slot whose doors can no longer open", hold(t, s, 5, noon, 10*minute), "startDateTime")
+	refuses(t, "a slot whose doors can no longer open, by an administrator", reserve(5, noon), "startDateTime")
+	s.Clock.Stop(noon.Add(10*minute - 1))
+	hold(t, s, 5, noon, 20*minute).OK(t) // the last moment of a longer stay
 	s.Clock.Stop(noon.Add(10 * minute))
-	refuses(t, "a slot that is over", hold(t, s, 5, noon, 10*minute), "startDateTime")
-	refuses(t, "a slot that is over, by an administrator", reserve(5, noon), "startDateTime")
+	refuses(t, "a slot that is over", hold(t, s, 6, noon, 20*minute), "startDateTime")
+	refuses(t, "a slot that is over, by an administrator", reserve(6, noon), "startDateTime")
 
 	s.Clock.Stop(noon)
 	const horizon = 60 * 24 * hour

@@ -22,6 +22,8 @@ type Payment struct {
 	Account     DepositAccount
 	DepositedAt time.Time
 	ReceiptURL  string
+
+	SettledOutside int // won that an administrator returned outside the provider
 }
 
 // DepositAccount is the virtual account that a guest pays into.
@@ -50,3 +52,14 @@ type ProviderBalance struct {
 	Won         int
 	Open        bool // the outcome at the provider is open, so the balance may change at any moment
 }
+
+// Order is one attempt of a guest to pay for a hold. A hold may get several, one after the other.
+type Order struct {
+	ID          string
+	ReplacedAt  time.Time // another order took its place; zero: it is current
+	AbandonedAt time.Time // the guest left while the outcome was unclear
+	PendingAt   time.Time // the guest is owed a message about the outcome
+}
+
+// Abandoned reports that the guest no longer wants the order: it must not be charged.
+func (o Order) Abandoned() bool { return !o.AbandonedAt.IsZero() || !o.ReplacedAt.IsZero() }

@@ -124,6 +124,11 @@ func (b *Buyer) Order(ctx context.Context, w Wish) (Confirm, error) {
 	if err := b.Hold(ctx, w); err != nil {
 		return Confirm{}, err
 	}
+	return b.Register(ctx, w)
+}
+
+// Register registers the contact of a hold and goes through the payment widget.
+func (b *Buyer) Register(ctx context.Context, w Wish) (Confirm, error) {
 	reply, err := b.Post(ctx, "/payment", map[string]any{
 		"amount": Prices[w.Room], "name": "홍길동", "mobileNum": w.Mobile,
 	})

@@ -23,6 +23,9 @@ const (
 	DepositOverdue       Template = "deposit-overdue"
 	DepositReversed      Template = "deposit-reversed"
 	ReservationCanceled  Template = "reservation-canceled"
+	ReservationEnded     Template = "reservation-ended" // canceled, and no money is returned
+	PaymentFailed        Template = "payment-failed"    // an unclear payment turned out not to be charged
+	PaymentReturned      Template = "payment-returned"  // it was charged too late, and is refunded
 	RefundFailed         Template = "refund-failed"
 	ReservationMoved     Template = "reservation-moved"
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail

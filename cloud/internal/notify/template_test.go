@@ -68,8 +68,8 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, RefundFailed,
-		ReservationCanceled, ReservationConfirmed, ReservationMoved, VirtualAccountIssued}
+	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PaymentFailed, PaymentReturned, RefundFailed,
+		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)
 	}

@@ -6,14 +6,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// SaveCallback stores a callback once and returns its id; 0 means that it was there already.
-func SaveCallback(ctx context.Context, q Querier, w money.Callback) (int64, error) {
+// SaveCallback stores a callback once and returns its id; 0 means that it is stored already.
+func SaveCallback(ctx context.Context, q Querier, c money.Callback) (int64, error) {
 	rows, err := q.Query(ctx, `
-		insert into webhook_event (transmission_id, order_id, status) values ($1, $2, $3) on conflict do nothing returning id`,
-		w.TransmissionID, w.OrderID, w.Status)
+		insert into webhook_event (transmission_id, order_id, status)
+		select $1, $2, $3
+		where not ($4 and exists (select from webhook_event where order_id = $2 and status = $3 and applied_at is null))
+		on conflict do nothing returning id`,
+		c.TransmissionID, c.OrderID, c.Status, c.Unsigned)
 	if err != nil {
 		return 0, err
 	}
@@ -22,6 +26,15 @@ func SaveCallback(ctx context.Context, q Querier, w money.Callback) (int64, erro
 		return 0, err
 	}
 	return ids[0], err
+}
+
+// ClaimCallbackLookUp reports whether a callback without a signature may have the provider asked about a payment: once per
+// interval.
+func ClaimCallbackLookUp(ctx context.Context, q Querier, id booking.ReservationID, now time.Time, interval time.Duration) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		update payment set callback_look_up_at = $2
+		where reservation_id = $1 and (callback_look_up_at is null or callback_look_up_at <= $3)`, id, now, now.Add(-interval))
+	return tag.RowsAffected() == 1, err
 }
 
 // LastCallback returns the id of the latest callback about an order, 0 if there is none.

@@ -17,7 +17,7 @@ var ErrNoPayment = errors.New("postgres: no such payment")
 
 const selectPayment = `
 	select reservation_id, key_set, payment_key, confirm_key, attempt, attempted_at, checks, answers,
-	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url
+	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url, settled_outside
 	from payment `
 
 func scanPayment(row pgx.CollectableRow) (money.Payment, error) {
@@ -28,7 +28,7 @@ func scanPayment(row pgx.CollectableRow) (money.Payment, error) {
 		due, deposited                             *time.Time
 	)
 	err := row.Scan(&p.Reservation, &p.KeySet, &key, &p.ConfirmKey, &p.Attempt, &p.AttemptedAt, &p.Checks, &p.Answers,
-		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &deposited, &receipt)
+		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &deposited, &receipt, &p.SettledOutside)
 	p.Status, p.Balance = value(status), value(balance)
 	p.PaymentKey, p.ReceiptURL, p.DepositedAt = value(key), value(receipt), value(deposited)
 	p.Account = money.DepositAccount{Bank: value(bank), Number: value(number), Holder: value(holder), DueAt: value(due)}
@@ -71,7 +71,7 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck tim
 		on conflict (reservation_id) do update set
 		    key_set = excluded.key_set, payment_key = excluded.payment_key, confirm_key = excluded.confirm_key,
 		    attempt = payment.attempt + 1, attempted_at = excluded.attempted_at, checks = 0, check_at = excluded.check_at,
-		    answers = payment.answers + 1, provider_status = null, balance_amount = null, updated_at = excluded.attempted_at`,
+		    answers = payment.answers + 1, closed_at = null, provider_status = null, balance_amount = null, updated_at = excluded.attempted_at`,
 		p.Reservation, p.KeySet, null(p.PaymentKey), p.ConfirmKey, p.AttemptedAt, nextCheck)
 	return err
 }
@@ -128,20 +128,22 @@ func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, o
 // unsettled is true of a reservation r whose outcome at the provider is open: under confirmation, waiting for a
 // deposit, or with a refund under way.
 const unsettled = `(r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
+	or r.blocked_key is not null
 	or exists (select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING')))`
 
-// refusedLately is true of a reservation r with payment p whose attempt the provider has refused, while another request of
-// the same attempt, slower than the one it answered, may still get there and charge. $3 is sessionLimit ago.
-const refusedLately = `(r.state in ('HOLD', 'EXPIRED', 'RELEASED') and p.attempted_at > $3)`
+// mayStillCharge is true of a reservation r with payment p whose attempt is over here, while another request of the same
+// attempt, slower than the one that was answered, may still reach the provider and charge. It ends when the provider was
+// asked after its payment session had ended: see CloseAttempt. $3 bounds the search.
+const mayStillCharge = `(r.state in ('HOLD', 'EXPIRED', 'RELEASED') and p.closed_at is null and p.attempted_at > $3)`
 
-// sessionLimit is longer than the provider takes a confirmation after the buyer has authenticated, 10 minutes.
-const sessionLimit = 15 * time.Minute
+// maxWatch bounds how long an attempt is watched: a provider that is away longer is covered by the reconciliation.
+const maxWatch = 7 * 24 * time.Hour
 
 // Unsettled returns reservations that the provider is due to be asked about, the longest waiting first.
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from payment p join reservation r on r.id = p.reservation_id
-		where p.check_at <= $1 and (`+unsettled+` or `+refusedLately+`) order by p.check_at limit $2`, now, limit, now.Add(-sessionLimit))
+		where p.check_at <= $1 and (`+unsettled+` or `+mayStillCharge+`) order by p.check_at limit $2`, now, limit, now.Add(-maxWatch))
 	if err != nil {
 		return nil, err
 	}

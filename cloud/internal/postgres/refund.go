@@ -90,3 +90,15 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 		       error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, account, key)
 	return err
 }
+
+// SetRefundAmount records what the provider returned.
+func SetRefundAmount(ctx context.Context, tx pgx.Tx, id int64, won int) error {
+	_, err := tx.Exec(ctx, `update refund set amount = $2, updated_at = clock_timestamp() where id = $1`, id, won)
+	return err
+}
+
+// HasRefund reports whether money of a reservation is, or was, returned.
+func HasRefund(ctx context.Context, q Querier, id booking.ReservationID) (refunded bool, err error) {
+	err = q.QueryRow(ctx, `select exists (select from refund where reservation_id = $1 and amount > 0 and state <> 'REFUSED')`, id).Scan(&refunded)
+	return refunded, err
+}

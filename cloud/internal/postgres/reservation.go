@@ -21,20 +21,20 @@ const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE
 const selectReservation = `
 	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
-	       r.doorlock_key, r.paid_at, r.canceled_at, r.created_at, r.version
+	       r.doorlock_key, r.blocked_key, r.blocked_until, r.paid_at, r.canceled_at, r.created_at, r.version
 	from reservation r join room m on m.id = r.room_id `
 
 func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	var (
 		r                                                      booking.Reservation
-		expires, paid, canceled                                *time.Time
+		expires, paid, canceled, blocked                       *time.Time
 		order, method, name, mobile, email, note, by, language *string
 		amount                                                 *int
-		key                                                    *uuid.UUID
+		key, blockedKey                                        *uuid.UUID
 	)
 	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
-		&key, &paid, &canceled, &r.CreatedAt, &r.Version)
+		&key, &blockedKey, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version)
 	if err != nil {
 		return r, err
 	}
@@ -44,6 +44,9 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	r.Method, r.Amount = booking.Method(value(method)), value(amount)
 	if key != nil {
 		r.DoorlockKey = key.String()
+	}
+	if blockedKey != nil {
+		r.BlockedKey, r.BlockedUntil = blockedKey.String(), value(blocked)
 	}
 	return r, nil
 }
@@ -123,6 +126,7 @@ type NewHold struct {
 	Token     []byte // SHA-256 of the cookie
 	ExpiresAt time.Time
 	By        string // administrator's login id
+	Client    string // address of a customer's client; empty: not recorded
 }
 
 // HoldStatement is the statement of InsertHold; the benchmark has pgbench run the same.
@@ -133,8 +137,8 @@ const HoldStatement = `
 			update reservation set state = 'EXPIRED'
 			where room_id = $1 and state = 'HOLD' and expires_at <= $5 and occupied && tstzrange($2, $4) returning 1
 		), cleared as (select count(*) from stale)
-		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by)
-		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($2, $4), $7, $8, $9 from target, cleared
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by, client)
+		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($2, $4), $7, $8, $9, $10 from target, cleared
 		on conflict do nothing
 		returning id`
 
@@ -147,7 +151,7 @@ const HoldStatement = `
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
-		h.Room, h.Start, h.End, h.Occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By)).Scan(&id)
+		h.Room, h.Start, h.End, h.Occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -197,23 +201,6 @@ func SetState(ctx context.Context, q Querier, id booking.ReservationID, from, to
 	return tag.RowsAffected() == 1, err
 }
 
-// ReleaseHold gives back the hold of a cookie, if it still is one.
-func ReleaseHold(ctx context.Context, q Querier, token []byte) error {
-	_, err := q.Exec(ctx, `update reservation set state = 'RELEASED' where hold_token = $1 and state = 'HOLD'`, token)
-	return err
-}
-
-// RegisterOrder stores the payment data of a hold under a new order id. It returns false if the hold is gone.
-func RegisterOrder(ctx context.Context, q Querier, id booking.ReservationID, c booking.Contact, orderID string, amount int, now time.Time) (bool, error) {
-	tag, err := q.Exec(ctx, `
-		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
-		       order_id = $8, amount = $9
-		where id = $1 and state = 'HOLD' and expires_at > $10`,
-		id, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
-		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, now)
-	return tag.RowsAffected() == 1, err
-}
-
 // Confirmation is what turns a reservation into a confirmed one.
 type Confirmation struct {
 	Method booking.Method
@@ -224,7 +211,7 @@ type Confirmation struct {
 // MarkDone confirms a reservation: from here on its key opens doors.
 func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confirmation) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null
+		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null, blocked_key = null
 		where id = $1`, id, c.Method, c.Key, c.PaidAt)
 	return err
 }
@@ -232,29 +219,32 @@ func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confir
 // MarkWaiting makes a reservation wait for a deposit until due. A key it had is dead from here on.
 func MarkWaiting(ctx context.Context, tx pgx.Tx, id booking.ReservationID, due time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, paid_at = null, expires_at = $3
+		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, blocked_key = null, paid_at = null, expires_at = $3
 		where id = $1`, id, booking.VirtualAccount, due)
 	return err
 }
 
 // MarkCanceling starts a cancellation: the key dies here, before any money moves.
 func MarkCanceling(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null where id = $1`, id)
+	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null, blocked_key = null where id = $1`, id)
 	return err
 }
 
 // MarkCanceled ends a reservation and frees its slot.
 func MarkCanceled(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = $2 where id = $1`, id, now)
+		update reservation set state = 'CANCELED', doorlock_key = null, blocked_key = null, canceled_at = $2 where id = $1`, id, now)
 	return err
 }
 
-// MarkHeld puts a reservation whose confirmation failed back to a hold that lives at least until keep, so that the
-// customer can try again.
-func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, keep time.Time) error {
+// MarkHeld returns a reservation whose confirmation failed to a hold. With extend the hold lives at least until keep, so
+// that the guest can try again, but only once per hold.
+func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, extend bool, keep time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'HOLD', expires_at = greatest(expires_at, $2) where id = $1`, id, keep)
+		update reservation set state = 'HOLD',
+		       expires_at = case when $2 and not hold_extended then greatest(expires_at, $3) else expires_at end,
+		       hold_extended = hold_extended or $2
+		where id = $1`, id, extend, keep)
 	return err
 }
 
@@ -376,5 +366,52 @@ func ExpireHoldsEverywhere(ctx context.Context, q Querier, before time.Time) err
 		update reservation set state = 'EXPIRED' where id in (
 		    select id from reservation where state = 'HOLD' and expires_at <= $1 order by expires_at limit 500
 		    for update skip locked)`, before)
+	return err
+}
+
+// clientLock is the first key of the advisory locks that serialize the holds of one client.
+const clientLock = 0x79656f6c
+
+// lockClient serializes the holds of one client until the transaction ends.
+func lockClient(ctx context.Context, tx pgx.Tx, client string) error {
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1, hashtext($2))`, clientLock, client)
+	return err
+}
+
+// unpaid is true of a customer's reservation that occupies a room without having been paid.
+const unpaid = `source = 'CUSTOMER' and (state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT') or state = 'HOLD' and expires_at > $2)`
+
+// CountClientHolds counts the live unpaid reservations of a client, and serializes with other holds of that client.
+func CountClientHolds(ctx context.Context, tx pgx.Tx, client string, now time.Time) (n int, err error) {
+	if err := lockClient(ctx, tx, client); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select count(*) from reservation where client = $1 and `+unpaid, client, now).Scan(&n)
+	return n, err
+}
+
+// CountPhoneHolds counts the live unpaid reservations under a phone number but one, and serializes with other registrations
+// of that number.
+func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booking.ReservationID, now time.Time) (n int, err error) {
+	if err := lockClient(ctx, tx, mobile); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select count(*) from reservation where mobile_key = $1 and id <> $3 and `+unpaid, mobile, now, except).Scan(&n)
+	return n, err
+}
+
+// BlockKey takes the key of a confirmed reservation out of use until the provider was asked again, at least until a time.
+func BlockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set blocked_key = doorlock_key, doorlock_key = null, blocked_until = $2
+		where id = $1 and state = 'DONE' and doorlock_key is not null`, id, until)
+	return err
+}
+
+// UnblockKey puts a blocked key back into use.
+func UnblockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set doorlock_key = blocked_key, blocked_key = null
+		where id = $1 and state = 'DONE' and blocked_key is not null`, id)
 	return err
 }

@@ -3,11 +3,8 @@ package reserve
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
@@ -16,141 +13,131 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// CancelRequest is a customer's wish to cancel a payment.
-type CancelRequest struct {
-	ID        booking.ReservationID
-	LoginType booking.LoginType
-	LoginID   string
-	Reason    string
-	Account   *toss.RefundAccount // for a virtual account whose deposit is complete
-}
-
-// cancellation is the intent that is written down before money moves.
+// cancellation is the intent that is recorded before money moves.
 type cancellation struct {
-	by      string // customer, admin:<login id>, system:<why>
+	by      string // customer, admin:<login id>, system:<reason>
 	reason  string
 	account *toss.RefundAccount
-	audit   audit.Entry
 }
 
-// Cancel refunds a customer's payment and frees the slot, or closes the account that waits for the deposit. What is
-// cancelled already stays so.
+// CancelRequest is a customer's request to cancel a payment.
+type CancelRequest struct {
+	ID      booking.ReservationID
+	By      account.Principal
+	Reason  string
+	Account *toss.RefundAccount // for a virtual account whose deposit is complete
+}
+
+// Cancel refunds a customer's payment and frees the slot, or closes the account that waits for the deposit. Cancelling
+// again changes nothing.
 //
 // Errors: ErrNotFound, ErrNotPayer, booking.ErrTooLateToCancel, ErrAccountRequired, ErrUnknownBank, *PaymentRefused
-// (the reservation stands as before), ErrPaymentPending (the key is dead, the refund goes on).
+// (the reservation is as before), ErrPaymentPending (the key is revoked, the refund continues).
 func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
-	return s.cancel(ctx, req.ID, func(r booking.Reservation, now time.Time) (cancellation, error) {
-		c := cancellation{by: "customer", reason: req.Reason, account: req.Account}
+	return s.cancel(ctx, req.ID, cancellation{by: "customer", reason: req.Reason, account: req.Account}, func(c *change) error {
+		r := c.r()
 		switch {
 		case r.Method == "":
-			return c, ErrNotFound // a hold is released, not cancelled
-		case !r.BelongsTo(req.LoginType, req.LoginID):
-			return c, ErrNotPayer
+			return ErrNotFound // a hold is released, not canceled
+		case !r.BelongsTo(req.By.LoginType, req.By.LoginID):
+			return ErrNotPayer
 		case r.State == booking.Canceled, r.State == booking.Canceling:
-			return c, nil
+			return nil
 		}
-		return c, r.CanCancel(now)
+		return r.CanCancel(c.now)
 	})
 }
 
-// AdminCancelRequest is an administrator's wish to cancel whatever the reservation is.
+// AdminCancelRequest is an administrator's request to end a reservation in whatever state.
 type AdminCancelRequest struct {
 	ID      booking.ReservationID
-	Status  string // what the administrator believes: a booking.BookingStatus, or DONE for paid
+	Status  string // the state that the administrator has seen: a booking.BookingStatus, or DONE for paid
 	Account *toss.RefundAccount
-	By      string                              // login id
-	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
-	Audit   audit.Entry                         // actor, action and detail
+	By      account.Principal
 }
 
-// AdminCancel ends a hold, closes a waiting account or refunds a payment, if the reservation is what the administrator
-// believes it to be.
+// AdminCancel ends a hold, closes a waiting account or refunds a payment, if the reservation is in the state that the
+// administrator has seen.
 //
-// Errors: ErrNotFound, Scope's, ErrStatusMismatch, and those of Cancel.
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
-	return s.cancel(ctx, req.ID, func(r booking.Reservation, now time.Time) (cancellation, error) {
-		c := cancellation{by: "admin:" + req.By, reason: "관리자 취소", account: req.Account, audit: req.Audit}
-		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(now)) {
-			return c, ErrNotFound
-		}
-		if err := req.Scope(r.Branch); err != nil {
-			return c, err
-		}
-		believed := booking.BookingStatus(req.Status)
-		if req.Status == string(booking.Done) {
-			believed = booking.StatusPaid
-		}
-		if believed == "" || believed != r.BookingStatus() {
-			return c, ErrStatusMismatch
-		}
-		return c, nil
-	})
-}
-
-// cancel decides under the row's lock what a cancellation means for the reservation as it is, and then has the money
-// follow.
-func (s *Service) cancel(ctx context.Context, id booking.ReservationID, allow func(booking.Reservation, time.Time) (cancellation, error)) error {
-	var refund money.Refund // under way
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		refund = money.Refund{}
-		r, err := postgres.LockReservation(ctx, tx, id)
-		if errors.Is(err, postgres.ErrNoReservation) {
+	return s.cancel(ctx, req.ID, cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account}, func(c *change) error {
+		r := c.r()
+		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(c.now)) {
 			return ErrNotFound
 		}
+		if _, err := c.reachable(req.By); err != nil {
+			return err
+		}
+		seen := booking.BookingStatus(req.Status)
+		if req.Status == string(booking.Done) {
+			seen = booking.StatusPaid
+		}
+		if seen == "" || seen != r.BookingStatus() {
+			return ErrStatusMismatch
+		}
+		return nil
+	}, func(c *change) error { return c.audited(req.By, "reservation.cancel", nil) })
+}
+
+// cancel decides under the row's lock what a cancellation means for the reservation, and then has the refund sent. then
+// runs in the same transaction.
+func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent cancellation, allow func(*change) error, then ...func(*change) error) error {
+	var refund *money.Refund // in progress
+	err := s.locked(ctx, id, func(c *change) error {
+		refund = nil
+		if err := allow(c); err != nil {
+			return err
+		}
+		refunding, err := c.cancel(intent)
 		if err != nil {
 			return err
 		}
-		c, err := allow(r, now)
-		if err != nil {
-			return err
-		}
-		if err := s.audit(ctx, tx, c.audit, r); err != nil {
-			return err
-		}
-		known, err := charged(ctx, tx, r.ID)
-		if err != nil {
-			return err
-		}
-		switch rule.Cancel(r, known, c.account != nil) {
-		case rule.Release:
-			_, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Released)
-			return err
-		case rule.Pending:
-			return ErrPaymentPending
-		case rule.NeedAccount:
-			return ErrAccountRequired
-		case rule.End:
-			return s.end(ctx, tx, r, now)
-		case rule.Over:
-			return nil
-		case rule.Refund:
-			if err := s.startRefund(ctx, tx, r, c, now); err != nil {
+		for _, do := range then {
+			if err := do(c); err != nil {
 				return err
 			}
 		}
-		refund, err = postgres.CurrentRefund(ctx, tx, id)
+		if refunding {
+			refund, err = currentRefund(c.ctx, c.tx, id)
+		}
 		failpoint.Hit("cancel.beginning")
 		return err
 	})
-	if err != nil || refund.ID == 0 {
+	if err != nil || refund == nil {
 		return err
 	}
-	return s.runRefund(ctx, refund)
+	return s.runRefund(ctx, *refund)
 }
 
-// end cancels a reservation of which the provider knows nothing.
-func (s *Service) end(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
-	return errors.Join(
-		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.notifyCanceled(ctx, tx, r),
-		s.unblock(ctx, tx, r.ID),
-	)
+// cancel executes a request to cancel, and reports whether a refund is in progress.
+func (c *change) cancel(intent cancellation) (refunding bool, err error) {
+	known, err := c.charged()
+	if err != nil {
+		return false, err
+	}
+	switch rule.Cancel(c.r(), known, intent.account != nil) {
+	case rule.Release:
+		_, err := postgres.SetState(c.ctx, c.tx, c.r().ID, booking.Hold, booking.Released)
+		return false, err
+	case rule.Pending:
+		return false, ErrPaymentPending
+	case rule.NeedAccount:
+		return false, ErrAccountRequired
+	case rule.End:
+		return false, c.end(0)
+	case rule.Refund:
+		return true, c.startRefund(intent)
+	case rule.Join:
+		return true, nil
+	}
+	return false, nil
 }
 
 // charged reports whether the provider holds, or may come to hold, money of the reservation: not of one that an
 // administrator registered, or that came from a partner.
-func charged(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (bool, error) {
-	_, err := postgres.PaymentOf(ctx, tx, id)
+func (c *change) charged() (bool, error) {
+	_, err := postgres.PaymentOf(c.ctx, c.tx, c.r().ID)
 	if errors.Is(err, postgres.ErrNoPayment) {
 		return false, nil
 	}

@@ -188,7 +188,7 @@ func TestFailedRefundIsRetried(t *testing.T) {
 	}
 	retry := reserve.RetryRefundRequest{
 		ID: booking.ReservationID(id), Account: &toss.RefundAccount{Bank: "88", Number: "11012345678", Holder: "홍길동"},
-		By: "hq", Scope: func(booking.BranchID) error { return nil },
+		By: hq,
 	}
 	if err := s.Replica(t).RetryRefund(s.ctx, retry); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// ConfirmRequest is what the payment widget brings back.
+// ConfirmRequest is what the payment widget returns to the browser.
 type ConfirmRequest struct {
 	PaymentKey string
 	OrderID    string
@@ -31,22 +31,80 @@ type Receipt struct {
 	Payment money.Payment
 }
 
-// watchdogDelay is how long an attempt is left to the process that made it. After that anybody asks what came of it.
+// watchdogDelay is how long an attempt belongs to the process that made it. After that any process looks up the outcome.
 var watchdogDelay = failpoint.Shorten(15 * time.Second)
 
-// Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. The same
-// request again, at the same time or later, gives the same receipt and charges nothing more.
+// Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. Repeating the
+// request, concurrently or later, returns the same receipt and charges nothing more.
 //
-// Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (the provider is not asked), *PaymentRefused (the hold
-// is kept), ErrPaymentPending (ask again later).
+// Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (the provider is not asked), *PaymentRefused (the hold is
+// kept), ErrPaymentPending (ask again later; the guest gets a message about the outcome).
 func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
-	// What is decided need not wait for a conversation that has not noticed yet.
+	receipt, err := s.confirmOnce(ctx, r)
+	if errors.Is(err, ErrPaymentPending) || ctx.Err() != nil {
+		return s.oweOutcome(ctx, r, err)
+	}
+	return receipt, err
+}
+
+func (s *Service) confirmOnce(ctx context.Context, r ConfirmRequest) (Receipt, error) {
+	// A settled order is answered at once; a call in progress may not have noticed yet.
 	found, err := postgres.ReservationByOrder(ctx, s.DB.Pool, r.OrderID)
 	if err == nil && found.Method != "" {
 		return s.confirm(ctx, r)
 	}
-	topic := fmt.Sprintf("confirm %q %q %d", r.OrderID, r.PaymentKey, r.Amount)
-	return detached(ctx, s, topic, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
+	key := fmt.Sprintf("confirm %q %q %d", r.OrderID, r.PaymentKey, r.Amount)
+	return detached(ctx, s, key, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
+}
+
+// oweOutcome records that the guest leaves without knowing the outcome, so that he gets a message. If the order was settled
+// at the last moment the settled outcome is returned instead.
+func (s *Service) oweOutcome(ctx context.Context, req ConfirmRequest, pending error) (Receipt, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	settled := false
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockOrder(ctx, tx, req.OrderID)
+		if err != nil {
+			return err
+		}
+		if settled = r.State != booking.Confirming && r.State != booking.Canceling; settled {
+			return nil
+		}
+		return postgres.OweOutcome(ctx, tx, r, now)
+	})
+	if err != nil {
+		s.Log.ErrorContext(ctx, "confirm: a pending outcome was not recorded", "order_id", req.OrderID, "error", err)
+		return Receipt{}, pending
+	}
+	if !settled {
+		return Receipt{}, pending
+	}
+	return s.confirmed(ctx, req.OrderID)
+}
+
+// confirmed is the outcome of an order that is not in progress.
+func (s *Service) confirmed(ctx context.Context, orderID string) (Receipt, error) {
+	r, err := postgres.ReservationByOrder(ctx, s.DB.Pool, orderID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if !rule.GivenUp(r.State) {
+		return s.receipt(ctx, r.ID)
+	}
+	return Receipt{}, s.lastRefusal(ctx, orderID)
+}
+
+// lastRefusal is the provider's refusal of an order's last attempt.
+func (s *Service) lastRefusal(ctx context.Context, orderID string) error {
+	code, message, err := postgres.LastRefusal(ctx, s.DB.Pool, orderID)
+	if err != nil {
+		return err
+	}
+	if code == "" {
+		return ErrHoldExpired // it lapsed without a charge
+	}
+	return &PaymentRefused{Code: code, Message: message}
 }
 
 func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
@@ -59,17 +117,17 @@ func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error
 		failpoint.Hit("confirm.begun")
 		err = s.sendConfirm(ctx, attempt.question)
 		failpoint.Hit("confirm.finished")
-	case attempt.reservation.State == booking.Confirming:
+	case attempt.Reservation.State == booking.Confirming:
 		err = s.followAttempt(ctx, attempt.question)
 	}
 	if err != nil {
 		return Receipt{}, s.pending(ctx, r.OrderID, err)
 	}
-	return s.receipt(ctx, attempt.reservation.ID)
+	return s.receipt(ctx, attempt.Reservation.ID)
 }
 
-// pending is the error of a conversation that has begun: whatever went wrong on our side, the outcome is open and the
-// watchdog will settle it. Only the provider's refusal ends an attempt.
+// pending is the error of a request to the provider that has begun: after any failure of ours the outcome is open, and the
+// watchdog settles it. Only the provider's refusal ends an attempt.
 func (s *Service) pending(ctx context.Context, orderID string, err error) error {
 	var refused *PaymentRefused
 	if errors.As(err, &refused) || errors.Is(err, ErrPaymentPending) || errors.Is(err, ErrHoldExpired) || errors.Is(err, ErrAccountRequired) {
@@ -79,104 +137,129 @@ func (s *Service) pending(ctx context.Context, orderID string, err error) error 
 	return ErrPaymentPending
 }
 
-// confirmation is an attempt to confirm an order as beginConfirm found or made it.
-type confirmation struct {
+// attempt is an attempt to confirm an order as beginConfirm found or created it.
+type attempt struct {
 	question
-	ours bool // begun here: nobody else sends it
+	ours bool // created here: no other process sends it
 }
 
-// beginConfirm writes down, in one transaction, that the order is being confirmed: from here on the hold can neither
-// expire nor be taken. The provider is never asked without owning the slot.
-func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (confirmation, error) {
-	var attempt confirmation
+// beginConfirm records, in one transaction, that the order is being confirmed: from here on the hold can neither expire
+// nor be taken. The provider is never asked without owning the slot.
+func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (attempt, error) {
+	var begun attempt
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		attempt = confirmation{}
-		found, err := postgres.ReservationByOrder(ctx, tx, req.OrderID)
-		if errors.Is(err, postgres.ErrNoReservation) {
-			return ErrUnknownOrder
-		}
+		begun = attempt{}
+		r, err := lockPurchase(ctx, tx, req.OrderID)
 		if err != nil {
 			return err
-		}
-		// The room before the reservation, as everywhere: see postgres.LockRooms.
-		if err := postgres.LockRooms(ctx, tx, found.Room); err != nil {
-			return err
-		}
-		r, err := postgres.LockOrder(ctx, tx, req.OrderID)
-		if errors.Is(err, postgres.ErrNoReservation) {
-			return ErrUnknownOrder // registered anew in between
-		}
-		if err != nil {
-			return err
-		}
-		if r.Source != booking.Customer {
-			return ErrUnknownOrder // an administrator's account is issued, not confirmed
 		}
 		if req.Amount != r.Amount {
 			return ErrAmountMismatch
 		}
 		switch r.State {
 		case booking.Hold, booking.Expired:
-			attempt.ours = true
-			if err := s.startConfirm(ctx, tx, r, req, now); err != nil {
+			begun.ours = true
+			if err := s.change(ctx, tx, r, now).startConfirm(req); err != nil {
 				return err
 			}
 		case booking.Released:
-			return ErrHoldExpired
+			return endedOutcome(ctx, tx, r)
 		default:
 			if err := joinConfirm(ctx, tx, r, req); err != nil {
 				return err
 			}
 		}
-		attempt.question, err = ask(ctx, tx, r.ID)
+		begun.question, err = ask(ctx, tx, r.ID)
 		failpoint.Hit("confirm.beginning")
 		return err
 	})
-	return attempt, err
+	return begun, err
 }
 
-func (s *Service) startConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req ConfirmRequest, now time.Time) error {
-	if !r.Occupies(now) {
-		if err := s.retake(ctx, tx, r, now); err != nil {
+// lockPurchase locks the room and the reservation of an order that a guest may confirm.
+func lockPurchase(ctx context.Context, tx pgx.Tx, orderID string) (booking.Reservation, error) {
+	found, err := postgres.ReservationByOrder(ctx, tx, orderID)
+	if errors.Is(err, booking.ErrNoReservation) {
+		return found, ErrUnknownOrder
+	}
+	if err != nil {
+		return found, err
+	}
+	// The room before the reservation, as everywhere: see postgres.LockRooms.
+	if err := postgres.LockRooms(ctx, tx, found.Room); err != nil {
+		return found, err
+	}
+	r, err := postgres.LockOrder(ctx, tx, orderID)
+	if errors.Is(err, booking.ErrNoReservation) {
+		return r, ErrUnknownOrder // replaced in between
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.Source != booking.Customer {
+		return r, ErrUnknownOrder // an administrator's account is issued, not confirmed
+	}
+	order, err := postgres.OrderOf(ctx, tx, orderID)
+	if err == nil && !order.ReplacedAt.IsZero() {
+		return r, ErrUnknownOrder
+	}
+	return r, err
+}
+
+// errRefunded is the answer about a payment that was captured too late and is returned.
+func errRefunded() error {
+	return &PaymentRefused{Code: "REFUNDED_PAYMENT", Message: "예약이 확정되지 않아 결제 금액을 환불해 드립니다."}
+}
+
+func (c *change) startConfirm(req ConfirmRequest) error {
+	r := c.r()
+	if !c.now.Before(r.LastUnlock()) {
+		return ErrHoldExpired // nothing is charged for a stay that is over
+	}
+	if !r.Occupies(c.now) {
+		if err := c.retake(); err != nil {
 			return err
 		}
 	}
-	if ok, err := postgres.SetState(ctx, tx, r.ID, r.State, booking.Confirming); err != nil || !ok {
-		if postgres.IsExclusionViolation(err, "reservation_no_overlap") {
-			return ErrHoldExpired
-		}
-		return errors.Join(err, errIf(!ok, ErrHoldExpired))
+	ok, err := postgres.SetState(c.ctx, c.tx, r.ID, r.State, booking.Confirming)
+	if postgres.IsExclusionViolation(err, "reservation_no_overlap") {
+		return ErrHoldExpired
 	}
-	err := postgres.StartAttempt(ctx, tx, money.Payment{
-		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: now,
-	}, now.Add(watchdogDelay))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrHoldExpired
+	}
+	err = postgres.StartAttempt(c.ctx, c.tx, money.Payment{
+		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: c.now,
+	}, c.now.Add(watchdogDelay))
 	if postgres.IsUniqueViolation(err, "payment_payment_key_key") {
 		return &PaymentRefused{Code: "INVALID_REQUEST", Message: "다른 주문에 사용된 결제입니다."}
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)); err != nil {
+	if err := c.Queue.Settle(c.ctx, c.tx, r.ID, c.now.Add(watchdogDelay)); err != nil {
 		return err
 	}
-	return postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-		Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.sent", Amount: r.Amount,
-	})
+	return c.entry("confirm.sent", r.Amount, "", nil)
 }
 
 // newConfirmKey names one attempt: the provider executes a key once, whatever the body.
 func newConfirmKey(orderID string) string { return "confirm-" + orderID + "-" + uuid.NewString() }
 
-// retake makes the slot of an expired hold ours again if it can still be reserved, nobody has taken it and the room is
-// on. The caller holds the room's lock, so what is found free stays free.
-func (s *Service) retake(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
-	if booking.CheckStart(r.Interval, now) != nil {
+// retake takes the slot of an expired hold again if it can still be reserved, is free, and the room is enabled. The caller
+// holds the room's lock, so a free slot stays free.
+func (c *change) retake() error {
+	r := c.r()
+	if booking.CheckStart(r.Interval, c.now) != nil {
 		return ErrHoldExpired
 	}
-	if err := postgres.ExpireHolds(ctx, tx, r.Room, r.Interval, r.ID, now); err != nil {
+	if err := postgres.ExpireHolds(c.ctx, c.tx, r.Room, r.Interval, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(ctx, tx, r.Room, r.Interval, r.ID)
+	free, err := postgres.RoomFree(c.ctx, c.tx, r.Room, r.Interval, r.ID)
 	if err != nil {
 		return err
 	}
@@ -200,45 +283,53 @@ func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req Conf
 
 // sendConfirm asks the provider for the charge and acts on its answer.
 func (s *Service) sendConfirm(ctx context.Context, q question) error {
-	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.payment.ConfirmKey, q.confirmRequest())
+	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.Payment.ConfirmKey, q.confirmRequest())
 	failpoint.Hit("confirm.answered")
 	switch rule.Confirmed(err) {
 	case rule.Act:
 		return s.act(ctx, q, answer{payment: payment})
 	case rule.AskAgain:
-		s.Log.WarnContext(ctx, "confirm: outcome unknown", "reservation", q.reservation.ID, "order_id", q.reservation.OrderID, "error", err)
-		return s.Settle(ctx, q.reservation.ID)
+		s.Log.WarnContext(ctx, "confirm: outcome unknown", "reservation", q.Reservation.ID, "order_id", q.Reservation.OrderID, "error", err)
+		return s.Settle(ctx, q.Reservation.ID)
+	case rule.AskLater:
+		return s.keyRejected(ctx, q, err)
 	}
 	if toss.ClassOf(err) == toss.Misconfigured {
-		s.Log.ErrorContext(ctx, "confirm: the provider does not accept our request", "order_id", q.reservation.OrderID, "error", err)
+		s.Log.ErrorContext(ctx, "confirm: the provider does not accept our request", "order_id", q.Reservation.OrderID, "error", err)
 	}
-	return s.act(ctx, q, answer{refused: refusal(err)})
+	return s.act(ctx, q, answer{refused: refusal(err), unknown: unknownPayment(err)})
 }
 
-// followPause is how often an attempt of another process is looked at.
-const followPause = 100 * time.Millisecond
+// keyRejected postpones a request that failed because the provider rejects our secret key, and alerts the operator.
+func (s *Service) keyRejected(ctx context.Context, q question, err error) error {
+	s.alarmKeyRejected(ctx, q, err)
+	key := newConfirmKey(q.Reservation.OrderID)
+	if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.Reservation.ID, q.Payment.ConfirmKey, key); err != nil {
+		return fmt.Errorf("renew the key of order %s: %w", q.Reservation.OrderID, err)
+	}
+	return s.later(ctx, q)
+}
 
-// followAttempt waits for what comes of an attempt that another process makes. It may have died since: once the attempt
-// is old enough anybody may ask the provider about it.
+// followInterval is how often an attempt of another process is looked at.
+const followInterval = 100 * time.Millisecond
+
+// followAttempt waits for the outcome of an attempt of another process. That process may have died: once the attempt is
+// old enough, any process asks the provider about it.
 func (s *Service) followAttempt(ctx context.Context, q question) error {
-	ticker := time.NewTicker(followPause)
+	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
-		if s.now().Sub(q.payment.AttemptedAt) >= watchdogDelay {
-			return s.Settle(ctx, q.reservation.ID)
+		if s.now().Sub(q.Payment.AttemptedAt) >= watchdogDelay {
+			return s.Settle(ctx, q.Reservation.ID)
 		}
-		r, err := postgres.Reservation(ctx, s.DB.Pool, q.reservation.ID)
+		r, err := postgres.Reservation(ctx, s.DB.Pool, q.Reservation.ID)
 		if err != nil {
-			return err
+			return fmt.Errorf("follow order %s: %w", q.Reservation.OrderID, err)
 		}
-		switch r.State {
-		case booking.Confirming:
-		case booking.Hold, booking.Expired, booking.Released:
-			code, message, err := postgres.LastRefusal(ctx, s.DB.Pool, q.reservation.OrderID)
-			if err != nil {
-				return err
-			}
-			return &PaymentRefused{Code: code, Message: message}
+		switch {
+		case r.State == booking.Confirming:
+		case rule.GivenUp(r.State):
+			return s.lastRefusal(ctx, q.Reservation.OrderID)
 		default:
 			return nil
 		}
@@ -250,7 +341,10 @@ func (s *Service) followAttempt(ctx context.Context, q question) error {
 	}
 }
 
-// refusal is the provider's definitive no in the words meant for the customer.
+// unknownPayment reports whether the provider refused because it does not know the payment.
+func unknownPayment(err error) bool { return toss.ClassOf(err) == toss.NotFound }
+
+// refusal is the provider's final refusal with its message for the guest.
 func refusal(err error) *PaymentRefused {
 	var e *toss.Error
 	if !errors.As(err, &e) {
@@ -259,20 +353,33 @@ func refusal(err error) *PaymentRefused {
 	return &PaymentRefused{Code: e.Code, Message: e.Message}
 }
 
-// receipt is what a confirmation has led to. It stays the same after the reservation was cancelled: it tells what was
-// confirmed, not what stands.
+// receipt is the outcome of a confirmation. It stays the same after the reservation was canceled: it shows what was
+// confirmed, not the current state.
 func (s *Service) receipt(ctx context.Context, id booking.ReservationID) (Receipt, error) {
 	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
 	if err != nil {
-		return Receipt{}, err
+		return Receipt{}, fmt.Errorf("receipt of reservation %d: %w", id, err)
 	}
-	switch {
-	case r.State == booking.Confirming, r.State == booking.Canceling && r.Method == "":
+	if r.Method != "" {
+		return s.withPayment(ctx, r)
+	}
+	switch r.State {
+	case booking.Confirming, booking.Canceling:
 		return Receipt{}, ErrPaymentPending
-	case r.Method == "":
-		return Receipt{}, fmt.Errorf("%w: state %s", ErrHoldExpired, r.State)
 	}
-	return s.withPayment(ctx, r)
+	return Receipt{}, endedOutcome(ctx, s.DB.Pool, r)
+}
+
+// endedOutcome is the answer about a purchase that ended without a confirmation: what was captured of it is returned.
+func endedOutcome(ctx context.Context, q postgres.Querier, r booking.Reservation) error {
+	refunded, err := postgres.HasRefund(ctx, q, r.ID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("outcome of order %s: %w", r.OrderID, err)
+	case refunded:
+		return errRefunded()
+	}
+	return fmt.Errorf("%w: state %s", ErrHoldExpired, r.State)
 }
 
 func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Receipt, error) {
@@ -282,14 +389,7 @@ func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Recei
 	}
 	p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
 	if err != nil && !errors.Is(err, postgres.ErrNoPayment) {
-		return Receipt{}, err
+		return Receipt{}, fmt.Errorf("payment of reservation %d: %w", r.ID, err)
 	}
 	return Receipt{branch, r, p}, nil
-}
-
-func errIf(condition bool, err error) error {
-	if condition {
-		return err
-	}
-	return nil
 }

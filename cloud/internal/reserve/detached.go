@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for the provider before it is told that the outcome is pending. The provider
-// may take 60 seconds; the conversation goes on without the request.
-const patience = 10 * time.Second
+// requestTimeout is how long a request waits for the provider before it is answered "pending". The provider may take 60
+// seconds; the call continues without the request.
+const requestTimeout = 10 * time.Second
 
-// providerLimit ends a conversation with the provider, in which several questions may be asked.
-const providerLimit = 80 * time.Second
+// callTimeout ends a call of detached, which may ask the provider several questions.
+const callTimeout = 80 * time.Second
 
-// detached runs a conversation with the provider that may outlive the request it serves: a customer who goes away, or
-// whose patience ends, does not cut the provider off in the middle of a charge. Requests about the same topic share
-// one conversation and its outcome. When patience ends first the answer is ErrPaymentPending.
-func detached[T any](ctx context.Context, s *Service, topic string, do func(ctx context.Context) (T, error)) (T, error) {
+// detached runs a call to the provider that may outlive the request it serves: a client that disconnects, or times out,
+// does not interrupt a charge. Concurrent requests with the same key share one call and its outcome. After requestTimeout
+// the answer is ErrPaymentPending.
+func detached[T any](ctx context.Context, s *Service, key string, call func(ctx context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
 	}
 	s.running.Add(1)
-	shared := s.calls.DoChan(topic, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerLimit)
+	shared := s.calls.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
-		value, err := do(ctx)
+		value, err := call(ctx)
 		return outcome{value, err}, nil
 	})
 	answered := make(chan outcome, 1)
@@ -32,7 +32,7 @@ func detached[T any](ctx context.Context, s *Service, topic string, do func(ctx 
 		defer s.running.Done()
 		answered <- (<-shared).Val.(outcome)
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(requestTimeout)
 	defer timer.Stop()
 	var none T
 	select {
@@ -45,8 +45,8 @@ func detached[T any](ctx context.Context, s *Service, topic string, do func(ctx 
 	}
 }
 
-// Drain waits until no conversation with the provider is under way, or until ctx is done: what is then still open is
-// settled by whoever runs next. No request may come in any more.
+// Drain waits until no call to the provider is in progress, or until ctx is done; the next process settles what is still
+// open then. No request may arrive any more.
 func (s *Service) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {

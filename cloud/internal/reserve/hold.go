@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -28,31 +29,37 @@ func (t Token) hash() []byte {
 	return sum[:]
 }
 
-// HoldRequest asks for a room to be kept while the rest of the purchase goes on.
+// HoldRequest asks for a room to be held while the guest completes the purchase.
 type HoldRequest struct {
 	Branch  string
 	Room    int
-	Times   func(zone *time.Location) (booking.Interval, error) // read in the branch's zone
-	Earlier Token                                               // the caller's hold until now; empty: none
-	Admin   string                                              // login id of the administrator; empty: a customer
+	Times   booking.LocalInterval
+	Earlier Token             // the client's hold until now; empty: none
+	Admin   account.Principal // the administrator; the zero value for a customer
+	Client  string            // limit.Address of a customer; empty: unlimited
 }
 
-// Hold keeps a room for the length of a purchase and returns the secret that the hold goes by. An earlier hold of the
-// same caller is given back in the same transaction; if the new one cannot be had the earlier one stays.
+// Hold holds a room for the length of a purchase and returns the secret of the hold. An earlier hold of the same client is
+// released in the same transaction; if the new one cannot be taken the earlier one stays. An earlier purchase whose outcome
+// is unclear is abandoned.
 //
-// Errors: postgres.ErrNoBranch, ErrNoRoom, those of booking about times, ErrNotForSale, ErrRoomDisabled, ErrTaken, ErrHeld.
+// Errors: booking.ErrNoBranch, ErrNoRoom, account.ErrBranchForbidden, those of booking about times, ErrNotForSale,
+// ErrRoomDisabled, ErrTaken, ErrHeld, ErrTooManyHolds.
 func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration, error) {
+	if r.Admin.Administrator() && !r.Admin.Reaches(r.Branch) {
+		return "", 0, account.ErrBranchForbidden
+	}
 	branch, room, err := s.room(ctx, r.Branch, r.Room)
 	if err != nil {
 		return "", 0, err
 	}
-	times, err := r.Times(branch.Zone)
+	times, err := r.Times.In(branch.Zone)
 	if err != nil {
 		return "", 0, err
 	}
 	now := s.now()
 	ttl, source := s.HoldTTL, booking.Customer
-	if r.Admin != "" {
+	if r.Admin.Administrator() {
 		ttl, source = s.AdminHoldTTL, booking.Admin
 	}
 	if err := checkTimes(branch, room, times, source, now); err != nil {
@@ -60,7 +67,8 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	}
 	token := newToken()
 	hold := postgres.NewHold{
-		Room: room.ID, Interval: times, Source: source, Token: token.hash(), ExpiresAt: now.Add(ttl), By: r.Admin,
+		Room: room.ID, Interval: times, Source: source, Token: token.hash(), ExpiresAt: now.Add(ttl),
+		By: r.Admin.AdminLoginID, Client: r.Client,
 	}
 	if err := s.takeHold(ctx, hold, r.Earlier, now); err != nil {
 		return "", 0, err
@@ -107,63 +115,114 @@ func checkTimes(branch booking.Branch, room booking.Room, times booking.Interval
 func (s *Service) takeHold(ctx context.Context, hold postgres.NewHold, earlier Token, now time.Time) error {
 	if earlier != "" {
 		held, err := postgres.ReservationByToken(ctx, s.DB.Pool, earlier.hash())
-		if err == nil && held.State == booking.Hold && held.Occupies(now) {
+		if err == nil && (held.State == booking.Hold && held.Occupies(now) || held.State == booking.Confirming) {
 			return s.swapHold(ctx, hold, held)
 		}
-		if err != nil && !errors.Is(err, postgres.ErrNoReservation) {
+		if err != nil && !errors.Is(err, booking.ErrNoReservation) {
 			return err
 		}
 	}
-	id, err := postgres.InsertHold(ctx, s.DB.Pool, hold, now)
+	if s.MaxHoldsPerClient == 0 || hold.Client == "" {
+		return s.insertHold(ctx, s.DB.Pool, hold, 0, now)
+	}
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		if err := s.insertHold(ctx, tx, hold, 0, now); err != nil {
+			return err
+		}
+		return s.limitClient(ctx, tx, hold, now)
+	})
+}
+
+// limitClient bounds the live unpaid reservations of a client, the new one included.
+func (s *Service) limitClient(ctx context.Context, tx pgx.Tx, hold postgres.NewHold, now time.Time) error {
+	if s.MaxHoldsPerClient == 0 || hold.Client == "" {
+		return nil
+	}
+	n, err := postgres.CountClientHolds(ctx, tx, hold.Client, now)
+	if err == nil && n > s.MaxHoldsPerClient {
+		return ErrTooManyHolds
+	}
+	return err
+}
+
+// insertHold takes the slot. except is a reservation that the same transaction releases.
+func (s *Service) insertHold(ctx context.Context, q postgres.Querier, hold postgres.NewHold, except booking.ReservationID, now time.Time) error {
+	id, err := postgres.InsertHold(ctx, q, hold, now)
 	if err != nil {
 		return err
 	}
 	if id == 0 {
-		return s.conflict(ctx, s.DB.Pool, hold.Room, hold.Interval, 0)
+		return s.conflict(ctx, q, hold.Room, hold.Interval, except)
 	}
 	return nil
 }
 
-// swapHold gives one hold back for another, both or neither.
+// swapHold releases one hold and takes another, both or neither.
 func (s *Service) swapHold(ctx context.Context, hold postgres.NewHold, held booking.Reservation) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockRooms(ctx, tx, hold.Room, held.Room); err != nil {
 			return err
 		}
-		if _, err := postgres.SetState(ctx, tx, held.ID, booking.Hold, booking.Released); err != nil {
-			return err
-		}
-		id, err := postgres.InsertHold(ctx, tx, hold, now)
+		r, err := postgres.LockReservation(ctx, tx, held.ID)
 		if err != nil {
 			return err
 		}
-		if id == 0 {
-			return s.conflict(ctx, tx, hold.Room, hold.Interval, held.ID)
+		if err := s.change(ctx, tx, r, now).giveUp(); err != nil {
+			return err
 		}
-		return nil
+		if err := s.insertHold(ctx, tx, hold, held.ID, now); err != nil {
+			return err
+		}
+		return s.limitClient(ctx, tx, hold, now)
 	})
 }
 
-// obstacle names what kept a room from being had.
+// giveUp releases a hold. While the outcome of its payment is unclear the order is abandoned instead: it is not charged
+// any more, and what was captured is refunded.
+func (c *change) giveUp() error {
+	r := c.r()
+	switch {
+	case r.State == booking.Hold:
+		_, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Released)
+		return err
+	case r.State == booking.Confirming && r.Source == booking.Customer:
+		if err := postgres.AbandonOrder(c.ctx, c.tx, r, c.now); err != nil {
+			return err
+		}
+		return c.entry("confirm.abandoned", r.Amount, "", nil)
+	}
+	return nil
+}
+
+// conflict names what occupies a room.
 func (s *Service) conflict(ctx context.Context, q postgres.Querier, room booking.RoomID, times booking.Interval, except booking.ReservationID) error {
-	obstacle, err := postgres.ConflictAt(ctx, q, room, times, except)
+	found, err := postgres.ConflictAt(ctx, q, room, times, except)
 	switch {
 	case err != nil:
 		return err
-	case obstacle.Disabled:
+	case found.Disabled:
 		return ErrRoomDisabled
-	case obstacle.Confirmed:
+	case found.Confirmed:
 		return ErrTaken
 	}
 	return ErrHeld
 }
 
-// Release gives a hold back. It succeeds whatever has become of the hold.
+// Release releases a hold, or abandons the purchase whose outcome is unclear. It succeeds in every other state too.
 func (s *Service) Release(ctx context.Context, token Token) error {
 	if token == "" {
 		return nil
 	}
-	return postgres.ReleaseHold(ctx, s.DB.Pool, token.hash())
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockToken(ctx, tx, token.hash())
+		if errors.Is(err, booking.ErrNoReservation) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return s.change(ctx, tx, r, now).giveUp()
+	})
 }
 
 // Held returns the caller's live hold with its price, or ErrHoldExpired.
@@ -184,13 +243,13 @@ func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, bookin
 	return branch, r, price, nil
 }
 
-// ofToken returns what a hold's cookie has led to, whatever its state. ErrHoldExpired: nothing.
+// ofToken returns the reservation that a hold's cookie belongs to, in any state. ErrHoldExpired: there is none.
 func (s *Service) ofToken(ctx context.Context, token Token) (booking.Reservation, error) {
 	if token == "" {
 		return booking.Reservation{}, ErrHoldExpired
 	}
 	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
-	if errors.Is(err, postgres.ErrNoReservation) {
+	if errors.Is(err, booking.ErrNoReservation) {
 		return r, ErrHoldExpired
 	}
 	return r, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -17,38 +17,37 @@ import (
 type MoveRequest struct {
 	ID      booking.ReservationID
 	Room    int
-	Times   func(zone *time.Location) (booking.Interval, error)
+	Times   booking.LocalInterval
 	Reason  string
-	By      string                              // login id
-	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
-	Audit   audit.Entry                         // actor, action and detail
-	Version int                                 // what the administrator has seen; 0: does not say
+	By      account.Principal
+	Version int // the version that the administrator has seen; 0: any
 }
 
-// Stale says that a reservation was changed after the administrator looked at it.
+// Stale reports that a reservation was changed after the administrator looked at it.
 type Stale struct{ Now booking.Reservation }
 
-func (e *Stale) Error() string { return "reserve: the reservation has changed in between" }
+func (e *Stale) Error() string { return "reserve: the reservation was changed in between" }
 
-// Move moves a reservation, wholly or not at all: its old time is never lost, and it never has both.
+// Move moves a reservation completely or not at all: it never loses its old time, and never has both.
 //
-// Errors: ErrNotFound, Scope's, ErrNotMovable, ErrNoRoom, ErrRoomDisabled, ErrTaken, ErrHeld, *Stale, those of booking about times.
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotMovable, ErrNoRoom, ErrRoomDisabled, ErrTaken, ErrHeld, *Stale,
+// those of booking about times.
 func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 	found, err := postgres.Reservation(ctx, s.DB.Pool, req.ID)
-	if errors.Is(err, postgres.ErrNoReservation) {
+	if errors.Is(err, booking.ErrNoReservation) {
 		return ErrNotFound
 	}
 	if err != nil {
-		return err
-	}
-	if err := req.Scope(found.Branch); err != nil {
 		return err
 	}
 	branch, err := s.DB.BranchByID(ctx, found.Branch)
 	if err != nil {
 		return err
 	}
-	times, err := req.Times(branch.Zone)
+	if !req.By.Reaches(branch.Code) {
+		return account.ErrBranchForbidden
+	}
+	times, err := req.Times.In(branch.Zone)
 	if err != nil {
 		return err
 	}
@@ -70,39 +69,55 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		case r.State != booking.Done:
 			return ErrNotMovable
 		}
-		return s.move(ctx, tx, branch, r, room, times, req, now)
+		c := s.change(ctx, tx, r, now)
+		if err := c.moveTo(branch, room, times, "admin:"+req.By.AdminLoginID, req.Reason); err != nil {
+			return err
+		}
+		return c.audited(req.By, "reservation.move", map[string]any{
+			"room": room.No, "start": wallTime(times.Start, branch.Zone), "end": wallTime(times.End, branch.Zone), "reason": req.Reason,
+		})
 	})
 }
 
-func (s *Service) move(ctx context.Context, tx pgx.Tx, branch booking.Branch, r booking.Reservation, room booking.Room, times booking.Interval, req MoveRequest, now time.Time) error {
+// wallTime writes a time as requests do.
+func wallTime(t time.Time, zone *time.Location) string { return t.In(zone).Format("200601021504") }
+
+func (c *change) moveTo(branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
+	r := c.r()
 	// A reservation that has begun may keep its start and change its end.
 	if !times.Start.Equal(r.Start) {
-		if err := booking.CheckStart(times, now); err != nil {
+		if err := booking.CheckStart(times, c.now); err != nil {
 			return err
 		}
 	}
 	if err := branch.Schedule.Check(times, branch.Zone); err != nil {
 		return err
 	}
-	if err := postgres.ExpireHolds(ctx, tx, room.ID, times, r.ID, now); err != nil {
+	if err := postgres.ExpireHolds(c.ctx, c.tx, room.ID, times, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(ctx, tx, room.ID, times, r.ID)
+	free, err := postgres.RoomFree(c.ctx, c.tx, room.ID, times, r.ID)
 	if err != nil {
 		return err
 	}
 	if !free {
-		return s.conflict(ctx, tx, room.ID, times, r.ID)
+		return c.conflict(c.ctx, c.tx, room.ID, times, r.ID)
 	}
-	if err := s.unblock(ctx, tx, r.ID); err != nil {
+	return c.place(room, times, by, reason)
+}
+
+// place gives the reservation a free room and time, and reports it to the guest and to partner channels.
+func (c *change) place(room booking.Room, times booking.Interval, by, reason string) error {
+	if err := c.unblock(); err != nil {
 		return err
 	}
-	if err := postgres.MoveReservation(ctx, tx, r, room, times, "admin:"+req.By, req.Reason); err != nil {
+	if err := postgres.MoveReservation(c.ctx, c.tx, c.r(), room, times, by, reason); err != nil {
 		return err
 	}
+	if err := c.block(); err != nil {
+		return err
+	}
+	r := c.r()
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	if err := s.audit(ctx, tx, req.Audit, r); err != nil {
-		return err
-	}
-	return errors.Join(s.block(ctx, tx, r.ID), s.renotifyGuest(ctx, tx, r, notify.ReservationMoved))
+	return c.renotifyGuest(r, notify.ReservationMoved, nil)
 }

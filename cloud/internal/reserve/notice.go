@@ -1,12 +1,9 @@
 package reserve
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -15,15 +12,15 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// tell enqueues a message to the guest, in the transaction of what it tells.
-func (s *Service) notifyGuest(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template, more map[string]string) error {
-	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
+// notifyGuest enqueues a message about r in the transaction of the change that it reports.
+func (c *change) notifyGuest(r booking.Reservation, template notify.Template, more map[string]string) error {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
 	if err != nil {
 		return err
 	}
-	return s.Queue.Message(ctx, tx, queue.Message{
+	return c.Queue.Message(c.ctx, c.tx, queue.Message{
 		Reservation: r.ID, Branch: r.Branch, Template: string(template), Language: r.Language,
-		Mobile: r.Mobile, Email: r.Email, Variables: s.variables(branch, r, more),
+		Mobile: r.Mobile, Email: r.Email, Variables: c.variables(branch, r, more),
 	})
 }
 
@@ -51,8 +48,15 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 // KeyLink is the address of the page that opens doors with a key.
 func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key }
 
-func (s *Service) notifyAccount(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due time.Time) error {
-	branch, err := postgres.BranchOf(ctx, tx, r.Branch)
+// withoutKey is the reservation as messages show it after its key was revoked.
+func (c *change) withoutKey() booking.Reservation {
+	r := c.r()
+	r.DoorlockKey = ""
+	return r
+}
+
+func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
 	if err != nil {
 		return err
 	}
@@ -60,28 +64,51 @@ func (s *Service) notifyAccount(ctx context.Context, tx pgx.Tx, r booking.Reserv
 	if v == nil {
 		return errors.New("reserve: a payment that waits for a deposit has no account")
 	}
-	return s.notifyGuest(ctx, tx, r, notify.VirtualAccountIssued, map[string]string{
+	return c.notifyGuest(c.r(), notify.VirtualAccountIssued, map[string]string{
 		"bank": bankName(v.Bank), "accountNumber": v.Number, "accountHolder": v.CustomerName,
 		"dueTime": due.In(branch.Zone).Format("15:04"),
 	})
 }
 
-func (s *Service) notifyCanceled(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
-	r.DoorlockKey = ""
-	return s.renotifyGuest(ctx, tx, r, notify.ReservationCanceled)
+// notifyCanceled reports a cancellation and the won that are returned; without money the message names none.
+func (c *change) notifyCanceled(won int) error {
+	if won <= 0 {
+		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
+	}
+	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})
 }
 
-// renotifyGuest is tell for what became of a reservation: only those are told who were told of the reservation itself. An
-// administrator may have registered it without a word to anybody (docs/specification.md, Administration 1).
-func (s *Service) renotifyGuest(ctx context.Context, tx pgx.Tx, r booking.Reservation, template notify.Template) error {
-	told, err := postgres.CountMessages(ctx, tx, r.ID)
-	if err != nil || told == 0 {
+// renotifyGuest is notifyGuest for changes of a reservation: it reaches only guests who got a message about the
+// reservation itself. An administrator may have registered it without one.
+func (c *change) renotifyGuest(r booking.Reservation, template notify.Template, more map[string]string) error {
+	sent, err := postgres.CountMessages(c.ctx, c.tx, r.ID)
+	if err != nil || sent == 0 {
 		return err
 	}
-	return s.notifyGuest(ctx, tx, r, template, nil)
+	return c.notifyGuest(r, template, more)
 }
 
-// bankName is the bank's name, or its code if the provider knows a bank we do not.
+// sendOutcome sends the outcome of an order to a guest who left without knowing it.
+func (c *change) sendOutcome(template notify.Template, more map[string]string) error {
+	if c.Order.PendingAt.IsZero() {
+		return nil
+	}
+	if err := c.notifyGuest(c.withoutKey(), template, more); err != nil {
+		return err
+	}
+	c.Order.PendingAt = time.Time{}
+	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
+}
+
+// sendOutcomeAlways sends the outcome of money that is returned, whether or not the guest waits for one.
+func (c *change) sendOutcomeAlways(template notify.Template, won int) error {
+	if err := c.notifyGuest(c.withoutKey(), template, map[string]string{"amount": notify.Won(won)}); err != nil {
+		return err
+	}
+	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
+}
+
+// bankName is the bank's name, or its code if the provider knows a bank that we do not.
 func bankName(code string) string {
 	if bank, ok := booking.BankByCode(code); ok {
 		return bank.Name
@@ -89,22 +116,28 @@ func bankName(code string) string {
 	return code
 }
 
-// block has the reservation's time blocked at partner channels, unless it is already. The reservation is what the
-// transaction has made of it.
-func (s *Service) block(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	blocks, err := postgres.WantBlocks(ctx, tx, id, s.now())
-	return errors.Join(err, s.sync(ctx, tx, blocks))
+// block has the reservation's time blocked at partner channels, unless it is already. The reservation is read as the
+// transaction has changed it.
+func (c *change) block() error {
+	blocks, err := postgres.WantBlocks(c.ctx, c.tx, c.r().ID, c.now)
+	if err != nil {
+		return err
+	}
+	return c.syncBlocks(blocks)
 }
 
 // unblock has it offered again.
-func (s *Service) unblock(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	blocks, err := postgres.UnwantBlocks(ctx, tx, id, s.now())
-	return errors.Join(err, s.sync(ctx, tx, blocks))
+func (c *change) unblock() error {
+	blocks, err := postgres.UnwantBlocks(c.ctx, c.tx, c.r().ID, c.now)
+	if err != nil {
+		return err
+	}
+	return c.syncBlocks(blocks)
 }
 
-func (s *Service) sync(ctx context.Context, tx pgx.Tx, blocks []int64) error {
+func (c *change) syncBlocks(blocks []int64) error {
 	for _, block := range blocks {
-		if err := s.Queue.SyncChannel(ctx, tx, block); err != nil {
+		if err := c.Queue.SyncChannel(c.ctx, c.tx, block); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.Reservat
 	if err != nil || r.State != booking.Done && r.State != booking.Conflict {
 		return err
 	}
-	return s.end(ctx, tx, r, now)
+	return s.change(ctx, tx, r, now).end(0)
 }
 
 // placePartner puts a booking into the calendar, or moves it there.
@@ -128,7 +128,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	known.Status = PartnerConfirmed
 	switch {
 	case free && current.State == booking.Done:
-		return s.movePartner(ctx, tx, current, room, times, b)
+		return s.movePartner(ctx, tx, current, room, times, b, now)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a conflict that is over
 			return err
@@ -180,21 +180,18 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.block(ctx, tx, stored.ID), s.notifyGuest(ctx, tx, stored, notify.ReservationConfirmed, nil))
+	c := s.change(ctx, tx, stored, now)
+	if err := c.block(); err != nil {
+		return err
+	}
+	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 
-func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, times booking.Interval, b PartnerBooking) error {
+func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, times booking.Interval, b PartnerBooking, now time.Time) error {
 	if r.Start.Equal(times.Start) && r.End.Equal(times.End) && r.Room == room.ID {
 		return nil
 	}
-	if err := s.unblock(ctx, tx, r.ID); err != nil {
-		return err
-	}
-	if err := postgres.MoveReservation(ctx, tx, r, room, times, "partner:"+b.Listing.Partner, ""); err != nil {
-		return err
-	}
-	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return errors.Join(s.block(ctx, tx, r.ID), s.renotifyGuest(ctx, tx, r, notify.ReservationMoved))
+	return s.change(ctx, tx, r, now).place(room, times, "partner:"+b.Listing.Partner, "")
 }
 
 // wholeSlots widens a time to whole slots. Offsets of time zones are whole slots everywhere we are.

@@ -26,6 +26,14 @@ const (
 	missing = "missing" // we believe in money the provider knows nothing of
 	balance = "balance" // both know the order and disagree about the money
 	stuck   = "stuck"   // the provider leaves an outcome open
+
+	refundKind        = "refund"         // a refund waits for an administrator
+	declinedKind      = "refund-refused" // the provider declined a refund: the reservation is confirmed again
+	refundOverdueKind = "refund-overdue" // the bank has not finished a refund in time
+	lateDepositKind   = "late-deposit"   // money for a reservation that is over
+	providerKey       = "provider-key"   // the provider rejects our secret key
+
+	settled = "settled" // the resolution of what settled itself
 )
 
 // Report is the result of comparing the provider's books with ours.

@@ -118,7 +118,7 @@ func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confir
 	if _, err := s.DB.Pool.Exec(s.ctx, hide, order.OrderID, "hidden"); err != nil {
 		return err
 	}
-	_, err := replica.Payments.Cancel(s.ctx, toss.Widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &account})
+	_, err := replica.Payments.Cancel(s.ctx, toss.Widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,9 @@ func TestProviderConfirmsAnotherAmount(t *testing.T) {
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'amount'`, order.OrderID); n != 1 {
 		t.Error("no alarm")
 	}
-	s.answer(t, b, "/payment/confirm", order, 401, "ResourceTimeOutException")
+	if reply := s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException"); reply.ErrorCode != "REFUNDED_PAYMENT" {
+		t.Errorf("code %q, want REFUNDED_PAYMENT", reply.ErrorCode)
+	}
 }
 
 // shortChange is a provider that answers a confirmation with another total.

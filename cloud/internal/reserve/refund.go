@@ -1,16 +1,15 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
@@ -20,55 +19,66 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// startRefund writes down the intent to give money back, or to close an account, and kills the key. The slot stays
-// taken until the provider says that the money is out.
-func (s *Service) startRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, c cancellation, now time.Time) error {
+// startRefund records the intent to return money, or to close an account, and revokes the key. The slot stays taken until
+// the provider confirms that the money is out.
+func (c *change) startRefund(cancel cancellation) error {
+	r := c.r()
 	refund := money.Refund{
-		Reservation: r.ID, Reason: c.reason, Amount: r.Amount, By: c.by, RevokedKey: r.DoorlockKey,
-		IdempotencyKey: newCancelKey(r.ID),
+		Reservation: r.ID, Reason: cancel.reason, By: cancel.by, RevokedKey: cmp.Or(r.DoorlockKey, r.BlockedKey), IdempotencyKey: newCancelKey(r.ID),
+	}
+	if !r.PaidAt.IsZero() || cancel.by == rule.ByAmount {
+		refund.Amount = r.Amount // of an account that was never paid into nothing is returned
 	}
 	// A deposit that has not arrived needs no account to go back to; the provider refuses one.
-	if c.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
+	if cancel.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
 		var err error
-		if refund.Account, err = s.sealAccount(c.account); err != nil {
+		if refund.Account, err = c.sealAccount(cancel.account); err != nil {
 			return err
 		}
 	}
-	if _, err := postgres.OpenRefund(ctx, tx, refund); err != nil {
+	if _, err := postgres.OpenRefund(c.ctx, c.tx, refund); err != nil {
 		return err
 	}
-	return errors.Join(
-		postgres.MarkCanceling(ctx, tx, r.ID),
-		postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(watchdogDelay)),
-		s.Queue.Settle(ctx, tx, r.ID, now.Add(watchdogDelay)),
-		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.requested", Amount: r.Amount, Detail: map[string]any{"by": c.by},
-		}),
-	)
+	if err := postgres.MarkCanceling(c.ctx, c.tx, r.ID); err != nil {
+		return err
+	}
+	if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
+		return err
+	}
+	return c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by})
 }
 
-// startLateRefund has money sent back that came for a reservation that is over. Without the payer's account the
-// provider cannot send a deposit back: then the refund waits, failed and visible, for a person to enter one.
-func (s *Service) startLateRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	id, err := postgres.OpenRefund(ctx, tx, money.Refund{
-		Reservation: r.ID, Reason: "취소된 예약에 입금", Amount: p.BalanceAmount, By: rule.ByLate, IdempotencyKey: newCancelKey(r.ID),
+// startLateRefund has money returned that came for a reservation that is over, or closes its account. Without the payer's
+// account the provider cannot return a deposit: then the refund waits, failed and listed, for an administrator to enter
+// one.
+func (c *change) startLateRefund(p toss.Payment, by string, won int) error {
+	r := c.r()
+	id, err := postgres.OpenRefund(c.ctx, c.tx, money.Refund{
+		Reservation: r.ID, Reason: "확정되지 않은 예약의 결제", Amount: won, By: by, IdempotencyKey: newCancelKey(r.ID),
 	})
 	if err != nil {
 		return err
 	}
-	if p.Method == toss.MethodVirtualAccount {
-		return s.failRefund(ctx, tx, r, id, "REFUND_ACCOUNT_REQUIRED", "환불 계좌가 필요합니다.")
+	if won > 0 && p.Method == toss.MethodVirtualAccount {
+		return c.failRefund(id, won, "REFUND_ACCOUNT_REQUIRED", "환불 계좌가 필요합니다.")
 	}
-	return errors.Join(postgres.ScheduleCheck(ctx, tx, r.ID, now), s.Queue.Settle(ctx, tx, r.ID, now))
+	if won > 0 {
+		if err := c.sendOutcomeAlways(notify.PaymentReturned, won); err != nil {
+			return err
+		}
+	}
+	return c.settleAt(c.now)
 }
 
-// failRefund leaves a refund to a person, and has guest and head quarters know.
-func (s *Service) failRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, id int64, code, message string) error {
-	return errors.Join(
-		postgres.AdvanceRefund(ctx, tx, id, money.RefundFailed, code, message),
-		s.report(ctx, tx, r.OrderID, "refund", code+": "+message),
-		s.notifyGuest(ctx, tx, r, notify.RefundFailed, nil),
-	)
+// failRefund leaves a refund to an administrator, and notifies the guest.
+func (c *change) failRefund(id int64, won int, code, message string) error {
+	if err := postgres.AdvanceRefund(c.ctx, c.tx, id, money.RefundFailed, code, message); err != nil {
+		return err
+	}
+	if err := c.report(refundKind, code+": "+message); err != nil {
+		return err
+	}
+	return c.sendOutcomeAlways(notify.RefundFailed, won)
 }
 
 // newCancelKey names one attempt to cancel: the provider executes a key once.
@@ -99,155 +109,202 @@ func (s *Service) openAccount(sealed []byte) (*toss.RefundAccount, error) {
 	return account, json.Unmarshal(plain, account)
 }
 
-// overdue closes an account whose deposit did not come in time. The account is closed at the provider first; only
-// then is the slot free, and if the money has come after all the reservation stands.
+// overdue closes an account whose deposit did not arrive in time. The account is closed at the provider first; only then
+// is the slot free, and if the deposit has arrived after all the reservation is confirmed.
 func (s *Service) overdue(ctx context.Context, q question) error {
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r, err := postgres.LockReservation(ctx, tx, q.reservation.ID)
-		if err != nil {
-			return err
-		}
-		if r.State != booking.WaitingForDeposit || now.Before(r.ExpiresAt) {
+	err := s.locked(ctx, q.Reservation.ID, func(c *change) error {
+		if c.r().State != booking.WaitingForDeposit || c.now.Before(c.r().ExpiresAt) {
 			return nil
 		}
-		return s.startRefund(ctx, tx, r, cancellation{by: rule.ByOverdue, reason: "입금 기한 초과"}, now)
+		return c.startRefund(cancellation{by: rule.ByOverdue, reason: "입금 기한 초과"})
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("close the overdue account of order %s: %w", q.Reservation.OrderID, err)
 	}
 	failpoint.Hit("cancel.begun")
-	return errOvertaken // and on with the refund
+	return errOvertaken // continue with the refund
 }
 
-// sendRefund has the provider send the money back, once, and brings the reservation in line with what it says.
-func (s *Service) sendRefund(ctx context.Context, q question, f money.Refund) error {
-	request := toss.CancelRequest{Reason: f.Reason}
+// sendRefund has the provider return the money, once, and acts on its answer.
+func (s *Service) sendRefund(ctx context.Context, q question) error {
+	request := toss.CancelRequest{Reason: q.Refund.Reason}
 	var err error
-	if request.RefundAccount, err = s.openAccount(f.Account); err != nil {
-		return err
+	if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
+		return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
 	}
-	payment, err := s.Payments.Cancel(ctx, q.keys(), f.IdempotencyKey, q.payment.PaymentKey, request)
+	payment, err := s.Payments.Cancel(ctx, q.keys(), q.Refund.IdempotencyKey, q.Payment.PaymentKey, request)
 	failpoint.Hit("cancel.answered")
 	if err != nil {
-		return s.unclearRefund(ctx, q, f, err)
+		return s.unclearRefund(ctx, q, err)
 	}
 	err = s.apply(ctx, q, answer{payment: payment})
 	failpoint.Hit("cancel.finished")
 	return err
 }
 
-// unclearRefund looks at the payment after anything but a plain yes: the provider also declines what is done already.
-func (s *Service) unclearRefund(ctx context.Context, q question, f money.Refund, cause error) error {
-	payment, err := s.Payments.Payment(ctx, q.keys(), q.payment.PaymentKey)
-	switch rule.Cancelled(cause, payment, err) {
+// unclearRefund looks up the payment after any reply but success: the provider also declines what is done already.
+func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
+	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
+	switch rule.Cancelled(cause, payment, err, q.Refund.Attempt) {
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
 	case rule.AskLater:
-		s.Log.WarnContext(ctx, "refund: outcome unknown", "reservation", q.reservation.ID, "error", cause)
-		return s.retryRefund(ctx, q, f, cause)
+		s.Log.WarnContext(ctx, "refund: outcome unknown", "order_id", q.Reservation.OrderID, "error", cause)
+		s.alarmKeyRejected(ctx, q, cause)
+		return s.retryRefund(ctx, q, cause)
 	}
 	if toss.ClassOf(cause) == toss.Misconfigured {
-		s.Log.ErrorContext(ctx, "refund: the provider does not accept our request", "reservation", q.reservation.ID, "error", cause)
+		s.Log.ErrorContext(ctx, "refund: the provider does not accept our request", "order_id", q.Reservation.OrderID, "error", cause)
 	}
 	return s.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
-// retryRefund tries again later: with the same key while nobody has answered it, with a new one after an answer, which
-// the provider would only replay.
-func (s *Service) retryRefund(ctx context.Context, q question, f money.Refund, cause error) error {
+// retryRefund tries again later: with the same key while the provider has not answered it, with a new one after an answer,
+// which the provider would only replay.
+func (s *Service) retryRefund(ctx context.Context, q question, cause error) error {
 	if rule.Answered(cause) {
-		if err := postgres.RenewRefundKey(ctx, s.DB.Pool, f.ID, f.IdempotencyKey, newCancelKey(f.Reservation)); err != nil {
-			return err
+		err := postgres.RenewRefundKey(ctx, s.DB.Pool, q.Refund.ID, q.Refund.IdempotencyKey, newCancelKey(q.Reservation.ID))
+		if err != nil {
+			return fmt.Errorf("renew the refund key of order %s: %w", q.Reservation.OrderID, err)
 		}
 	}
 	return s.later(ctx, q)
 }
 
-// declined: the provider will not give the money back as asked, and has not. The reservation stands again, with the
-// key it had. A deposit that came in while its account was being closed confirms the reservation.
-func (s *Service) declined(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, f money.Refund, p toss.Payment, why *PaymentRefused, now time.Time) (verdict, err error) {
-	verdict = why
+// declined: the provider does not return the money as asked, and has not returned it. The reservation is confirmed again,
+// with the key it had. A deposit that arrived while its account was being closed confirms the reservation, if the stay can
+// still be used.
+func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (verdict, err error) {
+	f := c.Refund
 	switch step {
 	case rule.Fail:
-		return why, s.failRefund(ctx, tx, r, f.ID, why.Code, why.Message)
+		return why, c.failRefund(f.ID, p.BalanceAmount, why.Code, why.Message)
+	case rule.ReturnDeposit:
+		return ErrAccountRequired, c.returnDeposit(p, why)
 	case rule.Restore:
-		err = postgres.RestoreKey(ctx, tx, r.ID, f.RevokedKey)
+		if err := postgres.RestoreKey(c.ctx, c.tx, c.r().ID, f.RevokedKey); err != nil {
+			return nil, err
+		}
+		verdict, err = why, c.report(declinedKind, why.Code+": "+why.Message)
 	case rule.Arrive:
-		r.State = booking.WaitingForDeposit
-		err = s.confirmed(ctx, tx, r, p, now)
-		if verdict = nil; f.By != rule.ByOverdue {
-			verdict = ErrAccountRequired // whoever cancels now has to say where the deposit goes
+		if err = c.confirmed(p); f.By != rule.ByOverdue {
+			verdict = ErrAccountRequired // a request to cancel has to name where the deposit goes now
 		}
 	case rule.Reopen:
-		_, err = s.await(ctx, tx, r, p, now.Add(time.Minute), now)
+		verdict = why
+		_, err = c.await(p, c.now.Add(time.Minute))
 	}
-	return verdict, errors.Join(err,
-		postgres.AdvanceRefund(ctx, tx, f.ID, money.RefundRefused, why.Code, why.Message),
-		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-			Reservation: r.ID, OrderID: r.OrderID, Kind: "cancel.refused", Amount: f.Amount, Code: why.Code,
-		}),
-	)
+	if err != nil {
+		return nil, err
+	}
+	return verdict, c.refundRefused(why)
 }
 
-// refunded: the provider holds nothing any more. The slot is free from here on. A deposit goes back through the bank,
+func (c *change) refundRefused(why *PaymentRefused) error {
+	if err := postgres.AdvanceRefund(c.ctx, c.tx, c.Refund.ID, money.RefundRefused, why.Code, why.Message); err != nil {
+		return err
+	}
+	return c.entry("cancel.refused", c.Refund.Amount, why.Code, nil)
+}
+
+// returnDeposit: a deposit arrived while its account was being closed, and the stay has no useful time left. The
+// reservation ends, and the deposit waits for the guest's account.
+func (c *change) returnDeposit(p toss.Payment, why *PaymentRefused) error {
+	if err := c.refundRefused(why); err != nil {
+		return err
+	}
+	c.Refund = nil
+	return c.late(p)
+}
+
+// refunded: the provider holds nothing any more. The slot is free from here on. A deposit is returned through the bank,
 // which takes days and may fail; until then the refund stays open.
-func (s *Service) refunded(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, f *money.Refund, p toss.Payment, now time.Time) error {
-	if f == nil {
-		return postgres.ErrNoRefund // a cancellation without a refund is none
+func (c *change) refunded(p toss.Payment) error {
+	if c.Refund == nil {
+		return postgres.ErrNoRefund // CANCELING implies a refund
 	}
-	told := s.notifyCanceled(ctx, tx, r)
-	if f.By == rule.ByOverdue {
-		told = s.notifyGuest(ctx, tx, r, notify.DepositOverdue, nil)
+	won := refundedNow(*c.Refund, p)
+	if err := postgres.SetRefundAmount(c.ctx, c.tx, c.Refund.ID, won); err != nil {
+		return err
 	}
-	return errors.Join(told,
-		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.advanceRefund(ctx, tx, r, before, *f, p, now),
-		s.ledger(ctx, tx, r, "cancel.done", p),
-		s.unblock(ctx, tx, r.ID),
-	)
+	if err := c.ledgerOf("cancel.done", won, p); err != nil {
+		return err
+	}
+	if err := c.advanceRefund(p); err != nil {
+		return err
+	}
+	if c.Refund.By != rule.ByOverdue {
+		return c.end(won)
+	}
+	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {
+		return err
+	}
+	if err := c.notifyGuest(c.withoutKey(), notify.DepositOverdue, nil); err != nil {
+		return err
+	}
+	return c.unblock()
 }
 
-// refundPolls are how long to wait before a refund at the bank is asked about again. It takes days.
+// refundedNow is what a refund of ours returned: the provider's last cancellation, or nothing of an account that was never
+// paid into.
+func refundedNow(f money.Refund, p toss.Payment) int {
+	switch {
+	case p.ApprovedAt.IsZero():
+		return 0
+	case len(p.Cancels) == 0:
+		return f.Amount
+	}
+	return p.Cancels[len(p.Cancels)-1].Amount
+}
+
+func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
+	return c.entry(kind, won, p.Status, map[string]any{"method": p.Method, "balance": p.BalanceAmount})
+}
+
+// refundPolls are the delays before the provider is asked again about a refund at the bank. The bank takes days.
 var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
-// advanceRefund follows the bank's part of giving a deposit back.
-func (s *Service) advanceRefund(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, f money.Refund, p toss.Payment, now time.Time) error {
-	status := ""
+// advanceRefund follows the bank's part of returning a deposit.
+func (c *change) advanceRefund(p toss.Payment) error {
+	f, status := c.Refund, ""
 	if p.VirtualAccount != nil {
 		status = p.VirtualAccount.RefundStatus
 	}
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && f.State == to:
-		return postgres.PostponeCheck(ctx, tx, r.ID, now.Add(pause(refundPolls, before.Checks)))
+		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(delay(refundPolls, c.Payment.Checks)))
 	case to == money.RefundPending:
-		return errors.Join(
-			postgres.AdvanceRefund(ctx, tx, f.ID, to, "", ""),
-			postgres.ScheduleCheck(ctx, tx, r.ID, now.Add(refundPolls[0])),
-		)
+		if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, to, "", ""); err != nil {
+			return err
+		}
+		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, c.now.Add(refundPolls[0]))
 	case to == money.RefundFailed && f.State == to:
 		return nil
 	case to == money.RefundFailed:
-		return s.failRefund(ctx, tx, r, f.ID, status, "은행 환불에 실패했습니다.")
+		return c.failRefund(f.ID, f.Amount, status, "은행 환불에 실패했습니다.")
 	}
-	return errors.Join(
-		postgres.AdvanceRefund(ctx, tx, f.ID, money.RefundCompleted, "", ""),
-		postgres.SettleDiscrepancy(ctx, tx, r.OrderID, "refund", "settled", now), // of an attempt that had failed
-	)
+	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", ""); err != nil {
+		return err
+	}
+	for _, kind := range []string{refundKind, lateDepositKind, refundOverdueKind} { // of attempts that had failed
+		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RetryRefundRequest has a failed refund sent again.
 type RetryRefundRequest struct {
 	ID      booking.ReservationID
-	Account *toss.RefundAccount                 // corrected; nil: as before
-	By      string                              // login id
-	Scope   func(branch booking.BranchID) error // nil error: the administrator may act there
-	Audit   audit.Entry                         // actor, action and detail
+	Account *toss.RefundAccount // corrected; nil: as before
+	By      account.Principal
 }
 
 // RetryRefund sends a failed refund again, to a corrected account.
 //
-// Errors: ErrNotFound (no refund of the reservation has failed), Scope's, ErrUnknownBank, *PaymentRefused,
-// ErrPaymentPending.
+// Errors: ErrNotFound (no refund of the reservation has failed), account.ErrBranchForbidden, ErrUnknownBank,
+// *PaymentRefused, ErrPaymentPending.
 func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error {
 	var sealed []byte
 	if req.Account != nil {
@@ -257,37 +314,29 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		}
 	}
 	var refund money.Refund
-	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r, err := postgres.LockReservation(ctx, tx, req.ID)
-		if errors.Is(err, postgres.ErrNoReservation) {
-			return ErrNotFound
+	err := s.locked(ctx, req.ID, func(c *change) error {
+		if _, err := c.reachable(req.By); err != nil {
+			return err
 		}
+		f, err := currentRefund(c.ctx, c.tx, req.ID)
 		if err != nil {
 			return err
 		}
-		if err := req.Scope(r.Branch); err != nil {
-			return err
-		}
-		if err := s.audit(ctx, tx, req.Audit, r); err != nil {
-			return err
-		}
-		f, err := postgres.CurrentRefund(ctx, tx, req.ID)
-		if errors.Is(err, postgres.ErrNoRefund) || err == nil && f.State != money.RefundFailed {
+		if f == nil || f.State != money.RefundFailed {
 			return ErrNotFound
 		}
-		if err != nil {
-			return err
-		}
-		refund = f
+		refund = *f
 		refund.IdempotencyKey = newCancelKey(req.ID)
-		return errors.Join(
-			postgres.ReopenRefund(ctx, tx, f.ID, sealed, refund.IdempotencyKey),
-			postgres.ScheduleCheck(ctx, tx, req.ID, now.Add(watchdogDelay)),
-			s.Queue.Settle(ctx, tx, req.ID, now.Add(watchdogDelay)),
-			postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-				Reservation: req.ID, OrderID: r.OrderID, Kind: "cancel.retried", Amount: f.Amount, Detail: map[string]any{"by": "admin:" + req.By},
-			}),
-		)
+		if err := postgres.ReopenRefund(c.ctx, c.tx, f.ID, sealed, refund.IdempotencyKey); err != nil {
+			return err
+		}
+		if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
+			return err
+		}
+		if err := c.entry("cancel.retried", f.Amount, "", map[string]any{"by": req.By.Actor()}); err != nil {
+			return err
+		}
+		return c.audited(req.By, "reservation.refund", nil)
 	})
 	if err != nil {
 		return err
@@ -295,7 +344,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	return s.runRefund(ctx, refund)
 }
 
-// runRefund carries a refund out that has been written down, as one conversation however many ask for it.
+// runRefund sends a refund that is recorded. Concurrent requests share one call.
 func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	_, err := detached(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
 		failpoint.Hit("cancel.begun")
@@ -311,8 +360,8 @@ func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	return err
 }
 
-// refundOutcome is what the one who asked for a refund is told when there is nothing left to settle: another one, a
-// callback for example, may have acted on the provider's no.
+// refundOutcome is the verdict on a refund when nothing is left to settle: another process, a callback for example, may
+// have acted on the provider's refusal.
 func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	f, err := postgres.RefundByID(ctx, s.DB.Pool, id)
 	if err != nil || f.State != money.RefundRefused {
@@ -322,7 +371,7 @@ func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	switch {
 	case err != nil:
 		return err
-	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit had come in: see declined
+	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit had arrived: see declined
 		return ErrAccountRequired
 	}
 	return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}

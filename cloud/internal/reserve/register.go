@@ -4,39 +4,81 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"errors"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Register stores who pays before the payment widget opens, and returns the order id the widget needs. Registering
-// again replaces the data; the earlier order id is dead.
+// Expected is the purchase that the guest's page shows; zero fields are not compared.
+type Expected struct {
+	Branch string
+	Room   int
+	Times  booking.LocalInterval
+}
+
+// ErrHoldChanged is returned when the hold is not the one that the guest's page shows.
+var ErrHoldChanged = errors.New("reserve: the hold is another one than expected")
+
+func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
+	at := func(wall, actual time.Time) bool {
+		return wall.IsZero() || wall.Format(time.DateTime) == actual.In(branch.Zone).Format(time.DateTime)
+	}
+	return (e.Branch == "" || e.Branch == branch.Code) && (e.Room == 0 || e.Room == r.RoomNo) &&
+		at(e.Times.Start, r.Start) && at(e.Times.End, r.End)
+}
+
+// Register stores the guest's contact before the payment widget opens, and returns the order id that the widget needs.
+// Registering again replaces the data, and the earlier order id is dead: what is still captured for it is refunded.
 //
-// Errors: ErrHoldExpired, ErrAmountMismatch (the hold is kept).
-func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, amount int) (orderID string, err error) {
-	_, r, price, err := s.Held(ctx, token)
+// Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrTooManyHolds.
+func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, amount int, expected Expected) (orderID string, err error) {
+	branch, r, price, err := s.Held(ctx, token)
 	if err != nil {
 		return "", err
 	}
 	if r.Source != booking.Customer {
 		return "", ErrHoldExpired
 	}
+	if !expected.matches(branch, r) {
+		return "", ErrHoldChanged
+	}
 	if amount != price {
 		return "", ErrAmountMismatch
 	}
 	orderID = newOrderID()
-	ok, err := postgres.RegisterOrder(ctx, s.DB.Pool, r.ID, contact, orderID, price, s.now())
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", ErrHoldExpired
-	}
-	return orderID, nil
+	return orderID, s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		held, err := postgres.LockReservation(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+		if held.State != booking.Hold || !held.Occupies(now) {
+			return ErrHoldExpired
+		}
+		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
+			return err
+		}
+		return postgres.RegisterOrder(ctx, tx, held, contact, orderID, price, now)
+	})
 }
 
-// newOrderID makes an unguessable id in the provider's alphabet (6 to 64 of A-Z a-z 0-9 - _).
+// limitPhone bounds the live unpaid holds under one phone number.
+func (s *Service) limitPhone(ctx context.Context, tx pgx.Tx, r booking.Reservation, mobile string, now time.Time) error {
+	if s.MaxHoldsPerPhone <= 0 || mobile == "" {
+		return nil
+	}
+	n, err := postgres.CountPhoneHolds(ctx, tx, booking.NormalizePhone(mobile), r.ID, now)
+	if err == nil && n >= s.MaxHoldsPerPhone {
+		return ErrTooManyHolds
+	}
+	return err
+}
+
+// newOrderID returns an unguessable id in the provider's alphabet (6 to 64 of A-Z a-z 0-9 - _).
 func newOrderID() string {
 	var random [20]byte
 	rand.Read(random[:]) // never fails

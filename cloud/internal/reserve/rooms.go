@@ -7,14 +7,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// SwitchRoom turns a room on or off. Off needs a room without reservations: *RoomBusy lists what stands in the way.
-// The room's lock makes a hold taken at the same moment wait, so a room that is off never has one.
-func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled bool, by string) error {
+// SwitchRoom enables or disables a room. A room with reservations cannot be disabled: *RoomBusy lists them. The room's lock
+// makes a concurrent hold wait, so a disabled room never has one.
+//
+// Errors: account.ErrBranchForbidden, booking.ErrNoBranch, ErrNoRoom, *RoomBusy.
+func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled bool, by account.Principal) error {
+	if !by.Reaches(code) {
+		return account.ErrBranchForbidden
+	}
 	branch, room, err := s.room(ctx, code, no)
 	if err != nil {
 		return err
@@ -40,7 +46,8 @@ func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled b
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
-			Actor: by, Branch: code, Action: "room.switch", Target: fmt.Sprintf("%s/%d", code, no), Detail: map[string]any{"enabled": enabled},
+			Actor: by.Actor(), BranchID: &branch.ID, Action: "room.switch", Target: fmt.Sprintf("%s/%d", code, no),
+			Detail: map[string]any{"enabled": enabled},
 		})
 	})
 }

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Payments is the payment provider. *toss.Client is it; tests put the sandbox's faults behind a real one.
+// Payments is the payment provider, implemented by *toss.Client.
 type Payments interface {
 	Confirm(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.ConfirmRequest) (toss.Payment, error)
 	Payment(ctx context.Context, keys toss.KeySet, paymentKey string) (toss.Payment, error)
@@ -26,7 +27,7 @@ type Payments interface {
 	Transactions(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Transaction, error)
 }
 
-// Service carries out the verbs. Every field is required.
+// Service executes the operations on reservations. Every field is required.
 type Service struct {
 	DB       *postgres.DB
 	Payments Payments
@@ -39,33 +40,40 @@ type Service struct {
 	DepositDue   time.Duration // from the issue of a virtual account to its deadline
 	PublicURL    string        // in links of messages, without a slash at the end
 
-	calls   singleflight.Group // conversations with the provider, by topic
-	running sync.WaitGroup     // requests whose conversation is under way; it may outlive them
+	// Limits of live unpaid holds; 0: unlimited.
+	MaxHoldsPerClient int
+	MaxHoldsPerPhone  int
+
+	calls   singleflight.Group // calls to the provider, by what they are about
+	running sync.WaitGroup     // requests with a call in progress, which may outlive them
 }
 
 func (s *Service) now() time.Time { return s.DB.Now() }
 
-// What can be wrong with a request.
+// The errors of requests.
 var (
 	ErrNoRoom          = errors.New("reserve: no such room")
 	ErrNotForSale      = errors.New("reserve: the room's prices do not make up that length")
 	ErrRoomDisabled    = errors.New("reserve: the room is switched off")
 	ErrTaken           = errors.New("reserve: the time is reserved")
-	ErrHeld            = errors.New("reserve: the time is being reserved by someone else")
+	ErrHeld            = errors.New("reserve: the time is held by another client")
 	ErrHoldExpired     = errors.New("reserve: the hold has expired")
 	ErrAmountMismatch  = errors.New("reserve: the amount is not the price")
 	ErrUnknownOrder    = errors.New("reserve: no such order")
 	ErrNotFound        = errors.New("reserve: no such reservation")
 	ErrPaymentPending  = errors.New("reserve: the provider's answer is not known yet")
 	ErrNotPayer        = errors.New("reserve: not the payer")
-	ErrStatusMismatch  = errors.New("reserve: the reservation is not in the state the caller believes")
+	ErrStatusMismatch  = errors.New("reserve: the reservation is not in the state that the caller has seen")
 	ErrAccountRequired = errors.New("reserve: a deposited payment needs a refund account")
 	ErrWrongSecret     = errors.New("reserve: the callback's secret is wrong")
 	ErrNotMovable      = errors.New("reserve: only a confirmed reservation can be moved")
 	ErrUnknownBank     = errors.New("reserve: no such bank")
 )
 
-// PaymentRefused is the provider's definitive no: nothing was charged, or nothing was paid back.
+// ErrTooManyHolds is returned when a client, or a phone number, has too many live unpaid reservations.
+var ErrTooManyHolds = &limit.ExceededError{Rule: "unpaid holds", RetryAfter: time.Minute}
+
+// PaymentRefused is the provider's final refusal: nothing was charged, or nothing was returned.
 type PaymentRefused struct {
 	Code    string // the provider's
 	Message string // the provider's, in Korean
@@ -73,7 +81,7 @@ type PaymentRefused struct {
 
 func (e *PaymentRefused) Error() string { return "reserve: the provider refused: " + e.Code }
 
-// RoomBusy says which reservations stand in the way of switching a room off.
+// RoomBusy lists the reservations that keep a room from being disabled.
 type RoomBusy struct {
 	Zone      *time.Location // of the branch
 	Conflicts []booking.Reservation

@@ -3,67 +3,67 @@ package reserve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
-	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// question is what stands here before the provider is asked. Its answer is acted on only if no other answer was in
-// between: see apply.
+// question is our record at the moment the provider is asked. The answer is acted on only if no other answer was acted on
+// in between: see apply.
 type question struct {
-	reservation booking.Reservation
-	payment     money.Payment
-	callback    int64 // the latest one stored by now: the answer covers it
+	rule.Snapshot
+	callback int64 // the latest callback that is stored: the answer covers it
 }
 
 func ask(ctx context.Context, q postgres.Querier, id booking.ReservationID) (asked question, err error) {
-	if asked.reservation, err = postgres.Reservation(ctx, q, id); err != nil {
+	r, err := postgres.Reservation(ctx, q, id)
+	if err != nil {
 		return asked, err
 	}
-	if asked.payment, err = postgres.PaymentOf(ctx, q, id); err != nil {
+	if asked.Snapshot, err = load(ctx, q, r); err != nil {
 		return asked, err
 	}
-	asked.callback, err = postgres.LastCallback(ctx, q, asked.reservation.OrderID)
+	asked.callback, err = postgres.LastCallback(ctx, q, r.OrderID)
 	return asked, err
 }
 
-func (q question) keys() toss.KeySet { return toss.KeySet(q.payment.KeySet) }
+func (q question) keys() toss.KeySet { return toss.KeySet(q.Payment.KeySet) }
 
 func (q question) confirmRequest() toss.ConfirmRequest {
-	return toss.ConfirmRequest{PaymentKey: q.payment.PaymentKey, OrderID: q.reservation.OrderID, Amount: q.reservation.Amount}
+	return toss.ConfirmRequest{PaymentKey: q.Payment.PaymentKey, OrderID: q.Reservation.OrderID, Amount: q.Reservation.Amount}
 }
 
-// How long a question that is due belongs to the one who found it due, and how long it may take in the background. A
-// provider that hangs must not keep the background from other rows.
+// checkLease is how long a due check belongs to the process that claimed it. backgroundTimeout bounds a check in the
+// background: a provider that hangs must not block the check of other reservations.
 var (
-	checkLease      = failpoint.Shorten(45 * time.Second)
-	backgroundLimit = 20 * time.Second
+	checkLease        = failpoint.Shorten(45 * time.Second)
+	backgroundTimeout = 20 * time.Second
 )
 
-// SettleDue is Settle for the background: it does nothing unless it is time to ask, and nobody else does.
+// SettleDue is Settle for the background: it does nothing unless a check is due and no other process has claimed it.
 func (s *Service) SettleDue(ctx context.Context, id booking.ReservationID) error {
 	due, err := postgres.ClaimCheck(ctx, s.DB.Pool, id, s.now(), checkLease)
 	if err != nil || !due {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, backgroundLimit)
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
 	return s.Settle(ctx, id)
 }
 
-// maxOvertaken bounds how often a question is asked again because another one's answer came first.
+// maxOvertaken bounds how often a question is asked again because another answer was acted on first.
 const maxOvertaken = 5
 
 var errOvertaken = errors.New("reserve: another answer was acted on first")
 
-// unlessOvertaken asks and acts, again when another answer came first. ErrPaymentPending means that it always did.
+// unlessOvertaken asks and acts, again if another answer was acted on first. ErrPaymentPending: that happened every time.
 func unlessOvertaken(act func() error) error {
 	for range maxOvertaken {
 		if err := act(); !errors.Is(err, errOvertaken) {
@@ -73,9 +73,9 @@ func unlessOvertaken(act func() error) error {
 	return ErrPaymentPending
 }
 
-// Settle asks the provider about a reservation and acts on the answer: the one way out of every state that waits for
-// the provider. It is called after an unclear answer, by callbacks, by the watchdog and by the sweep, in any number
-// at once. ErrPaymentPending means that the provider cannot tell yet.
+// Settle asks the provider about a reservation and acts on the answer. It is the only exit from every state that waits
+// for the provider: unclear answers, callbacks, the watchdog and the sweep all call it, concurrently too.
+// ErrPaymentPending: the provider's answer is still unknown.
 func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
 	return unlessOvertaken(func() error { return s.settle(ctx, id) })
 }
@@ -86,124 +86,129 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 		return nil // nothing at the provider
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("settle reservation %d: %w", id, err)
 	}
-	f, err := currentRefund(ctx, s.DB.Pool, id)
-	if err != nil {
-		return err
-	}
-	snapshot := rule.Snapshot{Reservation: q.reservation, Payment: q.payment, Refund: f}
-	switch snapshot.Next(s.now()) {
+	switch q.Next(s.now()) {
 	case rule.SendRefund:
-		return s.sendRefund(ctx, q, *f)
+		return s.sendRefund(ctx, q)
 	case rule.CloseAccount:
 		return s.overdue(ctx, q)
 	}
 	payment, err := s.lookUp(ctx, q)
 	failpoint.Hit("settle.answered")
-	switch snapshot.Found(payment, err, s.inFlight(q)) {
+	switch q.Found(payment, err, s.now()) {
 	case rule.Resend:
 		return s.resend(ctx, q)
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
 	case rule.Refusal:
-		return s.apply(ctx, q, answer{refused: refusal(err)})
+		return s.apply(ctx, q, answer{refused: refusal(err), unknown: true})
 	}
-	s.Log.WarnContext(ctx, "settle: the provider cannot tell", "reservation", id, "error", err)
+	s.Log.WarnContext(ctx, "settle: the provider's answer is unknown", "order_id", q.Reservation.OrderID, "error", err)
 	return s.later(ctx, q)
-}
-
-// inFlight reports whether a request of the attempt may still be on its way to the provider, or at work there: then
-// "not found" means "not yet".
-func (s *Service) inFlight(q question) bool {
-	return s.now().Sub(q.payment.AttemptedAt) < providerLimit
 }
 
 // lookUp reads the payment by our order id, or by its key if the order has another one too: a buyer may have gone
 // through the widget twice.
 func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) {
-	payment, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.reservation.OrderID)
-	if err == nil && q.payment.PaymentKey != "" && payment.PaymentKey != q.payment.PaymentKey {
-		return s.Payments.Payment(ctx, q.keys(), q.payment.PaymentKey)
+	payment, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.Reservation.OrderID)
+	if err == nil && q.Payment.PaymentKey != "" && payment.PaymentKey != q.Payment.PaymentKey {
+		return s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
 	}
 	return payment, err
 }
 
-// resend sends the confirmation again that an earlier attempt may or may not have got through. While that attempt's
-// conversation may still be running nothing is sent. The provider charges a payment key once, so the key of the
-// attempt may change when the provider has answered it.
+// resend sends a confirmation again whose first request may or may not have reached the provider. While that request may
+// still be in progress nothing is sent. The provider charges a payment key once, so the Idempotency-Key may change after
+// the provider has answered.
 func (s *Service) resend(ctx context.Context, q question) error {
-	if s.now().Sub(q.payment.AttemptedAt) < watchdogDelay {
+	if s.now().Sub(q.Payment.AttemptedAt) < watchdogDelay {
 		return s.later(ctx, q)
 	}
-	payment, err := s.Payments.Confirm(ctx, q.keys(), q.payment.ConfirmKey, q.confirmRequest())
+	payment, err := s.Payments.Confirm(ctx, q.keys(), q.Payment.ConfirmKey, q.confirmRequest())
 	switch rule.Resent(err) {
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
 	case rule.Refusal:
-		return s.apply(ctx, q, answer{refused: refusal(err)})
+		return s.apply(ctx, q, answer{refused: refusal(err), unknown: unknownPayment(err)})
 	}
+	s.alarmKeyRejected(ctx, q, err)
 	if rule.Answered(err) {
 		// The provider replays its error for the old key for 15 days.
-		key := newConfirmKey(q.reservation.OrderID)
-		if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.reservation.ID, q.payment.ConfirmKey, key); err != nil {
+		key := newConfirmKey(q.Reservation.OrderID)
+		if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.Reservation.ID, q.Payment.ConfirmKey, key); err != nil {
 			return err
 		}
 	}
 	return s.later(ctx, q)
 }
 
-// retryPauses are how long to wait before the provider is asked again that could not tell.
-var retryPauses = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute}
-
-func pause(pauses []time.Duration, checks int) time.Duration {
-	return pauses[min(checks, len(pauses)-1)]
+// alarmKeyRejected lists a secret key that the provider rejects: no payment works until an operator corrects it.
+func (s *Service) alarmKeyRejected(ctx context.Context, q question, err error) {
+	if !toss.KeyRejected(err) {
+		return
+	}
+	if err := s.report(ctx, s.DB.Pool, q.Reservation.OrderID, providerKey, "the provider rejects our secret key: "+err.Error()); err != nil {
+		s.Log.ErrorContext(ctx, "the provider rejects our secret key, and the alarm was not stored", "error", err)
+	}
 }
 
-// noteLimit is how long a note about a conversation may take that has run out of time itself.
-const noteLimit = 5 * time.Second
+// retryDelays are the delays before the provider is asked again after an unknown answer.
+var retryDelays = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 
-// later notes that the provider could not tell, and when to ask again.
+func delay(delays []time.Duration, checks int) time.Duration {
+	return delays[min(checks, len(delays)-1)]
+}
+
+// noteTimeout bounds the recording of an unknown answer after the request itself has run out of time.
+const noteTimeout = 5 * time.Second
+
+// later records that the answer is unknown, and when to ask again.
 func (s *Service) later(ctx context.Context, q question) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	at := s.now().Add(pause(retryPauses, q.payment.Checks))
-	return errors.Join(postgres.PostponeCheck(ctx, s.DB.Pool, q.reservation.ID, at), ErrPaymentPending)
+	at := s.now().Add(delay(retryDelays, q.Payment.Checks))
+	if err := postgres.PostponeCheck(ctx, s.DB.Pool, q.Reservation.ID, at); err != nil {
+		return fmt.Errorf("postpone the check of order %s: %w", q.Reservation.OrderID, err)
+	}
+	return ErrPaymentPending
 }
 
-// act is apply for the answer to a request, not to a question: overtaken, it cannot be asked again but looked up.
+// act is apply for the answer to a request instead of a look-up: if it was overtaken, the payment is looked up.
 func (s *Service) act(ctx context.Context, q question, a answer) error {
 	err := s.apply(ctx, q, a)
 	if errors.Is(err, errOvertaken) {
-		return s.Settle(ctx, q.reservation.ID)
+		return s.Settle(ctx, q.Reservation.ID)
 	}
 	return err
 }
 
-// apply brings a reservation in line with what the provider says. It decides under the row's lock from the state at
-// that moment. An answer whose question was asked before another answer was acted on is not acted on (errOvertaken):
-// it may be the older one of the two, whichever arrives first. The error is what the one who asked is told.
+// apply brings the reservation in line with the provider's answer. It decides under the row's lock from the state at that
+// moment. If another answer was acted on since the question was asked, this one may be the older of the two and is not
+// acted on (errOvertaken). The error is the caller's verdict, or a failure of ours.
 func (s *Service) apply(ctx context.Context, q question, a answer) error {
 	var verdict error
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r, err := postgres.LockReservation(ctx, tx, q.reservation.ID)
+		r, err := postgres.LockOrder(ctx, tx, q.Reservation.OrderID)
 		if err != nil {
 			return err
 		}
-		p, err := postgres.PaymentOf(ctx, tx, r.ID)
-		if err != nil {
+		c := s.change(ctx, tx, r, now)
+		if c.Snapshot, err = load(ctx, tx, r); err != nil {
 			return err
 		}
-		if p.Answers != q.payment.Answers {
+		if c.Payment.Answers != q.Payment.Answers {
 			verdict = errOvertaken
 			return nil
 		}
-		verdict, err = s.transition(ctx, tx, r, p, a, now)
-		if err != nil {
+		if verdict, err = c.transition(a); err != nil {
 			return err
 		}
 		return postgres.MarkCallbacksApplied(ctx, tx, r.OrderID, q.callback, now)
 	})
 	failpoint.Hit("settle.applied")
-	return errors.Join(err, verdict)
+	if err != nil {
+		return fmt.Errorf("act on the provider's answer about order %s: %w", q.Reservation.OrderID, err)
+	}
+	return verdict
 }

@@ -8,12 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
+
+// hq is an administrator of every branch.
+var hq = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Role: account.HQ}
 
 // shop is a running service with its sandbox, audited at the end of the test.
 type shop struct {
@@ -157,12 +161,12 @@ func (s *shop) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// account is where a deposit goes back to; refundAccount puts it into a request.
-var account = toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
+// guestAccount is where a deposit goes back to; refundAccount puts it into a request.
+var guestAccount = toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
 
 func refundAccount(body map[string]any) map[string]any {
-	body["refundReceiveAccountBank"], body["refundReceiveAccountNumber"] = account.Bank, account.Number
-	body["refundReceiveAccountHolderName"] = account.Holder
+	body["refundReceiveAccountBank"], body["refundReceiveAccountNumber"] = guestAccount.Bank, guestAccount.Number
+	body["refundReceiveAccountHolderName"] = guestAccount.Holder
 	return body
 }
 

@@ -2,8 +2,6 @@ package reserve
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,152 +16,184 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// keepAfterRefusal is what is left of a hold, at least, when the provider has refused, so that the customer can try
+// keepAfterRefusal is the minimum life of a hold after the provider has refused a payment, so that the guest can try
 // another card. It is never more than a hold's whole life.
 const keepAfterRefusal = 2 * time.Minute
 
-// purpose names what sealed values of this package are for.
+// The purposes of the values that this package seals.
 const (
 	secretPurpose  = "callback-secret"
 	accountPurpose = "refund-account"
 )
 
-// answer is what the provider says about a payment: it knows one, refuses it for good, or refuses to give back what
-// it still holds.
+// answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
+// what it still holds.
 type answer struct {
 	payment  toss.Payment
 	refused  *PaymentRefused // a charge; payment is empty
+	unknown  bool            // with refused: the provider does not know the payment
 	declined *PaymentRefused // a refund; payment is what the provider still holds
 }
 
-// transition carries out what an answer means for a reservation. The verdict is what the one who asked is told.
-func (s *Service) transition(ctx context.Context, tx pgx.Tx, r booking.Reservation, before money.Payment, a answer, now time.Time) (verdict, err error) {
-	f, err := currentRefund(ctx, tx, r.ID)
-	if err != nil {
-		return nil, err
-	}
-	p, snapshot := a.payment, rule.Snapshot{Reservation: r, Payment: before, Refund: f}
-	step := snapshot.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, now)
+// transition executes what an answer means for the reservation. The verdict is the error that the caller gets.
+func (c *change) transition(a answer) (verdict, err error) {
+	p := a.payment
+	step := c.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, c.now)
 	if a.refused == nil && step.Kept() {
-		if err := s.saveProviderState(ctx, tx, r, p, now); err != nil {
+		if err := c.saveProviderState(p); err != nil {
 			return nil, err
 		}
 	}
 	switch step {
 	case rule.RefusalReported:
-		return a.refused, nil
+		return a.refused, c.closeAttempt()
+	case rule.NoOp:
+		return nil, c.closeAttempt()
 	case rule.Open:
 		return ErrPaymentPending, nil
+	case rule.Lapse:
+		return cmp.Or(a.refused, unpaid(p)), c.lapsed()
 	case rule.Refuse:
 		why := cmp.Or(a.refused, unpaid(p))
-		return why, s.refused(ctx, tx, r, why, now)
+		return why, c.refused(why, !a.unknown)
 	case rule.Confirm:
-		return nil, s.confirmed(ctx, tx, r, p, now)
+		return nil, c.confirmed(p)
 	case rule.ConfirmIfFree:
-		return nil, s.confirmIfFree(ctx, tx, snapshot, p, now)
+		return nil, c.confirmIfFree(p)
 	case rule.Late:
-		return nil, s.late(ctx, tx, r, p, now)
+		return nil, c.late(p)
 	case rule.Wait:
-		return nil, s.issued(ctx, tx, r, p, now)
+		return nil, c.issued(p)
 	case rule.WaitOn:
-		return nil, postgres.PostponeCheck(ctx, tx, r.ID, earlier(now.Add(depositPoll), r.ExpiresAt))
+		return nil, postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, earlier(c.now.Add(depositPoll), c.r().ExpiresAt))
 	case rule.Reverse:
-		return nil, s.reversed(ctx, tx, r, p, now)
+		return nil, c.reversed(p)
 	case rule.Drop:
-		return nil, s.dropped(ctx, tx, r, p, now)
+		return nil, c.dropped(p)
 	case rule.Refunded:
-		return nil, s.refunded(ctx, tx, r, before, f, p, now)
+		return nil, c.refunded(p)
 	case rule.Follow:
-		return nil, s.advanceRefund(ctx, tx, r, before, *f, p, now)
-	case rule.Restore, rule.Arrive, rule.Reopen, rule.Fail:
-		return s.declined(ctx, tx, step, r, *f, p, a.declined, now)
+		return nil, c.advanceRefund(p)
+	case rule.Restore, rule.Arrive, rule.ReturnDeposit, rule.Reopen, rule.Fail:
+		return c.declined(step, p, a.declined)
 	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
-		return s.foreign(ctx, tx, step, r, p, now)
-	case rule.NeedsReview: // a partial cancellation for instance: the money is not settled
-		return nil, s.report(ctx, tx, r.OrderID, "status", "provider says "+p.Status)
+		return c.foreign(step, p)
+	case rule.Stay, rule.Partial:
+		return nil, c.trustKey()
+	case rule.NeedsReview:
+		return nil, c.report("status", "provider says "+p.Status)
 	}
 	return nil, nil
 }
 
-func currentRefund(ctx context.Context, q postgres.Querier, id booking.ReservationID) (*money.Refund, error) {
-	f, err := postgres.CurrentRefund(ctx, q, id)
-	if errors.Is(err, postgres.ErrNoRefund) {
-		return nil, nil
+// closeAttempt ends the watch over an attempt that is over here once the provider can no longer charge it.
+func (c *change) closeAttempt() error {
+	if !rule.GivenUp(c.r().State) || !c.SessionOver(c.now) {
+		return nil
 	}
-	return &f, err
+	return postgres.CloseAttempt(c.ctx, c.tx, c.r().ID, c.now)
 }
 
-// confirmIfFree confirms a reservation whose hold has run out: money moves forward, and if its slot is still free it is
-// the customer's.
-func (s *Service) confirmIfFree(ctx context.Context, tx pgx.Tx, snapshot rule.Snapshot, p toss.Payment, now time.Time) error {
-	r := snapshot.Reservation
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.confirmed(ctx, tx, r, p, now) })
+// confirmIfFree confirms a reservation whose hold has expired: money moves forward, and if the slot is still free it is
+// the guest's.
+func (c *change) confirmIfFree(p toss.Payment) error {
+	outer := c.tx
+	err := pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
+		c.tx = tx
+		return c.confirmed(p)
+	})
+	c.tx = outer
 	if !postgres.IsExclusionViolation(err, "reservation_no_overlap") {
 		return err
 	}
-	if snapshot.Late() == rule.Late {
-		return s.late(ctx, tx, r, p, now)
+	if c.Late() == rule.Late {
+		return c.late(p)
 	}
 	return nil
 }
 
-// confirmed makes the reservation stand: the key is made, the guest told and the partner channels blocked.
-func (s *Service) confirmed(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	paidAt := now
+// confirmed makes the reservation DONE: the key is created, the guest notified and the time blocked at partner channels.
+func (c *change) confirmed(p toss.Payment) error {
+	r, paidAt := c.r(), c.now
 	if !p.ApprovedAt.IsZero() {
 		paidAt = p.ApprovedAt
 	}
 	key := uuid.New()
-	err := postgres.MarkDone(ctx, tx, r.ID, postgres.Confirmation{Method: booking.Method(p.Method), Key: key, PaidAt: paidAt})
+	err := postgres.MarkDone(c.ctx, c.tx, r.ID, postgres.Confirmation{Method: booking.Method(p.Method), Key: key, PaidAt: paidAt})
 	if err != nil {
 		return err
 	}
 	template, kind := notify.ReservationConfirmed, "confirm.done"
-	if r.State == booking.WaitingForDeposit {
+	if r.State == booking.WaitingForDeposit || r.State == booking.Canceling {
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
 	r.State, r.DoorlockKey = booking.Done, key.String()
-	return errors.Join(s.ledger(ctx, tx, r, kind, p), s.notifyGuest(ctx, tx, r, template, nil), s.block(ctx, tx, r.ID))
+	if err := c.ledger(kind, p); err != nil {
+		return err
+	}
+	if err := c.notifyGuest(r, template, nil); err != nil {
+		return err
+	}
+	if err := postgres.OutcomeSent(c.ctx, c.tx, r.OrderID); err != nil {
+		return err
+	}
+	return c.block()
 }
 
-// depositPoll is how often an account is looked at while it waits: a callback may be late by minutes, and the deposit
-// is due in ten.
+// depositPoll is how often an account is looked up while it waits: a callback may be late by minutes, and the deposit is
+// due in ten.
 const depositPoll = 30 * time.Second
 
-// issued: a virtual account waits for its money.
-func (s *Service) issued(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	due, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now)
+// issued: a virtual account waits for its deposit.
+func (c *change) issued(p toss.Payment) error {
+	due, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now))
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.ledger(ctx, tx, r, "account.issued", p), s.notifyAccount(ctx, tx, r, p, due), s.block(ctx, tx, r.ID))
-}
-
-// reversed: the bank has taken the deposit back (docs/specification.md, Payment provider 2), and the key is dead until it comes again.
-func (s *Service) reversed(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	if _, err := s.await(ctx, tx, r, p, now.Add(s.DepositDue), now); err != nil {
+	if err := c.ledger("account.issued", p); err != nil {
 		return err
 	}
+	if err := c.notifyAccount(p, due); err != nil {
+		return err
+	}
+	if err := postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID); err != nil {
+		return err
+	}
+	return c.block()
+}
+
+// reversed: the bank has taken the deposit back, and the key is revoked until it arrives again.
+func (c *change) reversed(p toss.Payment) error {
+	if _, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now)); err != nil {
+		return err
+	}
+	if err := c.ledger("deposit.reversed", p); err != nil {
+		return err
+	}
+	r := c.r()
 	r.DoorlockKey = ""
-	return errors.Join(
-		s.ledger(ctx, tx, r, "deposit.reversed", p),
-		s.notifyGuest(ctx, tx, r, notify.DepositReversed, nil),
-		s.report(ctx, tx, r.OrderID, "reversal", "the bank has taken the deposit back"),
-	)
+	if err := c.notifyGuest(r, notify.DepositReversed, nil); err != nil {
+		return err
+	}
+	return c.report("reversal", "the bank has taken the deposit back")
 }
 
 // await has the reservation wait for its deposit until due, or until the provider closes the account if that is
 // earlier, and returns which.
-func (s *Service) await(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, due, now time.Time) (time.Time, error) {
-	if v := p.VirtualAccount; v != nil && v.DueDate.After(now) {
+func (c *change) await(p toss.Payment, due time.Time) (time.Time, error) {
+	if v := p.VirtualAccount; v != nil && v.DueDate.After(c.now) {
 		due = earlier(due, v.DueDate)
 	}
-	return due, errors.Join(
-		postgres.MarkWaiting(ctx, tx, r.ID, due),
-		postgres.SetAccountDue(ctx, tx, r.ID, due),
-		postgres.ScheduleCheck(ctx, tx, r.ID, earlier(now.Add(depositPoll), due)),
-		s.Queue.Settle(ctx, tx, r.ID, due),
-	)
+	if err := postgres.MarkWaiting(c.ctx, c.tx, c.r().ID, due); err != nil {
+		return due, err
+	}
+	if err := postgres.SetAccountDue(c.ctx, c.tx, c.r().ID, due); err != nil {
+		return due, err
+	}
+	if err := postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, earlier(c.now.Add(depositPoll), due)); err != nil {
+		return due, err
+	}
+	return due, c.Queue.Settle(c.ctx, c.tx, c.r().ID, due)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -173,96 +203,137 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// dropped: the provider holds no money and will not get any, and nobody here has asked for that.
-func (s *Service) dropped(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	return errors.Join(
-		postgres.MarkCanceled(ctx, tx, r.ID, now),
-		s.ledger(ctx, tx, r, "canceled.by-provider", p),
-		s.notifyCanceled(ctx, tx, r),
-		s.unblock(ctx, tx, r.ID),
-	)
+// dropped: the provider holds no money and expects none, and no process here has asked for that.
+func (c *change) dropped(p toss.Payment) error {
+	if err := c.ledger("canceled.by-provider", p); err != nil {
+		return err
+	}
+	return c.end(returned(p))
 }
 
-// unpaid is the refusal that a payment stands for which has ended without money.
+// end cancels the reservation, frees its slot and notifies the guest of what is returned to him.
+func (c *change) end(returned int) error {
+	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {
+		return err
+	}
+	if err := c.notifyCanceled(returned); err != nil {
+		return err
+	}
+	return c.unblock()
+}
+
+// returned is what the provider has returned of a payment, or is returning; nothing of an account that was never paid
+// into.
+func returned(p toss.Payment) int {
+	if p.ApprovedAt.IsZero() {
+		return 0
+	}
+	return p.CanceledAmount()
+}
+
+// unpaid is the refusal of a payment that has ended without money.
 func unpaid(p toss.Payment) *PaymentRefused {
 	if p.Failure != nil {
 		return &PaymentRefused{Code: p.Failure.Code, Message: p.Failure.Message}
 	}
-	return &PaymentRefused{Code: p.Status, Message: "결제가 완료되지 않았습니다. 다시 시도해 주세요."}
+	return &PaymentRefused{Code: cmp.Or(p.Status, "NOT_PAID"), Message: "결제가 완료되지 않았습니다. 다시 시도해 주세요."}
 }
 
-// refused: the provider will not charge. Nothing was taken; the customer keeps the hold and may try again.
-func (s *Service) refused(ctx context.Context, tx pgx.Tx, r booking.Reservation, why *PaymentRefused, now time.Time) error {
-	keep := now
-	if r.Source == booking.Customer {
-		keep = now.Add(min(keepAfterRefusal, s.HoldTTL))
+// refused: the provider did not charge. The guest keeps the hold and may try again; the hold is extended if the provider
+// knows the payment, once.
+func (c *change) refused(why *PaymentRefused, known bool) error {
+	keep := c.now.Add(min(keepAfterRefusal, c.HoldTTL))
+	extend := known && c.r().Source == booking.Customer
+	if err := postgres.CountRefusal(c.ctx, c.tx, c.r().ID); err != nil {
+		return err
 	}
-	return errors.Join(
-		postgres.CountRefusal(ctx, tx, r.ID),
-		postgres.MarkHeld(ctx, tx, r.ID, keep),
-		postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-			Reservation: r.ID, OrderID: r.OrderID, Kind: "confirm.refused", Amount: r.Amount, Code: why.Code,
-			Detail: map[string]any{"message": why.Message},
-		}),
-	)
+	if err := postgres.MarkHeld(c.ctx, c.tx, c.r().ID, extend, keep); err != nil {
+		return err
+	}
+	if err := c.entry("confirm.refused", c.r().Amount, why.Code, map[string]any{"message": why.Message}); err != nil {
+		return err
+	}
+	return c.sendOutcome(notify.PaymentFailed, nil)
 }
 
-// foreign: the provider's payment is not the one we asked for. What was captured for us goes back; nobody gets a key.
-func (s *Service) foreign(ctx context.Context, tx pgx.Tx, step rule.Step, r booking.Reservation, p toss.Payment, now time.Time) (verdict, err error) {
-	s.Log.ErrorContext(ctx, "the provider's payment is not the order's", "reservation", r.ID, "order_id", r.OrderID,
+// lapsed: nothing was charged, and nothing will be, because the guest has left or the stay has no useful time left.
+func (c *change) lapsed() error {
+	to := booking.Expired
+	if c.Order.Abandoned() {
+		to = booking.Released
+	}
+	if err := postgres.CountRefusal(c.ctx, c.tx, c.r().ID); err != nil {
+		return err
+	}
+	if _, err := postgres.SetState(c.ctx, c.tx, c.r().ID, c.r().State, to); err != nil {
+		return err
+	}
+	if err := c.entry("confirm.lapsed", c.r().Amount, "", nil); err != nil {
+		return err
+	}
+	return c.sendOutcome(notify.PaymentFailed, nil)
+}
+
+// foreign: the provider's payment is not the one we asked for. What was captured for us is refunded; no key is created.
+func (c *change) foreign(step rule.Step, p toss.Payment) (verdict, err error) {
+	r := c.r()
+	c.Log.ErrorContext(c.ctx, "the provider's payment is not the order's", "reservation", r.ID, "order_id", r.OrderID,
 		"provider_order_id", p.OrderID, "amount", r.Amount, "provider_amount", p.TotalAmount)
 	why := &PaymentRefused{Code: "INVALID_REQUEST", Message: "결제 정보가 주문과 일치하지 않습니다."}
-	err = s.report(ctx, tx, r.OrderID, "amount", fmt.Sprintf("order %s, %d won at the provider, %d here", p.OrderID, p.TotalAmount, r.Amount))
+	err = c.report("amount", fmt.Sprintf("order %s, %d won at the provider, %d here", p.OrderID, p.TotalAmount, r.Amount))
 	switch {
 	case err != nil:
 	case step == rule.ForeignRefuse:
-		err = s.refused(ctx, tx, r, why, now)
+		err = c.refused(why, false)
 	case step == rule.ForeignReturn:
-		err = s.startRefund(ctx, tx, r, cancellation{by: rule.ByAmount, reason: "결제 금액 불일치"}, now)
+		err = c.startRefund(cancellation{by: rule.ByAmount, reason: "결제 금액 불일치"})
 	}
 	return why, err
 }
 
-// late: money came for a reservation that is over. Its slot may belong to someone else; the money goes back if the
-// provider can send it, and the head quarters is told in any case.
-func (s *Service) late(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
-	return errors.Join(
-		s.ledger(ctx, tx, r, "deposit.late", p),
-		s.report(ctx, tx, r.OrderID, "late-deposit", fmt.Sprintf("%d won arrived after the reservation was %s", p.BalanceAmount, r.State)),
-		s.startLateRefund(ctx, tx, r, p, now),
-	)
-}
-
-// report lists something that a person has to look at, and sounds the alarm the first time.
-func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind, detail string) error {
-	fresh, err := postgres.ReportDiscrepancy(ctx, q, orderID, kind, detail)
-	if fresh {
-		s.Log.ErrorContext(ctx, "money needs a person", "order_id", orderID, "kind", kind, "detail", detail)
+// late: the provider holds money, or an account that waits for it, of a reservation that is over. The slot may belong to
+// another guest; the money is returned if the provider can send it, and the guest is notified once.
+func (c *change) late(p toss.Payment) error {
+	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {
+		return err
 	}
-	return err
+	if err := c.unblock(); err != nil {
+		return err
+	}
+	by := c.LateBy(c.now)
+	if p.Status == toss.StatusWaitingForDeposit { // nothing was paid: the account is closed
+		if err := c.ledger("account.late", p); err != nil {
+			return err
+		}
+		if err := c.startLateRefund(p, by, 0); err != nil {
+			return err
+		}
+		return c.sendOutcome(notify.PaymentFailed, nil)
+	}
+	if err := c.ledger("deposit.late", p); err != nil {
+		return err
+	}
+	detail := fmt.Sprintf("%d won arrived after the reservation was over (%s, %s)", p.BalanceAmount, c.r().State, by)
+	if err := c.report("late-deposit", detail); err != nil {
+		return err
+	}
+	return c.startLateRefund(p, by, p.BalanceAmount)
 }
 
-func (s *Service) saveProviderState(ctx context.Context, tx pgx.Tx, r booking.Reservation, p toss.Payment, now time.Time) error {
+func (c *change) saveProviderState(p toss.Payment) error {
 	state := money.ProviderState{
 		PaymentKey: p.PaymentKey, Status: p.Status, Total: p.TotalAmount, Balance: p.BalanceAmount,
 		ApprovedAt: p.ApprovedAt, ReceiptURL: p.ReceiptURL,
 	}
 	if p.Secret != "" {
-		state.Secret = s.Keys.Seal(secretPurpose, []byte(p.Secret))
+		state.Secret = c.Keys.Seal(secretPurpose, []byte(p.Secret))
 	}
 	var deposited time.Time
 	if v := p.VirtualAccount; v != nil {
 		state.Account = money.DepositAccount{Bank: v.Bank, Number: v.Number, Holder: v.CustomerName}
-		if p.Status == toss.StatusDone || p.Status == toss.StatusCanceled && !p.ApprovedAt.IsZero() {
-			deposited = now
+		if p.Status == toss.StatusDone || !p.ApprovedAt.IsZero() && (p.Status == toss.StatusCanceled || p.Status == toss.StatusPartialCanceled) {
+			deposited = c.now
 		}
 	}
-	return postgres.SaveProviderState(ctx, tx, r.ID, state, deposited, now)
-}
-
-func (s *Service) ledger(ctx context.Context, tx pgx.Tx, r booking.Reservation, kind string, p toss.Payment) error {
-	return postgres.AppendLedger(ctx, tx, money.LedgerEntry{
-		Reservation: r.ID, OrderID: r.OrderID, Kind: kind, Amount: p.TotalAmount, Code: p.Status,
-		Detail: map[string]any{"method": p.Method, "balance": p.BalanceAmount},
-	})
+	return postgres.SaveProviderState(c.ctx, c.tx, c.r().ID, state, deposited, c.now)
 }

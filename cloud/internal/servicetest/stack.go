@@ -126,6 +126,7 @@ func defaults(t testing.TB) config.Settings {
 	if err := kong.ApplyDefaults(&settings); err != nil {
 		t.Fatal(err)
 	}
+	settings.HTTP.MaxHoldsPerClient, settings.HTTP.MaxHoldsPerPhone = 0, 0 // the clients of a test share an address
 	return settings
 }
 

@@ -102,6 +102,20 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
+// KeyRejected reports whether the provider rejected our secret key: nothing happened, and nothing will until an operator
+// corrects the setting.
+func KeyRejected(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.HTTPStatus >= 500 {
+		return false
+	}
+	switch e.Code {
+	case "INVALID_API_KEY", "UNAUTHORIZED_KEY", "INCORRECT_BASIC_AUTH_FORMAT":
+		return true
+	}
+	return false
+}
+
 // notSent is the error of a request that was found wrong before it was sent.
 func notSent(op operation, code string, why error) *Error {
 	return &Error{op: op, Code: code, Err: fmt.Errorf("not sent: %w", why)}

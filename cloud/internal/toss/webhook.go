@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"time"
 )
 
 // TransmissionIDHeader carries the provider's id of a webhook delivery; repeated
@@ -45,6 +47,15 @@ type Event struct {
 
 	secret    string
 	createdAt string // verbatim: the provider writes it in more than one way
+}
+
+// CreatedAt is when the provider made the event; zero if it is not readable.
+func (e Event) CreatedAt() time.Time {
+	var t wireTime
+	if t.UnmarshalJSON([]byte(strconv.Quote(e.createdAt))) != nil {
+		return time.Time{}
+	}
+	return t.Time
 }
 
 // SecretMatches compares the event's secret with the one stored with the payment, in

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
@@ -152,7 +153,7 @@ func notUTF8(raw []byte) error {
 // Errors of requests that no endpoint accepts.
 var (
 	ErrBodyTooLarge    = errors.New("wire: body too large")
-	ErrBranchForbidden = errors.New("wire: branch out of scope")
+	ErrBranchForbidden = account.ErrBranchForbidden
 )
 
 // ErrMalformedBody is returned for a body that is not a JSON object.

@@ -2,6 +2,7 @@ package moneysim
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -39,6 +41,9 @@ func TestModelMatchesService(t *testing.T) {
 		})
 	})
 }
+
+// kim is an administrator of every branch.
+var kim = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "kim", Role: account.HQ}
 
 // script is a provider that says what it is told to say, as a http.RoundTripper below the real client.
 type script struct {
@@ -193,9 +198,15 @@ func (b *both) hold(t *rapid.T) {
 	}
 	row.OrderID, row.Amount, row.Mobile = order, price, "01012345678"
 	b.ids[order] = id
-	ok, err := postgres.RegisterOrder(t.Context(), b.db.Pool, id, booking.Contact{Name: "x", Mobile: row.Mobile, Language: "ko"}, order, price, b.now)
-	if err != nil || !ok {
-		t.Fatal(ok, err)
+	err = b.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockReservation(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "x", Mobile: row.Mobile, Language: "ko"}, order, price, now)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -211,8 +222,8 @@ func (b *both) some(t *rapid.T) (*row, string) {
 	return r, key
 }
 
-// tell compares what the two have told, as far as that is one of reserve's errors.
-func tell(t *rapid.T, what string, got, want error) {
+// sameVerdict compares the two errors, as far as they are those of package reserve.
+func sameVerdict(t *rapid.T, what string, got, want error) {
 	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
 		reserve.ErrAccountRequired, reserve.ErrWrongSecret, booking.ErrTooLateToCancel} {
 		if errors.Is(got, e) != errors.Is(want, e) {
@@ -234,49 +245,47 @@ func (b *both) confirm(t *rapid.T) {
 	want := b.model.confirm(t.Context(), req)
 	_, got := b.Confirm(t.Context(), req)
 	if want != nil || r.Method != "" { // a receipt is not the model's
-		tell(t, "confirm", got, want)
+		sameVerdict(t, "confirm", got, want)
 	}
 }
 
 func (b *both) settle(t *rapid.T) {
 	r, _ := b.some(t)
-	tell(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.model.settle(t.Context(), r))
+	sameVerdict(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.model.settle(t.Context(), r))
 }
 
 func (b *both) settleDue(t *rapid.T) {
 	r, _ := b.some(t)
-	tell(t, "settle due", b.SettleDue(t.Context(), b.ids[r.OrderID]), b.model.settleDue(t.Context(), r))
+	sameVerdict(t, "settle due", b.SettleDue(t.Context(), b.ids[r.OrderID]), b.model.settleDue(t.Context(), r))
 }
 
 func (b *both) cancel(t *rapid.T) {
 	r, _ := b.some(t)
 	id := b.ids[r.OrderID]
-	var account *toss.RefundAccount
+	var to *toss.RefundAccount
 	if rapid.Bool().Draw(t, "account") {
-		account = refundAccount
+		to = refundAccount
 	}
 	if rapid.Bool().Draw(t, "customer") {
-		got := b.Cancel(t.Context(), reserve.CancelRequest{ID: id, LoginType: booking.LoginMobile, LoginID: r.Mobile, Reason: "x", Account: account})
-		tell(t, "cancel", got, b.model.cancel(t.Context(), r, "customer", account != nil))
+		got := b.Cancel(t.Context(), reserve.CancelRequest{ID: id, By: account.Principal{LoginType: booking.LoginMobile, LoginID: r.Mobile}, Reason: "x", Account: to})
+		sameVerdict(t, "cancel", got, b.model.cancel(t.Context(), r, "customer", to != nil))
 		return
 	}
 	status := string(r.BookingStatus())
-	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: account, By: "kim",
-		Scope: func(booking.BranchID) error { return nil }})
+	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: to, By: kim})
 	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the model is not asked for a status
 		if r.State != booking.Canceled {
 			t.Fatalf("admin cancels %s: %v", r.State, got)
 		}
 		return
 	}
-	tell(t, "admin cancel", got, b.model.cancel(t.Context(), r, "admin:kim", account != nil))
+	sameVerdict(t, "admin cancel", got, b.model.cancel(t.Context(), r, "admin:kim", to != nil))
 }
 
 func (b *both) retryRefund(t *rapid.T) {
 	r, _ := b.some(t)
-	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: "kim",
-		Scope: func(booking.BranchID) error { return nil }})
-	tell(t, "retry refund", got, b.model.retryRefund(t.Context(), r))
+	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: kim})
+	sameVerdict(t, "retry refund", got, b.model.retryRefund(t.Context(), r))
 }
 
 func (b *both) callback(t *rapid.T) {
@@ -291,7 +300,7 @@ func (b *both) callback(t *rapid.T) {
 	}
 	retried := rapid.Bool().Draw(t, "retried")
 	got := b.ReceiveCallback(t.Context(), event, reserve.Transmission{Retried: retried})
-	tell(t, "callback", got, b.model.callback(t.Context(), event, retried))
+	sameVerdict(t, "callback", got, b.model.callback(t.Context(), event, retried))
 }
 
 func (b *both) pass(t *rapid.T) {

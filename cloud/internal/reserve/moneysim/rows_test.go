@@ -7,6 +7,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -17,7 +18,72 @@ type row struct {
 	refund  *money.Refund
 	closed  []money.RefundState // refunds before
 	checkAt time.Time
-	keys    int // made, all in all
+	keys    int // created, all in all
+
+	order         money.Order
+	extended      bool
+	closedAttempt bool
+	refusal       string   // code of the last one
+	messages      []string // templates
+	returned      bool     // a refund with money was opened
+}
+
+func (r *row) sent(template string) { r.messages = append(r.messages, template) }
+
+// sendOutcome sends the outcome to a guest who left without it.
+func (r *row) sendOutcome(template string) {
+	if !r.order.PendingAt.IsZero() {
+		r.sent(template)
+		r.order.PendingAt = time.Time{}
+	}
+}
+
+func (r *row) failRefund(code string) {
+	r.advanceRefund(money.RefundFailed, code)
+	r.sent("refund-failed")
+	r.order.PendingAt = time.Time{}
+}
+
+// receipt is the outcome of a purchase that is not in progress.
+func (r *row) receipt() error {
+	switch {
+	case r.Method != "":
+		return nil
+	case r.State == booking.Confirming || r.State == booking.Canceling:
+		return reserve.ErrPaymentPending
+	case r.returned:
+		return &reserve.PaymentRefused{Code: "REFUNDED_PAYMENT"}
+	}
+	return reserve.ErrHoldExpired
+}
+
+func (r *row) lastRefusal() error {
+	if r.refusal == "" {
+		return reserve.ErrHoldExpired
+	}
+	return &reserve.PaymentRefused{Code: r.refusal}
+}
+
+func (r *row) trustKey(now time.Time) {
+	switch {
+	case r.BlockedKey == "":
+	case now.Before(r.BlockedUntil):
+		r.postponeCheck(now.Add(doubtInterval))
+	default:
+		r.DoorlockKey, r.BlockedKey = r.BlockedKey, ""
+	}
+}
+
+// replaceOrder gives a hold a new order. One whose payment was attempted moves to a released row of its own.
+func (t *rows) replaceOrder(r *row, order string, now time.Time) {
+	if r.payment != nil {
+		old := *r
+		old.ID, old.State, old.order.ReplacedAt, old.messages = booking.ReservationID(len(t.list)+1), booking.Released, now, nil
+		old.payment.Reservation = old.ID
+		t.list = append(t.list, &old)
+		r.payment, r.checkAt, r.closedAttempt = nil, time.Time{}, false
+	}
+	r.OrderID, r.order, r.refusal = order, money.Order{ID: order}, ""
 }
 
 // rows are the tables. A method is one statement; see the function of the same name in package postgres.
@@ -127,7 +193,7 @@ func (t *rows) startAttempt(r *row, paymentKey string, now, check time.Time) err
 	p.Attempt++
 	p.ConfirmKey = fmt.Sprintf("confirm-%d-%d", r.ID, p.Attempt)
 	p.Status, p.Balance = "", 0
-	r.checkAt = check
+	r.checkAt, r.closedAttempt = check, false
 	return nil
 }
 
@@ -163,11 +229,12 @@ func (r *row) renewConfirmKey(old string) {
 	}
 }
 
-func (r *row) markHeld(keep time.Time) {
+func (r *row) markHeld(extend bool, keep time.Time) {
 	r.State = booking.Hold
-	if r.ExpiresAt.Before(keep) {
+	if extend && !r.extended && r.ExpiresAt.Before(keep) {
 		r.ExpiresAt = keep
 	}
+	r.extended = r.extended || extend
 }
 
 func (t *rows) markDone(r *row, method string) error {
@@ -175,7 +242,7 @@ func (t *rows) markDone(r *row, method string) error {
 		return err
 	}
 	r.keys++
-	r.Method, r.DoorlockKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), time.Time{}
+	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
 	r.PaidAt = r.Start // when does not matter, that it was does
 	return nil
 }
@@ -184,12 +251,12 @@ func (t *rows) markWaiting(r *row, due time.Time) error {
 	if err := t.set(r, booking.WaitingForDeposit); err != nil {
 		return err
 	}
-	r.Method, r.DoorlockKey, r.ExpiresAt, r.PaidAt = booking.VirtualAccount, "", due, time.Time{}
+	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt, r.PaidAt = booking.VirtualAccount, "", "", due, time.Time{}
 	return nil
 }
 
-func (r *row) markCanceling() { r.State, r.DoorlockKey = booking.Canceling, "" }
-func (r *row) markCanceled()  { r.State, r.DoorlockKey = booking.Canceled, "" }
+func (r *row) markCanceling() { r.State, r.DoorlockKey, r.BlockedKey = booking.Canceling, "", "" }
+func (r *row) markCanceled()  { r.State, r.DoorlockKey, r.BlockedKey = booking.Canceled, "", "" }
 
 func (r *row) restoreKey(key string) { r.State, r.DoorlockKey = booking.Done, key }
 
@@ -203,7 +270,7 @@ func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 		f.Account = []byte("account")
 	}
 	f.IdempotencyKey = fmt.Sprintf("cancel-%d-%d-1", r.ID, f.ID)
-	r.refund = f
+	r.refund, r.returned = f, r.returned || amount > 0
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// The rhythm of package reserve.
+// The intervals of package reserve.
 const (
 	holdTTL          = 10 * time.Minute
 	depositDue       = 10 * time.Minute
@@ -25,16 +25,18 @@ const (
 	keepAfterRefusal = 2 * time.Minute
 	depositPoll      = 30 * time.Second
 	maxOvertaken     = 5
-	sessionLimit     = 15 * time.Minute
+	maxWatch         = 7 * 24 * time.Hour
+	doubtFor         = time.Minute
+	doubtInterval    = 5 * time.Second
 )
 
 var (
-	retryPauses = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute}
+	retryDelays = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 	refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 )
 
-func pause(pauses []time.Duration, checks int) time.Duration {
-	return pauses[min(checks, len(pauses)-1)]
+func delay(delays []time.Duration, checks int) time.Duration {
+	return delays[min(checks, len(delays)-1)]
 }
 
 var refundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
@@ -69,7 +71,7 @@ type question struct {
 }
 
 func (t *modelService) ask(r *row) question {
-	q := question{r, rule.Snapshot{Reservation: r.Reservation}, t.lastWebhook(r.OrderID)}
+	q := question{r, rule.Snapshot{Reservation: r.Reservation, Order: r.order}, t.lastWebhook(r.OrderID)}
 	if r.payment != nil {
 		q.snapshot.Payment = *r.payment
 	}
@@ -84,7 +86,37 @@ func (q question) confirmRequest() toss.ConfirmRequest {
 	return toss.ConfirmRequest{PaymentKey: q.snapshot.Payment.PaymentKey, OrderID: q.snapshot.Reservation.OrderID, Amount: q.snapshot.Reservation.Amount}
 }
 
-func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) (err error) {
+// answer is the answer of package reserve.
+type answer struct {
+	payment  toss.Payment
+	refused  *reserve.PaymentRefused
+	unknown  bool
+	declined *reserve.PaymentRefused
+}
+
+// confirm is a guest who returns from the widget. If he leaves without the outcome he is owed a message.
+func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) error {
+	err := t.confirmOnce(ctx, req)
+	if !errors.Is(err, reserve.ErrPaymentPending) {
+		return err
+	}
+	t.tx("owe outcome", func(now time.Time) {
+		r := t.byOrder(req.OrderID)
+		switch {
+		case r.State == booking.Confirming || r.State == booking.Canceling:
+			if r.order.PendingAt.IsZero() {
+				r.order.PendingAt = now
+			}
+		case rule.GivenUp(r.State):
+			err = r.lastRefusal()
+		default:
+			err = r.receipt()
+		}
+	})
+	return err
+}
+
+func (t *modelService) confirmOnce(ctx context.Context, req reserve.ConfirmRequest) (err error) {
 	var (
 		q    question
 		ours bool
@@ -92,12 +124,12 @@ func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) 
 	t.tx("begin", func(now time.Time) {
 		r := t.byOrder(req.OrderID)
 		switch {
-		case r == nil:
+		case r == nil || !r.order.ReplacedAt.IsZero():
 			err = reserve.ErrUnknownOrder
 		case req.Amount != r.Amount:
 			err = reserve.ErrAmountMismatch
 		case r.State == booking.Released:
-			err = reserve.ErrHoldExpired
+			err = r.receipt()
 		case r.State == booking.Hold || r.State == booking.Expired:
 			ours, err = true, t.startConfirm(r, req, now)
 		case r.payment == nil || r.payment.PaymentKey != req.PaymentKey:
@@ -111,14 +143,21 @@ func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) 
 	case err != nil:
 		return err
 	case ours:
-		return t.sendConfirm(ctx, q)
+		err = t.sendConfirm(ctx, q)
 	case q.snapshot.Reservation.State == booking.Confirming:
-		return t.follow(ctx, q)
+		err = t.follow(ctx, q)
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	t.tx("receipt", func(time.Time) { err = q.row.receipt() })
+	return err
 }
 
 func (t *modelService) startConfirm(r *row, req reserve.ConfirmRequest, now time.Time) error {
+	if !now.Before(r.LastUnlock()) {
+		return reserve.ErrHoldExpired
+	}
 	if !r.Occupies(now) {
 		if booking.CheckStart(r.Interval, now) != nil {
 			return reserve.ErrHoldExpired
@@ -144,11 +183,14 @@ func (t *modelService) sendConfirm(ctx context.Context, q question) error {
 	t.step("confirm answered")
 	switch rule.Confirmed(err) {
 	case rule.Act:
-		return t.act(ctx, q, payment, nil, nil)
+		return t.act(ctx, q, answer{payment: payment})
 	case rule.AskAgain:
 		return t.settle(ctx, q.row)
+	case rule.AskLater:
+		t.tx("renew", func(time.Time) { q.row.renewConfirmKey(q.snapshot.Payment.ConfirmKey) })
+		return t.later(q)
 	}
-	return t.act(ctx, q, payment, refusal(err), nil)
+	return t.act(ctx, q, answer{refused: refusal(err), unknown: toss.ClassOf(err) == toss.NotFound})
 }
 
 func refusal(err error) *reserve.PaymentRefused {
@@ -165,10 +207,15 @@ func (t *modelService) follow(ctx context.Context, q question) error {
 		if t.now().Sub(q.snapshot.Payment.AttemptedAt) >= watchdogDelay {
 			return t.settle(ctx, q.row)
 		}
-		confirming := false
-		t.tx("look", func(time.Time) { confirming = q.row.State == booking.Confirming })
+		confirming, verdict := false, error(nil)
+		t.tx("look", func(time.Time) {
+			confirming = q.row.State == booking.Confirming
+			if rule.GivenUp(q.row.State) {
+				verdict = q.row.lastRefusal()
+			}
+		})
 		if !confirming {
-			return nil
+			return verdict
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -191,9 +238,8 @@ func (t *modelService) unsettled(now time.Time) (due []*row) {
 	defer t.mu.Unlock()
 	for _, r := range t.list {
 		// A refused attempt may have another request on its way.
-		refused := rule.GivenUp(r.State) &&
-			r.payment != nil && now.Sub(r.payment.AttemptedAt) < sessionLimit
-		open := refused || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
+		refused := rule.GivenUp(r.State) && r.payment != nil && !r.closedAttempt && now.Sub(r.payment.AttemptedAt) < maxWatch
+		open := refused || r.BlockedKey != "" || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
 			r.refund != nil && (r.refund.State == money.RefundRequested || r.refund.State == money.RefundPending)
 		if open && r.payment != nil && !r.checkAt.IsZero() && !now.Before(r.checkAt) {
 			due = append(due, r)
@@ -233,13 +279,13 @@ func (t *modelService) settleOnce(ctx context.Context, r *row) error {
 	}
 	payment, err := t.lookUp(ctx, q)
 	t.step("looked up")
-	switch q.snapshot.Found(payment, err, t.now().Sub(q.snapshot.Payment.AttemptedAt) < providerLimit) {
+	switch q.snapshot.Found(payment, err, t.now()) {
 	case rule.Resend:
 		return t.resend(ctx, q)
 	case rule.Act:
-		return t.apply(ctx, q, payment, nil, nil)
+		return t.apply(ctx, q, answer{payment: payment})
 	case rule.Refusal:
-		return t.apply(ctx, q, payment, refusal(err), nil)
+		return t.apply(ctx, q, answer{refused: refusal(err), unknown: true})
 	}
 	return t.later(q)
 }
@@ -261,9 +307,9 @@ func (t *modelService) resend(ctx context.Context, q question) error {
 	t.step("resent")
 	switch rule.Resent(err) {
 	case rule.Act:
-		return t.apply(ctx, q, payment, nil, nil)
+		return t.apply(ctx, q, answer{payment: payment})
 	case rule.Refusal:
-		return t.apply(ctx, q, payment, refusal(err), nil)
+		return t.apply(ctx, q, answer{refused: refusal(err), unknown: toss.ClassOf(err) == toss.NotFound})
 	}
 	if rule.Answered(err) {
 		t.tx("renew", func(time.Time) { q.row.renewConfirmKey(q.snapshot.Payment.ConfirmKey) })
@@ -272,97 +318,169 @@ func (t *modelService) resend(ctx context.Context, q question) error {
 }
 
 func (t *modelService) later(q question) error {
-	t.tx("later", func(now time.Time) { q.row.postponeCheck(now.Add(pause(retryPauses, q.snapshot.Payment.Checks))) })
+	t.tx("later", func(now time.Time) { q.row.postponeCheck(now.Add(delay(retryDelays, q.snapshot.Payment.Checks))) })
 	return reserve.ErrPaymentPending
 }
 
-func (t *modelService) act(ctx context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) error {
-	err := t.apply(ctx, q, p, refused, declined)
+func (t *modelService) act(ctx context.Context, q question, a answer) error {
+	err := t.apply(ctx, q, a)
 	if errors.Is(err, errOvertaken) {
 		return t.settle(ctx, q.row)
 	}
 	return err
 }
 
-// apply brings a reservation in line with what the provider says.
-func (t *modelService) apply(_ context.Context, q question, p toss.Payment, refused, declined *reserve.PaymentRefused) (verdict error) {
+// apply brings a reservation in line with the provider's answer.
+func (t *modelService) apply(_ context.Context, q question, a answer) (verdict error) {
 	t.tx("apply", func(now time.Time) {
-		if q.row.payment.Answers != q.snapshot.Payment.Answers {
+		r := t.byOrder(q.snapshot.Reservation.OrderID)
+		if r.payment.Answers != q.snapshot.Payment.Answers {
 			verdict = errOvertaken
 			return
 		}
-		verdict = t.transition(q.row, p, refused, declined, now)
-		t.markWebhooksApplied(q.row.OrderID, q.callback)
+		verdict = t.transition(r, a, now)
+		t.markWebhooksApplied(r.OrderID, q.callback)
 	})
 	return verdict
 }
 
-func (t *modelService) transition(r *row, p toss.Payment, refused, declined *reserve.PaymentRefused, now time.Time) error {
-	before := t.ask(r).snapshot
-	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: declined != nil}, now)
+func (t *modelService) transition(r *row, a answer, now time.Time) error {
+	before, p, refused := t.ask(r).snapshot, a.payment, a.refused
+	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: a.declined != nil}, now)
 	if refused == nil && step.Kept() {
 		r.saveProviderState(p, p.Secret)
 	}
 	defer t.changed(r, string(step))
 	switch step {
-	case rule.RefusalReported:
-		return refused
+	case rule.RefusalReported, rule.NoOp:
+		if rule.GivenUp(r.State) && before.SessionOver(now) {
+			r.closedAttempt = true
+		}
+		if refused != nil {
+			return refused
+		}
+		return nil
 	case rule.Open:
 		return reserve.ErrPaymentPending
-	case rule.Refuse, rule.ForeignRefuse:
+	case rule.Lapse:
 		r.countRefusal()
-		r.markHeld(now.Add(keepAfterRefusal))
-		if step == rule.ForeignRefuse {
-			refused = &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+		r.State = booking.Expired
+		if r.order.Abandoned() {
+			r.State = booking.Released
 		}
-		return cmp.Or(refused, &reserve.PaymentRefused{Code: p.Status})
+		r.sendOutcome("payment-failed")
+		return cmp.Or(refused, unpaid(p))
+	case rule.Refuse, rule.ForeignRefuse:
+		if step == rule.ForeignRefuse {
+			refused, a.unknown = &reserve.PaymentRefused{Code: "INVALID_REQUEST"}, true
+		}
+		refused = cmp.Or(refused, unpaid(p))
+		r.refusal = refused.Code
+		r.countRefusal()
+		r.markHeld(!a.unknown, now.Add(keepAfterRefusal))
+		r.sendOutcome("payment-failed")
+		return refused
 	case rule.Confirm:
-		return t.markDone(r, p.Method)
+		return t.confirmed(r, p)
 	case rule.ConfirmIfFree:
-		if t.markDone(r, p.Method) != nil && before.Late() == rule.Late {
-			return t.startLateRefund(r, p, now)
+		if t.confirmed(r, p) != nil && before.Late() == rule.Late {
+			return t.late(r, before, p, now)
 		}
 	case rule.Late:
-		return t.startLateRefund(r, p, now)
+		return t.late(r, before, p, now)
 	case rule.Wait, rule.Reverse:
-		return t.await(r, p, now.Add(depositDue), now)
+		if step == rule.Wait {
+			r.sent("virtual-account-issued")
+		}
+		return t.await(r, p, rule.DepositDue(r.Interval, now.Add(depositDue), now), now)
 	case rule.WaitOn:
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
 		r.markCanceled()
+		r.sent("canceled")
+	case rule.Stay, rule.Partial:
+		r.trustKey(now)
 	case rule.Refunded:
 		if r.refund == nil {
 			return postgres.ErrNoRefund
 		}
+		r.returned = r.returned && !p.ApprovedAt.IsZero()
 		r.markCanceled()
+		r.sent("canceled")
 		t.bank(r, before, p, now)
 	case rule.Follow:
 		t.bank(r, before, p, now)
 	case rule.Restore:
 		r.restoreKey(r.refund.RevokedKey)
-		r.advanceRefund(money.RefundRefused, declined.Code)
-		return declined
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return a.declined
 	case rule.Arrive:
 		by := r.refund.By
-		err := t.markDone(r, p.Method)
-		r.advanceRefund(money.RefundRefused, declined.Code)
+		err := t.confirmed(r, p)
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		if by != rule.ByOverdue {
 			err = errors.Join(err, reserve.ErrAccountRequired)
 		}
 		return err
+	case rule.ReturnDeposit:
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return errors.Join(t.late(r, before, p, now), reserve.ErrAccountRequired)
 	case rule.Reopen:
 		err := t.await(r, p, now.Add(time.Minute), now)
-		r.advanceRefund(money.RefundRefused, declined.Code)
-		return errors.Join(err, declined)
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return errors.Join(err, a.declined)
 	case rule.Fail:
-		r.advanceRefund(money.RefundFailed, declined.Code)
-		return declined
+		r.failRefund(a.declined.Code)
+		return a.declined
 	case rule.ForeignReturn:
 		t.startRefund(r, rule.ByAmount, false, now)
 		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
 	case rule.Foreign:
 		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
 	}
+	return nil
+}
+
+// unpaid is the refusal of a payment that has ended without money.
+func unpaid(p toss.Payment) *reserve.PaymentRefused {
+	if p.Failure != nil {
+		return &reserve.PaymentRefused{Code: p.Failure.Code}
+	}
+	return &reserve.PaymentRefused{Code: cmp.Or(p.Status, "NOT_PAID")}
+}
+
+func (t *modelService) confirmed(r *row, p toss.Payment) error {
+	if err := t.markDone(r, p.Method); err != nil {
+		return err
+	}
+	if r.PaidAt = t.now(); !p.ApprovedAt.IsZero() {
+		r.PaidAt = p.ApprovedAt
+	}
+	r.sent("confirmed")
+	r.order.PendingAt = time.Time{}
+	return nil
+}
+
+func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now time.Time) error {
+	r.markCanceled()
+	won := p.BalanceAmount
+	if p.Status == toss.StatusWaitingForDeposit {
+		won = 0
+	}
+	if err := r.openRefund(before.LateBy(now), "", won, false); err != nil {
+		return err
+	}
+	switch {
+	case won > 0 && p.Method == toss.MethodVirtualAccount:
+		r.failRefund("REFUND_ACCOUNT_REQUIRED")
+		return nil
+	case won > 0:
+		r.sent("payment-returned")
+		r.order.PendingAt = time.Time{}
+	default:
+		r.sendOutcome("payment-failed")
+	}
+	r.scheduleCheck(now)
 	return nil
 }
 
@@ -389,13 +507,13 @@ func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now ti
 	}
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && r.refund.State == to:
-		r.postponeCheck(now.Add(pause(refundPolls, before.Payment.Checks)))
+		r.postponeCheck(now.Add(delay(refundPolls, before.Payment.Checks)))
 	case to == money.RefundPending:
 		r.advanceRefund(to, "")
 		r.scheduleCheck(now.Add(refundPolls[0]))
 	case r.refund.State == to:
 	case to == money.RefundFailed:
-		r.advanceRefund(to, status)
+		r.failRefund(status)
 	default:
 		r.advanceRefund(to, "")
 	}
@@ -403,7 +521,11 @@ func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now ti
 
 func (t *modelService) startRefund(r *row, by string, account bool, now time.Time) {
 	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
-	if err := r.openRefund(by, r.DoorlockKey, r.Amount, account); err != nil {
+	won := r.Amount
+	if r.PaidAt.IsZero() && by != rule.ByAmount {
+		won = 0
+	}
+	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.BlockedKey), won, account); err != nil {
 		panic(err)
 	}
 	r.markCanceling()
@@ -411,16 +533,31 @@ func (t *modelService) startRefund(r *row, by string, account bool, now time.Tim
 	t.changed(r, "refund "+by)
 }
 
-func (t *modelService) startLateRefund(r *row, p toss.Payment, now time.Time) error {
-	if err := r.openRefund(rule.ByLate, "", p.BalanceAmount, false); err != nil {
-		return err
-	}
-	if p.Method == toss.MethodVirtualAccount {
-		r.advanceRefund(money.RefundFailed, "REFUND_ACCOUNT_REQUIRED")
-		return nil
-	}
-	r.scheduleCheck(now)
-	return nil
+// release is a guest who goes back: the hold is released, or the purchase whose outcome is unclear abandoned.
+func (t *modelService) release(r *row) {
+	t.tx("release", func(now time.Time) {
+		switch r.State {
+		case booking.Hold:
+			r.State = booking.Released
+			t.changed(r, "released")
+		case booking.Confirming:
+			if r.order.AbandonedAt.IsZero() {
+				r.order.AbandonedAt = now
+			}
+			t.changed(r, "abandoned")
+		}
+	})
+}
+
+// registerAgain gives a live hold a new order, and returns whether it could.
+func (t *modelService) registerAgain(r *row, order string) (ok bool) {
+	t.tx("register", func(now time.Time) {
+		if ok = r.State == booking.Hold && r.Occupies(now); ok {
+			t.replaceOrder(r, order, now)
+			t.changed(r, "registered again")
+		}
+	})
+	return ok
 }
 
 // cancel is a wish of the customer (by is customer) or of an administrator.
@@ -472,20 +609,20 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	payment, cause := t.payments.Cancel(ctx, keys, f.IdempotencyKey, key, request)
 	t.step("refund answered")
 	if cause == nil {
-		return t.apply(ctx, q, payment, nil, nil)
+		return t.apply(ctx, q, answer{payment: payment})
 	}
 	payment, err := t.payments.Payment(ctx, keys, key)
 	t.step("refund looked up")
-	switch rule.Cancelled(cause, payment, err) {
+	switch rule.Cancelled(cause, payment, err, f.Attempt) {
 	case rule.Act:
-		return t.apply(ctx, q, payment, nil, nil)
+		return t.apply(ctx, q, answer{payment: payment})
 	case rule.AskLater:
 		if rule.Answered(cause) {
 			t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
 		}
 		return t.later(q)
 	}
-	return t.apply(ctx, q, payment, nil, refusal(cause))
+	return t.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
 // retryRefund is an administrator who sends a failed refund again, to an account.
@@ -532,7 +669,7 @@ func (t *modelService) callback(ctx context.Context, c toss.Event, retried bool)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err = t.settleCallback(ctx, r, id); err == nil && !retried {
-		_ = t.applyCallback(ctx, r, c.Status)
+		t.doubtKey(r, c)
 	}
 	return nil // it is stored; what cannot be applied now the sweep applies
 }
@@ -567,27 +704,15 @@ func (t *modelService) unapplied() (list []*row) {
 	return list
 }
 
-func (t *modelService) applyCallback(ctx context.Context, r *row, status string) error {
-	var q question
-	t.tx("applyCallback", func(time.Time) { q = t.ask(r) })
-	switch q.snapshot.Callback(status) {
-	case rule.Nothing:
-		return nil
-	case rule.Close:
-		t.tx("close account", func(now time.Time) {
-			if r.State == booking.WaitingForDeposit {
-				t.startRefund(r, rule.ByCallback, false, now)
-			}
-		})
-		return t.settle(ctx, r)
-	}
-	payment, err := t.lookUp(ctx, q)
-	if err != nil {
-		return err
-	}
-	payment.Status = status
-	if err := t.apply(ctx, q, payment, nil, nil); err != nil || status == toss.StatusWaitingForDeposit {
-		return err
-	}
-	return t.settle(ctx, r)
+// doubtKey blocks the key after a callback that the provider's answer contradicts.
+func (t *modelService) doubtKey(r *row, e toss.Event) {
+	t.tx("doubt key", func(now time.Time) {
+		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)
+		if old || r.DoorlockKey == "" || t.ask(r).snapshot.Callback(e.Status) != rule.BlockDoor {
+			return
+		}
+		r.BlockedKey, r.DoorlockKey, r.BlockedUntil = r.DoorlockKey, "", now.Add(doubtFor)
+		r.scheduleCheck(now.Add(doubtInterval))
+		t.changed(r, "key blocked")
+	})
 }

@@ -14,9 +14,9 @@ type Question string
 
 // The questions.
 const (
-	SendRefund   Question = "send refund"   // the refund that was written down
-	CloseAccount Question = "close account" // the deposit is overdue: have it closed, by way of a refund
-	LookUp       Question = "look up"       // how the payment is
+	SendRefund   Question = "send refund"   // the refund that is recorded
+	CloseAccount Question = "close account" // the deposit is overdue: have the account closed, by way of a refund
+	LookUp       Question = "look up"       // the state of the payment
 )
 
 // Next is what to ask about a reservation that is not settled.
@@ -31,7 +31,7 @@ func (s Snapshot) Next(now time.Time) Question {
 	return LookUp
 }
 
-// Reading is what the provider's reply to a request is good for.
+// Reading classifies the provider's reply to a request.
 type Reading string
 
 // The readings.
@@ -40,20 +40,19 @@ const (
 	Refusal  Reading = "refusal"  // it is an answer: no charge
 	Declined Reading = "declined" // it is an answer: no refund
 	Resend   Reading = "resend"   // send the confirmation once more
-	AskAgain Reading = "ask"      // look what came of it, at once
-	AskLater Reading = "later"    // nobody can tell yet
+	AskAgain Reading = "ask"      // look up the outcome, at once
+	AskLater Reading = "later"    // the outcome is not known yet
 )
 
-// Found reads the reply to a look-up. inFlight: a request of the attempt may still be on its way to the provider, or at
-// work there, and "not found" means "not yet".
-func (s Snapshot) Found(p toss.Payment, err error, inFlight bool) Reading {
+// Found reads the reply to a look-up.
+func (s Snapshot) Found(p toss.Payment, err error, now time.Time) Reading {
 	confirming := s.Reservation.State == booking.Confirming
 	switch {
-	case err == nil && confirming && Unconfirmed(p.Status) && s.Payment.KeySet == string(toss.Widget):
+	case err == nil && confirming && Unconfirmed(p.Status) && s.Payment.KeySet == string(toss.Widget) && s.Chargeable(now):
 		return Resend
 	case err == nil:
 		return Act
-	case toss.ClassOf(err) == toss.NotFound && (!confirming || !inFlight):
+	case toss.ClassOf(err) == toss.NotFound && (!confirming || !s.InFlight(now)):
 		return Refusal
 	}
 	return AskLater
@@ -64,6 +63,8 @@ func Confirmed(err error) Reading {
 	switch {
 	case err == nil:
 		return Act
+	case toss.KeyRejected(err):
+		return AskLater // our own fault, and nothing happened: the order is charged once the key is right
 	case toss.ClassOf(err) == toss.Unknown, toss.ClassOf(err) == toss.AlreadyProcessed:
 		return AskAgain
 	}
@@ -72,8 +73,11 @@ func Confirmed(err error) Reading {
 
 // Resent reads the reply to a confirmation that was sent once more.
 func Resent(err error) Reading {
-	if err == nil {
+	switch {
+	case err == nil:
 		return Act
+	case toss.KeyRejected(err):
+		return AskLater
 	}
 	switch toss.ClassOf(err) {
 	case toss.Unknown, toss.AlreadyProcessed, toss.RetryLater:
@@ -82,70 +86,93 @@ func Resent(err error) Reading {
 	return Refusal
 }
 
-// Cancelled reads the reply to a refund that was anything but a plain yes: the provider also declines what is done
-// already, so the payment was looked up afterwards.
-func Cancelled(cause error, p toss.Payment, lookedUp error) Reading {
+// contradictions is how many attempts at a refund the provider may answer with an error that is in no table, while it
+// still holds the money, before the error counts as a refusal.
+const contradictions = 3
+
+// Cancelled reads the reply to a refund that was not a plain success. The provider also declines what is done already, so
+// the payment was looked up afterwards. attempt counts the requests with a key of their own.
+func Cancelled(cause error, p toss.Payment, lookedUp error, attempt int) Reading {
 	switch {
-	case lookedUp != nil:
+	case lookedUp != nil, toss.KeyRejected(cause):
 		return AskLater
 	case over(p, time.Time{}):
 		return Act
 	}
 	switch toss.ClassOf(cause) {
-	case toss.Unknown, toss.RetryLater, toss.AlreadyCanceled:
+	case toss.RetryLater:
 		return AskLater
+	case toss.Unknown, toss.AlreadyCanceled:
+		if !rejected(cause) || attempt < contradictions {
+			return AskLater
+		}
 	}
 	return Declined
 }
 
-// Answered reports whether the provider has answered a request for good: it will only replay that answer for the same
-// Idempotency-Key. While it is still at work on the key (409) the key stays.
-func Answered(err error) bool {
-	const stillAtWork = 409
-	var e *toss.Error
-	return errors.As(err, &e) && e.HTTPStatus != 0 && e.HTTPStatus != stillAtWork
-}
-
-// CallbackAction is what a callback with the right secret does that takes away what the provider's answer leaves.
-type CallbackAction string
-
-// What it does.
+// HTTP statuses after which a request may be, or may still be, executed.
 const (
-	Nothing CallbackAction = "nothing"
-	Close   CallbackAction = "close"   // make sure that the account takes no more money
-	Believe CallbackAction = "believe" // the key goes, as if the provider had answered so
+	requestTimeout  = 408
+	conflict        = 409 // a request with the same Idempotency-Key is being executed
+	tooEarly        = 425
+	tooManyRequests = 429
 )
 
-// Callback is what a callback of that status comes to.
-func (s Snapshot) Callback(status string) CallbackAction {
-	if s.Reservation.Method != booking.VirtualAccount {
-		return Nothing
+// rejected reports whether the provider answered that it did not accept the request, with whatever code.
+func rejected(err error) bool {
+	var e *toss.Error
+	if !errors.As(err, &e) {
+		return false
 	}
-	switch state := s.Reservation.State; {
-	case status == toss.StatusCanceled && state == booking.WaitingForDeposit:
-		return Close
-	case (status == toss.StatusCanceled || status == toss.StatusWaitingForDeposit) && state == booking.Done:
-		return Believe
+	switch e.HTTPStatus {
+	case requestTimeout, conflict, tooEarly, tooManyRequests:
+		return false
+	}
+	return e.HTTPStatus >= 400 && e.HTTPStatus < 500
+}
+
+// Answered reports whether the provider has finally answered a request: it only replays that answer for the same
+// Idempotency-Key. While it is still executing the request (409) the key stays.
+func Answered(err error) bool {
+	var e *toss.Error
+	return errors.As(err, &e) && e.HTTPStatus != 0 && e.HTTPStatus != conflict
+}
+
+// CallbackAction is what a callback with the right secret leads to when the provider's answer does not confirm it.
+type CallbackAction string
+
+// The actions.
+const (
+	Nothing   CallbackAction = "nothing"
+	BlockDoor CallbackAction = "block door" // the key opens nothing while the provider is asked again
+)
+
+// Callback is the action for a callback of that status. It never changes the reservation: money follows the provider's
+// answer only.
+func (s Snapshot) Callback(status string) CallbackAction {
+	lost := status == toss.StatusCanceled || status == toss.StatusPartialCanceled || status == toss.StatusWaitingForDeposit
+	if lost && s.Reservation.Method == booking.VirtualAccount && s.Reservation.State == booking.Done {
+		return BlockDoor
 	}
 	return Nothing
 }
 
-// CancelAction is what a wish to cancel comes to.
+// CancelAction is what a request to cancel leads to.
 type CancelAction string
 
-// The endings.
+// The actions.
 const (
-	Release     CancelAction = "release"      // a hold is given back
+	Release     CancelAction = "release"      // a hold is released
 	Pending     CancelAction = "pending"      // the provider is being asked: not now
-	Refund      CancelAction = "refund"       // money goes back, or an account is closed
-	NeedAccount CancelAction = "need account" // a deposit goes back to an account that has to be named
+	Refund      CancelAction = "refund"       // money is returned, or an account closed
+	NeedAccount CancelAction = "need account" // a deposit is returned to an account that has to be named
 	End         CancelAction = "end"          // the provider knows nothing of it
-	Join        CancelAction = "join"         // the refund is under way
+	Join        CancelAction = "join"         // the refund is in progress
 	Over        CancelAction = "over"         // it has ended already
 )
 
-// Cancel is what a wish to cancel a reservation comes to. charged says that the provider knows of it, account that
-// whoever cancels has named where a deposit goes.
+// Cancel is what a request to cancel a reservation leads to. charged says that the provider has a payment of it, account
+// that the request names an account for a deposit.
 func Cancel(r booking.Reservation, charged, account bool) CancelAction {
 	switch r.State {
 	case booking.Hold:

@@ -1,11 +1,11 @@
-// Package rule holds the decisions about money: what an answer of the payment provider means for a reservation, what to
-// ask next, and what a wish to cancel comes to. They are functions of what is known, without a database, a clock or a
-// provider; package reserve carries out what they say. So they can be tried with every state and answer there is, and
-// simulated with crashes between any two steps.
+// Package rule holds the decisions about money: what the provider's answer means for a reservation, what to ask next, and
+// what a request to cancel leads to. They are pure functions of a [Snapshot] and the time, without database, clock or
+// provider; package reserve executes them. So every state can be tested against every answer, and simulated with crashes
+// between any two steps.
 //
-// Two of them decide about everything else. Unknown is never failed: only what the provider says about a payment ends
-// it. And money moves forward: what was captured is finished, and goes back only when the slot is gone or the amount is
-// wrong.
+// Three principles decide about the rest. Unknown never means failed: only the provider's statement about a payment ends
+// it. Money moves forward: a captured payment is finished, and refunded only if the slot is gone, the amount is wrong, the
+// guest left, or the stay has no useful time left. And nothing is charged for a stay that can no longer be used.
 package rule
 
 import (
@@ -16,15 +16,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Snapshot is what stands here at the moment of a decision.
+// Snapshot is our record of a reservation at the moment of a decision.
 type Snapshot struct {
 	Reservation booking.Reservation
+	Order       money.Order
 	Payment     money.Payment // before the answer
-	Refund      *money.Refund // the one that is not closed; nil: none
+	Refund      *money.Refund // the refund that is not closed; nil: none
 }
 
-// Answer is what the provider says about a payment: it knows one, refuses it for good, or declines to give back what it
-// still holds.
+// Answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
+// the money it still holds.
 type Answer struct {
 	Payment  toss.Payment
 	Refused  bool // a charge; Payment is empty
@@ -37,45 +38,56 @@ type Step string
 // The steps.
 const (
 	Stay            Step = "stay"             // nothing changes
-	RefusalReported Step = "refusal reported" // nothing changes; whoever asked is told that the charge was refused
-	NoOp            Step = "no-op"            // nothing is asked for any more, and nothing came
+	RefusalReported Step = "refusal reported" // nothing changes; the caller learns that the charge was refused
+	NoOp            Step = "no-op"            // no money is expected any more, and none came
 	Open            Step = "open"             // the buyer has authenticated and the charge has not been made: ask again
+	Lapse           Step = "lapse"            // nothing was charged and nothing will be: the hold ends
 	Refuse          Step = "refuse"           // nothing was charged, the hold is kept
-	Confirm         Step = "confirm"          // the money is there, the reservation stands
-	ConfirmIfFree   Step = "confirm if free"  // the money is there, the hold is not: it stands if its slot is free, else Late
-	Late            Step = "late"             // money for a reservation that is over goes back
+	Confirm         Step = "confirm"          // the money is there: the reservation is confirmed
+	ConfirmIfFree   Step = "confirm if free"  // the money is there, the hold is not: confirmed if its slot is free, else Late
+	Late            Step = "late"             // money, or an open account, for a reservation that is over: return it, or close it
 	Wait            Step = "wait"             // an account was issued
-	WaitOn          Step = "wait on"          // its deposit has not come yet
-	Reverse         Step = "reverse"          // the bank took the deposit back, the key is dead
-	Drop            Step = "drop"             // the provider holds nothing any more: cancelled
-	Refunded        Step = "refunded"         // what we asked to go back is back: cancelled
-	Follow          Step = "follow"           // the bank is on with a refund, or done with it
-	Restore         Step = "restore"          // the refund is declined: the reservation stands again, with the key it had
-	Arrive          Step = "arrive"           // the deposit came while its account was being closed: the reservation stands
-	Reopen          Step = "reopen"           // the provider keeps the account open: close it again in a while
-	Fail            Step = "fail"             // the refund waits for a person
-	Foreign         Step = "foreign"          // the payment is not the one we asked for: a person is told
-	ForeignRefuse   Step = "foreign refuse"   // … and nothing was taken: the hold is kept
-	ForeignReturn   Step = "foreign return"   // … and it was captured for us: it goes back
-	NeedsReview     Step = "needs review"     // somebody did something by hand: a person has to look
+	WaitOn          Step = "wait on"          // its deposit has not arrived yet
+	Reverse         Step = "reverse"          // the bank took the deposit back: the key is revoked
+	Drop            Step = "drop"             // the provider holds nothing any more: canceled
+	Partial         Step = "partial"          // a part was returned at the provider: booked, the reservation stays confirmed
+	Refunded        Step = "refunded"         // the refund we asked for is done: canceled
+	Follow          Step = "follow"           // the bank works on a refund, or has finished it
+	Restore         Step = "restore"          // the refund is declined: the reservation is confirmed again, with the key it had
+	Arrive          Step = "arrive"           // the deposit arrived while its account was being closed: confirmed
+	ReturnDeposit   Step = "return deposit"   // it did, for a stay without use: the refund waits for an account
+	Reopen          Step = "reopen"           // the provider keeps the account open: close it again later
+	Fail            Step = "fail"             // the refund waits for an administrator
+	Foreign         Step = "foreign"          // the payment is not the one we asked for: an administrator is alerted
+	ForeignRefuse   Step = "foreign refuse"   // … and nothing was charged: the hold is kept
+	ForeignReturn   Step = "foreign return"   // … and it was captured for us: it is refunded
+	NeedsReview     Step = "needs review"     // somebody acted by hand at the provider: an administrator has to look
 )
 
-// Kept reports whether what the answer says about the payment is to be kept: it is about our payment, and about one that
-// we have asked for.
+// Kept reports whether the provider's state is stored: it is about our payment, and about one that we asked for.
 func (s Step) Kept() bool {
 	switch s {
-	case RefusalReported, NoOp, Foreign, ForeignRefuse, ForeignReturn:
+	case RefusalReported, NoOp, Lapse, Foreign, ForeignRefuse, ForeignReturn:
 		return false
 	}
 	return true
 }
+
+// InFlightLimit bounds how long a request to the provider may be on its way, or in execution there.
+const InFlightLimit = 80 * time.Second
+
+// SessionLimit is longer than the provider accepts a confirmation after the buyer has authenticated, 10 minutes.
+const SessionLimit = 15 * time.Minute
+
+// minUse is the least time of a stay that is worth confirming late; of a shorter stay it is half.
+const minUse = 10 * time.Minute
 
 // After is the table of states against answers.
 func (s Snapshot) After(a Answer, now time.Time) Step {
 	state, p := s.Reservation.State, a.Payment
 	switch {
 	case a.Refused && state == booking.Confirming:
-		return Refuse
+		return s.refused(now)
 	case a.Refused:
 		return RefusalReported
 	case s.idle() && (Unconfirmed(p.Status) || over(p, now)):
@@ -83,24 +95,50 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 	case state != booking.Canceling && !s.ours(p):
 		return s.foreign(p)
 	case over(p, now):
-		return s.over()
+		return s.over(now)
 	case a.Declined:
-		return s.declined(p)
+		return s.declined(p, now)
 	case p.Status == toss.StatusDone:
-		return s.captured()
+		return s.captured(now)
+	case p.Status == toss.StatusPartialCanceled && (state == booking.Done || state == booking.Canceled):
+		return s.partial()
 	case p.Status == toss.StatusWaitingForDeposit:
-		return s.awaited()
+		return s.awaited(now)
 	case Unconfirmed(p.Status):
-		return Open
+		return s.unconfirmed(now)
 	}
 	return NeedsReview
 }
 
-// idle reports that no money is asked for any more, and none on its way back: the attempt was refused, or there was none.
+// Useful reports whether enough of the stay is left to confirm it: doors still open, and at least 10 minutes, or half of a
+// shorter stay, remain. A stay that was bought after its start is judged by what was left then.
+func (s Snapshot) Useful(now time.Time) bool {
+	stay := s.Reservation.Interval
+	if s.Payment.AttemptedAt.After(stay.Start) {
+		stay.Start = s.Payment.AttemptedAt
+	}
+	return now.Before(stay.LastUnlock()) && stay.End.Sub(now) >= min(minUse, stay.Length()/2)
+}
+
+// Chargeable reports whether the order may still be charged: the guest has not left and the stay is useful.
+func (s Snapshot) Chargeable(now time.Time) bool { return !s.Order.Abandoned() && s.Useful(now) }
+
+// InFlight reports whether a request of the attempt may still be on its way to the provider: then "not found" means "not
+// yet".
+func (s Snapshot) InFlight(now time.Time) bool {
+	return now.Sub(s.Payment.AttemptedAt) < InFlightLimit
+}
+
+// SessionOver reports whether the provider's payment session of the attempt has ended: it accepts no charge any more.
+func (s Snapshot) SessionOver(now time.Time) bool {
+	return now.Sub(s.Payment.AttemptedAt) >= SessionLimit
+}
+
+// idle reports that no money is expected and none is being returned: the attempt was refused, or there was none.
 func (s Snapshot) idle() bool { return GivenUp(s.Reservation.State) && s.Refund == nil }
 
-// GivenUp reports whether a reservation with an order is in a state in which no charge is under way, and may still come:
-// a request of an attempt that was refused may be on its way, slower than the one that was answered.
+// GivenUp reports whether a reservation with an order is in a state without a confirmation in progress. A charge may still
+// arrive: a request of a refused attempt may be slower than the one that was answered.
 func GivenUp(state booking.State) bool {
 	return state == booking.Hold || state == booking.Expired || state == booking.Released
 }
@@ -111,7 +149,7 @@ func (s Snapshot) ours(p toss.Payment) bool {
 	return p.OrderID == r.OrderID && p.TotalAmount == r.Amount && (key == "" || key == p.PaymentKey)
 }
 
-// foreign: what was captured for us goes back; nobody gets a key.
+// foreign: a payment that was captured for us is refunded; no key is created.
 func (s Snapshot) foreign(p toss.Payment) Step {
 	switch {
 	case s.Reservation.State != booking.Confirming:
@@ -123,7 +161,7 @@ func (s Snapshot) foreign(p toss.Payment) Step {
 }
 
 // over reports whether the provider holds nothing of a payment and never will. An account that waits by its status
-// takes no more money once it has expired.
+// accepts no deposit once it has expired.
 func over(p toss.Payment, now time.Time) bool {
 	if p.FullyCanceled() || p.Status == toss.StatusExpired || p.Status == toss.StatusAborted {
 		return true
@@ -132,63 +170,113 @@ func over(p toss.Payment, now time.Time) bool {
 	return p.Status == toss.StatusWaitingForDeposit && v != nil && v.Expired && now.After(v.DueDate)
 }
 
-func (s Snapshot) over() Step {
+func (s Snapshot) over(now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Confirming:
-		return Refuse
+		return s.refused(now)
 	case booking.WaitingForDeposit, booking.Done:
 		return Drop
 	case booking.Canceling:
 		return Refunded
 	}
 	if s.Refund != nil {
-		return Follow // still under way at the bank, or of money that came too late
+		return Follow // in progress at the bank, or of money that came too late
 	}
 	return Stay
 }
 
-// declined: the provider will not give the money back as asked, and has not.
-func (s Snapshot) declined(p toss.Payment) Step {
+// refused: the provider did not charge. The guest keeps the hold for another attempt, if he wants one and it can be used.
+func (s Snapshot) refused(now time.Time) Step {
+	if s.Chargeable(now) {
+		return Refuse
+	}
+	return Lapse
+}
+
+// unconfirmed: the charge has not been made. It is not asked for again once the guest has left or the stay is useless; a
+// request of ours that is on its way may still make it.
+func (s Snapshot) unconfirmed(now time.Time) Step {
+	if s.Reservation.State == booking.Confirming && !s.Chargeable(now) && !s.InFlight(now) {
+		return Lapse
+	}
+	return Open
+}
+
+// declined: the provider does not return the money as asked, and has not returned it.
+func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	f := s.Refund
 	switch {
 	case f == nil || f.State != money.RefundRequested:
-		return Stay // someone else has brought it to an end
+		return Stay // another process has ended it
 	case s.Reservation.State != booking.Canceling, f.By == ByAmount:
 		return Fail
 	case p.Status == toss.StatusDone && f.RevokedKey != "":
 		return Restore
+	case p.Status == toss.StatusDone && !s.Useful(now):
+		return ReturnDeposit
 	case p.Status == toss.StatusDone:
 		return Arrive
+	case p.Status == toss.StatusPartialCanceled:
+		return Fail
 	}
 	return Reopen
 }
 
-// captured: the provider has the money.
-func (s Snapshot) captured() Step {
+// captured: the provider holds the money.
+func (s Snapshot) captured(now time.Time) Step {
 	switch s.Reservation.State {
-	case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
-		return Confirm
+	case booking.Hold, booking.Confirming:
+		if s.Chargeable(now) {
+			return Confirm
+		}
+		return s.Late()
+	case booking.WaitingForDeposit:
+		if s.Useful(now) || s.inTime(now) {
+			return Confirm
+		}
+		return s.Late()
 	case booking.Expired:
-		return ConfirmIfFree
+		if s.Chargeable(now) {
+			return ConfirmIfFree
+		}
+		return s.Late()
 	case booking.Released, booking.Canceled:
 		return s.Late()
 	}
-	return Stay // it stands, or the refund is under way
+	return Stay // confirmed, or the refund is in progress
 }
 
-// Late is what becomes of money for a reservation that is over.
+// inTime reports whether a deposit is known before it was due, while doors open.
+func (s Snapshot) inTime(now time.Time) bool {
+	return !now.After(s.Reservation.ExpiresAt) && now.Before(s.Reservation.LastUnlock())
+}
+
+// Late is the step for money, or an account that waits for it, of a reservation that is over.
 func (s Snapshot) Late() Step {
-	if s.Refund != nil {
-		return Stay // it is known, and on its way back
+	if s.Refund != nil || s.Payment.SettledOutside > 0 {
+		return Stay // it is known: being returned, or returned outside the provider
 	}
 	return Late
 }
 
-// awaited: a virtual account waits for its money.
-func (s Snapshot) awaited() Step {
+// partial: a part of the money went back at the provider. What a canceled reservation still has there is returned.
+func (s Snapshot) partial() Step {
+	if s.Reservation.State == booking.Canceled {
+		return s.Late()
+	}
+	return Partial
+}
+
+// awaited: a virtual account waits for its deposit.
+func (s Snapshot) awaited(now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming:
-		return Wait
+		if s.Chargeable(now) {
+			return Wait
+		}
+		return s.Late()
+	case booking.Released, booking.Expired:
+		return s.Late()
 	case booking.Done:
 		return Reverse
 	case booking.WaitingForDeposit:
@@ -202,15 +290,44 @@ func Unconfirmed(status string) bool {
 	return status == toss.StatusReady || status == toss.StatusInProgress
 }
 
-// Who cancels when nobody does.
+// DepositDue is when a deposit is due: at the latest at limit, at the start of the stay if it lies ahead, and at the end
+// of the unlock window.
+func DepositDue(stay booking.Interval, limit, now time.Time) time.Time {
+	due := stay.LastUnlock()
+	if stay.Start.After(now) {
+		due = stay.Start
+	}
+	if limit.Before(due) {
+		due = limit
+	}
+	if due.Before(now) {
+		return now
+	}
+	return due
+}
+
+// The initiators of cancellations and refunds that no user asked for.
 const (
-	ByOverdue  = "system:overdue"  // the deposit did not come in time
-	ByCallback = "system:callback" // the provider has told that the account is cancelled
-	ByAmount   = "system:amount"   // the provider's payment is not the one we asked for
-	ByLate     = "system:late"     // money for a reservation that is over
+	ByOverdue   = "system:overdue"   // the deposit did not arrive in time
+	ByCallback  = "system:callback"  // of earlier releases: a callback reported that the account is canceled
+	ByAmount    = "system:amount"    // the provider's payment is not the one we asked for
+	ByLate      = "system:late"      // money for a reservation that is over
+	ByAbandoned = "system:abandoned" // money for an order that the guest left or replaced
+	ByTooLate   = "system:too-late"  // money for a stay that can no longer be used
 )
 
-// AtBank is where a refund stands by what the provider says of the bank's part of it.
+// LateBy is the initiator of the refund of late money.
+func (s Snapshot) LateBy(now time.Time) string {
+	switch {
+	case s.Order.Abandoned():
+		return ByAbandoned
+	case !s.Useful(now) && s.Reservation.State != booking.Canceled:
+		return ByTooLate
+	}
+	return ByLate
+}
+
+// AtBank is the state of a refund by the provider's status of the bank transfer.
 func AtBank(status string) money.RefundState {
 	switch status {
 	case "PENDING":

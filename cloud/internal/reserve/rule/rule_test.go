@@ -26,7 +26,8 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 var states = []booking.State{booking.Hold, booking.Confirming, booking.WaitingForDeposit, booking.Done, booking.Canceling,
 	booking.Canceled, booking.Expired, booking.Released}
 
-// TestTable holds every state against every answer: the golden file is the table, for people to read and agree with.
+// TestTable tests every state against every answer at every time that matters. The golden file is the table, to be read and
+// reviewed.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	payment := func(status string) toss.Payment {
@@ -75,23 +76,43 @@ func TestTable(t *testing.T) {
 		{"requested, amount", &money.Refund{State: money.RefundRequested, By: rule.ByAmount, RevokedKey: "key"}},
 		{"failed", &money.Refund{State: money.RefundFailed, By: "customer", RevokedKey: "key"}},
 	}
+	// The stay lasts an hour. The attempt is a minute old, or old enough that no request of it is on its way.
+	stay := func(startsIn time.Duration) booking.Interval {
+		return booking.Interval{Start: now.Add(startsIn), End: now.Add(startsIn + time.Hour)}
+	}
+	times := []struct {
+		name      string
+		stay      booking.Interval
+		attempted time.Duration
+		order     money.Order
+	}{
+		{"before the stay", stay(time.Hour), time.Minute, money.Order{}},
+		{"10 minutes left", stay(-50 * time.Minute), time.Hour, money.Order{}},
+		{"less than 10 minutes left", stay(-50*time.Minute - time.Nanosecond), time.Hour, money.Order{}},
+		{"over, in flight", stay(-2 * time.Hour), time.Minute, money.Order{}},
+		{"over", stay(-2 * time.Hour), 3 * time.Hour, money.Order{}},
+		{"abandoned, in flight", stay(time.Hour), time.Minute, money.Order{AbandonedAt: now}},
+		{"abandoned", stay(time.Hour), 2 * time.Minute, money.Order{AbandonedAt: now}},
+	}
 	var table bytes.Buffer
-	for _, refund := range refunds {
-		for _, paid := range []string{"key", ""} {
-			fmt.Fprintf(&table, "## %s, payment key %q\n", refund.name, paid)
-			for _, a := range answers {
-				fmt.Fprintf(&table, "%-32s", a.name)
-				for _, state := range states {
-					s := rule.Snapshot{Reservation: booking.Reservation{State: state, OrderID: "order", Amount: 12000},
-						Payment: money.Payment{PaymentKey: paid}, Refund: refund.is}
-					step := s.After(a.Answer, now)
-					kept := " "
-					if step.Kept() {
-						kept = "+"
+	for _, at := range times {
+		for _, refund := range refunds {
+			for _, paid := range []string{"key", ""} {
+				fmt.Fprintf(&table, "## %s, %s, payment key %q\n", at.name, refund.name, paid)
+				for _, a := range answers {
+					fmt.Fprintf(&table, "%-32s", a.name)
+					for _, state := range states {
+						s := rule.Snapshot{Reservation: booking.Reservation{State: state, OrderID: "order", Amount: 12000, Interval: at.stay, ExpiresAt: now.Add(-time.Minute)},
+							Payment: money.Payment{PaymentKey: paid, AttemptedAt: now.Add(-at.attempted)}, Refund: refund.is, Order: at.order}
+						step := s.After(a.Answer, now)
+						kept := " "
+						if step.Kept() {
+							kept = "+"
+						}
+						fmt.Fprintf(&table, " %s: %s%s;", state, step, kept)
 					}
-					fmt.Fprintf(&table, " %s: %s%s;", state, step, kept)
+					table.WriteByte('\n')
 				}
-				table.WriteByte('\n')
 			}
 		}
 	}
@@ -145,16 +166,19 @@ func TestReadings(t *testing.T) {
 		fmt.Fprintf(&table, "%s: confirmed %s, resent %s, answered %t\n", name, rule.Confirmed(confirmErr), rule.Resent(confirmErr), rule.Answered(confirmErr))
 		for _, state := range []booking.State{booking.Confirming, booking.Hold} {
 			for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
-				s := rule.Snapshot{Reservation: booking.Reservation{State: state}, Payment: money.Payment{KeySet: string(keys)}}
+				stay := booking.Interval{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
+				s := rule.Snapshot{Reservation: booking.Reservation{State: state, Interval: stay}, Payment: money.Payment{KeySet: string(keys), AttemptedAt: now.Add(-rule.InFlightLimit)}}
+				inFlight := s
+				inFlight.Payment.AttemptedAt = now
 				for _, status := range []string{toss.StatusInProgress, toss.StatusDone} {
 					p := toss.Payment{Status: status}
-					fmt.Fprintf(&table, "  found %s %s %s: %s, in flight: %s\n", state, keys, status, s.Found(p, lookErr, false), s.Found(p, lookErr, true))
+					fmt.Fprintf(&table, "  found %s %s %s: %s, in flight: %s\n", state, keys, status, s.Found(p, lookErr, now), inFlight.Found(p, lookErr, now))
 				}
 			}
 		}
 		for _, status := range []string{toss.StatusDone, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
 			p := toss.Payment{Status: status}
-			fmt.Fprintf(&table, "  cancelled, now %s: %s, not looked up: %s\n", status, rule.Cancelled(cancelErr, p, nil), rule.Cancelled(cancelErr, p, errors.New("reset")))
+			fmt.Fprintf(&table, "  cancelled, now %s: %s, third attempt: %s, not looked up: %s\n", status, rule.Cancelled(cancelErr, p, nil, 1), rule.Cancelled(cancelErr, p, nil, 3), rule.Cancelled(cancelErr, p, errors.New("reset"), 1))
 		}
 	}
 	read("no error", nil, nil, errors.New("reset"))

@@ -1,0 +1,174 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// Transmission is one delivery of a callback.
+type Transmission struct {
+	ID      string // the provider's, which identifies repetitions; empty: the content identifies them
+	Retried bool   // it was delivered before, so its content may be old
+}
+
+// callbackTimeout is below the 10 seconds that the provider waits for an answer.
+const callbackTimeout = 5 * time.Second
+
+// ReceiveCallback checks and stores a callback of the provider, then asks the provider. Money follows the provider's answer
+// only; see [Service.doubtKey] for a callback that the answer contradicts. It returns nil as soon as the callback is stored:
+// what cannot be applied now is applied by the sweep.
+//
+// Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (the answer with the secret is not stored yet: send it again).
+func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Transmission) error {
+	if c.Kind == toss.OtherEvent {
+		s.Log.InfoContext(ctx, "callback ignored", "event", c)
+		return nil
+	}
+	r, err := postgres.ReservationByOrder(ctx, s.DB.Pool, c.OrderID)
+	if errors.Is(err, booking.ErrNoReservation) {
+		return s.unknownOrder(ctx, c)
+	}
+	if err != nil {
+		return fmt.Errorf("callback about order %s: %w", c.OrderID, err)
+	}
+	signed := c.Kind == toss.DepositCallback
+	if err := s.checkSecret(ctx, c, r, signed); err != nil {
+		return err
+	}
+	transmission := delivery.ID
+	if transmission == "" {
+		transmission = c.Fingerprint()
+	}
+	callback := money.Callback{TransmissionID: transmission, OrderID: c.OrderID, Status: c.Status, Unsigned: !signed}
+	id, err := postgres.SaveCallback(ctx, s.DB.Pool, callback)
+	if err != nil {
+		return fmt.Errorf("store callback about order %s: %w", c.OrderID, err)
+	}
+	if id == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callbackTimeout)
+	defer cancel()
+	if err := s.applyCallback(ctx, c, r.ID, id, signed && !delivery.Retried); err != nil {
+		s.Log.WarnContext(ctx, "callback stored, to be applied later", "order_id", c.OrderID, "error", err)
+	}
+	return nil
+}
+
+// unknownOrder lists a deposit for an order that is not ours, for example one from before a restored backup.
+func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
+	s.Log.WarnContext(ctx, "callback about an unknown order", "order_id", c.OrderID, "status", c.Status)
+	return ErrUnknownOrder
+}
+
+// checkSecret compares the secret of a signed callback, and checks that the reservation has a payment.
+func (s *Service) checkSecret(ctx context.Context, c toss.Event, r booking.Reservation, signed bool) error {
+	p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
+	if errors.Is(err, postgres.ErrNoPayment) || err == nil && signed && len(p.Secret) == 0 {
+		if r.State == booking.Confirming {
+			return ErrPaymentPending // it overtook the answer that carries the secret
+		}
+		return ErrWrongSecret
+	}
+	if err != nil || !signed {
+		return err
+	}
+	secret, err := s.Keys.Open(secretPurpose, p.Secret)
+	if err != nil {
+		return fmt.Errorf("callback secret of order %s: %w", r.OrderID, err)
+	}
+	if !c.SecretMatches(string(secret)) {
+		s.Log.WarnContext(ctx, "callback with a wrong secret", "order_id", r.OrderID)
+		return ErrWrongSecret
+	}
+	return nil
+}
+
+// lookUpInterval bounds how often callbacks without a signature have the provider asked about an order.
+const lookUpInterval = 2 * time.Second
+
+// applyCallback asks the provider. prompt says that the callback is signed and was delivered for the first time.
+func (s *Service) applyCallback(ctx context.Context, c toss.Event, id booking.ReservationID, callback int64, prompt bool) error {
+	if c.Kind != toss.DepositCallback {
+		ok, err := postgres.ClaimCallbackLookUp(ctx, s.DB.Pool, id, s.now(), lookUpInterval)
+		if err != nil || !ok {
+			return err // the sweep applies it
+		}
+	}
+	if err := s.settleCallback(ctx, id, callback); err != nil || !prompt {
+		return err
+	}
+	return s.doubtKey(ctx, id, c)
+}
+
+// doubtFor is how long a key opens nothing after a callback that the provider's answer contradicts.
+const doubtFor = time.Minute
+
+// doubtKey blocks the key of a confirmed reservation if a callback reports that its money is lost and the provider's answer
+// does not. The provider is asked again until doubtFor has passed; the reservation follows its answer, and keeps its slot.
+// A callback that is older than the deposit is ignored.
+func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss.Event) error {
+	return s.locked(ctx, id, func(c *change) error {
+		r := c.r()
+		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)
+		if old || r.DoorlockKey == "" || c.Callback(e.Status) != rule.BlockDoor {
+			return nil
+		}
+		s.Log.WarnContext(ctx, "the provider's callback contradicts its answer: the key is blocked", "order_id", r.OrderID, "callback", e.Status)
+		if err := postgres.BlockKey(c.ctx, c.tx, r.ID, c.now.Add(doubtFor)); err != nil {
+			return err
+		}
+		return c.settleAt(c.now.Add(doubtInterval))
+	})
+}
+
+// doubtInterval is how often the provider is asked while a key is blocked.
+const doubtInterval = 5 * time.Second
+
+// trustKey puts a blocked key back into use once the provider has held on to its answer for long enough.
+func (c *change) trustKey() error {
+	switch {
+	case c.r().BlockedKey == "":
+		return nil
+	case c.now.Before(c.r().BlockedUntil):
+		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(doubtInterval))
+	}
+	return postgres.UnblockKey(c.ctx, c.tx, c.r().ID)
+}
+
+// settleCallback asks the provider. Concurrent callbacks about one order share the question; if it was asked before this
+// callback was stored, it is asked again.
+func (s *Service) settleCallback(ctx context.Context, id booking.ReservationID, callback int64) error {
+	for range 2 {
+		_, err, _ := s.calls.Do(fmt.Sprintf("callback %d", id), func() (any, error) { return nil, s.Settle(ctx, id) })
+		if err != nil {
+			return err
+		}
+		if applied, err := postgres.CallbackApplied(ctx, s.DB.Pool, callback); err != nil || applied {
+			return err
+		}
+	}
+	return ErrPaymentPending
+}
+
+// SettleCallbacks acts on the unapplied callbacks of an order up to last.
+func (s *Service) SettleCallbacks(ctx context.Context, orderID string, last int64) error {
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	r, err := postgres.ReservationByOrder(ctx, s.DB.Pool, orderID)
+	if err == nil {
+		err = s.Settle(ctx, r.ID)
+	}
+	if errors.Is(err, booking.ErrNoReservation) { // of an earlier release, which forgot replaced orders
+		return postgres.MarkCallbacksApplied(ctx, s.DB.Pool, orderID, last, s.now())
+	}
+	return err
+}

@@ -1,0 +1,265 @@
+package reserve_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// messages are the templates of the messages to a phone number.
+func (s *shop) messages(mobile string) (templates []string) {
+	for _, m := range s.Sandbox.Messages(mobile) {
+		if m.Template != "login-code" {
+			templates = append(templates, m.Template)
+		}
+	}
+	return templates
+}
+
+// awaitMessages waits until a phone number has got as many messages as are wanted, and compares their templates.
+func (s *shop) awaitMessages(t *testing.T, mobile string, want ...string) {
+	t.Helper()
+	s.eventually(t, fmt.Sprintf("%d messages", len(want)), func() bool { return len(s.messages(mobile)) >= len(want) })
+	if got := s.messages(mobile); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("messages %v, want %v", got, want)
+	}
+}
+
+// nothingHeld waits until the provider holds none of the guest's money.
+func (s *shop) nothingHeld(t *testing.T) {
+	t.Helper()
+	s.eventually(t, "the money is refunded", func() bool {
+		l := s.Sandbox.Ledger()
+		return l.Charged == l.Refunded
+	})
+}
+
+// unreachable has the provider answer nothing about payments.
+func (s *shop) unreachable(t *testing.T) {
+	t.Helper()
+	for _, target := range []sandbox.FaultTarget{sandbox.TargetConfirm, sandbox.TargetGet} {
+		s.fault(t, sandbox.Fault{Target: target, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	}
+}
+
+// soon is a wish whose stay begins within ten minutes of the rules' time, which stands still.
+func (s *shop) soon(method string) moneytest.Wish {
+	w := s.wish(method)
+	w.Start = s.Clock.Now().Truncate(10 * time.Minute).Add(10 * time.Minute)
+	s.Clock.Advance(w.Start.Add(-time.Minute).Sub(s.Clock.Now()))
+	return w
+}
+
+// A1: the provider is away until the stay is over. What was captured is refunded, what was not is never charged, and the
+// guest gets one message that says so.
+func TestNothingIsChargedForAPastStay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault   sandbox.FaultKind
+		message string
+	}{
+		"captured, answer lost": {sandbox.FaultDropAfterCommit, "payment-returned"},
+		"not captured":          {sandbox.FaultError, "payment-failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			b, w := s.buyer(), s.soon(sandbox.MethodCard)
+			order, err := b.Order(s.ctx, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: c.fault, Status: 0})
+			s.unreachable(t)
+			s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+			s.Clock.Advance(61 * time.Minute)
+			s.Sandbox.ClearFaults()
+			s.awaitMessages(t, w.Mobile, c.message)
+			s.nothingHeld(t)
+			reply, err := b.Post(s.ctx, "/payment/confirm", order)
+			if err != nil || reply.HTTP == http.StatusOK {
+				t.Errorf("confirmed again: %d %s, %v", reply.HTTP, reply.Raw, err)
+			}
+		})
+	}
+}
+
+// A2: the deposit of a stay that has begun is due before its doors stop opening; one that arrives later is not kept.
+func TestDepositIsDueWithinTheStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, w := s.buyer(), s.soon(sandbox.MethodVirtualAccount)
+	order, err := b.Order(s.ctx, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/confirm", order, 200, "")
+	var due time.Time
+	if err := s.DB.Pool.QueryRow(s.ctx, `select expires_at from reservation where order_id = $1`, order.OrderID).Scan(&due); err != nil {
+		t.Fatal(err)
+	}
+	if !due.Equal(w.Start) {
+		t.Errorf("due at %s, want the start %s", due, w.Start)
+	}
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(62 * time.Minute)
+	s.Sandbox.ClearFaults()
+	id := s.await(t, order.OrderID, "CANCELED")
+	s.awaitRefund(t, id, "FAILED")
+	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "refund-failed")
+}
+
+// A3: a slot whose doors can no longer open is not sold.
+func TestDeadSlotIsNotSold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	start := s.Clock.Now().Truncate(10 * time.Minute).Add(10 * time.Minute)
+	hold := map[string]any{"branch": "gangnam", "room": 1, "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(10 * time.Minute))}
+	s.Clock.Stop(start.Add(8*time.Minute - time.Second))
+	s.answer(t, s.buyer(), "/reservation", hold, 200, "")
+	s.Clock.Stop(start.Add(8 * time.Minute))
+	hold["room"] = 2
+	s.answer(t, s.buyer(), "/reservation", hold, 400, "IllegalArguemntError")
+}
+
+// A4: a guest who leaves while his payment is unclear, or takes another slot, is not charged for it.
+func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
+	t.Parallel()
+	leave := map[string]func(*testing.T, *shop, *moneytest.Buyer){
+		"releases": func(t *testing.T, s *shop, b *moneytest.Buyer) {
+			if reply, err := b.Do(s.ctx, http.MethodDelete, "/reservation", nil); err != nil || reply.HTTP != 200 {
+				t.Fatal(reply, err)
+			}
+		},
+		"takes another slot": func(t *testing.T, s *shop, b *moneytest.Buyer) {
+			if err := b.Hold(s.ctx, s.wish(sandbox.MethodCard)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, do := range leave {
+		for _, captured := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, captured %t", name, captured), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				b, order, w := s.order(t, sandbox.MethodCard)
+				kind, message := sandbox.FaultError, "payment-failed"
+				if captured {
+					kind, message = sandbox.FaultDropAfterCommit, "payment-returned"
+				}
+				s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: kind})
+				s.unreachable(t)
+				s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+				do(t, s, b)
+				s.Sandbox.ClearFaults()
+				s.awaitMessages(t, w.Mobile, message)
+				s.nothingHeld(t)
+				if l := s.Sandbox.Ledger(); captured != (l.Charged > 0) {
+					t.Errorf("charged %d won, want captured %t", l.Charged, captured)
+				}
+			})
+		}
+	}
+}
+
+// A5: a guest registers again after a payment that seemed refused, and the first order is charged after all. The second
+// order stands, and the first is refunded.
+func TestLateCaptureOfAReplacedOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, first, w := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "CARD_PROCESSING_ERROR"})
+	s.answer(t, b, "/payment/confirm", first, 400, "PaymentFailedException")
+	second, err := b.Register(s.ctx, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/confirm", first, 404, "ResourceNotFoundException")
+	s.answer(t, b, "/payment/confirm", second, 200, "")
+	s.wantState(t, second.OrderID, "DONE")
+	s.chargeBehindOurBack(t, first)
+	s.eventually(t, "the first order is refunded", func() bool {
+		return s.count(t, `select count(*) from refund f join reservation r on r.id = f.reservation_id where r.order_id = $1 and f.state = 'COMPLETED'`, first.OrderID) == 1
+	})
+	s.wantState(t, second.OrderID, "DONE")
+	s.awaitMessages(t, w.Mobile, "reservation-confirmed", "payment-returned")
+}
+
+// A6: the slot is lost before a late capture is known. The guest gets a message, and asking again does not say that nothing
+// was charged.
+func TestLostSlotIsReported(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "CARD_PROCESSING_ERROR"})
+	s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
+	s.exec(t, `update reservation set state = 'EXPIRED', expires_at = now() - interval '1 minute' where order_id = $1`, order.OrderID)
+	if err := s.buyer().Hold(s.ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	s.chargeBehindOurBack(t, order)
+	s.awaitMessages(t, w.Mobile, "payment-returned")
+	if reply := s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException"); reply.ErrorCode != "REFUNDED_PAYMENT" {
+		t.Errorf("code %q, want REFUNDED_PAYMENT", reply.ErrorCode)
+	}
+	s.eventually(t, "the discrepancy is settled", func() bool {
+		return s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and resolved_at is null`, order.OrderID) == 0
+	})
+}
+
+// A7: a payment that was pending is refused in the background: the guest gets the message that the page has promised.
+func TestRefusalInTheBackgroundIsReported(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Status: 500})
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	if err := s.Sandbox.Decline(order.PaymentKey, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, order.OrderID, "HOLD")
+	s.awaitMessages(t, w.Mobile, "payment-failed")
+}
+
+// E2: a payment key that the provider does not know does not extend a hold; one that it knows does, once.
+func TestRefusalExtendsAHoldOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	expires := func(order string) (at time.Time) {
+		if err := s.DB.Pool.QueryRow(s.ctx, `select expires_at from reservation where order_id = $1`, order).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.Clock.Advance(9 * time.Minute)
+	before := expires(order.OrderID)
+	invented := order
+	invented.PaymentKey = "tgyeolda0120261121000000"
+	s.answer(t, b, "/payment/confirm", invented, 400, "PaymentFailedException")
+	if after := expires(order.OrderID); !after.Equal(before) {
+		t.Errorf("an invented key extends the hold from %s to %s", before, after)
+	}
+	refuse := func() {
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "REJECT_CARD_COMPANY"})
+		s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
+	}
+	refuse()
+	once := expires(order.OrderID)
+	if !once.After(before) {
+		t.Error("the first refusal does not extend the hold")
+	}
+	s.Clock.Advance(time.Minute)
+	refuse()
+	if after := expires(order.OrderID); !after.Equal(once) {
+		t.Errorf("the second refusal extends the hold from %s to %s", once, after)
+	}
+}
