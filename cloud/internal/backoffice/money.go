@@ -15,22 +15,39 @@ import (
 
 // Money is what the money screen shows of a branch.
 type Money struct {
-	Paid          []booking.Reservation
-	Refunds       []postgres.RefundRow // not finished
+	Sums          []postgres.PaidSum
+	Paid          []booking.Reservation // the newest
+	Refunds       []postgres.RefundRow  // not finished
 	Discrepancies []money.Discrepancy
 }
 
-// Money returns the payments of a span of time, the open refunds, and the discrepancies with the provider's books. Those
-// of orders that belong to no branch are included with unknown.
-func (s *Service) Money(ctx context.Context, branch booking.BranchID, span booking.Interval, unknown bool) (m Money, err error) {
-	if m.Paid, err = postgres.PaidDuring(ctx, s.DB.Pool, branch, span); err != nil {
+// Money returns the sums and the newest payments of a span of time, the unfinished refunds, and the discrepancies with the
+// provider's books. Those of orders that belong to no branch are included with unknown.
+func (s *Service) Money(ctx context.Context, branch booking.Branch, span booking.Interval, limit int, unknown bool) (m Money, err error) {
+	if m.Sums, err = postgres.PaidSums(ctx, s.DB.Pool, branch.ID, span, branch.Zone.String()); err != nil {
 		return m, err
 	}
-	if m.Refunds, err = postgres.OpenRefunds(ctx, s.DB.Pool, branch); err != nil {
+	if m.Paid, err = s.Payments(ctx, branch.ID, span, 0, limit); err != nil {
 		return m, err
 	}
-	m.Discrepancies, err = postgres.DiscrepanciesOf(ctx, s.DB.Pool, branch, unknown)
+	if m.Refunds, err = postgres.OpenRefunds(ctx, s.DB.Pool, branch.ID); err != nil {
+		return m, err
+	}
+	m.Discrepancies, err = postgres.DiscrepanciesOf(ctx, s.DB.Pool, branch.ID, unknown)
 	return m, err
+}
+
+// Payments returns payments of a span of time, newest first, before the one with an id (0: from the newest).
+func (s *Service) Payments(ctx context.Context, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
+	return postgres.PaidPage(ctx, s.DB.Pool, branch, span, before, limit)
+}
+
+// ExportPayments calls do for each payment of a span of time, oldest first, and audits the export.
+func (s *Service) ExportPayments(ctx context.Context, branch booking.Branch, span booking.Interval, by string, do func(booking.Reservation) error) error {
+	if err := s.Exported(ctx, branch.Code, "payments", map[string]string{"yearMonth": span.Start.In(branch.Zone).Format("2006-01")}, by); err != nil {
+		return err
+	}
+	return postgres.EachPaid(ctx, s.DB.Pool, branch.ID, span, do)
 }
 
 // ResolveDiscrepancy closes a discrepancy with an explanation. It returns ErrNoDiscrepancy.

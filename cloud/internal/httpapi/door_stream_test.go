@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"time"
+
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"

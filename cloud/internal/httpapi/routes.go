@@ -96,6 +96,8 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/reservations/{id}/key-message", a.editor(a.resendKey))
 	mux.Get("/v2/admin/branches/{branch}/audit", a.viewer(c.ListAudit))
 	mux.Get("/v2/admin/branches/{branch}/money", a.viewer(c.ShowMoney))
+	mux.Get("/v2/admin/branches/{branch}/payments", a.viewer(c.ListPayments))
+	mux.Get("/v2/admin/branches/{branch}/payments.csv", a.viewer(c.PaymentFile))
 	mux.Post("/v2/admin/branches/{branch}/exports", a.viewer(c.NoteExport))
 	mux.Post("/v2/admin/reservations/{id}/refund", a.editor(a.retryRefund))
 	mux.Get("/v2/admin/branches/{branch}/settings", a.viewer(c.ShowSettings))

@@ -11,13 +11,56 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// PaidDuring returns the reservations of a branch that somebody paid or is to pay for and that begin within a span of
-// time, in the order of their payment.
-func PaidDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
-	return manyReservations(ctx, q, `
+// wherePaid selects the payments of a branch ($1) in a span of time ($2, $3): reservations that are paid or wait for their
+// deposit, by the time of the payment. It matches the index reservation_by_payment.
+const wherePaid = `
 		where r.branch_id = $1 and coalesce(r.paid_at, r.created_at) >= $2 and coalesce(r.paid_at, r.created_at) < $3
-		  and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED')
-		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit 5000`, branch, span.Start, span.End)
+		  and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED') `
+
+// PaidPage returns payments, newest first, before the one with an id (0: from the newest).
+func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, wherePaid+`
+		  and ($4 = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))
+		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit $5`, branch, span.Start, span.End, before, limit)
+}
+
+// EachPaid calls do for each payment, oldest first.
+func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(booking.Reservation) error) error {
+	rows, err := q.Query(ctx, selectReservation+wherePaid+`order by coalesce(r.paid_at, r.created_at), r.id`, branch, span.Start, span.End)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := scanReservation(rows)
+		if err != nil {
+			return err
+		}
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// PaidSum is the number and the sum of the payments of one day, method and state.
+type PaidSum struct {
+	Day    string // YYYY-MM-DD, local to the branch
+	Method booking.Method
+	State  booking.State
+	Count  int
+	Amount int64
+}
+
+// PaidSums adds up payments in the database, so that no page limits them.
+func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, zone string) ([]PaidSum, error) {
+	rows, err := q.Query(ctx, `
+		select to_char(coalesce(r.paid_at, r.created_at) at time zone $4, 'YYYY-MM-DD'), r.method, r.state, count(*), sum(r.amount)
+		from reservation r `+wherePaid+`group by 1, 2, 3 order by 1, 2, 3`, branch, span.Start, span.End, zone)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[PaidSum])
 }
 
 // RefundRow is a refund as it is shown.
@@ -34,7 +77,7 @@ type RefundRow struct {
 	ErrorMessage *string
 }
 
-// OpenRefunds returns the refunds of a branch that are not over, those that need somebody first.
+// OpenRefunds returns the unfinished refunds of a branch, failed ones first.
 func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]RefundRow, error) {
 	rows, err := q.Query(ctx, `
 		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
@@ -21,8 +22,12 @@ func (c *Console) ListAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	from, until, err := days(r, branch.Zone)
+	if err != nil {
+		return err
+	}
 	rows, err := c.Backoffice.Audit(r.Context(), audit.Filter{
-		Branch: branch.Code, Global: wire.Principal(r).Role == account.HQ, Before: before, Limit: limit,
+		Branch: branch.Code, Global: wire.Principal(r).Role == account.HQ, From: from, Until: until, Before: before, Limit: limit,
 		Actions: r.URL.Query().Get("action"), Actor: r.URL.Query().Get("actor"),
 	})
 	if err != nil {
@@ -43,4 +48,24 @@ func (c *Console) ListAudit(w http.ResponseWriter, r *http.Request) error {
 		entries = append(entries, entry{strconv.FormatInt(e.ID, 10), *wire.Instant(e.At), e.Actor, e.Action, e.Target, e.Detail, e.Address, e.RequestID})
 	}
 	return wire.WriteData(w, map[string]any{"entries": entries})
+}
+
+// days reads the optional days from and to of the query, both included, as moments.
+func days(r *http.Request, zone *time.Location) (from, until time.Time, err error) {
+	for _, field := range []struct {
+		name string
+		to   *time.Time
+		days int
+	}{{"from", &from, 0}, {"to", &until, 1}} {
+		text := r.URL.Query().Get(field.name)
+		if text == "" {
+			continue
+		}
+		day, ok := wire.ParseExact(time.DateOnly, text, zone)
+		if !ok {
+			return from, until, wire.Malformed(field.name)
+		}
+		*field.to = day.AddDate(0, 0, field.days)
+	}
+	return from, until, nil
 }

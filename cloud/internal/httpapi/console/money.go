@@ -25,27 +25,70 @@ func monthOf(text string, zone *time.Location) (booking.Interval, error) {
 // ShowMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the unfinished refunds, and
 // the discrepancies between the provider's books and ours.
 func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
-	branch, err := c.branch(r)
+	branch, month, err := c.branchMonth(r)
 	if err != nil {
 		return err
 	}
-	text, err := wire.Query(r, "yearMonth")
-	if err != nil {
-		return err
-	}
-	month, err := monthOf(text, branch.Zone)
-	if err != nil {
-		return err
-	}
-	books, err := c.Backoffice.Money(r.Context(), branch.ID, month, wire.Principal(r).Role == account.HQ)
+	books, err := c.Backoffice.Money(r.Context(), branch, month, paymentsShown, wire.Principal(r).Role == account.HQ)
 	if err != nil {
 		return err
 	}
 	return wire.WriteData(w, struct {
+		Sums          []wireSum        `json:"sums"`
 		Payments      []wirePaid       `json:"payments"`
 		Refunds       []wireRefund     `json:"refunds"`
 		Discrepancies []wireDifference `json:"differences"`
-	}{wirePaidList(books.Paid, branch.Zone), wireRefunds(books), wireDifferences(books)})
+	}{wireSums(books), wirePaidList(books.Paid, branch.Zone), wireRefunds(books), wireDifferences(books)})
+}
+
+// paymentsShown is the number of payments in the overview; ListPayments returns the others.
+const paymentsShown = 50
+
+// branchMonth returns the branch of the path and the month of the query.
+func (c *Console) branchMonth(r *http.Request) (booking.Branch, booking.Interval, error) {
+	branch, err := c.branch(r)
+	if err != nil {
+		return branch, booking.Interval{}, err
+	}
+	text, err := wire.Query(r, "yearMonth")
+	if err != nil {
+		return branch, booking.Interval{}, err
+	}
+	month, err := monthOf(text, branch.Zone)
+	return branch, month, err
+}
+
+// ListPayments is GET /v2/admin/branches/{branch}/payments?yearMonth=&before=&limit=, newest payment first.
+func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
+	branch, month, err := c.branchMonth(r)
+	if err != nil {
+		return err
+	}
+	before, limit, err := wire.Page(r)
+	if err != nil {
+		return err
+	}
+	paid, err := c.Backoffice.Payments(r.Context(), branch.ID, month, booking.ReservationID(before), limit)
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, map[string]any{"payments": wirePaidList(paid, branch.Zone)})
+}
+
+type wireSum struct {
+	Date   string `json:"date"`
+	Method string `json:"method"`
+	State  string `json:"state"`
+	Count  int    `json:"count"`
+	Amount int64  `json:"amount"`
+}
+
+func wireSums(books backoffice.Money) []wireSum {
+	sums := make([]wireSum, 0, len(books.Sums))
+	for _, s := range books.Sums {
+		sums = append(sums, wireSum{s.Day, string(s.Method), string(s.State), s.Count, s.Amount})
+	}
+	return sums
 }
 
 type wirePaid struct {

@@ -1,0 +1,130 @@
+package httpapi_test
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// The sums of a month, its pages and its file contain every payment, also when there are more than any list shows at once.
+func TestPaymentsOfAMonthAreComplete(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	const payments, cancelled = 6700, 100
+	_, err := s.DB.Pool.Exec(t.Context(), `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, method, amount, order_id, created_at, paid_at, canceled_at)
+		select b.id, m.id, case when n <= $2 then 'CANCELED' else 'DONE' end, 'CUSTOMER', at, at + interval '1 hour',
+		       tstzrange(at, at + interval '70 minutes'), '=홍길동', '010-1234-5678',
+		       case when n % 2 = 0 then '카드' else '휴대폰' end, 10000, 'order-' || n, paid, paid, case when n <= $2 then paid end
+		from generate_series(1, $1::integer) n, branch b join room m on m.branch_id = b.id and m.no = 2,
+		     lateral (select '2025-01-01 00:00+09'::timestamptz + n * interval '80 minutes' as at,
+		                     '2025-10-01 00:00+09'::timestamptz + n * interval '6 minutes' as paid) time
+		where b.code = 'gangnam'`, payments, cancelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type payment struct{ ID string }
+	var overview struct {
+		Sums []struct {
+			Date, Method, State string
+			Count, Amount       int
+		}
+		Payments []payment
+	}
+	const month = "yearMonth=2025-10"
+	manager.Get("/v2/admin/branches/gangnam/money?"+month).OK(t).Into(t, &overview)
+	count, sum, back := 0, 0, 0
+	for _, s := range overview.Sums {
+		if count += s.Count; s.State == "CANCELED" {
+			back += s.Amount
+		} else {
+			sum += s.Amount
+		}
+	}
+	want := only(t, s, `
+		select concat(count(*), ' ', sum(amount) filter (where state = 'DONE'), ' ', sum(amount) filter (where state = 'CANCELED')) from reservation
+		where paid_at >= '2025-10-01 00:00+09' and paid_at < '2025-11-01 00:00+09'`)
+	if count != payments {
+		t.Errorf("got %d payments, want %d", count, payments)
+	}
+	if got := strings.Join([]string{strconv.Itoa(count), strconv.Itoa(sum), strconv.Itoa(back)}, " "); got != want {
+		t.Errorf("got %s payments, received and cancelled, want %s", got, want)
+	}
+
+	seen := map[string]bool{}
+	page := overview.Payments
+	for len(page) > 0 {
+		for _, p := range page {
+			if seen[p.ID] {
+				t.Fatalf("payment %s is on two pages", p.ID)
+			}
+			seen[p.ID] = true
+		}
+		var next struct{ Payments []payment }
+		manager.Get("/v2/admin/branches/gangnam/payments?limit=200&"+month+"&before="+page[len(page)-1].ID).OK(t).Into(t, &next)
+		page = next.Payments
+	}
+	if len(seen) != count {
+		t.Errorf("got %d payments on the pages, want %d", len(seen), count)
+	}
+
+	response, err := manager.HTTP.Get(s.URL + "/v2/admin/branches/gangnam/payments.csv?" + month)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(body), "\uFEFF"))).ReadAll()
+	if err != nil || len(rows) != count+1 {
+		t.Fatalf("got %d rows, %v, want %d: %.200s", len(rows), err, count+1, body)
+	}
+	if first := strings.Join(rows[1][2:13], "|"); first != "2025-10-01 00:06:00|'=홍길동|010-****-5678|2|2025-01-01|01:20|02:20|휴대폰|10000|9091|909" {
+		t.Errorf("got first row %s", first)
+	}
+	if only(t, s, `select count(*)::text from audit where action = 'export.payments'`) != "1" {
+		t.Error("the export was not audited")
+	}
+}
+
+// The audit log can be filtered by days and by a part of the actor's name.
+func TestAuditFilter(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	s.Admin(t, "gangnam-manager", "gangnam-demo").Put("/v2/admin/branches/gangnam/rooms/1", map[string]any{"min60": 31000}).OK(t)
+	today := s.Clock.Now().In(seoul)
+	found := func(query string) int {
+		t.Helper()
+		var log struct {
+			Entries []struct {
+				Action string
+				Detail struct{ Changes []string }
+			}
+		}
+		hq.Get("/v2/admin/branches/gangnam/audit?action=room&"+query).OK(t).Into(t, &log)
+		for _, e := range log.Entries {
+			if changes := strings.Join(e.Detail.Changes, "; "); !strings.Contains(changes, "price 6000/16000/30000 → -/-/31000") {
+				t.Errorf("got changes %q", changes)
+			}
+		}
+		return len(log.Entries)
+	}
+	day := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }
+	for query, want := range map[string]int{
+		"": 1, "actor=gangnam": 1, "actor=hq": 0, "from=" + day(0): 1, "from=" + day(1): 0, "to=" + day(0): 1, "to=" + day(-1): 0,
+	} {
+		if got := found(query); got != want {
+			t.Errorf("%s: got %d entries, want %d", query, got, want)
+		}
+	}
+	refuses(t, "no day", hq.Get("/v2/admin/branches/gangnam/audit?from=tomorrow"), "from")
+}
