@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,4 +133,50 @@ func TestIdleSessionsEnd(t *testing.T) {
 	}
 	s.Clock.Stop(at.Add(time.Hour))
 	hq.Get("/v2/admin/account").Fails(t, 401, "AuthenticationError", "")
+}
+
+// Whoever knows the address to which the payment provider returned the browser learns no contact.
+func TestRepeatedConfirmationHidesTheContact(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	confirmation := order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")
+	contact := func(c *servicetest.Client) (phone string, email *string) {
+		t.Helper()
+		var data struct {
+			MobileNum string  `json:"mobileNum"`
+			Email     *string `json:"email"`
+		}
+		c.Post("/payment/confirm", confirmation).OK(t).Into(t, &data)
+		return data.MobileNum, data.Email
+	}
+	own, _ := contact(c)
+	again, _ := contact(c)
+	if own != "010-1234-5678" || again != own {
+		t.Errorf("own contact %q, then %q", own, again)
+	}
+	if retry, _ := contact(s.Client(t)); retry != own {
+		t.Errorf("an immediate retry without the cookie: %q, want %q", retry, own)
+	}
+	s.Clock.Advance(11 * time.Minute)
+	if phone, email := contact(s.Client(t)); phone != "*********5678" || email != nil {
+		t.Errorf("without the guest's cookie: phone %q, email %v", phone, email)
+	}
+}
+
+// The address of a partner's calendar contains a secret, which viewers do not receive.
+func TestViewersSeeNoFeedAddress(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	const feed = "https://partner.example/secret-token.ics"
+	hq.Post("/v2/admin/branches/hongdae/channels", map[string]any{"partner": "달력", "roomNo": "2", "feedUrl": feed}).OK(t)
+	hq.Post("/v2/admin/administrators", map[string]any{"id": "looker", "password": "lamp river nine", "role": "viewer", "branches": []string{"hongdae"}}).OK(t)
+	const path = "/v2/admin/branches/hongdae/settings"
+	if answer := hq.Get(path).OK(t); !strings.Contains(string(answer.Raw), feed) {
+		t.Errorf("hq does not see the address: %s", answer.Raw)
+	}
+	if answer := s.Admin(t, "looker", "lamp river nine").Get(path).OK(t); strings.Contains(string(answer.Raw), "secret-token") {
+		t.Errorf("a viewer sees the address: %s", answer.Raw)
+	}
 }

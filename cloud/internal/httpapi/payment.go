@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -131,10 +132,29 @@ func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if token := holdToken(r, customerHoldCookie); token != "" {
+	token := holdToken(r, customerHoldCookie)
+	if token != "" {
 		a.setHoldCookie(w, customerHoldCookie, token, receiptCookieTTL)
 	}
-	return wire.WriteData(w, wireConfirmed(receipt))
+	answer := wireConfirmed(receipt)
+	if !receipt.PaidAt.IsZero() && a.Now().Sub(receipt.PaidAt) > repeatTTL {
+		if own, err := a.Reserve.ByToken(r.Context(), token); err != nil || own.OrderID != receipt.OrderID {
+			answer.hideContact()
+		}
+	}
+	return wire.WriteData(w, answer)
+}
+
+// repeatTTL is how long a confirmation is repeated in full for any client, such as one that retries after a lost answer.
+const repeatTTL = 10 * time.Minute
+
+// hideContact masks the guest's contact, for a client without the guest's cookie: the address to which the payment
+// provider returns the browser is enough to repeat a confirmation.
+func (c *confirmed) hideContact() {
+	if n := len(c.MobileNum); n > 4 {
+		c.MobileNum = strings.Repeat("*", n-4) + c.MobileNum[n-4:]
+	}
+	c.Email, c.CustomerName = nil, nil
 }
 
 // confirmed is the answer of POST /payment/confirm.

@@ -21,8 +21,7 @@ func (s *site) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	if lang == "en" && key.NameEn != "" {
 		name = key.NameEn
 	}
-	link := s.PublicURL + "/k/" + r.PathValue("key")
-	uid := sha256.Sum256([]byte(r.PathValue("key"))) // hashed: calendars are shared and the key is secret
+	uid := sha256.Sum256([]byte(r.PathValue("key"))) // hashed: calendars are shared, and the key and its link are secret
 
 	event := ical.NewEvent()
 	event.Props.SetText(ical.PropUID, hex.EncodeToString(uid[:16])+"@yeolda")
@@ -31,7 +30,7 @@ func (s *site) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	event.Props.SetDateTime(ical.PropDateTimeEnd, key.End.UTC())
 	event.Props.SetText(ical.PropSummary, name+" "+texts.room(strconv.Itoa(key.Room)))
 	event.Props.SetText(ical.PropLocation, key.Address)
-	event.Props.SetText(ical.PropDescription, texts.fill(texts.Window, key.From.In(key.Zone).Format("15:04"), key.To.In(key.Zone).Format("15:04"))+"\n"+link)
+	event.Props.SetText(ical.PropDescription, texts.fill(texts.Window, key.From.In(key.Zone).Format("15:04"), key.To.In(key.Zone).Format("15:04")))
 	event.Children = append(event.Children, alarm(30*time.Minute, name))
 
 	calendar := ical.NewCalendar()

@@ -33,6 +33,8 @@ type Console struct {
 
 	PublicURL       string   // of links to calendars and of the command that enrolls an agent
 	GrantPublicKeys []string // base64; part of a new agent credential
+
+	sockets sockets // of LiveEvents
 }
 
 // branch returns the branch of the path if it is in the administrator's scope.

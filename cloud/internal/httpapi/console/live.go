@@ -40,6 +40,15 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return &wire.FieldError{Problem: "웹소켓 연결이 필요합니다."}
 	}
+	session, err := c.Sessions.ID(r)
+	if err != nil {
+		return err
+	}
+	release, err := c.sockets.add(session)
+	if err != nil {
+		return err
+	}
+	defer release()
 	conn, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return nil // the upgrader has answered
@@ -65,7 +74,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-ping.C:
-			if p, err := c.Sessions.Identify(r); err != nil || !p.Reaches(code) {
+			if p, err := c.Sessions.Recheck(r); err != nil || !p.Reaches(code) {
 				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}

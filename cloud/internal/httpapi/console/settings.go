@@ -130,7 +130,11 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 		Enabled    bool    `json:"enabled"`
 	}
 	channels := []listing{}
+	mayChange := wire.Principal(r).MayChange()
 	for _, l := range listings {
+		if !mayChange {
+			l.FeedURL = "" // it contains a secret
+		}
 		channels = append(channels, listing{
 			strconv.Itoa(l.ID), l.Channel, l.Partner, l.ExternalID, strconv.Itoa(l.RoomNo), l.FeedURL, l.FetchedAt, l.FetchError, l.HasExport, l.Enabled,
 		})

@@ -163,6 +163,16 @@ func (m *Manager) SetCookie(w http.ResponseWriter, name, value string, ttl time.
 // Identify returns the principal of a request: the zero value without a session, or if the administrator of the session
 // was deleted or disabled.
 func (m *Manager) Identify(r *http.Request) (account.Principal, error) {
+	return m.identify(r, true)
+}
+
+// Recheck is Identify for a connection that is open already. It does not count as activity, so an open page does not keep
+// a session from becoming idle.
+func (m *Manager) Recheck(r *http.Request) (account.Principal, error) {
+	return m.identify(r, false)
+}
+
+func (m *Manager) identify(r *http.Request, activity bool) (account.Principal, error) {
 	if _, err := r.Cookie(cookie); err != nil {
 		return account.Principal{}, nil //nolint:nilerr // a request without the cookie has no session
 	}
@@ -174,7 +184,7 @@ func (m *Manager) Identify(r *http.Request) (account.Principal, error) {
 	if loginType != account.LoginAdmin {
 		return account.Principal{LoginType: loginType, LoginID: m.sessions.GetString(ctx, attrLoginID)}, nil
 	}
-	if active, err := m.keepActive(ctx); err != nil || !active {
+	if active, err := m.active(ctx, activity); err != nil || !active {
 		return account.Principal{}, err
 	}
 	p, err := m.Account.Administrator(ctx, m.sessions.GetString(ctx, attrAdminLoginID))
@@ -184,9 +194,9 @@ func (m *Manager) Identify(r *http.Request) (account.Principal, error) {
 	return p, err
 }
 
-// keepActive reports whether an administrator's session has not been idle for too long, and records the request. The
-// record is renewed at most ten times within the time-out, so that most requests write nothing.
-func (m *Manager) keepActive(ctx context.Context) (bool, error) {
+// active reports whether an administrator's session has not been idle for too long, and records the activity. The record
+// is renewed at most ten times within the time-out, so that most requests write nothing.
+func (m *Manager) active(ctx context.Context, activity bool) (bool, error) {
 	if m.Idle == 0 {
 		return true, nil
 	}
@@ -195,7 +205,7 @@ func (m *Manager) keepActive(ctx context.Context) (bool, error) {
 	if err == nil && now.Sub(seen) >= m.Idle {
 		return false, m.sessions.Destroy(ctx)
 	}
-	if err == nil && now.Sub(seen) < m.Idle/10 {
+	if !activity || err == nil && now.Sub(seen) < m.Idle/10 {
 		return true, nil
 	}
 	m.sessions.Put(ctx, attrSeenAt, now.Format(time.RFC3339))
