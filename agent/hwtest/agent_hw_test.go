@@ -30,8 +30,14 @@ type process struct {
 // start runs the program against a broker and waits until it is online.
 func start(t *testing.T, b *brokertest.Broker) *process {
 	t.Helper()
+	return startWith(t, b, "")
+}
+
+// startWith runs the program with additional settings.
+func startWith(t *testing.T, b *brokertest.Broker, more string) *process {
+	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "settings.toml"), fmt.Sprintf(settings, b.Addr))
+	write(t, filepath.Join(dir, "settings.toml"), fmt.Sprintf(settings, b.Addr)+more)
 	write(t, filepath.Join(dir, "credentials"), "YEOLDA_BRANCH="+branch+"\nYEOLDA_AGENT_USERNAME=agent-"+branch+
 		"\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
 	long, err := os.ReadFile("/testdata/long.json")

@@ -40,7 +40,7 @@ func TestNoGlitch(t *testing.T) {
 		}
 	}
 	for _, test := range p.status.SelfTest {
-		if !test.OK {
+		if !test.OK && !strings.HasPrefix(test.Name, "machine ") {
 			t.Errorf("self-test %+v", test)
 		}
 	}
@@ -141,7 +141,7 @@ func TestBusyLine(t *testing.T) {
 	for _, test := range p.status.SelfTest {
 		if test.Name == "relay room_2" && !test.OK && strings.Contains(test.Detail, "another program") {
 			reported = true
-		} else if !test.OK {
+		} else if !test.OK && !strings.HasPrefix(test.Name, "machine ") {
 			t.Errorf("self-test %+v", test)
 		}
 	}

@@ -72,7 +72,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 				save()
 			}
 		},
-		SelfTest: func() []protocol.SelfTest { return c.selfTests(problems, settings) },
+		SelfTest: cached(func() []protocol.SelfTest { return c.selfTests(problems, settings) }),
 	}, board)
 }
 
@@ -172,6 +172,22 @@ func (c *runCommand) selfTests(problems []config.Problem, settings config.Settin
 		tests = append(tests, protocol.SelfTest{Name: "update", Detail: protocol.Clip(string(text))})
 	}
 	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors)...)
+}
+
+// cached limits how often the machine is examined.
+func cached(examine func() []protocol.SelfTest) func() []protocol.SelfTest {
+	const lifetime = 15 * time.Second
+	var mu sync.Mutex
+	var tests []protocol.SelfTest
+	var examined time.Time
+	return func() []protocol.SelfTest {
+		mu.Lock()
+		defer mu.Unlock()
+		if examined.IsZero() || time.Since(examined) > lifetime {
+			tests, examined = examine(), time.Now()
+		}
+		return tests
+	}
 }
 
 // stateFile returns the name of a file in the state directory, or "" without one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
 
 // States for Notify.
@@ -13,6 +14,8 @@ const (
 	Watchdog = "WATCHDOG=1"
 	Stopping = "STOPPING=1"
 )
+
+const writeTimeout = 500 * time.Millisecond
 
 // Notify sends a state to the socket in NOTIFY_SOCKET.
 func Notify(state string) error {
@@ -25,6 +28,10 @@ func Notify(state string) error {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // the datagram is sent by Write
+	// A manager that does not read must not block the agent.
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}

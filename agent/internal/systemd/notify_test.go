@@ -31,3 +31,20 @@ func TestNotify(t *testing.T) {
 		t.Error("got no error without a listener")
 	}
 }
+
+// TestManagerThatDoesNotRead fills the queue of the manager's socket. Notify must return an error instead of blocking.
+func TestManagerThatDoesNotRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = manager.Close() }()
+	t.Setenv("NOTIFY_SOCKET", name)
+	for range 10_000 {
+		if err := Notify(Watchdog); err != nil {
+			return
+		}
+	}
+	t.Error("got no error though the queue must be full")
+}
