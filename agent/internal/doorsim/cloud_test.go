@@ -8,34 +8,43 @@ import (
 	"github.com/yeolda/yeolda/protocol/model"
 )
 
-// The rhythm of the cloud, as cloud/internal/access has it.
+// The intervals of the cloud, as in cloud/internal/access.
 const (
-	reportLimit = 6900 * time.Millisecond // the age at which a granted request ends: a little before people give up
+	reportLimit = 6900 * time.Millisecond // the age at which a granted request ends: a little before its subscribers give up
 	grace       = 100 * time.Millisecond
 	sweepEvery  = 500 * time.Millisecond
 	orphanAge   = 2 * protocol.RepeatInterval
 )
 
-// cloud is the cloud's side: the table, which survives, and a process, which does not.
+// cloud is the cloud's side: the table, which survives a crash, and a process, which does not.
 type cloud struct {
-	w *world
+	w *fixture
 
 	mu      sync.Mutex
 	table   model.Table
+	active  *pi
 	started int                      // counts the processes; odd: it runs
-	ours    map[string]int           // requests asked for by this process
-	ended   map[string]model.State   // as first seen
+	ours    map[string]int           // requests that this process asks for
+	ended   map[string]model.State   // state when first seen final
 	revoked map[string]time.Time     // keys, and when they were cancelled
 	failed  map[string]time.Time     // when FAILED was decided
 	at      map[string]time.Duration // when requests were made, since the start
 }
 
-func newCloud(w *world) *cloud {
-	return &cloud{w: w, ours: map[string]int{}, ended: map[string]model.State{}, revoked: map[string]time.Time{},
+func newCloud(w *fixture) *cloud {
+	c := &cloud{w: w, active: w.pi, ours: map[string]int{}, ended: map[string]model.State{}, revoked: map[string]time.Time{},
 		failed: map[string]time.Time{}, at: map[string]time.Duration{}}
+	c.table.Activate(w.pi.from)
+	for range w.others {
+		c.table.Enroll(branch)
+	}
+	if w.thief != noThief {
+		c.table.Enroll(branch)
+	}
+	return c
 }
 
-// start begins a process, which first looks for what an earlier one left.
+// start starts a process, which first ends or continues the requests of an earlier one.
 func (c *cloud) start() {
 	c.mu.Lock()
 	c.started++
@@ -55,7 +64,7 @@ func (c *cloud) crash() {
 
 func (c *cloud) runs(process int) bool { return c.started == process && process%2 == 1 }
 
-// press is somebody's wish to have doors opened. Nobody hears it while the cloud is down.
+// press requests doors. It does nothing while the cloud is down.
 func (c *cloud) press(id, device string, doors []string, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +73,7 @@ func (c *cloud) press(id, device string, doors []string, key string) {
 		return
 	}
 	if at, gone := c.revoked[key]; key != "" && gone && !time.Now().Before(at) {
-		return // the key opens nothing any more
+		return // the key is invalid
 	}
 	c.w.note("%s pressed for %s by %q", id, device, key)
 	c.table.Insert(model.Row{ID: id, Branch: branch, Device: device, Doors: doors, Key: key, Created: time.Now(), State: model.Pending})
@@ -83,11 +92,32 @@ func (c *cloud) revoke(key string) {
 	}
 }
 
+// ask sends the ask to the active agent.
 func (c *cloud) ask(id string) {
-	c.w.toAgent(protocol.Ask{RequestID: id, Doors: c.table.Row(id).Doors}, id)
+	c.sendTo(c.active.from, protocol.Ask{RequestID: id, Doors: c.table.Row(id).Doors}, id)
 }
 
-// proceed is what the process that accepted a request does as it ages.
+// sendTo sends a message to one agent. A thief hears it, and with shared topics every Pi does.
+func (c *cloud) sendTo(to protocol.Agent, m protocol.Message, request string) {
+	for _, p := range c.w.pis() {
+		if p.from == to || c.w.plant == sharedTopics {
+			p.send(m, request)
+		}
+	}
+	c.w.thief.hear(c.w, m)
+}
+
+// activate makes another Pi the active one.
+func (c *cloud) activate(p *pi) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active = p
+	c.table.Activate(p.from)
+	c.w.count("activations")
+	c.w.note("%s is active", p.from.Username)
+}
+
+// proceed performs the step that is due at the age of a request.
 func (c *cloud) proceed(process int, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +125,7 @@ func (c *cloud) proceed(process int, id string) {
 	if !c.runs(process) || r.State.Final() {
 		return
 	}
-	age := time.Since(r.Created)
+	age := c.now().Sub(r.Created)
 	limit := protocol.ClaimLimit
 	switch {
 	case age >= reportLimit:
@@ -112,7 +142,7 @@ func (c *cloud) proceed(process int, id string) {
 	time.AfterFunc(min(protocol.RepeatInterval, limit-age), func() { c.proceed(process, id) })
 }
 
-// sweep ends what nobody else does, and asks for what a dead process asked for.
+// sweep ends overdue requests, and repeats the asks of a dead process.
 func (c *cloud) sweep(process int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,18 +150,28 @@ func (c *cloud) sweep(process int) {
 		return
 	}
 	for _, r := range c.table.Rows() {
-		age := time.Since(r.Created)
+		age := c.now().Sub(r.Created)
 		if c.ours[r.ID] != process && !r.State.Final() && age > orphanAge && age < reportLimit {
 			c.ask(r.ID)
 		}
 	}
-	c.table.EndOverdue(protocol.ClaimLimit+grace, reportLimit+grace, time.Now())
+	c.table.EndOverdue(protocol.ClaimLimit+grace, reportLimit+grace, c.now())
 	c.look()
 	time.AfterFunc(sweepEvery, func() { c.sweep(process) })
 }
 
-// receive takes a message of the agent.
-func (c *cloud) receive(m protocol.Message) {
+// receivePayload decodes and processes a message from an agent, or from a party with its credential.
+func (c *cloud) receivePayload(from protocol.Agent, kind protocol.Kind, payload []byte) error {
+	switch kind {
+	case protocol.KindDoorClaim:
+		return hand(payload, func(m protocol.Claim) { c.receive(from, m) })
+	case protocol.KindDoorResult:
+		return hand(payload, func(m protocol.Result) { c.receive(from, m) })
+	}
+	return nil
+}
+
+func (c *cloud) receive(from protocol.Agent, m protocol.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.runs(c.started) {
@@ -139,34 +179,58 @@ func (c *cloud) receive(m protocol.Message) {
 	}
 	switch m := m.(type) {
 	case protocol.Claim:
-		c.claim(m)
+		c.claim(from, m)
 	case protocol.Result:
-		c.table.Report(m.RequestID, branch, m.Device, m.Outcome)
+		c.result(from, m)
 	}
 	c.look()
 }
 
-func (c *cloud) claim(m protocol.Claim) {
+func (c *cloud) result(from protocol.Agent, m protocol.Result) {
+	r := c.table.Row(m.RequestID)
+	if c.w.plant == resultsOfStandby || c.w.plant == sharedTopics || c.w.plant == claimsOfStandby && r.Nonce == m.Nonce {
+		from = c.active.from
+	}
+	if c.w.plant == sharedTopics {
+		m.Nonce = r.Nonce
+	}
+	if _, counts := c.table.Report(m.RequestID, from, m.Nonce, m.Device, m.Outcome); !counts {
+		c.w.count("results ignored")
+	}
+}
+
+// now is the clock that measures ages: that of the database. A replica's own may be behind.
+func (c *cloud) now() time.Time {
+	if c.w.plant == replicaClock {
+		return time.Now().Add(-2 * time.Second)
+	}
+	return time.Now()
+}
+
+func (c *cloud) claim(from protocol.Agent, m protocol.Claim) {
+	to := from
+	if c.w.plant == claimsOfStandby {
+		from = c.active.from
+	}
 	r := c.table.Row(m.RequestID)
 	holds := false
 	if r != nil {
 		_, gone := c.revoked[r.Key]
 		holds = !gone
 	}
-	doors := c.table.Grant(m.RequestID, branch, m.Nonce, holds, time.Now())
+	doors := c.table.Grant(m.RequestID, from, m.Nonce, holds, c.now())
 	if doors == nil {
 		c.w.count("denied")
-		c.w.toAgent(protocol.Deny{RequestID: m.RequestID, Nonce: m.Nonce, Reason: "too late, not the first, or cancelled"}, m.RequestID)
-		c.table.Fail(m.RequestID, branch, "claim denied")
+		c.sendTo(to, protocol.Deny{RequestID: m.RequestID, Nonce: m.Nonce, Reason: "too late, not the first, or cancelled"}, m.RequestID)
 		return
 	}
 	grant := protocol.Grant{Branch: branch, RequestID: m.RequestID, Nonce: m.Nonce, Doors: doors,
 		PulseMs: uint32(protocol.DefaultPulse.Milliseconds())}.Sign(cloudKey)
-	c.w.toAgent(grant, m.RequestID)
+	c.sendTo(to, grant, m.RequestID)
 	c.w.net.forgery(c.w, grant)
 }
 
-// look notes how requests have ended, and that an end stays as it is.
+// look records final states, and checks that they do not change.
 func (c *cloud) look() {
 	for _, r := range c.table.Rows() {
 		before, known := c.ended[r.ID]
@@ -183,8 +247,8 @@ func (c *cloud) look() {
 	}
 }
 
-// forgery sends what somebody who reads and writes the network, and does not have the cloud's key, may send.
-func (n *network) forgery(w *world, genuine protocol.Grant) {
+// forgery sends what an attacker on the network without the signing key may send.
+func (n *network) forgery(w *fixture, genuine protocol.Grant) {
 	r := n.fate("forgery " + genuine.RequestID)
 	if r.Float64() >= n.forge {
 		return
@@ -199,9 +263,9 @@ func (n *network) forgery(w *world, genuine protocol.Grant) {
 		b := []byte(forged.Signature)
 		b[r.IntN(80)] ^= 1
 		forged.Signature = string(b)
-	case 3: // signed by another
+	case 3: // signed with another key
 		forged = forged.Sign(strangerKey)
-	case 4: // a branch's grant at another
+	case 4: // the grant of another branch
 		forged.Branch = "hongdae"
 		forged = forged.Sign(cloudKey)
 	}
@@ -210,5 +274,5 @@ func (n *network) forgery(w *world, genuine protocol.Grant) {
 	if err != nil {
 		return // not even well-formed
 	}
-	w.net.toAgent("forged "+genuine.RequestID, func() { w.deliver(protocol.KindDoorGrant, payload) })
+	w.net.toAgent("forged "+genuine.RequestID, func() { w.pi.deliver(protocol.KindDoorGrant, payload) })
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// network carries messages between the cloud and the agent, badly.
+// network carries messages between the cloud and the agents, with faults.
 type network struct {
 	seed  uint64
 	loss  float64 // of a message without an acknowledgement
-	again float64 // a message comes more than once
-	tail  float64 // a message is held up for up to 30 s
-	forge float64 // of a grant: something forged or replayed comes along
+	again float64 // a message is delivered more than once
+	tail  float64 // a message is delayed for up to 30 s
+	forge float64 // of a grant: a forged message accompanies it
 	slow  time.Duration
 
 	partitions []partition
@@ -23,8 +23,8 @@ type network struct {
 	sent map[string]int
 }
 
-// partition is a time in which nothing passes. What was sent in it comes afterwards, all at once, when TCP holds on to
-// the connection, and never when it does not.
+// partition is an interval in which no message passes. Messages sent in it arrive afterwards, all at once, if TCP keeps the
+// connection, and never if it does not.
 type partition struct {
 	from, to time.Time
 	holdsOn  bool
@@ -32,7 +32,7 @@ type partition struct {
 
 func (p partition) covers(t time.Time) bool { return !t.Before(p.from) && t.Before(p.to) }
 
-// fate is the randomness of the n-th message of that label, whichever goroutine sends it.
+// fate returns the random source of the n-th message with a label, independent of the goroutine that sends it.
 func (n *network) fate(label string) *rand.Rand {
 	n.mu.Lock()
 	n.sent[label]++
@@ -43,7 +43,7 @@ func (n *network) fate(label string) *rand.Rand {
 	return rand.New(rand.NewPCG(n.seed, h.Sum64()+uint64(count)*0x9E3779B97F4A7C15))
 }
 
-// delay is how long a message travels, to the nanosecond so that no two arrive in the same instant.
+// delay returns the transit time of a message, to the nanosecond so that no two arrive at the same instant.
 func (n *network) delay(r *rand.Rand) time.Duration {
 	d := time.Millisecond + time.Duration(r.Int64N(int64(n.slow)))
 	switch {
@@ -79,8 +79,8 @@ func (n *network) toAgent(label string, deliver func()) {
 	}
 }
 
-// toCloud carries a message at QoS 1 out of an outbox: it is sent again on the next connection until its life ends or
-// the process that has it dies.
+// toCloud carries a message at QoS 1 from an outbox: it is sent again on the next connection until it expires or its process
+// dies.
 func (n *network) toCloud(label string, until time.Time, from *life, deliver func()) {
 	r := n.fate(label)
 	for range n.copies(r) {
@@ -101,12 +101,12 @@ func (n *network) toCloud(label string, until time.Time, from *life, deliver fun
 				}
 				break
 			}
-			sent = p.to.Add(100*time.Millisecond + time.Duration(r.Int64N(int64(600*time.Millisecond)))) // it connects again
+			sent = p.to.Add(100*time.Millisecond + time.Duration(r.Int64N(int64(600*time.Millisecond)))) // it reconnects
 		}
 	}
 }
 
-// in returns the partition that a message meets which is on its way from one moment to another.
+// in returns the partition that affects a message in transit during an interval.
 func in(partitions []partition, from, to time.Time) (partition, bool) {
 	for _, p := range partitions {
 		if p.covers(from) || p.covers(to) || from.Before(p.from) && p.to.Before(to) {

@@ -12,38 +12,81 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// calm is a world in which nothing goes wrong: every press must open its doors.
+// calm is the seed of a run without faults: every press must open its doors.
 const calm = 0
 
-// newWorld makes the world of a seed and what will happen in it.
-func newWorld(seed uint64) (w *world, plan []event) {
+// plant is a fault in the protocol that a run must find. The names are those of protocol/model/door.pml.
+type plant string
+
+// The planted faults.
+const (
+	none                plant = ""
+	resultsOfStandby    plant = "RESULT_OF_STANDBY"
+	claimsOfStandby     plant = "CLAIM_OF_STANDBY"                   // and the results of the agent that claimed
+	sharedTopics        plant = "SHARED_TOPIC, RESULT_WITHOUT_NONCE" // the protocol before results had nonces
+	droppedAfterRestart plant = "DROPPED_AFTER_RESTART"
+	replicaClock        plant = "REPLICA_CLOCK"
+)
+
+// newFixture returns the fixture of a seed and the events of its run.
+func newFixture(seed uint64, whole bool, planted plant) (w *fixture, plan []event) {
 	r := rand.New(rand.NewPCG(seed, 0xD00A))
 	start := time.Now()
-	w = &world{seed: seed, start: start, end: start.Add(25 * time.Second), lines: map[string]*line{}, counts: map[string]int{},
-		lastDrive: map[string]time.Time{}, net: &network{seed: seed, sent: map[string]int{}, slow: 60 * time.Millisecond}}
-	w.cloud = newCloud(w)
-	for _, device := range []string{"front_1", "front_2", "room_1"} {
-		w.lines[device] = &line{w: w, device: device, since: start}
+	w = &fixture{seed: seed, plant: planted, start: start, end: start.Add(25 * time.Second), counts: map[string]int{},
+		refuted: map[[2]string]bool{}, net: &network{seed: seed, sent: map[string]int{}, slow: 60 * time.Millisecond}}
+	w.pi = newPi(w, "", devices)
+	if seed != calm && !whole {
+		addOthers(rand.New(rand.NewPCG(seed, 0x0B)), w)
 	}
+	w.cloud = newCloud(w)
 	plan = presses(r, w)
 	if seed != calm {
 		plan = append(plan, faults(r, w)...)
+		plan = append(plan, takeover(rand.New(rand.NewPCG(seed, 0x7A)), w)...)
 	}
 	return w, plan
 }
 
-// event is something that happens in the world at a time.
+// addOthers gives two of three branches a second Pi, and half of them a thief.
+func addOthers(r *rand.Rand, w *fixture) {
+	switch r.IntN(3) {
+	case 0:
+		w.others = append(w.others, newPi(w, "spare", devices)) // the same doors, with relays of its own
+	case 1:
+		w.others = append(w.others, newPi(w, "bench", nil))
+	}
+	w.crash = r.IntN(4) == 0
+	if r.IntN(2) == 0 {
+		w.thief = thieves[r.IntN(len(thieves))]
+	}
+}
+
+// takeover activates the other Pi in some runs, and restarts it in some.
+func takeover(r *rand.Rand, w *fixture) (plan []event) {
+	for _, p := range w.others {
+		if r.IntN(2) == 0 {
+			plan = append(plan, event{moment(r, w, 7*time.Second), func() { w.cloud.activate(p) }})
+		}
+		if r.IntN(3) == 0 {
+			at := moment(r, w, 6*time.Second)
+			plan = append(plan, event{at, func() { p.crash(true) }}, event{at.Add(time.Second), p.boot})
+		}
+	}
+	return plan
+}
+
+// event is one event of a run.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// moment is a time within the first seconds, to the nanosecond.
-func moment(r *rand.Rand, w *world, within time.Duration) time.Time {
+// moment returns a random time within the first seconds, to the nanosecond.
+func moment(r *rand.Rand, w *fixture, within time.Duration) time.Time {
 	return w.start.Add(time.Duration(r.Int64N(int64(within))))
 }
 
-func presses(r *rand.Rand, w *world) (plan []event) {
+func presses(r *rand.Rand, w *fixture) (plan []event) {
 	for n := range 1 + r.IntN(3) {
 		id, key := newID(w.seed<<8+uint64(n)), []string{"", "guest", "guest", "other"}[r.IntN(4)]
 		device, doors := "room_1", []string{"room_1"}
@@ -55,8 +98,8 @@ func presses(r *rand.Rand, w *world) (plan []event) {
 	return plan
 }
 
-// faults are what goes wrong: in each world some of it, in some worlds a lot.
-func faults(r *rand.Rand, w *world) (plan []event) {
+// faults returns the faults of a run: some in each, many in a few.
+func faults(r *rand.Rand, w *fixture) (plan []event) {
 	n := w.net
 	some := func(chance float64, most float64) float64 {
 		if r.Float64() < chance {
@@ -81,23 +124,23 @@ func faults(r *rand.Rand, w *world) (plan []event) {
 	if r.IntN(3) == 0 {
 		at := moment(r, w, 5*time.Second)
 		for range 1 + r.IntN(3) {
-			letsGo, orderly := r.IntN(2) == 0, r.IntN(4) == 0
+			released, orderly := r.IntN(2) == 0, r.IntN(4) == 0
 			plan = append(plan, event{at, func() {
 				if orderly {
-					w.stop()
+					w.pi.stop()
 				} else {
-					w.crash(letsGo)
+					w.pi.crash(released)
 				}
 			}})
 			at = at.Add(2*time.Second + time.Duration(1+r.Int64N(int64(3*time.Second)))) // longer than an orderly end takes
-			plan = append(plan, event{at, w.boot})
+			plan = append(plan, event{at, w.pi.boot})
 			at = at.Add(time.Duration(1 + r.Int64N(int64(2*time.Second))))
 		}
 	}
-	for _, device := range []string{"front_1", "front_2", "room_1"} {
+	for _, device := range devices {
 		if r.IntN(3) == 0 {
 			from := moment(r, w, 7*time.Second)
-			w.lines[device].faults = []defect{{from, from.Add(time.Duration(r.Int64N(int64(8 * time.Second)))),
+			w.pi.lines[device].faults = []defect{{from, from.Add(time.Duration(r.Int64N(int64(8 * time.Second)))),
 				defects[r.IntN(len(defects))], time.Duration(r.Int64N(int64(700 * time.Millisecond)))}}
 		}
 	}
@@ -107,38 +150,42 @@ func faults(r *rand.Rand, w *world) (plan []event) {
 	return plan
 }
 
-// run lives through the world of a seed. It is called in a bubble.
-func run(seed uint64) *world { return runWith(seed, false) }
+// run runs a seed in a synctest bubble.
+func run(seed uint64) *fixture { return runWith(seed, false, none) }
 
-func runWith(seed uint64, whole bool) *world {
-	w, plan := newWorld(seed)
+func runWith(seed uint64, whole bool, planted plant) *fixture {
+	w, plan := newFixture(seed, whole, planted)
 	if whole {
 		w.broker = &broker{w: w}
 	}
 	w.cloud.start()
-	w.boot()
+	for _, p := range w.pis() {
+		p.boot()
+	}
 	for _, e := range plan {
 		time.AfterFunc(time.Until(e.at), e.do)
 	}
-	time.Sleep(time.Minute + 30*time.Second) // until everything that is on its way has come, and results are forgotten
+	time.Sleep(time.Minute + 30*time.Second) // until every message has arrived, and results are forgotten
 	synctest.Wait()
 	w.close()
-	w.process().close()
+	for _, p := range w.pis() {
+		p.process().close()
+	}
 	synctest.Wait()
 	return w
 }
 
-// simulation runs the fixture of a seed.
+// simulation runs the seeds of the protocol as it is.
 var simulation = seeds.Simulation{
 	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
-	Covered: []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped"},
+	Covered: []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped", "reported unknown", "results ignored", "lies", "activations"},
 	Rare:    100,
 }
 
 // regressions are seeds that once violated a rule. They stay.
 var regressions []seeds.Regression
 
-func (w *world) result() seeds.Result {
+func (w *fixture) result() seeds.Result {
 	w.counts["requests"] = len(w.cloud.table.Rows())
 	return seeds.Result{Violations: w.violations, Trace: w.trace, Counts: w.counts}
 }
@@ -163,4 +210,20 @@ func TestSameSeedSameRun(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	simulation.Check(t)
+}
+
+// TestPlantedFaultsAreFound plants faults of the protocol and expects a violation within a thousand seeds.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, planted := range []plant{resultsOfStandby, claimsOfStandby, sharedTopics, droppedAfterRestart, replicaClock} {
+		t.Run(string(planted), func(t *testing.T) {
+			t.Parallel()
+			s := seeds.Simulation{Run: func(seed uint64) seeds.Result { return runWith(seed, false, planted).result() }}
+			seed, violations := s.Find(t, 1000)
+			if seed == 0 {
+				t.Fatal("no seed of 1,000 violates a rule")
+			}
+			t.Logf("seed %d: %s", seed, violations[0])
+		})
+	}
 }

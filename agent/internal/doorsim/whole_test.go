@@ -21,13 +21,13 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestWholeAgents runs the same worlds with the whole agent in them, its MQTT client and outbox too, and a wall clock
-// that jumps. Its connections come back after pauses it draws itself, so a run is not the same every time; that is why
-// the other runs have the door controller alone.
+// TestWholeAgents runs the seeds with the whole agent, its MQTT client and outbox included, and a wall clock that
+// jumps. The agent draws the pauses between its connections itself, so these runs do not repeat exactly; therefore the
+// other runs use the door controller alone.
 func TestWholeAgents(t *testing.T) {
 	t.Parallel()
 	opened := 0
-	whole := seeds.Simulation{Run: func(seed uint64) seeds.Result { return runWith(seed, true).result() }}
+	whole := seeds.Simulation{Run: func(seed uint64) seeds.Result { return runWith(seed, true, none).result() }}
 	for seed := uint64(calm); seed <= seeds.Normal/5; seed++ {
 		r := whole.Bubble(t, seed)
 		if len(r.Violations) > 0 {
@@ -40,16 +40,16 @@ func TestWholeAgents(t *testing.T) {
 	}
 }
 
-// broker is the MQTT broker of a run, as far as an agent needs one. What it passes on the network has already delayed,
-// lost or repeated.
+// broker is the part of an MQTT broker that an agent needs. The network has already delayed, lost or repeated the
+// messages that it forwards.
 type broker struct {
-	w *world
+	w *fixture
 
 	mu   sync.Mutex
-	line chan []byte // to the agent that has subscribed last; nil: there is none
+	line chan []byte // to the agent that subscribed last; nil: none
 }
 
-// send hands a message to the agent that is there.
+// send forwards a message to the connected agent.
 func (b *broker) send(kind protocol.Kind, payload []byte) {
 	packet := packets.NewControlPacket(packets.PUBLISH)
 	publish := packet.Content.(*packets.Publish)
@@ -59,7 +59,7 @@ func (b *broker) send(kind protocol.Kind, payload []byte) {
 	b.put(b.line, packet)
 }
 
-// put never waits: what an agent does not read is lost.
+// put never blocks: packets that the agent does not read are lost.
 func (b *broker) put(line chan []byte, packet *packets.ControlPacket) {
 	var text buffer
 	if _, err := packet.WriteTo(&text); err != nil {
@@ -78,7 +78,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// dial is how a process reaches the broker. Nobody answers while the network is parted.
+// dial returns the dial function of a process. It blocks during a partition.
 func (b *broker) dial(l *life) func(context.Context, *url.URL) (net.Conn, error) {
 	return func(ctx context.Context, _ *url.URL) (net.Conn, error) {
 		if _, parted := b.away(); parted || l.over() {
@@ -91,7 +91,7 @@ func (b *broker) dial(l *life) func(context.Context, *url.URL) (net.Conn, error)
 	}
 }
 
-// buffered is a connection whose writes do not wait for their reader, as those of TCP do not.
+// buffered is a connection whose writes do not wait for the reader, as with TCP.
 type buffered struct {
 	net.Conn
 	out  chan []byte
@@ -140,8 +140,8 @@ func (b *broker) away() (partition, bool) {
 	return in(b.w.net.cloudDown, now, now)
 }
 
-// serve is one connection. It ends when the agent's process does, or at the first packet in a partition that does not
-// hold on to connections; in one that does, everything waits.
+// serve handles one connection. It ends with the agent's process, or at the first packet in a partition that drops
+// connections; in one that keeps them, packets wait.
 func (b *broker) serve(l *life, conn net.Conn) {
 	line := make(chan []byte, 256)
 	done := make(chan struct{})
@@ -184,7 +184,7 @@ func (b *broker) serve(l *life, conn net.Conn) {
 	}
 }
 
-// answer does what a broker does with a packet; false ends the connection.
+// answer processes a packet; false ends the connection.
 func (b *broker) answer(l *life, line chan []byte, packet *packets.ControlPacket) bool {
 	switch p := packet.Content.(type) {
 	case *packets.Connect:
@@ -212,25 +212,22 @@ func (b *broker) answer(l *life, line chan []byte, packet *packets.ControlPacket
 	return true
 }
 
-// pass hands a message of the agent on. Sometimes it gets to the cloud, its acknowledgement gets lost, and it will come
-// again; sometimes it is lost itself.
+// pass forwards a message of the agent. Sometimes the message arrives and its acknowledgement is lost, so that it is
+// repeated; sometimes the message itself is lost.
 func (b *broker) pass(l *life, p *packets.Publish) (acknowledged bool) {
 	_, kind, ok := protocol.ParseTopic(p.Topic)
 	if !ok || kind != protocol.KindDoorClaim && kind != protocol.KindDoorResult {
 		return true
+	}
+	if kind == protocol.KindDoorResult {
+		_ = hand(p.Payload, func(m protocol.Result) { b.w.refute(m) }) // the cloud judges malformed ones
 	}
 	r := b.w.net.fate("publish " + string(kind))
 	chance := r.Float64()
 	if chance >= b.w.net.loss/2 {
 		payload := slices.Clone(p.Payload)
 		b.w.net.toCloud("passed "+string(kind), time.Now().Add(time.Minute), l, func() {
-			var err error
-			if kind == protocol.KindDoorClaim {
-				err = hand(payload, func(m protocol.Claim) { b.w.cloud.receive(m) })
-			} else {
-				err = hand(payload, func(m protocol.Result) { b.w.cloud.receive(m) })
-			}
-			if err != nil {
+			if err := b.w.cloud.receivePayload(l.pi.from, kind, payload); err != nil {
 				b.w.violation("the cloud cannot decode: %v", err)
 			}
 		})
@@ -239,29 +236,30 @@ func (b *broker) pass(l *life, p *packets.Publish) (acknowledged bool) {
 }
 
 // bootWhole starts a process of the whole agent.
-func (w *world) bootWhole() {
-	l := &life{w: w, ended: make(chan struct{})}
+func (p *pi) bootWhole() {
+	w := p.w
+	l := &life{pi: p, ended: make(chan struct{})}
 	var board agent.Board
-	for _, device := range slices.Sorted(maps.Keys(w.lines)) {
+	for _, device := range slices.Sorted(maps.Keys(p.lines)) {
 		kind, _, _ := protocol.ParseDevice(device)
-		lock := agent.Lock{Device: device, Kind: kind, Relay: relay{gpio.INVALID, w.lines[device], l}}
+		lock := agent.Lock{Device: device, Kind: kind, Relay: relay{gpio.INVALID, p.lines[device], l}}
 		if kind == protocol.DoorRoom {
-			lock.Sense = sense{gpio.INVALID, w.lines[device]}
+			lock.Sense = sense{gpio.INVALID, p.lines[device]}
 		}
 		board.Locks = append(board.Locks, lock)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	clock := w.net.fate("clock")
-	w.mu.Lock()
-	w.agent, w.booted = l, time.Now()
-	w.mu.Unlock()
+	p.mu.Lock()
+	p.agent, p.booted = l, time.Now()
+	p.mu.Unlock()
 	w.note("agent starts")
 	go func() {
 		defer close(l.ended)
 		err := agent.Run(ctx, agent.Config{
 			Branch: branch, BrokerURL: "mqtt://broker", GrantKeys: []ed25519.PublicKey{cloudKey.Public().(ed25519.PublicKey)},
-			Dial: w.broker.dial(l), Logger: slog.New(slog.DiscardHandler), Observe: func(e protocol.Event) { w.event(l, e) },
+			Dial: w.broker.dial(l), Logger: slog.New(slog.DiscardHandler), Observe: func(e protocol.Event) { l.event(e) },
 			Now: func() time.Time { // an hour off, in 1970, or both one after the other
 				w.mu.Lock()
 				defer w.mu.Unlock()

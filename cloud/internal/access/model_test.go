@@ -23,19 +23,21 @@ import (
 	"github.com/yeolda/yeolda/protocol/model"
 )
 
-// The simulation of the door exchange (agent/internal/doorsim) has protocol/model for its cloud. Here the same is done
-// at random to the model and to this package with PostgreSQL below it: every answer and every row must be the same.
+// TestModelIsTheRealThing applies the same random steps to protocol/model, which is the cloud of the simulation of the door
+// exchange (agent/internal/doorsim), and to this package with PostgreSQL, and compares every answer and every row. Branch
+// gangnam has a standby agent, which may be activated; hongdae has one agent.
 func TestModelIsTheRealThing(t *testing.T) {
 	t.Parallel()
 	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	h.exec(`insert into branch (code, front_doors) values ('gangnam', '{front_1,front_2}'), ('hongdae', '{front_1}')`)
 	h.exec(`insert into room (branch_id, no) select id, no from branch, generate_series(1, 2) no`)
 	h.exec(`insert into agent_credential (username, branch_id, secret_hash, active) select 'agent-' || code, id, '', true from branch`)
+	h.exec(`insert into agent_credential (username, branch_id, secret_hash) select 'agent-gangnam-spare', id, '' from branch where code = 'gangnam'`)
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBoth(t, h)
 		t.Repeat(map[string]func(*rapid.T){
 			"press": b.press, "claim": b.claim, "claim at once": b.claimAtOnce, "report": b.report, "no claim": b.fail,
-			"no report": b.abandon, "nothing heard": b.unheard, "overdue": b.overdue, "cancel": b.cancel, "time passes": b.age, "": b.compare,
+			"no report": b.abandon, "nothing heard": b.unheard, "overdue": b.overdue, "cancel": b.cancel, "activate": b.activate, "time passes": b.age, "": b.compare,
 		})
 	})
 }
@@ -50,12 +52,17 @@ type both struct {
 	guests  []string      // keys; a cancelled one stays
 	gone    map[string]bool
 	nonces  map[string][]string // that have claimed a request
+	active  string              // of gangnam
 }
 
 func newBoth(t *rapid.T, h *house) *both {
 	h.exec(`delete from door_request`)
 	h.exec(`delete from reservation`)
-	b := &both{h: h, answers: &answers{}, gone: map[string]bool{}, nonces: map[string][]string{}}
+	activateInDatabase(h, main)
+	b := &both{h: h, answers: &answers{}, active: main, gone: map[string]bool{}, nonces: map[string][]string{}}
+	b.table.Activate(protocol.Agent{Branch: "hongdae", Username: "agent-hongdae"})
+	b.table.Activate(protocol.Agent{Branch: "gangnam", Username: main})
+	b.table.Enroll("gangnam")
 	for room := 1; room <= 2; room++ {
 		b.guests = append(b.guests, h.reserve(room))
 	}
@@ -76,7 +83,9 @@ type answers struct {
 	sent []protocol.Message
 }
 
-func (a *answers) Online(branch string) []string { return []string{protocol.AgentID(branch)} }
+func (a *answers) Online(branch string) []string {
+	return []string{protocol.AgentID(branch), protocol.AgentID(branch) + "-spare"}
+}
 
 func (a *answers) Send(_ protocol.Peer, m protocol.Message) error {
 	a.mu.Lock()
@@ -104,9 +113,27 @@ func (a *answers) take() map[string][]string {
 	return taken
 }
 
-// peer is the active agent of a branch.
-func peer(branch string) protocol.Peer {
-	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}}
+// The agents of branch gangnam.
+const main, spare = "agent-gangnam", "agent-gangnam-spare"
+
+// someAgent draws an agent: mostly one of gangnam, active or standby, or one that uses the topics of the branch.
+func someAgent(t *rapid.T) protocol.Agent {
+	return rapid.SampledFrom([]protocol.Agent{
+		{Branch: "gangnam", Username: main}, {Branch: "gangnam", Username: main}, {Branch: "gangnam", Username: spare},
+		{Branch: "gangnam"}, {Branch: "hongdae", Username: "agent-hongdae"}, {Branch: "hongdae"},
+	}).Draw(t, "agent")
+}
+
+func activateInDatabase(h *house, username string) {
+	h.exec(`update agent_credential set active = false where branch_id = (select branch_id from agent_credential where username = $1)`, username)
+	h.exec(`update agent_credential set active = true where username = $1`, username)
+}
+
+func (b *both) activate(t *rapid.T) {
+	username := rapid.SampledFrom([]string{main, spare}).Draw(t, "username")
+	activateInDatabase(b.h, username)
+	b.active = username
+	b.table.Activate(protocol.Agent{Branch: "gangnam", Username: username})
 }
 
 func (b *both) now() time.Time { return time.Now().Add(b.ahead) }
@@ -168,23 +195,19 @@ func branchOf(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"gangnam", "gangnam", "gangnam", "hongdae"}).Draw(t, "branch")
 }
 
-// grant is what the model answers a claim, as access.Claim does it.
-func (b *both) grant(r *model.Row, branch, nonce string) []string {
-	doors := b.table.Grant(r.ID, branch, nonce, !b.gone[r.Key], b.now())
-	if doors == nil {
-		b.table.Fail(r.ID, branch, "claim denied")
-	}
-	return doors
+// grant is the model's answer to a claim.
+func (b *both) grant(r *model.Row, from protocol.Agent, nonce string) []string {
+	return b.table.Grant(r.ID, from, nonce, !b.gone[r.Key], b.now())
 }
 
 func (b *both) claim(t *rapid.T) {
 	r := b.some(t)
-	b.claimAs(t, r, branchOf(t), b.nonce(t, r))
+	b.claimAs(t, r, someAgent(t), b.nonce(t, r))
 }
 
-func (b *both) claimAs(t *rapid.T, r *model.Row, branch, nonce string) {
-	want := map[string][]string{nonce: b.grant(r, branch, nonce)}
-	if err := b.service.Claim(t.Context(), peer(branch), protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
+func (b *both) claimAs(t *rapid.T, r *model.Row, from protocol.Agent, nonce string) {
+	want := map[string][]string{nonce: b.grant(r, from, nonce)}
+	if err := b.service.Claim(t.Context(), protocol.Peer{Agent: from}, protocol.Claim{RequestID: r.ID, Nonce: nonce}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.answers.take(); !maps.EqualFunc(got, want, slices.Equal) {
@@ -197,11 +220,12 @@ func (b *both) claimAtOnce(t *rapid.T) {
 	r := b.some(t)
 	nonces := []string{b.nonce(t, r), protocol.NewNonce()}
 	b.nonces[r.ID] = append(b.nonces[r.ID], nonces[1])
+	from := protocol.Agent{Branch: r.Branch, Username: b.active}
 	errs := make([]error, len(nonces))
 	var wg sync.WaitGroup
 	for i, nonce := range nonces {
 		wg.Go(func() {
-			errs[i] = b.service.Claim(t.Context(), peer(r.Branch), protocol.Claim{RequestID: r.ID, Nonce: nonce})
+			errs[i] = b.service.Claim(t.Context(), protocol.Peer{Agent: from}, protocol.Claim{RequestID: r.ID, Nonce: nonce})
 		})
 	}
 	wg.Wait()
@@ -214,7 +238,7 @@ func (b *both) claimAtOnce(t *rapid.T) {
 	}
 	want := map[string][]string{}
 	for _, nonce := range nonces {
-		want[nonce] = b.grant(r, r.Branch, nonce)
+		want[nonce] = b.grant(r, from, nonce)
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) {
 		t.Fatalf("two claims of %s: granted %v, the model says %v", r.ID, got, want)
@@ -223,11 +247,12 @@ func (b *both) claimAtOnce(t *rapid.T) {
 
 func (b *both) report(t *rapid.T) {
 	r := b.some(t)
-	branch := branchOf(t)
+	from := someAgent(t)
+	nonce := rapid.SampledFrom([]string{r.Nonce, r.Nonce, r.Nonce, "", protocol.NewNonce()}).Draw(t, "nonce")
 	device := rapid.SampledFrom([]string{"front_1", "front_2", "room_1", "room_2"}).Draw(t, "device")
-	outcome := rapid.SampledFrom([]protocol.Outcome{protocol.Opened, protocol.Opened, protocol.Failed, protocol.Dropped}).Draw(t, "outcome")
-	b.table.Report(r.ID, branch, device, outcome)
-	if err := b.service.Result(t.Context(), peer(branch), protocol.Result{RequestID: r.ID, Nonce: r.Nonce, Device: device, Outcome: outcome}); err != nil {
+	outcome := rapid.SampledFrom([]protocol.Outcome{protocol.Opened, protocol.Opened, protocol.Failed, protocol.Dropped, protocol.Unknown}).Draw(t, "outcome")
+	b.table.Report(r.ID, from, nonce, device, outcome)
+	if err := b.service.Result(t.Context(), protocol.Peer{Agent: from}, protocol.Result{RequestID: r.ID, Nonce: nonce, Device: device, Outcome: outcome}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -257,7 +282,7 @@ func (b *both) unheard(t *rapid.T) {
 	b.pressAs(t, access.Room, 0)
 	if rows := b.table.Rows(); len(rows) > made {
 		r := rows[made]
-		b.claimAs(t, r, r.Branch, protocol.NewNonce())
+		b.claimAs(t, r, protocol.Agent{Branch: r.Branch, Username: b.active}, protocol.NewNonce())
 		b.abandonOne(t, r)
 	}
 }

@@ -8,19 +8,20 @@ import (
 	"periph.io/x/conn/v3/gpio"
 )
 
-// line is the relay of one door with its lock's sense line, as the hardware is. It outlives the agent.
-type line struct {
-	w      *world
+// relayLine is the relay of one door with the sense line of its lock. It outlives the process of the agent.
+type relayLine struct {
+	w      *fixture
 	device string
+	owner  string // prefix in the trace: which Pi has it
 
 	mu     sync.Mutex
 	level  gpio.Level
 	since  time.Time // of the level
-	drives int       // how often the driver was told to energise the relay
+	driven time.Time // when the driver was last told to energise the relay
 	faults []defect
 }
 
-// defect is something wrong with a line for a while.
+// defect is a fault of a line during an interval.
 type defect struct {
 	from, to time.Time
 	kind     string
@@ -33,14 +34,14 @@ const (
 	stuck   = "stuck"   // releasing the relay fails
 	deaf    = "deaf"    // the sense line does not confirm
 	lagging = "lagging" // the sense line confirms late
-	slow    = "slow"    // the driver takes its time
+	slow    = "slow"    // the driver is slow
 	panics  = "panics"
 )
 
-// defects are the kinds, for the seed to choose from.
+// defects are the kinds from which a seed chooses.
 var defects = []string{dead, stuck, deaf, lagging, slow, panics}
 
-func (l *line) defect() defect {
+func (l *relayLine) defect() defect {
 	now := time.Now()
 	for _, f := range l.faults {
 		if !now.Before(f.from) && now.Before(f.to) {
@@ -50,35 +51,42 @@ func (l *line) defect() defect {
 	return defect{}
 }
 
-func (l *line) set(level gpio.Level) {
+func (l *relayLine) set(level gpio.Level) {
 	if level == l.level {
 		return
 	}
 	now := time.Now()
 	if level == gpio.Low {
-		l.w.released(l.device, l.since, now)
+		l.w.released(l, l.driven, l.since, now)
 	}
 	l.level, l.since = level, now
-	l.w.note("%s is %s", l.device, level)
+	l.w.note("%s%s is %s", l.owner, l.device, level)
 }
 
-// off is what the hardware does when the process that held the line is gone.
-func (l *line) off() {
+// off releases the line, as the kernel does when the process that held it dies.
+func (l *relayLine) off() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(gpio.Low)
 }
 
-func (l *line) high() bool {
+// lastDrive returns when the driver was last told to energise the relay.
+func (l *relayLine) lastDrive() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.driven
+}
+
+func (l *relayLine) high() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.level == gpio.High
 }
 
-// relay is the line as one process holds it. What a dead process does has no effect.
+// relay is the line in the hands of one process. Calls of a dead process have no effect.
 type relay struct {
 	gpio.PinIO
-	line *line
+	line *relayLine
 	life *life
 }
 
@@ -90,8 +98,7 @@ func (r relay) Out(level gpio.Level) error {
 		return nil
 	}
 	if level == gpio.High {
-		l.drives++
-		l.w.driven(l.device)
+		l.driven = time.Now()
 	}
 	f := l.defect()
 	switch {
@@ -120,10 +127,10 @@ func (r relay) Read() gpio.Level {
 	return r.line.level
 }
 
-// sense is the lock's own word that it is released.
+// sense is the sense line of a lock.
 type sense struct {
 	gpio.PinIn
-	line *line
+	line *relayLine
 }
 
 func (sense) In(gpio.Pull, gpio.Edge) error { return nil }
