@@ -197,11 +197,19 @@ func pulsesCounted(t *testing.T, s *world.Stack, branch string) (n int) {
 
 // press presses a button and waits for the result.
 func press(t *testing.T, hq *browser, branch string, room int) (string, pressed) {
+	return pressMeddled(t, hq, branch, room, nil)
+}
+
+// pressMeddled is press with a function, or nil, that is called with the accepted request and its door.
+func pressMeddled(t *testing.T, hq *browser, branch string, room int, meddle func(request, device string)) (string, pressed) {
 	var accepted struct {
 		RequestID string `json:"requestId"`
 	}
 	hq.must("POST", fmt.Sprintf("/admin/door/v2/unlock/%s/room/%d", branch, room), nil, &accepted)
 	p := pressed{accepted: time.Now(), branch: branch, door: fmt.Sprintf("room_%d", room)}
+	if meddle != nil {
+		meddle(accepted.RequestID, p.door)
+	}
 	got, status := hq.subscribe("/admin/door/v2/unlock/subscribe?requestId=" + accepted.RequestID)
 	p.status = got.Status
 	if status != http.StatusOK {

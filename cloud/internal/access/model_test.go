@@ -176,7 +176,7 @@ func (b *both) pressAs(t *rapid.T, kind string, who int) {
 func (b *both) some(t *rapid.T) *model.Row {
 	rows := b.table.Rows()
 	if len(rows) == 0 {
-		t.Skip("nobody has pressed")
+		t.Skip("there is no request")
 	}
 	return rows[len(rows)-1-rapid.IntRange(0, min(3, len(rows)-1)).Draw(t, "request")]
 }
@@ -276,7 +276,7 @@ func (b *both) abandonOne(t *rapid.T, r *model.Row) {
 	}
 }
 
-// unheard is a press that is granted and never reported; what comes of it depends on how the one before went.
+// unheard is a press that is granted and never reported; its end depends on that of the previous one.
 func (b *both) unheard(t *rapid.T) {
 	made := len(b.table.Rows())
 	b.pressAs(t, access.Room, 0)

@@ -40,6 +40,7 @@ type Stack struct {
 	SandboxAt string
 	SimAt     string
 	MetricsAt string
+	MQTTAt    string // host:port
 
 	options   StackOptions
 	env       []string
@@ -79,6 +80,7 @@ func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 	}
 	s.API, s.Pages = "http://"+addresses[0]+"/api", "http://"+addresses[0]
 	s.SandboxAt, s.SimAt, s.MetricsAt = "http://"+addresses[2], "http://"+addresses[3], "http://"+addresses[4]
+	s.MQTTAt = addresses[1]
 	s.env = append(os.Environ(),
 		"YEOLDA_MODE=demo", "YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_SANDBOX_ADDR="+addresses[2],
 		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+addresses[5],
