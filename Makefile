@@ -25,6 +25,14 @@ test: ## run every test
 	@deploy/demo/install.sh
 	@go test -count=1 work
 
+# Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
+SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
+
+check: ## formatting, vet and the fast tests, in about a minute with a warm cache
+	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }
+	@go vet work
+	@go test -short $$(go list work | grep -vE '$(SLOW)')
+
 race: ## run every test under the race detector
 	@deploy/demo/install.sh
 	@go test -race -count=1 work
@@ -118,4 +126,5 @@ tidy: ## bring go.mod and go.sum in line
 	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
 
 clean: ## remove built programs and demo data
+	@if [ -L data/postgres ]; then case "$$(readlink data/postgres)" in /var/lib/yeolda-*|/var/tmp/yeolda-*) rm -rf "$$(readlink data/postgres)";; esac; fi
 	@rm -rf $(BIN) data

@@ -42,6 +42,12 @@ func (c *backupCmd) Run(p *program) error {
 	if err := os.Rename(part, c.File); err != nil {
 		return err
 	}
+	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error { // the metric of its age
+		return postgres.NoteSuccess(p.ctx, db.Pool, postgres.WorkBackup, db.Now())
+	})
+	if err != nil {
+		p.logger().Warn("the backup is complete, but its time was not stored", "error", err)
+	}
 	info, err := os.Stat(c.File)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // examineMachine looks at what runs out by itself: space, backups, the calendar.
 func (d *doctor) examineMachine(backups string) {
-	d.examineDisk(d.settings.Database.DataDir, freeSpace)
+	d.examineDisk(d.settings.Database.DataDir, pgserver.FreeSpace)
 	d.examineBackups(backups)
 	d.examineCalendar(time.Now())
 }

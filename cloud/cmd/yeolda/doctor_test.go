@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -79,7 +80,7 @@ func TestDoctorOnDisks(t *testing.T) {
 	if c.words.Len() > 0 {
 		t.Errorf("of a system that does not tell: %s", c.words)
 	}
-	c.examineDisk(t.TempDir(), freeSpace)
+	c.examineDisk(t.TempDir(), pgserver.FreeSpace)
 	if !strings.Contains(c.words.String(), "MiB are free") {
 		t.Errorf("of this machine: %s", c.words)
 	}

@@ -9,7 +9,7 @@ import (
 
 var (
 	endedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "yeolda_door_requests_total", Help: "Door requests that ended at this replica, by state: SUCCESS, FAILED, UNKNOWN.",
+		Name: "yeolda_door_requests_total", Help: "Door requests that ended at this replica, by state: SUCCESS, FAILED, UNKNOWN, and ERROR for presses that could not be stored.",
 	}, []string{"state"})
 	openSeconds = promauto.NewHistogram(prometheus.HistogramOpts{
 		Name: "yeolda_door_open_seconds", Help: "From an accepted request to its SUCCESS, where both were at this replica.",
@@ -27,6 +27,9 @@ var (
 		Name: "yeolda_door_claims_denied_total", Help: "Claims of agents that were denied.",
 	})
 )
+
+// countError counts a press that could not be stored. It has no label for the branch, which a client may invent.
+func countError() { endedTotal.WithLabelValues("ERROR").Inc() }
 
 // count counts an ended request.
 func count(state door.State) { endedTotal.WithLabelValues(string(state)).Inc() }

@@ -54,6 +54,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		Online: s.Link.Online(branch), Now: now}, s.write)
 	switch {
 	case err != nil:
+		countError()
 		return "", fmt.Errorf("access: request %s at %s: %w", id, branch, err)
 	case found.BranchID == 0:
 		return "", postgres.ErrNoBranch
@@ -64,6 +65,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		return "", err
 	}
 	if !found.Made {
+		countError()
 		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window", id, found.Holder.ID)
 	}
 	s.accept(found.Request, found.Agent, hash) //nolint:contextcheck // the attempt outlives the request
@@ -128,6 +130,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	}
 	r, agent, err := s.insert(ctx, actor, r)
 	if err != nil {
+		countError()
 		return "", fmt.Errorf("access: request %s at %s: %w", r.ID, branch, err)
 	}
 	s.accept(r, agent, nil) //nolint:contextcheck // the attempt outlives the request

@@ -251,7 +251,10 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	first := servicetest.Start(t)
 	admin := first.Admin(t, "hq", "hq-demo")
-	second := servicetest.Start(t, func(set *config.Settings) { set.Database.URL = first.DB.Pool.Config().ConnString() })
+	second := servicetest.Start(t, func(set *config.Settings) {
+		set.Database.URL = first.DB.Pool.Config().ConnString()
+		set.MQTT.BrokerURL = "mqtt://127.0.0.1:9" // only one service on a database may have the embedded broker
+	})
 	withSession(t, second, sessionOf(t, first, admin)).Get("/v2/me").OK(t)
 	admin.Post("/admin/logout", nil).OK(t)
 	noSession(t, withSession(t, second, sessionOf(t, first, admin)).Get("/v2/me"))

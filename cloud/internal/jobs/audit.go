@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// chainEvery is how long an entry of the audit log may be without its place in the chain.
+// chainEvery is the longest time an entry of the audit log is without its place in the chain.
 const chainEvery = time.Second
 
-// chain gives the latest entries of the audit log their places.
+// chain adds the latest entries of the audit log to the hash chain.
 func (s *Service) chain(ctx context.Context) {
 	if _, err := s.DB.ChainAudit(ctx); err != nil && ctx.Err() == nil {
-		s.Log.WarnContext(ctx, "audit log not chained, to be tried again", "error", err)
+		s.Log.WarnContext(ctx, "the audit log was not chained; trying again", "error", err)
 	}
 }

@@ -1,13 +1,13 @@
-// Package jobs does the work that no request waits for: messages, the provider's unclear answers, deposits that are
-// overdue, partner channels, reconciliation.
+// Package jobs runs background work: messages, unclear answers of the payment provider, overdue deposits, partner channels,
+// reconciliation.
 //
-// It is River's working half; package queue is the inserting one. Beside River runs a sweep that looks at the rows
-// themselves, so that a job that was lost, discarded or badly deployed strands neither money nor a message:
+// It contains River's workers; package queue inserts jobs. Beside River a sweep reads the rows themselves, so that a lost or
+// discarded job strands neither a payment nor a message:
 //
 //	verb ──commit──▶ row + job ──River──▶ worker ──▶ verb
 //	                  row ───────sweep───▶ verb
 //
-// Every step is safe to run twice at the same time: the verbs decide under the row's lock.
+// Every step may run twice at the same time: the verbs decide under the lock of the row.
 package jobs
 
 import (
@@ -36,18 +36,18 @@ type Service struct {
 	Sender  notify.Sender
 	Log     *slog.Logger
 
-	SweepEvery     time.Duration      // how often the rows are looked at
-	Retention      postgres.Retention // for how long names and contacts are kept
-	ReconcileEvery time.Duration      // how often the provider's books are compared with ours
+	SweepEvery     time.Duration      // interval of the sweep
+	Retention      postgres.Retention // of names and contacts
+	ReconcileEvery time.Duration      // interval of the comparison with the provider's books
 }
 
-// Run works until ctx is done and returns when the work in hand is finished.
+// Run works until ctx is done and returns when work in progress has finished.
 func (s *Service) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.work(groupCtx) })
 	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
 	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
-	group.Go(func() error { return every(groupCtx, feedTick, s.importFeeds) })
+	group.Go(func() error { return every(groupCtx, feedInterval, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
@@ -56,7 +56,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// every calls do at once and then again and again until ctx is done.
+// every calls do immediately and then at each interval until ctx is done.
 func every(ctx context.Context, interval time.Duration, do func(ctx context.Context)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -70,13 +70,13 @@ func every(ctx context.Context, interval time.Duration, do func(ctx context.Cont
 	}
 }
 
-// settle asks the provider about a reservation if that is due.
+// settle asks the provider about a reservation if a check is due.
 func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 	return settled(s.Reserve.SettleDue(ctx, id))
 }
 
-// settled passes on what went wrong on our side. An answer of the provider that is open, or not what the customer
-// hoped for, is no failure of the work: the row says what comes next.
+// settled returns only our own errors. An unclear or negative answer of the provider is not a failure of the work: the row
+// states the next step.
 func settled(err error) error {
 	var refused *reserve.PaymentRefused
 	switch {
@@ -86,11 +86,11 @@ func settled(err error) error {
 	return err
 }
 
-// sweepLimit bounds how many rows one sweep takes up.
+// sweepLimit bounds the rows of a kind in one sweep.
 const sweepLimit = 200
 
-// lead runs do on one replica at a time. The lock belongs to a connection, not to a transaction: do asks the provider,
-// and no transaction is open while it does.
+// lead runs do on one replica at a time. The lock belongs to a session, not to a transaction, because no transaction is
+// open while do calls the provider.
 func (s *Service) lead(ctx context.Context, key int64, do func(ctx context.Context) error) {
 	err := s.DB.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		var mine bool
@@ -99,12 +99,12 @@ func (s *Service) lead(ctx context.Context, key int64, do func(ctx context.Conte
 		}
 		defer func() {
 			if _, err := conn.Exec(context.WithoutCancel(ctx), `select pg_advisory_unlock($1)`, key); err != nil {
-				_ = conn.Conn().Close(context.WithoutCancel(ctx)) // the lock goes with the connection
+				_ = conn.Conn().Close(context.WithoutCancel(ctx)) // the end of the session releases the lock
 			}
 		}()
 		return do(ctx)
 	})
 	if err != nil && ctx.Err() == nil {
-		s.Log.WarnContext(ctx, "background work failed, to be tried again", "error", err)
+		s.Log.WarnContext(ctx, "background work failed and will be tried again", "error", err)
 	}
 }

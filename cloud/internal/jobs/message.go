@@ -12,15 +12,15 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// sendLease is how long an attempt to send may take before another one is made.
+// sendLease is the time an attempt may take before another one is made.
 var sendLease = failpoint.Shorten(time.Minute)
 
-// send makes one attempt at a message. The attempt is written down before it is made, so that a crash in between costs
-// a second message at most: see postgres.ClaimMessage.
+// send makes one attempt to send a message. The attempt is stored first, so a crash causes at most a second message: see
+// postgres.ClaimMessage.
 func (s *Service) send(ctx context.Context, id int64) error {
 	m, err := postgres.ClaimMessage(ctx, s.DB.Pool, id, s.DB.Now(), sendLease)
 	if errors.Is(err, booking.ErrNoMessage) {
-		return nil // sent, or being sent by someone else
+		return nil // sent, or claimed by another worker
 	}
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), class == notify.Unknown, s.retryAt(m, class))
 }
 
-// resolve asks what became of earlier attempts of which nobody knows whether they reached the person. It is done when one
-// did, or when that cannot be told now. Where it can never be told the message is sent a second time, and not a third.
+// resolve asks the provider about earlier attempts with an unknown outcome. It reports done if one of them succeeded or if
+// the outcome cannot be found out now. If it can never be found out, the message is sent a second time but not a third.
 func (s *Service) resolve(ctx context.Context, m booking.Message, message notify.Message) (done bool, err error) {
 	finder, ok := s.Sender.(notify.Finder)
 	if !ok {
@@ -64,22 +64,22 @@ func (s *Service) resolve(ctx context.Context, m booking.Message, message notify
 	case errors.Is(err, notify.ErrNoRecords):
 		return false, nil
 	}
-	s.Log.WarnContext(ctx, "what became of a message cannot be told yet", "message", m.ID, "attempt", m.Attempt, "error", err)
+	s.Log.WarnContext(ctx, "the outcome of a message is unknown", "message", m.ID, "attempt", m.Attempt, "error", err)
 	return true, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), false, s.retryAt(m, notify.Retryable))
 }
 
-// doubtPause is how long an attempt of which nobody knows is left to itself: what is still on its way to the provider
-// should have arrived when its records are looked at.
-var doubtPause = failpoint.Shorten(20 * time.Second)
+// doubtDelay is the time after which the provider is asked about an attempt with an unknown outcome: a request in transit
+// should have arrived by then.
+var doubtDelay = failpoint.Shorten(20 * time.Second)
 
-// retryAt is when the next attempt is made; zero for never.
+// retryAt returns the time of the next attempt; zero for none.
 func (s *Service) retryAt(m booking.Message, class notify.Class) time.Time {
 	if class == notify.Permanent || m.Attempt >= postgres.MaxMessageAttempts {
 		return time.Time{}
 	}
 	pause := min(2*time.Second<<m.Attempt, 10*time.Minute)
 	if class == notify.Unknown {
-		pause = max(pause, doubtPause)
+		pause = max(pause, doubtDelay)
 	}
 	return s.DB.Now().Add(pause)
 }

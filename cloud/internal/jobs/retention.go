@@ -16,7 +16,7 @@ const (
 	retentionBatch = 1000
 )
 
-// forget takes away names and contacts whose time is over.
+// forget erases names and contacts at the end of their retention.
 func (s *Service) forget(ctx context.Context) {
 	s.lead(ctx, retentionLock, func(ctx context.Context) error {
 		for {

@@ -14,17 +14,17 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// River's defaults let the job of a killed worker rest for an hour. Money does not wait that long.
+// River rescues the job of a killed worker after an hour by default, which is too late for payments.
 const (
 	jobTimeout  = 30 * time.Second
 	rescueAfter = 90 * time.Second
 )
 
-// startPause is how long to wait before River is started again that could not reach the database.
-const startPause = time.Second
+// startDelay is the time before River is started again after it could not reach the database.
+const startDelay = time.Second
 
-// work runs River until ctx is done and returns when the jobs in hand are finished. A database that is away when River
-// starts keeps nothing else from working: the sweep does what is due meanwhile.
+// work runs River until ctx is done and returns when its jobs have finished. If the database is away when River starts, the
+// sweep does the due work meanwhile.
 func (s *Service) work(ctx context.Context) error {
 	for {
 		client, err := s.river()
@@ -35,11 +35,11 @@ func (s *Service) work(ctx context.Context) error {
 			<-ctx.Done()
 			return stop(ctx, client)
 		}
-		s.Log.WarnContext(ctx, "the queue cannot be worked on yet", "error", err)
+		s.Log.WarnContext(ctx, "the queue cannot be read yet", "error", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(startPause):
+		case <-time.After(startDelay):
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (s *Service) river() (*client, error) {
 	})
 }
 
-// stop lets the jobs in hand finish, and cuts those off that do not.
+// stop waits for running jobs, and cancels those that do not finish in time.
 func stop(ctx context.Context, c *client) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobTimeout)
 	defer cancel()

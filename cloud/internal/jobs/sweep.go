@@ -13,19 +13,20 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Keys of the advisory locks that have one replica do the work.
+// Keys of the advisory locks under which one replica works.
 const (
 	sweepLock     = 0x79656f6c_0001
 	reconcileLock = 0x79656f6c_0002
 	feedLock      = 0x79656f6c_0003
 )
 
-// sweepWorkers bounds how many rows of a kind are worked on at a time: a provider that hangs keeps each for seconds.
+// sweepWorkers bounds the rows of a kind that are processed at the same time: an unresponsive provider delays each for
+// seconds.
 const sweepWorkers = 16
 
-// sweep looks at the rows themselves: reservations whose money is not settled, callbacks that were not acted on,
-// messages that nobody sends. What the queue has done meanwhile is not found any more. The kinds do not wait for each
-// other: messages go out while the payment provider hangs.
+// sweep reads the rows themselves: reservations with unsettled payments, callbacks that were not applied, messages that
+// were not sent. Rows that the queue has processed no longer match. The kinds run concurrently, so messages are sent while
+// the payment provider does not respond.
 func (s *Service) sweep(ctx context.Context) {
 	s.lead(ctx, sweepLock, func(ctx context.Context) error {
 		var group errgroup.Group
@@ -34,7 +35,10 @@ func (s *Service) sweep(ctx context.Context) {
 		} {
 			group.Go(func() error { return part(ctx) })
 		}
-		return group.Wait()
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		return postgres.NoteSuccess(ctx, s.DB.Pool, postgres.WorkSweep, s.DB.Now())
 	})
 }
 
@@ -57,7 +61,7 @@ func (s *Service) sweepMessages(ctx context.Context) error {
 		eachOf(ids, func(id int64) error { return s.send(ctx, id) }))
 }
 
-// eachOf does the same to all of a list, several at a time, and returns what went wrong.
+// eachOf calls do for each item, several at a time, and joins the errors.
 func eachOf[T any](list []T, do func(T) error) error {
 	var (
 		group errgroup.Group
@@ -73,10 +77,10 @@ func eachOf[T any](list []T, do func(T) error) error {
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
-// webhookLife is how long callbacks are kept that were acted on. The provider repeats one for less than four days.
-const webhookLife = 30 * 24 * time.Hour
+// webhookTTL is the time applied callbacks are kept. The provider repeats a callback for less than four days.
+const webhookTTL = 30 * 24 * time.Hour
 
-// purge removes what has only been of use for a time.
+// purge deletes expired rows.
 func (s *Service) purge(ctx context.Context) error {
 	now := s.DB.Now()
 	return errors.Join(
@@ -84,20 +88,22 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
-		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookLife)),
+		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 	)
 }
 
 // reconcile compares the provider's books with ours.
 func (s *Service) reconcile(ctx context.Context) {
 	s.lead(ctx, reconcileLock, func(ctx context.Context) error {
-		_, err := s.Reserve.Reconcile(ctx)
-		return err
+		if _, err := s.Reserve.Reconcile(ctx); err != nil {
+			return err
+		}
+		return postgres.NoteSuccess(ctx, s.DB.Pool, postgres.WorkReconciliation, s.DB.Now())
 	})
 }
 
-// feedTick is how often it is looked whether a partner's calendar is due to be read.
-const feedTick = 30 * time.Second
+// feedInterval is the interval at which due calendars of partners are looked up.
+const feedInterval = 30 * time.Second
 
-// importFeeds reads the calendars of partners.
+// importFeeds reads the due calendars of partners.
 func (s *Service) importFeeds(ctx context.Context) { s.lead(ctx, feedLock, s.Partner.ImportFeeds) }

@@ -9,6 +9,12 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
+// MigrationLockHolders exports migrationLockHolders.
+var MigrationLockHolders = migrationLockHolders
+
+// RejectPooler exports rejectPooler.
+var RejectPooler = rejectPooler
+
 // MigrateTo creates the schema of an earlier release.
 func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
 	files, err := fs.Sub(migrations, "migration")

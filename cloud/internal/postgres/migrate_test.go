@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// empty returns databases opened on one that nobody has migrated.
+// empty returns n pools of one new database without a schema.
 func empty(t *testing.T, n int) []*postgres.DB {
 	t.Helper()
 	parent := pgtest.New(t)
@@ -55,9 +56,9 @@ func TestReplicasMigrateAtOnce(t *testing.T) {
 	err := replicas[0].Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_class WHERE relname = ANY($1)`,
 		[]string{"reservation", "river_job"}).Scan(&tables)
 	if err != nil || tables != 2 {
-		t.Errorf("%d tables, %v; want reservation and river_job", tables, err)
+		t.Errorf("tables reservation and river_job: found %d, %v", tables, err)
 	}
-	// The lock goes with its connection, which the server closes a moment after we do.
+	// The server ends the session, and with it the lock, shortly after the connection is closed.
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var locks int
 		if err := replicas[0].Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = $1
@@ -68,12 +69,12 @@ func TestReplicasMigrateAtOnce(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the lock was not given back")
+			t.Fatal("the migration lock is still held")
 		}
 	}
 }
 
-func TestMigrateWaitsNoLongerThanItsCaller(t *testing.T) {
+func TestMigrateStopsWaitingWithItsContext(t *testing.T) {
 	t.Parallel()
 	db := empty(t, 1)[0]
 	conn, err := db.Pool.Acquire(t.Context())
@@ -87,7 +88,7 @@ func TestMigrateWaitsNoLongerThanItsCaller(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := postgres.Migrate(ctx, db.Pool, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("migrated beside another replica")
+		t.Error("migrated while another process held the lock")
 	}
 }
 
@@ -103,5 +104,90 @@ func TestSchemaHash(t *testing.T) {
 	}
 	if a != b || len(a) != 16 {
 		t.Errorf("hashes %q and %q", a, b)
+	}
+}
+
+// TestUpgradeUnderLocks migrates a schema whose next migration (00012) changes the table of presses, while a transaction reads every table, as pg_dump does. The
+// migration must wait without making a press wait, and finish once the reader has ended.
+func TestUpgradeUnderLocks(t *testing.T) {
+	t.Parallel()
+	replicas := empty(t, 2)
+	db, backup := replicas[0], replicas[1]
+	if err := postgres.MigrateTo(t.Context(), db.Pool, 11); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db.Pool, `insert into branch (code) values ('gangnam')`)
+	reader, err := backup.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := reader.Exec(t.Context(), `do $$ declare t regclass; begin
+		for t in select oid from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+			execute format('lock table %s in access share mode', t);
+		end loop; end $$`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() { migrated <- postgres.Migrate(t.Context(), db.Pool, slog.New(slog.DiscardHandler)) }()
+
+	// A statement of the last release, with the time-out that presses have.
+	press := func() error {
+		_, err := db.Doors.Exec(t.Context(), `insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at)
+			select gen_random_uuid(), id, 'customer', 'front', 'front', '{front_1}', now() from branch where code = $1`, "gangnam")
+		return err
+	}
+	for i := range 150 {
+		if err := press(); err != nil {
+			t.Fatalf("press %d while the migration waits: %v", i, err)
+		}
+		select {
+		case err := <-migrated:
+			t.Fatalf("the migration ended while every table was locked: %v", err)
+		case <-time.After(20 * time.Millisecond): // 50 presses a second
+		}
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for presses := 0; ; presses++ {
+		select {
+		case err := <-migrated:
+			if err != nil {
+				t.Fatal(err)
+			}
+			have, want, err := postgres.SchemaVersions(t.Context(), db.Pool)
+			if err != nil || have != want {
+				t.Errorf("schema after the reader ended: got %d, %v, want %d", have, err, want)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+			if err := press(); err != nil {
+				t.Fatalf("press %d while the migration runs: %v", presses, err)
+			}
+		}
+	}
+}
+
+// TestMigrateNamesTheHolder waits for a lock that another session holds, and expects its process id in the log.
+func TestMigrateNamesTheHolder(t *testing.T) {
+	t.Parallel()
+	db := empty(t, 1)[0]
+	conn, err := db.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), `select pg_advisory_lock($1)`, int64(0x79656f6c6461)); err != nil {
+		t.Fatal(err)
+	}
+	waiter, err := db.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Release()
+	want := fmt.Sprintf("pid %d (yeolda, ", conn.Conn().PgConn().PID())
+	if got := postgres.MigrationLockHolders(t.Context(), waiter.Conn()); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("holders of the migration lock: got %q, want one that begins with %q", got, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Querier is what a pool, a connection and a transaction have in common. Functions that take one run alone or as a
-// part of a transaction, as the caller needs it.
+// Querier is implemented by a pool, a connection and a transaction, so that a function runs alone or as part of a
+// transaction.
 type Querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

@@ -15,14 +15,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// earliest is the schema of the first release that may be upgraded.
+// earliest is the schema of the first release from which an upgrade is supported.
 const earliest = 6
 
-// released is the last migration of the latest release: programs of it run beside the next one while replicas are
-// replaced one after the other, and after a roll-back.
-const released = 11
+// released is the last migration of the latest release. Its programs run beside the next release while replicas are
+// replaced one by one, and after a roll-back.
+const released = 13
 
-// TestUpgrade brings the rows of every earlier schema up to date.
+// TestUpgrade migrates the rows of every earlier schema.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	_, latest, err := postgres.SchemaVersions(t.Context(), empty(t, 1)[0].Pool)
@@ -62,7 +62,7 @@ func TestUpgrade(t *testing.T) {
 			if err != nil || work.RefundsFailed != 1 || work.Administrators != 1 {
 				t.Errorf("work %+v, %v", work, err)
 			}
-			vitals, err := postgres.ReadVitals(t.Context(), db.Pool, time.Now())
+			vitals, err := postgres.ReadVitals(t.Context(), db.Pool, time.Now(), time.Minute)
 			if err != nil || vitals.Reservations["DONE"] != 1 || vitals.Payments["DONE"] != 1 || vitals.Branches != 1 {
 				t.Errorf("vitals %+v, %v", vitals, err)
 			}
@@ -70,15 +70,27 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestMigrationsLeaveTheLastReleaseRunning refuses what would break a program of the last release: first a release
-// that can do without (expand), in a later one the rest (contract), with a comment that says since when.
-func TestMigrationsLeaveTheLastReleaseRunning(t *testing.T) {
+// breaking are statements on which a program of the last release would fail. First a release that does without (expand),
+// in a later one the rest (contract), with a comment that states since when.
+var breaking = regexp.MustCompile(`(?i)\b(drop\s+(table|column)|rename|set\s+not\s+null|alter\s+column\s+\w+\s+type|add\s+column\s+\w+\s+[^;,]*not\s+null(?:[^;,]*default)?)`)
+
+// blocking are statements that hold off reads or writes of an existing table for as long as it is scanned.
+var blocking = []struct {
+	pattern *regexp.Regexp
+	remedy  string
+}{
+	{regexp.MustCompile(`(?is)\bcreate\s+(?:unique\s+)?index\s+(?:if\s+not\s+exists\s+)?(\w+)\s+on\s+(\w+)`), "build the index CONCURRENTLY, with NO TRANSACTION"},
+	{regexp.MustCompile(`(?is)\bdrop\s+index\s+(?:if\s+exists\s+)?(\w+)()`), "drop the index CONCURRENTLY, with NO TRANSACTION"},
+	{regexp.MustCompile(`(?is)\balter\s+table\s+(?:only\s+)?()(\w+)\s+(?:[^;]*,\s*)?add\s+(?:constraint\s+\w+\s+)?(?:check|foreign\s+key)\b`), "add the constraint NOT VALID and validate it in another migration"},
+}
+
+// TestMigrationsKeepTheLastReleaseRunning rejects migrations that would break or block programs of the last release.
+func TestMigrationsKeepTheLastReleaseRunning(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migration/*.sql")
 	if err != nil || len(files) < released {
 		t.Fatalf("%v, %v", files, err)
 	}
-	breaks := regexp.MustCompile(`(?i)\b(drop\s+(table|column)|rename|set\s+not\s+null|alter\s+column\s+\w+\s+type|add\s+column\s+\w+\s+[^;,]*not\s+null(?:[^;,]*default)?)`)
 	for _, file := range files {
 		number, _, _ := strings.Cut(filepath.Base(file), "_")
 		if n, _ := strconv.Atoi(number); n <= released {
@@ -88,13 +100,60 @@ func TestMigrationsLeaveTheLastReleaseRunning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, line := range strings.Split(string(raw), "\n") {
-			statement, comment, _ := strings.Cut(line, "--")
-			found := breaks.FindString(statement)
-			if found == "" || strings.Contains(strings.ToLower(found), "default") || strings.Contains(comment, "contract:") {
+		for _, problem := range lintMigration(string(raw)) {
+			t.Errorf("%s:%s", file, problem)
+		}
+	}
+}
+
+func lintMigration(text string) (problems []string) {
+	var statements strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		statement, comment, _ := strings.Cut(line, "--")
+		statements.WriteString(statement + "\n")
+		found := breaking.FindString(statement)
+		if found != "" && !strings.Contains(strings.ToLower(found), "default") && !strings.Contains(comment, "contract:") {
+			problems = append(problems, fmt.Sprintf("%d: %q breaks programs of the last release", i+1, found))
+		}
+	}
+	for statement := range strings.SplitSeq(statements.String(), ";") {
+		for _, rule := range blocking {
+			found := rule.pattern.FindStringSubmatch(statement)
+			if found == nil || strings.EqualFold(found[1], "concurrently") || strings.Contains(strings.ToLower(statement), "not valid") {
 				continue
 			}
-			t.Errorf("%s:%d: %q: programs of the last release cannot live with it", file, i+1, found)
+			if table := found[2]; table != "" && regexp.MustCompile(`(?i)create\s+table\s+(?:if\s+not\s+exists\s+)?`+table+`\b`).MatchString(statements.String()) {
+				continue // a new table: no other program uses it
+			}
+			problems = append(problems, fmt.Sprintf(" %q blocks: %s", strings.Join(strings.Fields(found[0]), " "), rule.remedy))
+		}
+	}
+	return problems
+}
+
+func TestLintMigrationFindsBlockingStatements(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"create index a on reservation (id);":                1,
+		"CREATE UNIQUE INDEX a ON reservation (id);":         1,
+		"create index concurrently a on reservation (id);":   0,
+		"create table a (id int); create index b on a (id);": 0,
+		"drop index a;":                          1,
+		"drop index concurrently if exists a;":   0,
+		"alter table payment add check (a > 0);": 1,
+		"alter table payment add column b int, add constraint c check (b > 0);": 1,
+		"alter table payment add constraint c check (b > 0) not valid;":         0,
+		"alter table payment add foreign key (a) references b;":                 1,
+		"alter table payment drop column a;":                                    1,
+		"alter table payment drop column a; -- contract: unused since 0.2":      0,
+		"alter table payment add column a int not null;":                        1,
+		"alter table payment add column a int not null default 0;":              0,
+		"alter table payment rename column a to b;":                             1,
+		"alter table payment alter column a set not null;":                      1,
+		"create table a (id int primary key, b int not null check (b > 0));":    0,
+	} {
+		if got := lintMigration(text); len(got) != want {
+			t.Errorf("%s: got %q, want %d problems", text, got, want)
 		}
 	}
 }

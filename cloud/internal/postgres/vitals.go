@@ -2,62 +2,133 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Vitals is what the whole service's rows say about its health; every replica reads the same.
+// Vitals are figures about the whole service that its rows hold; every replica reads the same ones.
 type Vitals struct {
-	Reservations map[string]int // live ones by state; DONE only while they are ahead or running
+	Reservations map[string]int // upcoming and running ones by state
 	Payments     map[string]int // those of the last day by the state of their reservation
 	Refunds      map[string]int // not completed, by state; REFUSED of the last day
 	Messages     map[string]int // not sent, by state; FAILED of the last day
-	Jobs         map[string]int // of the queue by state, finished ones left out
+	Jobs         map[string]int // of the queue by state, without finished ones
 
-	OldestJob, OldestMessage, OldestPayment, OldestCallback time.Duration // 0: nothing waits
+	Oldest map[string]time.Duration // age of the oldest waiting job, message, payment and callback; 0: none waits
 
-	Differences            int // from the provider's books, unresolved
-	Branches, AgentsOnline int
+	Differences  int // between the provider's books and ours, unresolved
+	Branches     int
+	AgentsOnline int
+
+	LastSuccess map[string]time.Time // of recurring work, by name
+
+	OnlineBranches map[string]bool // branches that have ever had an agent
+	DoorRequests   []BranchDoors   // of branches with a request in the last six hours
+
+	Failed map[string]error // figures that were not read, by name
 }
 
-// ReadVitals takes the figures. All of it is found by partial indexes, or in tables as small as the number of branches.
-func ReadVitals(ctx context.Context, q Querier, now time.Time) (v Vitals, err error) {
+// figures are the names of the figures that ReadVitals reads.
+var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "branches"}
+
+// Figures returns the names of the figures, the keys of Vitals.Failed.
+func Figures() []string { return figures }
+
+// ReadVitals reads each figure with a time-out of its own, so that a slow one does not hide the others. The error joins
+// those of the failed figures. TestInstrumentsUseIndexes checks that no statement scans the history.
+func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Duration) (Vitals, error) {
 	day := now.Add(-24 * time.Hour)
-	for _, count := range []struct {
-		into *map[string]int
-		sql  string
-		args []any
-	}{
-		{&v.Reservations, `select state, count(*) from reservation
-			where state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and upper(occupied) > $1
-			  and (state <> 'HOLD' or expires_at > $1) group by 1`, []any{now}},
-		{&v.Payments, `select r.state, count(*) from payment p join reservation r on r.id = p.reservation_id
-			where p.attempted_at > $1 group by 1`, []any{day}},
-		{&v.Refunds, `select state, count(*) from refund where state <> 'COMPLETED' and (state <> 'REFUSED' or updated_at > $1) group by 1`, []any{day}},
-		{&v.Messages, `select state, count(*) from message
-			where state in ('QUEUED', 'SENDING') or state = 'FAILED' and created_at > $1 group by 1`, []any{day}},
-		{&v.Jobs, `select state::text, count(*) from river_job where state in ('available', 'pending', 'retryable', 'running', 'scheduled') and $1 group by 1`, []any{true}},
-	} {
-		if *count.into, err = counts(ctx, q, count.sql, count.args...); err != nil {
-			return v, err
+	v := Vitals{Failed: map[string]error{}}
+	var failed []error
+	figure := func(name string, read func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if err := read(ctx); err != nil {
+			v.Failed[name] = err
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	var job, message, payment, callback float64
-	err = q.QueryRow(ctx, `
-		select coalesce((select extract(epoch from $1 - min(scheduled_at)) from river_job where state in ('available', 'retryable') and scheduled_at < $1), 0)::float8,
-		       coalesce((select extract(epoch from $1 - min(next_at)) from message where state in ('QUEUED', 'SENDING') and next_at < $1), 0)::float8,
-		       coalesce((select extract(epoch from $1 - min(updated_at)) from reservation where state in ('CONFIRMING', 'CANCELING')), 0)::float8,
-		       coalesce((select extract(epoch from $1 - min(received_at)) from webhook_event where applied_at is null), 0)::float8,
-		       (select count(*) from reconciliation_difference where resolved_at is null),
-		       (select count(*) from branch),
-		       (select count(*) from agent_inventory where online)`, now,
-	).Scan(&job, &message, &payment, &callback, &v.Differences, &v.Branches, &v.AgentsOnline)
-	v.OldestJob, v.OldestMessage, v.OldestPayment, v.OldestCallback = age(job), age(message), age(payment), age(callback)
-	return v, err
+	count := func(name string, into *map[string]int, sql string, args ...any) {
+		figure(name, func(ctx context.Context) (err error) {
+			*into, err = counts(ctx, q, sql, args...)
+			return err
+		})
+	}
+	count("reservations", &v.Reservations, `select state, count(*) from reservation
+		where state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and upper(occupied) > $1
+		  and (state <> 'HOLD' or expires_at > $1) group by 1`, now)
+	count("payments", &v.Payments, `select r.state, count(*) from payment p join reservation r on r.id = p.reservation_id
+		where p.attempted_at > $1 group by 1`, day)
+	count("refunds", &v.Refunds, `select state, count(*) from refund
+		where state <> 'COMPLETED' and (state <> 'REFUSED' or updated_at > $1) group by 1`, day)
+	count("messages", &v.Messages, `select state, count(*) from message
+		where state in ('QUEUED', 'SENDING', 'FAILED') and (state <> 'FAILED' or created_at > $1) group by 1`, day)
+	count("jobs", &v.Jobs, `select state::text, count(*) from river_job
+		where state in ('available', 'pending', 'retryable', 'running', 'scheduled') and $1 group by 1`, true)
+	figure("oldest", func(ctx context.Context) error {
+		var job, message, payment, callback float64
+		err := q.QueryRow(ctx, `
+			select coalesce((select extract(epoch from $1 - min(scheduled_at)) from river_job where state in ('available', 'retryable') and scheduled_at < $1), 0)::float8,
+			       coalesce((select extract(epoch from $1 - min(next_at)) from message where state in ('QUEUED', 'SENDING') and next_at < $1), 0)::float8,
+			       coalesce((select extract(epoch from $1 - min(updated_at)) from reservation where state in ('CONFIRMING', 'CANCELING')), 0)::float8,
+			       coalesce((select extract(epoch from $1 - min(received_at)) from webhook_event where applied_at is null), 0)::float8`, now,
+		).Scan(&job, &message, &payment, &callback)
+		v.Oldest = map[string]time.Duration{"job": age(job), "message": age(message), "payment": age(payment), "callback": age(callback)}
+		return err
+	})
+	figure("totals", func(ctx context.Context) error {
+		return q.QueryRow(ctx, `
+			select (select count(*) from reconciliation_difference where resolved_at is null),
+			       (select count(*) from branch),
+			       (select count(*) from agent_inventory where online) where $1`, true,
+		).Scan(&v.Differences, &v.Branches, &v.AgentsOnline)
+	})
+	figure("work", func(ctx context.Context) (err error) {
+		v.LastSuccess, err = LastSuccesses(ctx, q)
+		return err
+	})
+	figure("branches", func(ctx context.Context) error {
+		return readBranches(ctx, q, &v, now)
+	})
+	return v, errors.Join(failed...)
 }
 
-// age is never negative: clocks of machines differ a little.
+// BranchDoors counts the ended door requests of a branch by state.
+type BranchDoors struct {
+	Branch, State string
+	Last15m       int
+	Last6h        int
+}
+
+func readBranches(ctx context.Context, q Querier, v *Vitals, now time.Time) error {
+	rows, err := q.Query(ctx, `select b.code, i.online from agent_inventory i join branch b on b.id = i.branch_id where $1`, true)
+	if err != nil {
+		return err
+	}
+	v.OnlineBranches = map[string]bool{}
+	var code string
+	var online bool
+	if _, err := pgx.ForEachRow(rows, []any{&code, &online}, func() error {
+		v.OnlineBranches[code] = online
+		return nil
+	}); err != nil {
+		return err
+	}
+	if rows, err = q.Query(ctx, `
+		select b.code, d.state, count(*) filter (where d.created_at > $1), count(*)
+		from door_request d join branch b on b.id = d.branch_id
+		where d.created_at > $2 and d.state in ('SUCCESS', 'FAILED', 'UNKNOWN') group by b.code, d.state`,
+		now.Add(-15*time.Minute), now.Add(-6*time.Hour)); err != nil {
+		return err
+	}
+	v.DoorRequests, err = pgx.CollectRows(rows, pgx.RowToStructByPos[BranchDoors])
+	return err
+}
+
+// age is never negative: the clocks of machines differ a little.
 func age(seconds float64) time.Duration { return time.Duration(max(seconds, 0) * float64(time.Second)) }
 
 func counts(ctx context.Context, q Querier, sql string, args ...any) (map[string]int, error) {

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A replica that is told to stop leaves in three steps, so that no request meets a closed door:
+// A replica stops in three steps, so that no request meets a closed listener:
 //
 //	SIGTERM ──▶ not ready, still serving ──drain time──▶ no new connections, requests finish ──▶ background work ends
 //
-// A load balancer needs the drain time to see the first step. Whoever still comes too late is refused before anything
-// was done for them, and may ask another replica.
+// A load balancer needs the drain time to notice the first step. A later connection is refused before any work was done,
+// so the client may repeat its request at another replica.
 
-// leave returns a context that ends when the listener is to be closed: the drain time after ctx has.
+// leave returns a context that ends when the drain time has passed after the end of ctx.
 func (s *Service) leave(ctx context.Context) context.Context {
 	closing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		s.leaving.Store(true)
-		s.log.Info("told to stop", "drain", s.settings.HTTP.DrainTime)
+		s.log.Info("stopping", "drain", s.settings.HTTP.DrainTime)
 		time.AfterFunc(s.settings.HTTP.DrainTime, stop)
 	})
 	return closing
 }
 
-// sayGoodbye has clients of a service that leaves open their next connection elsewhere.
-func (s *Service) sayGoodbye(next http.Handler) http.Handler {
+// closeConnections makes clients of a stopping service open their next connection elsewhere.
+func (s *Service) closeConnections(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() {
 			w.Header().Set("Connection", "close")
@@ -36,7 +36,7 @@ func (s *Service) sayGoodbye(next http.Handler) http.Handler {
 	})
 }
 
-// serveHTTP serves until ctx is done and then lets requests under way finish.
+// serveHTTP serves until ctx is done and then waits for requests in progress.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,

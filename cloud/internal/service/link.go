@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// link is how agents are reached: the embedded broker, or one outside that replicas share.
+// link is the connection to agents: the embedded broker, or a client of an external one that replicas share.
 type link interface {
 	Run(ctx context.Context) error
 	Send(to protocol.Peer, m protocol.Message) error
@@ -32,7 +32,7 @@ func (s *Service) openLink() error {
 	return nil
 }
 
-// openBroker makes the embedded broker, over which agents are reached.
+// openBroker opens the embedded broker.
 func (s *Service) openBroker() error {
 	mqtt := s.settings.MQTT
 	cfg := broker.Config{
@@ -53,6 +53,7 @@ func (s *Service) openBroker() error {
 		if err != nil {
 			return err
 		}
+		s.certificateEnd = certificate.Leaf.NotAfter
 		if cfg.TLS, err = net.Listen("tcp", mqtt.TLSAddr); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ var (
 	})
 )
 
-// methods are those that a label may name; anybody can make up others.
+// methods are those that a label may name, because a client may invent others.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 // finish ends the span of a request.
@@ -44,7 +44,7 @@ func finish(span tracing.Span, method, route string, status int) {
 	span.End(err)
 }
 
-// measure counts requests by the pattern of their route, never by their path: that may hold a key, and has no end.
+// measure counts requests by the pattern of their route, because a path may contain a key and paths are unlimited.
 func measure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == mqttPath { // a connection that lasts for days

@@ -28,7 +28,7 @@ func newPayments(set config.Settings, log *slog.Logger) (*toss.Client, error) {
 	})
 }
 
-// newPartner makes the traffic with partner channels.
+// newPartner returns the service of partner channels.
 func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, log *slog.Logger) (*partner.Service, error) {
 	public, err := url.Parse(set.HTTP.PublicURL)
 	if err != nil {
@@ -41,12 +41,12 @@ func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, lo
 		return s, nil
 	}
 	s.Gateway, err = channel.NewGateway(channel.GatewayConfig{
-		URL: set.Partner.URL, ID: set.Partner.ID, Secrets: set.PartnerSecrets(), Now: time.Now, // signatures go by real time
+		URL: set.Partner.URL, ID: set.Partner.ID, Secrets: set.PartnerSecrets(), Now: time.Now, // signatures contain the real time
 	})
 	return s, err
 }
 
-// newSender makes the ways to reach people.
+// newSender returns the sender of messages and mails.
 func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	m := set.Messages
 	approved, err := notify.ParseApproved(m.SolapiTemplates)
@@ -73,15 +73,15 @@ func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	return notify.Router{Phone: solapi, Mail: mail}, nil
 }
 
-// noMail is the mail server of a service that has none.
+// noMail is the mail server of a service without mail.
 type noMail struct{}
 
-// Send refuses for good.
+// Send fails permanently.
 func (noMail) Send(context.Context, notify.Message) (notify.Receipt, error) {
 	return notify.Receipt{}, &notify.Error{Channel: notify.Email, Class: notify.Permanent, Err: errors.New("mail is switched off")}
 }
 
-// newDiscord makes the chat bot for staff. Without its public key no signature can be right.
+// newDiscord returns the chat bot for staff. Without a public key every request is rejected.
 func (s *Service) newDiscord() (http.Handler, error) {
 	set := s.settings.Discord
 	if set.PublicKey == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// site is what the interface tells pages of the settings.
+// site returns the settings that pages show or use.
 func site(set config.Settings) httpapi.Site {
 	legal := set.Legal
 	return httpapi.Site{
@@ -24,7 +24,7 @@ func site(set config.Settings) httpapi.Site {
 	}
 }
 
-// widget is the payment provider's when there are keys of it, else the sandbox's.
+// widget returns the sandbox's payment widget with demo keys, else the payment provider's.
 func widget(set config.Settings) web.Widget {
 	if set.Toss.WidgetSecretKey.Demo() {
 		return web.SandboxWidget(set.Toss.URL)
@@ -32,7 +32,7 @@ func widget(set config.Settings) web.Widget {
 	return web.TossWidget()
 }
 
-// pages makes everything that is not /api.
+// pages returns the handler of everything outside /api.
 func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 	return web.New(web.Options{
 		PublicURL: s.settings.HTTP.PublicURL,

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// readyTimeout bounds the question whether the service can work.
+	// readyTimeout bounds the check of the database.
 	readyTimeout = 2 * time.Second
-	// brokerPatience is how long a new replica waits to hear the agents before it takes requests all the same: without
-	// them a door is answered with its PIN, which is worse than another replica and better than none.
-	brokerPatience = 15 * time.Second
+	// brokerTimeout is the time a new replica waits for the broker before it becomes ready without it. Without agents a press
+	// is answered with the PIN, which is worse than a press at another replica and better than none.
+	brokerTimeout = 15 * time.Second
 )
 
-// readyz says whether a load balancer should send requests here, and why. A broker that goes away later changes
-// nothing: it is away for every replica, and reservations do not need it.
+// readyz reports whether a load balancer should send requests to this replica, with the reasons. The later loss of a
+// broker changes nothing: it is lost for every replica, and reservations do not need it.
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 		page += fmt.Sprintf("%-9s %s\n", subject, text)
 	}
 	if s.leaving.Load() {
-		note(false, "service", "told to stop")
+		note(false, "service", "stopping")
 	}
 	began := time.Now()
 	if err := s.db.Pool.Ping(ctx); err != nil {
@@ -37,6 +37,9 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		note(true, "database", "answers in "+time.Since(began).Round(time.Microsecond).String())
 	}
+	if !s.canary.ok() {
+		note(false, "database", "takes no writes")
+	}
 	switch {
 	case s.link.Connected():
 		s.heard.Store(true)
@@ -44,10 +47,10 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	case s.heard.Load():
 		note(true, "broker", "connection lost")
 	default:
-		note(time.Since(s.began) > brokerPatience, "broker", "not connected yet")
+		note(time.Since(s.began) > brokerTimeout, "broker", "not connected yet")
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(page)) // whoever asked may be gone
+	_, _ = w.Write([]byte(page)) // the client may have closed the connection
 }

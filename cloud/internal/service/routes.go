@@ -13,16 +13,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 )
 
-// mqttPath is where agents speak MQTT over WebSocket to the embedded broker.
+// mqttPath is the path of MQTT over WebSocket to the embedded broker.
 const mqttPath = "/mqtt"
 
-// routes is everything on the public address.
+// routes returns the handler of the public address.
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
 	mux.Use(measure)
 	below := api.Routes()
 	mux.Mount("/api", below)
-	// A method that the router has never heard of does not get as far as the mount.
+	// A method that the router does not know does not reach the mount.
 	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		place, isAPI := strings.CutPrefix(r.URL.Path, "/api")
 		if !isAPI {
@@ -50,23 +50,23 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	}
 	mux.Mount("/", pages)
 
-	// Browsers say where a request comes from; callbacks and clients that are no browsers say nothing and pass.
+	// Browsers send the origin of a request. Callbacks and other clients send none and pass.
 	guard := http.NewCrossOriginProtection()
-	// The key page keeps its address from everybody, and so an old browser says that its form comes from nowhere. Who
-	// knows the key may open the door: there is nothing to forge.
+	// The key page sends no referrer, so old browsers send "Origin: null" with its form. The key in the path authorizes the
+	// request, so there is nothing to forge.
 	guard.AddInsecureBypassPattern("POST /k/{key}")
 	guard.SetDenyHandler(http.HandlerFunc(api.DenyCrossOrigin))
 	return guard.Handler(mux), nil
 }
 
-// metricsOf gathers what the packages count and what this service reads.
+// metricsOf returns the metrics of the packages and those that this service reads.
 func (s *Service) metricsOf() prometheus.Gatherer {
 	own := prometheus.NewRegistry()
 	own.MustRegister(&vitals{service: s})
 	return prometheus.Gatherers{prometheus.DefaultGatherer, own}
 }
 
-// operations is everything on the address for operators: health, metrics, profiles.
+// operations returns the handler of the operators' address: health, metrics, profiles.
 func (s *Service) operations() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })

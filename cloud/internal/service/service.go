@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
@@ -38,8 +39,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
-// How long connections get to say what they want, and to finish when the service stops. A confirmation may take as
-// long as the provider's 60 seconds and a little.
+// Time-outs of connections, and of their end when the service stops. A confirmation may take slightly longer than the 60
+// seconds of the payment provider.
 const (
 	headerTimeout  = 10 * time.Second
 	writeTimeout   = 80 * time.Second
@@ -49,12 +50,12 @@ const (
 	maxHeader      = 32 << 10
 )
 
-// Service is a running service. New has it listen, Run has it serve.
+// Service is the whole service. New opens its listeners, Run serves.
 type Service struct {
 	settings config.Settings
 	log      *slog.Logger
 	now      func() time.Time
-	database *pgserver.Server // nil: not ours
+	database *pgserver.Server // nil: an external one
 	db       *postgres.DB
 	reserve  *reserve.Service
 	access   *access.Service
@@ -64,24 +65,30 @@ type Service struct {
 	jobs     *jobs.Service
 	live     *live.Hub
 	link     link
-	broker   *broker.Broker   // nil: agents are at a broker outside
+	broker   *broker.Broker   // nil: an external one
 	chat     *discord.Handler // nil: off
 	api      net.Listener
 	metrics  net.Listener
 	handler  http.Handler
-	began    time.Time                   // by the machine's clock
-	leaving  atomic.Bool                 // told to stop
-	heard    atomic.Bool                 // the broker was reached at least once
-	untrace  func(context.Context) error // nil: there are no traces
+	canary   canary
+
+	brokerSession  *pgx.Conn // holds the lock of the embedded broker; nil: an external one
+	certificateEnd time.Time // of the MQTT listener; zero: none
+
+	began   time.Time                   // by the machine's clock, not by now
+	leaving atomic.Bool                 // the signal to stop was received
+	heard   atomic.Bool                 // the broker was reached at least once
+	untrace func(context.Context) error // nil: traces are off
 }
 
-// errBackground says that the service stopped because a part of it did; the part's own error stands beside it.
+// errBackground is returned beside the error of the component that stopped and thereby ended the service.
 var errBackground = errors.New("background work ended")
 
-// New opens the database, migrates it and listens. settings are effective and valid; now is the time of all rules.
+// New opens and migrates the database and opens the listeners. settings are effective and valid; now returns the time of
+// all rules.
 func New(ctx context.Context, settings config.Settings, log *slog.Logger, now func() time.Time) (_ *Service, err error) {
 	s := &Service{settings: settings, log: log, now: now, began: time.Now()}
-	defer func() { //nolint:contextcheck // gives back what is there even after ctx is over
+	defer func() { //nolint:contextcheck // closing must not depend on ctx
 		if err != nil {
 			s.Close()
 		}
@@ -95,6 +102,9 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 		return nil, err
 	}
 	if err := s.rejectDemoAccounts(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.lockBroker(ctx); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(s.listen(), s.wire())
@@ -216,19 +226,19 @@ func (s *Service) wire() error {
 	return err
 }
 
-// reconcileEvery is how often the provider's books are compared with ours.
+// reconcileEvery is the interval at which the provider's books are compared with ours.
 const reconcileEvery = 24 * time.Hour
 
-// Addr is where the API listens.
+// Addr returns the address of the API.
 func (s *Service) Addr() string { return s.api.Addr().String() }
 
-// OperationsAddr is where health and metrics are.
+// OperationsAddr returns the address of health and metrics.
 func (s *Service) OperationsAddr() string { return s.metrics.Addr().String() }
 
-// Run serves until ctx is done, then finishes what is under way: requests first, then background work, then the
-// broker, the database last.
+// Run serves until ctx is done. Then it finishes requests in progress, background work, the broker and the database, in
+// this order.
 func (s *Service) Run(ctx context.Context) error {
-	defer s.Close() //nolint:contextcheck // gives back what is there even after ctx is over
+	defer s.Close() //nolint:contextcheck // closing must not depend on ctx
 	group, ctx := errgroup.WithContext(ctx)
 	operating, stopOperations := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOperations()
@@ -236,7 +246,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	var background errgroup.Group
-	failed := make(chan error, 4) // one for each task
+	failed := make(chan error, 7) // one per task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
@@ -253,17 +263,19 @@ func (s *Service) Run(ctx context.Context) error {
 	run("devices", s.devices.Run)
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)
+	run("canary", s.watchWrites)
+	run("broker lock", s.keepBrokerLock)
 
 	group.Go(func() error {
-		defer stopOperations() // readiness and metrics are told until the last request is done
-		return serveHTTP(s.leave(ctx), s.api, s.sayGoodbye(s.handler))
+		defer stopOperations() // readiness and metrics are served until the last request has ended
+		return serveHTTP(s.leave(ctx), s.api, s.closeConnections(s.handler))
 	})
 	group.Go(func() error { return serveHTTP(operating, s.metrics, s.operations()) })
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
-		// Half a service is worse than none: the supervisor starts a whole one.
+		// A partly working service is worse than a restart by the supervisor.
 		case <-failed: //nolint:errcheck // background.Wait returns it
 			return errBackground
 		}
@@ -272,7 +284,7 @@ func (s *Service) Run(ctx context.Context) error {
 	err := group.Wait()
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	s.reserve.Drain(drain) //nolint:contextcheck // ctx is over: what drains needs a time of its own
+	s.reserve.Drain(drain) //nolint:contextcheck // ctx is done; draining has a time-out of its own
 	if s.chat != nil {
 		s.chat.Wait()
 	}
@@ -280,12 +292,15 @@ func (s *Service) Run(ctx context.Context) error {
 	return errors.Join(err, background.Wait())
 }
 
-// Close gives back what New took.
+// Close releases what New opened.
 func (s *Service) Close() {
 	for _, listener := range []net.Listener{s.api, s.metrics} {
 		if listener != nil {
 			_ = listener.Close() // closed already after Run
 		}
+	}
+	if s.brokerSession != nil {
+		_ = s.brokerSession.Close(context.Background()) // the session may be broken
 	}
 	if s.db != nil {
 		s.db.Close()
@@ -297,12 +312,12 @@ func (s *Service) Close() {
 		ctx, cancel := context.WithTimeout(context.Background(), untraceTimeout)
 		defer cancel()
 		if err := s.untrace(ctx); err != nil {
-			s.log.Warn("the last traces were not sent", "error", err)
+			s.log.Warn("the last traces were not exported", "error", err)
 		}
 	}
 }
 
-// publicKeys are the public halves of the grant keys, as agents' settings have them.
+// publicKeys returns the public halves of the grant keys, in the form of agents' settings.
 func publicKeys(keys []ed25519.PrivateKey) []string {
 	list := make([]string, len(keys))
 	for i, key := range keys {

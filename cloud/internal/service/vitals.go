@@ -7,25 +7,26 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 const (
-	// vitalsEvery bounds how often the database is asked, however many scrape.
-	vitalsEvery = 5 * time.Second
-	// vitalsTimeout bounds a scrape while the database is in trouble.
-	vitalsTimeout = 3 * time.Second
+	// vitalsInterval bounds how often the database is read, regardless of the number of scrapes.
+	vitalsInterval = 5 * time.Second
+	// figureTimeout bounds the time of one figure, vitalsTimeout that of a scrape, while the database is slow.
+	figureTimeout = time.Second
+	vitalsTimeout = 4 * time.Second
 )
 
-// vitals are the metrics that are read when they are asked for: what the rows say, the pool, the line to the agents.
-// What is in the rows is the same at every replica: dashboards take the maximum over replicas, not the sum.
+// vitals are metrics that are read at each scrape: figures of the database, the pools, the connection to the agents, the
+// disk. Figures of the database are the same at every replica: dashboards take the maximum over replicas, not the sum.
 type vitals struct {
 	service *Service
 
 	mu   sync.Mutex
 	read time.Time
 	last postgres.Vitals
-	err  error
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -33,31 +34,40 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	reservationsDesc = describe("reservations", "Reservations ahead or running, by state; HOLD are slots that customers have just taken.", "state")
-	paymentsDesc     = describe("payments", "Payments that were tried in the last 24 hours, by the state of their reservation.", "state")
+	reservationsDesc = describe("reservations", "Upcoming and running reservations, by state; HOLD are unpaid holds of customers.", "state")
+	paymentsDesc     = describe("payments", "Payments attempted in the last 24 hours, by the state of their reservation.", "state")
 	refundsDesc      = describe("refunds_open", "Refunds that are not completed, by state.", "state")
 	messagesDesc     = describe("messages", "Messages that are not sent, by state; FAILED of the last 24 hours.", "state")
 	jobsDesc         = describe("jobs", "Background jobs that are not finished, by state.", "state")
-	oldestDesc       = describe("oldest_seconds", "Age of the oldest thing that waits: job, message, payment without an answer, callback.", "kind")
-	differencesDesc  = describe("reconciliation_differences", "Differences between the payment provider's books and ours that nobody has resolved.")
+	oldestDesc       = describe("oldest_seconds", "Age of the oldest waiting item: job, message, payment without an answer, callback.", "kind")
+	differencesDesc  = describe("reconciliation_differences", "Unresolved differences between the payment provider's books and ours.")
 	branchesDesc     = describe("branches", "Branches.")
-	onlineDesc       = describe("agents_online", "Branches whose agent is there, as the whole service sees it.")
-	scrapedDesc      = describe("vitals_up", "Whether the database answered the questions behind the metrics.")
+	onlineDesc       = describe("agents_online", "Branches whose agent is online.")
+	scrapedDesc      = describe("vitals_up", "Whether the database returned any figure.")
+
+	figureDesc      = describe("figure_up", "Whether a figure of the database was read.", "figure")
+	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup.", "work")
+	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
+	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
+	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
+	diskFreeDesc    = describe("disk_free_bytes", "Free space on the disk of the private database.")
+	diskSizeDesc    = describe("disk_size_bytes", "Size of the disk of the private database.")
+	certificateDesc = describe("certificate_expiry_timestamp_seconds", "End of the certificate of the MQTT listener.")
 
 	connectionsDesc = describe("db_connections", "Connections of this replica's pool, by state.", "state")
-	connectionsMax  = describe("db_connections_max", "Connections this replica's pool may open.")
+	connectionsMax  = describe("db_connections_max", "Connections that this replica's pools may open.")
 	acquiresDesc    = describe("db_acquires_total", "Connections taken from the pool.")
-	waitsDesc       = describe("db_acquire_waits_total", "Connections that had to be waited for.")
+	waitsDesc       = describe("db_acquire_waits_total", "Connections for which a caller had to wait.")
 	waitDesc        = describe("db_acquire_wait_seconds_total", "Time spent waiting for a connection.")
 
-	connectedDesc = describe("mqtt_connected", "Whether this replica hears the agents.")
-	sessionsDesc  = describe("mqtt_sessions", "Agents as this replica sees them.")
+	connectedDesc = describe("mqtt_connected", "Whether this replica is connected to the agents.")
+	sessionsDesc  = describe("mqtt_sessions", "Agents connected to this replica.")
 )
 
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc,
-		branchesDesc, onlineDesc, scrapedDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc} {
 		out <- d
 	}
 }
@@ -81,14 +91,35 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	gauge(connectedDesc, truth(v.service.link.Connected()))
 	gauge(sessionsDesc, float64(v.service.link.Stats().Sessions))
 
-	rows, err := v.ask()
-	gauge(scrapedDesc, truth(err == nil))
-	if err != nil {
-		return // no figure is better than an old one
+	gauge(writableDesc, truth(v.service.canary.ok()))
+	if v.service.database != nil {
+		if free, size, err := pgserver.FreeSpace(v.service.settings.Database.DataDir); err == nil {
+			gauge(diskFreeDesc, float64(free))
+			gauge(diskSizeDesc, float64(size))
+		}
+	}
+	if end := v.service.certificateEnd; !end.IsZero() {
+		gauge(certificateDesc, float64(end.Unix()))
+	}
+
+	rows := v.readFigures()
+	gauge(scrapedDesc, truth(len(rows.Failed) < len(postgres.Figures())))
+	for _, name := range postgres.Figures() {
+		gauge(figureDesc, truth(rows.Failed[name] == nil), name)
+	}
+	for branch, online := range rows.OnlineBranches {
+		gauge(branchOnline, truth(online), branch)
+	}
+	for _, doors := range rows.DoorRequests {
+		gauge(branchDoors, float64(doors.Last15m), doors.Branch, "15m", doors.State)
+		gauge(branchDoors, float64(doors.Last6h), doors.Branch, "6h", doors.State)
+	}
+	for work, at := range rows.LastSuccess {
+		gauge(successDesc, float64(at.Unix()), work)
 	}
 	for _, byState := range []struct {
 		desc   *prometheus.Desc
-		states []string // always there, so that an alert has something to look at
+		states []string // always exported, so that alerts can compare them
 		counts map[string]int
 	}{
 		{reservationsDesc, []string{"HOLD", "CONFIRMING", "WAITING_FOR_DEPOSIT", "DONE", "CANCELING"}, rows.Reservations},
@@ -97,12 +128,18 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 		{messagesDesc, []string{"QUEUED", "SENDING", "FAILED"}, rows.Messages},
 		{jobsDesc, []string{"available", "pending", "retryable", "running", "scheduled"}, rows.Jobs},
 	} {
+		if byState.counts == nil {
+			continue // the figure failed: no value is better than an old one
+		}
 		for _, state := range byState.states {
 			gauge(byState.desc, float64(byState.counts[state]), state)
 		}
 	}
-	for kind, age := range map[string]time.Duration{"job": rows.OldestJob, "message": rows.OldestMessage, "payment": rows.OldestPayment, "callback": rows.OldestCallback} {
+	for kind, age := range rows.Oldest {
 		gauge(oldestDesc, age.Seconds(), kind)
+	}
+	if rows.Failed["totals"] != nil {
+		return
 	}
 	gauge(differencesDesc, float64(rows.Differences))
 	gauge(branchesDesc, float64(rows.Branches))
@@ -116,19 +153,19 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// ask reads the rows, or returns what was read a moment ago.
-func (v *vitals) ask() (postgres.Vitals, error) {
+// readFigures reads the figures, or returns those of the last seconds.
+func (v *vitals) readFigures() postgres.Vitals {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if time.Since(v.read) < vitalsEvery {
-		return v.last, v.err
+	if time.Since(v.read) < vitalsInterval {
+		return v.last
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout)
 	defer cancel()
-	v.last, v.err = postgres.ReadVitals(ctx, v.service.db.Pool, v.service.now())
-	v.read = time.Now()
-	if v.err != nil {
-		v.service.log.Warn("metrics: the database did not answer", "error", v.err)
+	var err error
+	if v.last, err = postgres.ReadVitals(ctx, v.service.db.Pool, v.service.now(), figureTimeout); err != nil {
+		v.service.log.Warn("metrics: figures of the database were not read", "error", err)
 	}
-	return v.last, v.err
+	v.read = time.Now()
+	return v.last
 }

@@ -8,22 +8,21 @@ import (
 	"testing"
 )
 
-// TestReadmeWalkThrough runs the commands of the README unchanged.
-func TestReadmeWalkThrough(t *testing.T) {
+// TestWalkThrough runs the script of docs/walk-through.md unchanged.
+func TestWalkThrough(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("the walk-through needs %s", tool)
 		}
 	}
-	readme, err := os.ReadFile(filepath.Join(root(), "README.md"))
+	page, err := os.ReadFile(filepath.Join(root(), "docs", "walk-through.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, found := strings.Cut(string(readme), "<!-- walk-through:")
+	_, after, found := strings.Cut(string(page), "```sh\n")
 	if !found {
-		t.Fatal("README.md marks no walk-through")
+		t.Fatal("docs/walk-through.md holds no script")
 	}
-	_, after, _ = strings.Cut(after, "```sh\n")
 	script, _, _ := strings.Cut(after, "```")
 
 	s := startStack(t, nil)

@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package main
+package pgserver
 
 import "syscall"
 
-// freeSpace returns what is free for the service on the disk of a directory, and what the disk holds.
-func freeSpace(dir string) (free, total uint64, err error) {
+// FreeSpace returns the bytes that are available on the disk of a directory, and the size of the disk.
+func FreeSpace(dir string) (free, total uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, err

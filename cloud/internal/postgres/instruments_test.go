@@ -1,0 +1,113 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// history fills the growing tables with a past of n reservations, and refreshes the planner's statistics.
+func history(t testing.TB, db *postgres.DB, n int) {
+	t.Helper()
+	for _, sql := range []string{
+		`insert into branch (code) values ('gangnam')`,
+		`insert into room (branch_id, no) select id, 1 from branch`,
+		`alter table reservation drop constraint reservation_no_overlap`, // building it takes most of the time
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{
+		`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, order_id, updated_at)
+			select b.id, r.id, case when n % 5 = 0 then 'CANCELED' else 'DONE' end, 'CUSTOMER', s, s + interval '1 hour', tstzrange(s, s + interval '70 minutes'), 'order-' || n, s
+			from generate_series(1, $1) n, branch b, room r, lateral (select now() - n * interval '10 minutes' as s) t`,
+		`insert into payment (reservation_id, key_set, confirm_key, attempted_at, deposited_at)
+			select id, 'widget', order_id, start_at, case when id % 10 = 0 then start_at end from reservation where $1 > 0`,
+		`insert into refund (reservation_id, state, reason, amount, requested_by, idempotency_key, updated_at)
+			select id, 'COMPLETED', 'x', 1000, 'customer', order_id, start_at from reservation where state = 'CANCELED' and $1 > 0`,
+		`insert into webhook_event (transmission_id, order_id, status, received_at, applied_at)
+			select order_id, order_id, 'DONE', start_at, start_at from reservation where $1 > 0`,
+		`insert into message (reservation_id, branch_id, template, to_mobile, variables, state, created_at, next_at, sent_at)
+			select id, branch_id, 'reservation-confirmed', '01000000000', '', 'SENT', start_at, start_at, start_at from reservation where $1 > 0`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql, n); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	if _, err := db.Pool.Exec(t.Context(), `analyze`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInstrumentsUseIndexes reads every figure of metrics, doctor and sweeps beside a long history, and expects that no
+// growing table is scanned.
+func TestInstrumentsUseIndexes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	history(t, db, 30_000)
+	now := time.Now()
+	err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		for name, read := range map[string]func() error{
+			"vitals": func() error { _, err := postgres.ReadVitals(ctx, tx, now, time.Minute); return err },
+			"work":   func() error { _, err := postgres.DiagnoseWork(ctx, tx, now); return err },
+			"deposits": func() error {
+				_, _, err := postgres.DiagnoseDeposits(ctx, tx, now.Add(-24*time.Hour))
+				return err
+			},
+		} {
+			if err := read(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			rows, err := tx.Query(ctx, `select relname, seq_scan, seq_tup_read from pg_stat_xact_user_tables
+				where seq_scan > 0 and relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request') and $1`, true)
+			if err != nil {
+				return err
+			}
+			var table string
+			var scans, tuples int
+			if _, err := pgx.ForEachRow(rows, []any{&table, &scans, &tuples}, func() error {
+				t.Errorf("%s: %d sequential scans of %s read %d rows", name, scans, table, tuples)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slowFigure is a database on which one statement does not end.
+type slowFigure struct {
+	postgres.Querier
+	slow string
+}
+
+func (q slowFigure) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if len(sql) > len(q.slow) && sql[:len(q.slow)] == q.slow {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return q.Querier.Query(ctx, sql, args...)
+}
+
+func TestSlowFigureDoesNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if _, err := db.Pool.Exec(t.Context(), `insert into branch (code) values ($1)`, "gangnam"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := postgres.ReadVitals(t.Context(), slowFigure{db.Pool, "select state, count(*) from reservation"}, time.Now(), 2*time.Second)
+	if !errors.Is(err, context.DeadlineExceeded) || len(v.Failed) != 1 || v.Failed["reservations"] == nil || v.Branches != 1 {
+		t.Errorf("with one statement that does not end: got %+v, %v, want all figures but reservations", v, err)
+	}
+}

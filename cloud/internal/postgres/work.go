@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Recurring work whose last success is stored.
+const (
+	WorkWrite          = "write" // the canary write
+	WorkSweep          = "sweep"
+	WorkReconciliation = "reconciliation"
+	WorkBackup         = "backup"
+)
+
+// NoteSuccess stores that work has succeeded.
+func NoteSuccess(ctx context.Context, q Querier, work string, now time.Time) error {
+	_, err := q.Exec(ctx, `insert into work_success (work, at) values ($1, $2)
+		on conflict (work) do update set at = greatest(work_success.at, excluded.at)`, work, now)
+	if err != nil {
+		return fmt.Errorf("note the success of %s: %w", work, err)
+	}
+	return nil
+}
+
+// LastSuccesses returns the time of the last success of each work that has ever succeeded.
+func LastSuccesses(ctx context.Context, q Querier) (map[string]time.Time, error) {
+	rows, err := q.Query(ctx, `select work, at from work_success where $1`, true)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]time.Time{}
+	var work string
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&work, &at}, func() error {
+		all[work] = at
+		return nil
+	})
+	return all, err
+}
