@@ -1,4 +1,7 @@
 package access
 
-// PressesPerSubject is for the test of it.
-var PressesPerSubject = pressesPerSubject
+// PressesByKey and PressesByStaff are the limits.
+var (
+	PressesByKey   = pressesByKey
+	PressesByStaff = pressesByStaff
+)

@@ -169,7 +169,26 @@ func (b *both) pressAs(t *rapid.T, kind string, who int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if joined := b.inProgress(r); joined != nil {
+		if r.ID != joined.ID {
+			t.Fatalf("press made request %s, want it to join %s", r.ID, joined.ID)
+		}
+		return
+	}
+	if b.table.Row(r.ID) != nil {
+		t.Fatalf("press joined request %s, which is not in progress", r.ID)
+	}
 	b.table.Insert(r)
+}
+
+// inProgress is the request that a press with the same key joins.
+func (b *both) inProgress(press model.Row) *model.Row {
+	for _, r := range b.table.Rows() {
+		if press.Key != "" && r.Key == press.Key && r.Device == press.Device && !r.State.Final() && b.now().Sub(r.Created) < model.DriveLimit {
+			return r
+		}
+	}
+	return nil
 }
 
 // some draws one of the requests, mostly a late one; nil if there is none.
@@ -279,6 +298,7 @@ func (b *both) abandonOne(t *rapid.T, r *model.Row) {
 // unheard is a press that is granted and never reported; its end depends on that of the previous one.
 func (b *both) unheard(t *rapid.T) {
 	made := len(b.table.Rows())
+	b.age(t) // or the press may join
 	b.pressAs(t, access.Room, 0)
 	if rows := b.table.Rows(); len(rows) > made {
 		r := rows[made]

@@ -35,15 +35,21 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 }
 
 // Request requests the doors of a guest: those of kind Front, or the reserved room. It returns the id for Await. Only the
-// key authorizes it. If the branch is offline, the request has already failed.
+// key authorizes it. If the branch is offline, the request has already failed. If a request with this key for this door is
+// in progress, its id is returned.
 func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string) (requestID string, err error) {
+	return s.RequestFor(ctx, branch, kind, doorlockKey, 0)
+}
+
+// RequestFor is Request on condition that the key's reservation is for a room; 0 is any. It returns ErrOtherRoom.
+func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey string, room int) (requestID string, err error) {
 	if kind != Front && kind != Room {
 		return "", ErrUnknownDoor
 	}
 	if !protocol.ValidBranch(branch) {
 		return "", postgres.ErrNoBranch
 	}
-	if err := s.press(ctx, doorlockKey); err != nil {
+	if err := s.keyed.Take(s.Limits, pressesByKey, kind+" "+doorlockKey, time.Now()); err != nil {
 		return "", err
 	}
 	now := s.now()
@@ -51,7 +57,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 	key, hash, keyErr := parseKey(doorlockKey)
 	id := tracing.RequestID(ctx)
 	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: id, Branch: branch, Kind: kind, Key: key, KeyHash: hash,
-		Online: s.Link.Online(branch), Now: now}, s.write)
+		Room: room, Online: s.Link.Online(branch), Now: now}, s.write)
 	switch {
 	case err != nil:
 		countError()
@@ -60,9 +66,14 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 		return "", postgres.ErrNoBranch
 	case keyErr != nil || found.Holder.ID == 0:
 		return "", ErrInvalidKey
+	case room != 0 && room != found.Holder.RoomNo:
+		return "", ErrOtherRoom
 	}
 	if err := found.Holder.CanUnlock(now); err != nil {
 		return "", err
+	}
+	if found.Joined {
+		return found.ID.String(), nil
 	}
 	if !found.Made {
 		countError()
@@ -73,7 +84,7 @@ func (s *Service) Request(ctx context.Context, branch, kind, doorlockKey string)
 }
 
 func (s *Service) write(ctx context.Context, asks []postgres.KeyedAsk) ([]postgres.KeyedDoor, error) {
-	return postgres.RequestDoorsByKey(ctx, s.DB.Doors, asks)
+	return postgres.RequestDoorsByKey(ctx, s.DB.Doors, asks, driveLimit)
 }
 
 // accept starts the attempt for a request that was written, unless it has failed already.
@@ -86,17 +97,11 @@ func (s *Service) accept(r door.Request, agent string, keyHash []byte) {
 	}
 }
 
-// pressesPerSubject is far above what a person does, and far below what one key or one member of staff could keep others
-// from doing.
-var pressesPerSubject = limit.Rule{Name: "unlock", Max: 1200, Window: time.Minute}
+// pressesByKey limits the presses of one key for one kind of door.
+var pressesByKey = limit.Rate{Name: "unlock", Burst: 10, Interval: time.Second}
 
-// press counts a request of a key, or of a member of staff. It returns a [limit.ExceededError].
-func (s *Service) press(ctx context.Context, subject string) error {
-	if s.Limits == nil {
-		return nil
-	}
-	return s.presses.Take(ctx, s.Limits, pressesPerSubject, subject)
-}
+// pressesByStaff is far above what a member of staff does by hand.
+var pressesByStaff = limit.Rule{Name: "unlock", Max: 1200, Window: time.Minute}
 
 // Actor is the person at a door, as named in the audit log.
 type Actor struct {
@@ -125,8 +130,10 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	default:
 		return "", ErrUnknownDoor
 	}
-	if err := s.press(ctx, actor.Name); err != nil {
-		return "", err
+	if s.Limits != nil {
+		if err := s.staffed.Take(ctx, s.Limits, pressesByStaff, actor.Name); err != nil {
+			return "", err
+		}
 	}
 	r, agent, err := s.insert(ctx, actor, r)
 	if err != nil {

@@ -30,6 +30,8 @@ var (
 	ErrUnknownDoor = errors.New("access: unknown kind of door")
 	// ErrUnknownRoom is returned when the branch has no room with that number.
 	ErrUnknownRoom = errors.New("access: unknown room")
+	// ErrOtherRoom is returned when the key's reservation is for another room than the one the client names.
+	ErrOtherRoom = errors.New("access: the reservation is for another room")
 	// ErrUnknownRequest is returned when there is no request with that id.
 	ErrUnknownRequest = errors.New("access: unknown request")
 	// ErrNoResult is returned when the result timeout of a subscriber has passed (docs/specification.md, Doors 5).
@@ -79,7 +81,8 @@ type Service struct {
 	asks     postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
 	claims   postgres.Batcher[postgres.DoorClaim, []string]
 	reports  postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
-	presses  limit.Lenient
+	keyed    limit.Buckets // presses by key and kind of door
+	staffed  limit.Lenient // presses by member of staff
 	attempts attempts
 	waiters  waiters
 	ended    updates

@@ -192,6 +192,7 @@ func TestSenderOnBranchTopics(t *testing.T) {
 		if err := h.Claim(t.Context(), protocol.Peer{Agent: branch}, protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
 			t.Fatal(err)
 		}
+		defer h.exec(`update door_request set state = 'UNKNOWN', finished_at = clock_timestamp() where id = $1 and finished_at is null`, id)
 		return h.state(id)
 	}
 	if got := press(); got != "GRANTED" {

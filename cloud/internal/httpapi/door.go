@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -21,9 +22,10 @@ type wireUnlock struct {
 // unlockDoor is POST /door/v2/unlock.
 func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Branch       *string `json:"branch"`
-		DoorlockType *string `json:"doorlockType"`
-		Key          *string `json:"key"`
+		Branch       *string      `json:"branch"`
+		DoorlockType *string      `json:"doorlockType"`
+		Key          *string      `json:"key"`
+		Room         *json.Number `json:"room"` // a number, or a string with one
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -40,7 +42,13 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := a.Access.Request(r.Context(), branch, kind, key)
+	room := 0
+	if body.Room != nil {
+		if room, err = wire.Number(body.Room.String()); err != nil {
+			return wire.Malformed("room")
+		}
+	}
+	id, err := a.Access.RequestFor(r.Context(), branch, kind, key, room)
 	switch {
 	case errors.Is(err, booking.ErrNoBranch): // here a wrong value, not a missing thing (docs/specification.md, Doors 3)
 		return wire.UnknownValue("branch")

@@ -116,6 +116,7 @@ var table = []row{
 	{reserve.ErrRoomDisabled, 409, typeConflict, "현재 예약할 수 없는 룸입니다."},
 	{errEnded, 410, typeEnded, "종료된 API입니다. V2 API를 사용해 주세요."},
 	{wire.ErrBodyTooLarge, 413, typeTooLarge, "요청 본문이 너무 큽니다."},
+	{access.ErrOtherRoom, 409, typeHoldChanged, "예약 정보가 변경되었습니다. 다시 확인해 주세요."},
 	{access.ErrNoResult, 503, typeAsync, "요청 시간이 초과되었습니다."},
 
 	{reserve.ErrHoldChanged, 409, typeHoldChanged, "예약 정보가 변경되었습니다. 다시 확인해 주세요."},

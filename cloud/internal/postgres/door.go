@@ -68,6 +68,7 @@ type KeyedAsk struct {
 	Kind    string // front, room
 	Key     uuid.UUID
 	KeyHash []byte
+	Room    int      // the reservation must be for this room; 0: any
 	Online  []string // user names of the branch's connected agents
 	Now     time.Time
 }
@@ -78,18 +79,27 @@ type KeyedDoor struct {
 	Holder       booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
 	Agent        string              // user name of the agent to ask, if the request is pending
 	Made         bool                // the request was written
+	Joined       bool                // a request with this key for this door is in progress: the ID is that one's
 }
 
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
-// request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed.
+// request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed. If a
+// request with the key for the door is in progress and younger than joinLimit, no further one is written.
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
-func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]KeyedDoor, error) {
-	all, err := queryBatch(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
+func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimit time.Duration) ([]KeyedDoor, error) {
+	// Asks with the same key are executed one after another, so that the second one joins the first.
+	byKey := func(a KeyedAsk) uuid.UUID {
+		if a.Key == uuid.Nil {
+			return a.ID
+		}
+		return a.Key
+	}
+	all, err := queryBatch(ctx, q, asks, byKey, `
 		with `+relaxed+`, asked as (
-			select code, key, kind, request, key_hash, string_to_array(online, ',') as online, at, place
-			from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[], $7::timestamptz[])
-				with ordinality as a (code, key, kind, request, key_hash, online, at, place)
+			select code, key, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, place
+			from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::int[], $7::text[], $8::timestamptz[])
+				with ordinality as a (code, key, kind, request, key_hash, room, online, at, place)
 		), found as (
 			select a.*, b.id as branch_id, r.id, r.start_at, r.end_at, r.no, `+connectedAgent+` as agent,
 			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
@@ -97,6 +107,13 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 			from asked a join branch b on b.code = a.code left join lateral (
 				select r.id, r.start_at, r.end_at, m.no from reservation r join room m on m.id = r.room_id
 				where r.branch_id + 0 = b.id and r.doorlock_key = a.key and r.state = 'DONE' offset 0) r on true
+		), joined as (
+			select f.place, d.id from found f, lateral (
+				select d.id from door_request d
+				where d.reservation_id = f.id and d.created_at > clock_timestamp() - $9::interval
+				  and d.device = f.device and d.key_hash = f.key_hash
+				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
+				order by d.created_at limit 1) d
 		), made as (
 			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
 			                          created_at, state, finished_at, detail)
@@ -104,11 +121,11 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 			       case when agent is null then 'FAILED' else 'PENDING' end,
 			       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 			from found, relaxed
-			where start_at <= at and at < end_at
+			where start_at <= at and at < end_at and no = coalesce(room, no) and place not in (select place from joined)
 			returning id
 		)
-		select place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end, agent
-		from found f left join made on made.id = f.request`,
+		select f.place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end, agent, joined.id
+		from found f left join made on made.id = f.request left join joined on joined.place = f.place`,
 		func(turn []KeyedAsk) []any {
 			return []any{
 				array(turn, func(a KeyedAsk) string { return a.Branch }),
@@ -116,8 +133,10 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 				array(turn, func(a KeyedAsk) string { return a.Kind }),
 				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
 				array(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
+				array(turn, func(a KeyedAsk) int { return a.Room }),
 				array(turn, func(a KeyedAsk) *string { return commaList(a.Online) }),
 				array(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
+				joinLimit,
 			}
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
@@ -126,14 +145,18 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 				start, end    *time.Time
 				room          *int
 				device, agent *string
+				joined        *uuid.UUID
 			)
-			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices, &agent)
+			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices, &agent, &joined)
 			if err != nil || holder == nil {
 				return found, err
 			}
 			found.Reservation, found.Device, found.Made = holder, value(device), found.Devices != nil
 			found.Holder = booking.Reservation{ID: *holder, State: booking.Done, RoomNo: value(room),
 				Interval: booking.Interval{Start: value(start), End: value(end)}}
+			if joined != nil {
+				found.ID, found.Joined = *joined, true
+			}
 			found.State, found.Detail = door.Failed, Offline
 			if agent != nil {
 				found.State, found.Detail, found.Agent = door.Pending, "", *agent
@@ -145,7 +168,10 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk) ([]Keyed
 	}
 	for i, a := range asks {
 		r := &all[i].Request
-		r.ID, r.Branch, r.RequestedBy, r.Kind = a.ID, a.Branch, door.Customer, a.Kind
+		r.Branch, r.RequestedBy, r.Kind = a.Branch, door.Customer, a.Kind
+		if !all[i].Joined {
+			r.ID = a.ID
+		}
 	}
 	return all, nil
 }

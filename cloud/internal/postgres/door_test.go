@@ -102,7 +102,7 @@ func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 		{ID: b, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
 		{ID: uuid.New(), Branch: "gangnam", Kind: "room", Key: uuid.New(), KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
 	}
-	made, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, asks)
+	made, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, asks, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestDoorPlansFindRowsByTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := []string{"door_request_pkey", "reservation_pkey", "reservation_doorlock_key_key", "room_pkey", "branch_pkey", "branch_code_key",
-		"agent_credential_active", "agent_credential_by_branch", "agent_credential_pkey"}
+		"agent_credential_active", "agent_credential_by_branch", "agent_credential_pkey", "door_request_by_reservation"}
 	plans := 0
 	for _, conn := range db.Doors.AcquireAllIdle(t.Context()) {
 		defer conn.Release()
@@ -196,7 +196,7 @@ func ask(t testing.TB, db *postgres.DB, id, key uuid.UUID, hash []byte, now time
 	t.Helper()
 	found, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, []postgres.KeyedAsk{
 		{ID: id, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: now},
-	})
+	}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
