@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"time"
-
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
