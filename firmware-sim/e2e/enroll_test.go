@@ -66,7 +66,7 @@ func TestEnrolledAgent(t *testing.T) {
 	if info, err := os.Stat(credentials); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("credentials: %v, %v", info, err)
 	}
-	if out, err := agent("enroll", "--server", proxy.URL, "--file", filepath.Join(dir, "again"), token).CombinedOutput(); err == nil || !strings.Contains(string(out), "used already") {
+	if out, err := agent("enroll", "--server", proxy.URL, "--file", filepath.Join(dir, "again"), token).CombinedOutput(); err == nil || !strings.Contains(string(out), "already used") {
 		t.Errorf("the token works twice: %s", out)
 	}
 
@@ -95,7 +95,7 @@ func TestEnrolledAgent(t *testing.T) {
 	if _, err := s.Command(t.Context(), "agent", "revoke", username); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "cut off", func() bool { return said.has("broker disconnected with reason 0x87") }) // not authorized; within 15 s
+	until(t, "cut off", func() bool { return said.has("the broker ended the connection with reason 0x87") }) // not authorized; within 15 s
 	until(t, "listed as offline", func() bool { return !onlineInList(t, s, username) })
 	if password := regexp.MustCompile(`(?m)^YEOLDA_AGENT_PASSWORD=(.+)$`).FindStringSubmatch(string(text))[1]; said.has(password) {
 		t.Error("the agent logs its password")

@@ -58,6 +58,9 @@ var errSessionTakenOver = errors.New("another client has connected under this cl
 // errUnreachable is returned when no MQTT connection could be established at all.
 var errUnreachable = errors.New("the broker is unreachable")
 
+// errEnded is returned with the reason in the broker's DISCONNECT.
+var errEnded = errors.New("the broker ended the connection")
+
 var errStopped = errors.New("the agent is stopping")
 
 // Config configures a link.
@@ -206,12 +209,12 @@ func (l *Link) serve(ctx context.Context) (used time.Duration, err error) {
 	return time.Since(began), err
 }
 
-// cause returns why a connection ended. A publisher may notice the end first, with an unspecific error; paho reports a
-// takeover shortly afterwards.
+// cause returns why a connection ended. A publisher may notice the end first, with an unspecific error; paho reports the
+// reason of the broker shortly afterwards.
 func cause(err error, ended <-chan error) error {
 	select {
 	case reported := <-ended:
-		if errors.Is(reported, errSessionTakenOver) {
+		if errors.Is(reported, errSessionTakenOver) || errors.Is(reported, errEnded) {
 			return reported
 		}
 	case <-time.After(backoffMin):
@@ -269,7 +272,7 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 				end(errSessionTakenOver)
 				return
 			}
-			end(fmt.Errorf("the broker ended the connection with reason 0x%02X", d.ReasonCode))
+			end(fmt.Errorf("%w with reason 0x%02X", errEnded, d.ReasonCode))
 		},
 	})
 	connack, err := client.Connect(ctx, l.connectPacket())
