@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/brokertest"
@@ -183,6 +184,16 @@ func TestCertificateTime(t *testing.T) {
 	if got := certificateTime(f)(); got.Before(future.Add(-time.Second)) {
 		t.Errorf("got %v, want the time of the newest file", got)
 	}
+	synctest.Test(t, func(t *testing.T) { // starts in the past, as a Pi without a network
+		now := certificateTime(f)
+		if got := now(); got.Before(future.Add(-time.Second)) {
+			t.Errorf("got %v, want the time of the newest file", got)
+		}
+		time.Sleep(time.Minute)
+		if got := now(); !got.Equal(time.Now()) {
+			t.Errorf("got %v, want the clock every other minute", got)
+		}
+	})
 }
 
 func TestMappings(t *testing.T) {
