@@ -20,22 +20,22 @@ func TestFind(t *testing.T) {
 	}
 	devices, err := Devices(sys)
 	if err != nil || len(devices) != 2 {
-		t.Fatalf("found %+v, %v", devices, err)
+		t.Fatalf("got %+v, %v", devices, err)
 	}
 	for _, name := range []string{"", "pwm-ir-tx", "/dev/lirc1"} {
 		if got, err := Choose(devices, name); err != nil || got.Path != "/dev/lirc1" {
-			t.Errorf("%q is %+v, %v", name, got, err)
+			t.Errorf("%q: got %+v, %v, want /dev/lirc1", name, got, err)
 		}
 	}
 	if got, err := Choose(devices, "gpio-ir-tx"); err == nil {
-		t.Errorf("a transmitter that is not there is %+v", got)
+		t.Errorf("got %+v for a missing transmitter", got)
 	}
 	devices = append(devices, Transmitter{"pwm-ir-tx", "/dev/lirc2"})
 	if got, err := Choose(devices, ""); err == nil {
-		t.Errorf("of two, %+v was chosen", got)
+		t.Errorf("got %+v although two transmitters match", got)
 	}
 	if got, err := Choose(nil, ""); err == nil {
-		t.Errorf("of none, %+v was chosen", got)
+		t.Errorf("got %+v without a transmitter", got)
 	}
 }
 
@@ -43,10 +43,10 @@ func TestSendErrors(t *testing.T) {
 	t.Parallel()
 	signal := []uint32{500, 500, 500}
 	if err := Open(nil, filepath.Join(t.TempDir(), "lirc0")).Send(t.Context(), 38_000, signal); err == nil {
-		t.Error("sent to a device that is not there")
+		t.Error("got no error from a missing device")
 	}
 	if err := Open(fstest.MapFS{}, "").Send(t.Context(), 38_000, signal); err == nil {
-		t.Error("sent without a transmitter")
+		t.Error("got no error without a transmitter")
 	}
 	file := filepath.Join(t.TempDir(), "lirc0")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -54,12 +54,12 @@ func TestSendErrors(t *testing.T) {
 	}
 	d := Open(nil, file)
 	if err := d.Send(t.Context(), 38_000, signal); err == nil {
-		t.Error("sent to a file")
+		t.Error("got no error from a file")
 	}
 	d.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := d.Send(ctx, 38_000, signal); ctx.Err() == nil || err == nil {
-		t.Errorf("sent to a device in use: %v", err)
+		t.Errorf("got %v from a device in use", err)
 	}
 }

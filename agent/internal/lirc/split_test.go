@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// repeat is a frame n times, with gaps of g µs.
+// repeat returns a frame n times, with gaps of g µs.
 func repeat(frame []uint32, g uint32, n int) []uint32 {
 	all := slices.Clone(frame)
 	for range n - 1 {
@@ -46,13 +46,13 @@ func TestSplit(t *testing.T) {
 			lengths = append(lengths, len(p.durations))
 		}
 		if (err != nil) != tt.bad || !tt.bad && !slices.Equal(lengths, tt.lengths) {
-			t.Errorf("%s: parts of %v, %v", tt.name, lengths, err)
+			t.Errorf("%s: got parts of %v durations, %v, want %v", tt.name, lengths, err, tt.lengths)
 		}
 	}
 }
 
-// TestSplitKeepsEverything: the parts with their gaps are the signal, and each is one that the kernel takes.
-func TestSplitKeepsEverything(t *testing.T) {
+// TestSplitIsLossless checks that the parts and their gaps add up to the signal, and that the kernel accepts each part.
+func TestSplitIsLossless(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		durations := rapid.SliceOfN(rapid.Uint32Range(1, 60_000), 1, 200).Draw(t, "durations")
@@ -70,7 +70,7 @@ func TestSplitKeepsEverything(t *testing.T) {
 				length += microseconds(d)
 			}
 			if len(p.durations)%2 == 0 || len(p.durations) > maxCount || length > maxLength {
-				t.Fatalf("part %d has %d durations in %v", i, len(p.durations), length)
+				t.Fatalf("part %d has %d durations in %v, which exceeds the limits", i, len(p.durations), length)
 			}
 			if i > 0 {
 				joined = append(joined, uint32(parts[i-1].gap/time.Microsecond))
@@ -78,7 +78,7 @@ func TestSplitKeepsEverything(t *testing.T) {
 			joined = append(joined, p.durations...)
 		}
 		if !slices.Equal(joined, durations) {
-			t.Fatal("something is lost")
+			t.Fatal("the parts do not add up to the signal")
 		}
 	})
 }
