@@ -202,8 +202,18 @@ func TestFeedQuarantine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	alerts := func() (n int) {
+		t.Helper()
+		if err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from alert where kind = 'discrepancy' and branch = 'gangnam' and ended_at is null and $1`, true).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 	expect := func(when string, in5, in60 bool) {
 		t.Helper()
+		if want := map[bool]int{true: 0, false: 1}[in5]; alerts() != want {
+			t.Errorf("%s: %d open alerts, want %d", when, alerts(), want)
+		}
 		if now, five, hour := due(0), due(6*time.Minute), due(61*time.Minute); now || five != in5 || hour != in60 {
 			t.Errorf("%s: due now %v, in 6 minutes %v, in 61 minutes %v; want false, %v, %v", when, now, five, hour, in5, in60)
 		}
@@ -216,10 +226,10 @@ func TestFeedQuarantine(t *testing.T) {
 	expect("after a calendar over its budget", false, true)
 	read(nil)
 	expect("after the calendar recovered", true, true)
-	for range 3 {
+	for range 4 {
 		if err := postgres.BeginFetch(s.ctx, s.DB.Pool, listing.ID, s.DB.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect("after three reads that killed the process", false, true)
+	expect("after four reads that killed the process", false, true)
 }

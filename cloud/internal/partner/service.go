@@ -155,7 +155,7 @@ func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, er
 		ExternalID: e.ExternalID, Start: e.Start, End: e.End, Name: e.Name, Phone: e.Mobile,
 		Seq: s.DB.Now().UnixMilli(), // manual input is newer than anything known
 	}, Audit: audit.Entry{
-		Actor: e.By, Action: "partner-booking.enter", Detail: map[string]any{"partner": e.Partner, "externalId": e.ExternalID},
+		Actor: e.By, Action: "partner-booking.enter", Detail: map[string]any{"partner": e.Partner},
 	}})
 	if err != nil {
 		return 0, wrap(err)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +62,7 @@ const maxUnfinished = 3
 // only if it was fetched before another, earlier time.
 func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit int) ([]Listing, error) {
 	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <=
-			case when l.feed_quarantined_at is null and l.feed_unfinished < $4 then $1::timestamptz else $2::timestamptz end)
+			case when l.feed_quarantined_at is null and l.feed_unfinished <= $4 then $1::timestamptz else $2::timestamptz end)
 		order by l.fetched_at nulls first limit $3`, before, quarantined, limit, maxUnfinished)
 	if err != nil {
 		return nil, err
@@ -69,10 +70,19 @@ func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
 }
 
+// feedAlert inserts an alert about the feed of a listing l with the given condition, unless one is open. $1 is the listing,
+// $2 the time.
+const feedAlert = `
+	insert into alert (kind, branch, subject, since)
+	select 'discrepancy', b.code, 'calendar:' || l.id, $2 from %s l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.id = $1 and %s
+	on conflict (kind, branch, subject) where ended_at is null do nothing`
+
 // BeginFetch records that the reading of a calendar begins. The record comes before the reading, so that a calendar
-// that kills the process is not due again at once.
+// that kills the process is not due again at once. It raises an alert when that puts the feed in quarantine.
 func BeginFetch(ctx context.Context, q Querier, listing int, now time.Time) error {
-	_, err := q.Exec(ctx, `update channel_listing set fetched_at = $2, feed_unfinished = feed_unfinished + 1 where id = $1`, listing, now)
+	_, err := q.Exec(ctx, `
+		with begun as (update channel_listing set fetched_at = $2, feed_unfinished = feed_unfinished + 1 where id = $1 returning id, room_id, feed_unfinished)`+
+		fmt.Sprintf(feedAlert, "begun", fmt.Sprintf("l.feed_unfinished > %d", maxUnfinished)), listing, now)
 	return err
 }
 
@@ -83,14 +93,21 @@ type Fetch struct {
 	Quarantine  bool // the calendar must be read less often
 }
 
-// EndFetch records the outcome of reading a calendar.
+// EndFetch records the outcome of reading a calendar. A feed in quarantine raises an alert, which a successful read ends.
 func EndFetch(ctx context.Context, q Querier, listing int, f Fetch, now time.Time) error {
-	_, err := q.Exec(ctx, `
+	batch := &pgx.Batch{}
+	batch.Queue(`
 		update channel_listing set fetched_at = $5, fetch_error = $4, feed_unfinished = 0,
 		       feed_quarantined_at = case when $6 then coalesce(feed_quarantined_at, $5) end,
 		       feed_etag = case when $4 = '' then $2 else feed_etag end, feed_modified = case when $4 = '' then $3 else feed_modified end
 		where id = $1`, listing, f.ETag, f.Since, f.Problem, now, f.Quarantine)
-	return err
+	switch {
+	case f.Quarantine:
+		batch.Queue(fmt.Sprintf(feedAlert, "channel_listing", "true"), listing, now)
+	case f.Problem == "":
+		batch.Queue(`update alert set ended_at = $2 where kind = 'discrepancy' and subject = 'calendar:' || $1::integer and ended_at is null`, listing, now)
+	}
+	return q.SendBatch(ctx, batch).Close()
 }
 
 // EnsureListings lists every room at a partner under the id branch-room.

@@ -33,6 +33,7 @@ var PersonalTables = []PersonalTable{
 	}},
 	{Name: "refund", Reservation: "x.reservation_id", Finished: `state in ('COMPLETED', 'REFUSED')`, Columns: []PersonalColumn{
 		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true},
+		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
 	}},
 	{Name: "reconciliation_difference", Reservation: "(select o.id from reservation o where o.order_id = x.order_id)", Columns: []PersonalColumn{
 		{Name: "resolution", Erased: "null"},
@@ -49,7 +50,7 @@ var PersonalTables = []PersonalTable{
 	{Name: "session", Contact: "data ->> 'loginId' = $1", Delete: true, Columns: []PersonalColumn{{Name: "data", Sealed: true}}},
 	{Name: "reservation", Reservation: "x.id", Columns: []PersonalColumn{
 		{Name: "name", Erased: "null"}, {Name: "mobile", Erased: "null"}, {Name: "email", Erased: "null"},
-		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"},
+		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"}, {Name: "client", Erased: "null"},
 	}},
 }
 
