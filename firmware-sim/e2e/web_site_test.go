@@ -77,7 +77,7 @@ func TestWebSite(t *testing.T) {
 			{"missing-branch", "/b/nowhere", "페이지를 찾을 수 없어요"},
 			{"missing-date", "/b/gangnam/2026-13-40", "페이지를 찾을 수 없어요"},
 			{"no-receipt", "/book/receipt", "예약 내역을 찾을 수 없어요"},
-			{"no-hold", "/book/contact", "맡아 둔 시간이 지났어요"},
+			{"no-hold", "/book/contact", "맡아 둔 자리가 없어요"},
 			{"terms", "/terms", "제4조 (취소와 환불)"},
 			{"privacy", "/privacy", "개인정보 보호책임자"},
 		} {
@@ -176,7 +176,7 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.see("맡아 둔 시간이 지났어요")
 		p.look("hold-over", phone, desktop, narrow)
 		p.on(phone).press("다시 맡기")
-		p.see("누구 이름으로 예약할까요?", "자리를 맡아 두었어요")
+		p.see("누구 이름으로 예약할까요?", "자리를 맡아 드려요")
 	})
 	t.Run("of a deposit", func(t *testing.T) {
 		p := first.another(t)

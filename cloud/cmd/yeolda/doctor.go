@@ -121,7 +121,7 @@ func (d *doctor) examineSite() {
 	default:
 		d.ok("site", d.settings.HTTP.PublicURL)
 	}
-	if l := d.settings.Legal; slices.Contains([]string{l.Company, l.Representative, l.Address, l.Phone, l.Email, l.BusinessNumber, l.MailOrderNumber}, "") {
+	if l := d.settings.Legal; slices.Contains([]string{l.Company, l.Representative, l.Address, l.Phone, l.Email, l.BusinessNumber, l.MailOrderNumber, l.HostingProvider}, "") {
 		d.warn("law", "the pages lack facts about the company that the law wants shown", "set every YEOLDA_LEGAL_ variable")
 	}
 }

@@ -6,6 +6,7 @@ import "strings"
 type Contact struct {
 	Name, Mobile, Email string
 	Language            string
+	ConsentVersion      string // of the terms and the privacy policy that the guest agreed to; empty: not asked
 }
 
 // LoginType is the kind of identifier with which a customer logs in (docs/specification.md, Login 1).

@@ -140,6 +140,7 @@ type Legal struct {
 	Phone           string `name:"legal-phone" env:"YEOLDA_LEGAL_PHONE" placeholder:"NUMBER" help:"Phone of customer service (전화번호)."`
 	Email           string `name:"legal-email" env:"YEOLDA_LEGAL_EMAIL" placeholder:"ADDRESS" help:"E-mail of customer service (이메일)."`
 	BusinessNumber  string `name:"legal-business-number" env:"YEOLDA_LEGAL_BUSINESS_NUMBER" placeholder:"NUMBER" help:"Business registration number (사업자등록번호)."`
+	HostingProvider string `name:"legal-hosting-provider" env:"YEOLDA_LEGAL_HOSTING_PROVIDER" placeholder:"NAME" help:"Hosting provider (호스팅서비스 제공자), which the law requires on the first screen."`
 	MailOrderNumber string `name:"legal-mail-order-number" env:"YEOLDA_LEGAL_MAIL_ORDER_NUMBER" placeholder:"NUMBER" help:"Mail-order registration number (통신판매업 신고번호)."`
 }
 

@@ -49,5 +49,5 @@ type Site struct {
 
 // Company identifies the operator as the law on electronic commerce requires. Empty fields are not shown.
 type Company struct {
-	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber string
+	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber, HostingProvider string
 }

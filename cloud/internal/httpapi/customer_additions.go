@@ -71,6 +71,7 @@ func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 		Email           *string `json:"email"`
 		BusinessNumber  *string `json:"businessNumber"`
 		MailOrderNumber *string `json:"mailOrderNumber"`
+		HostingProvider *string `json:"hostingProvider"`
 	}
 	type payment struct {
 		ClientKey string `json:"clientKey"`
@@ -83,7 +84,7 @@ func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 		Languages []string `json:"languages"`
 	}{
 		company{wire.Nullable(c.Name), wire.Nullable(c.Representative), wire.Nullable(c.Address), wire.Nullable(c.Phone), wire.Nullable(c.Email),
-			wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber)},
+			wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber), wire.Nullable(c.HostingProvider)},
 		payment{a.Site.TossClientKey, a.Site.TossScript},
 		[]string{"ko", "en"},
 	})

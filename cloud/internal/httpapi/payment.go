@@ -27,6 +27,8 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 		Room          *int    `json:"room"`
 		StartDateTime *string `json:"startDateTime"`
 		EndDateTime   *string `json:"endDateTime"`
+
+		ConsentVersion *string `json:"consentVersion"` // addition
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -41,6 +43,9 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	}
 	contact, err := readContact(r, body.Name, 50, true, body.MobileNum, true, body.Email)
 	if err != nil {
+		return err
+	}
+	if contact.ConsentVersion, err = wire.OptionalText("consentVersion", body.ConsentVersion, 20); err != nil {
 		return err
 	}
 	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount, expected)

@@ -36,10 +36,11 @@ func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c book
 	}
 	_, err := tx.Exec(ctx, `
 		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
-		       order_id = $8, amount = $9
+		       order_id = $8, amount = $9,
+		       consent_version = $10, consent_at = case when $10::text is null then null else $11::timestamptz end
 		where id = $1`,
 		r.ID, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
-		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount)
+		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, null(c.ConsentVersion), now)
 	if err != nil {
 		return err
 	}

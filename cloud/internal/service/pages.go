@@ -20,6 +20,7 @@ func site(set config.Settings) httpapi.Site {
 		Company: httpapi.Company{
 			Name: legal.Company, Representative: legal.Representative, Address: legal.Address, Phone: legal.Phone,
 			Email: legal.Email, BusinessNumber: legal.BusinessNumber, MailOrderNumber: legal.MailOrderNumber,
+			HostingProvider: legal.HostingProvider,
 		},
 	}
 }

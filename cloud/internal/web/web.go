@@ -24,7 +24,7 @@ type Options struct {
 
 // Company identifies the operator of the shop, as the law requires on every page. Empty fields are omitted.
 type Company struct {
-	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber string
+	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber, HostingProvider string
 }
 
 // Widget describes the payment provider's script on the payment page.

@@ -1,4 +1,4 @@
-// The customers' site: every screen and its address. The server knows the addresses too (shell.go).
+// The customers' site: all screens and their addresses. The server lists the addresses too (shell.go).
 
 import { language } from "./core/language";
 import { type Route, route } from "./core/router";
@@ -9,6 +9,7 @@ import { contactPage } from "./customer/contact";
 import { datePage } from "./customer/date";
 import { failPage } from "./customer/fail";
 import { frame } from "./customer/frame";
+import { franchisePage } from "./customer/franchise";
 import { home } from "./customer/home";
 import { legalPage } from "./customer/legal";
 import { loginPage } from "./customer/login";
@@ -35,16 +36,24 @@ const screens: Route[] = [
   { path: "/my/:id/cancel", view: cancelPage },
   { path: "/terms", view: legalPage("terms") },
   { path: "/privacy", view: legalPage("privacy") },
+  { path: "/franchise", view: franchisePage },
 ];
 
-await speakIn(language.peek());
-
-effect(() => {
-  language(); // another language makes every screen anew
-  onCleanup(untracked(() => route(document.getElementById("app")!, screens, missing, frame)));
+// A page restored from the back-forward cache would show a hold that has been paid or has expired since.
+addEventListener("pageshow", (event) => {
+  if (event.persisted && location.pathname.startsWith("/book/")) location.reload();
 });
 
-// Kept by the service worker: what this page was made of. Waits, so that the page itself comes first.
+void speakIn(language.peek()).then(start);
+
+function start(): void {
+  effect(() => {
+    language(); // another language renders every screen again
+    onCleanup(untracked(() => route(document.getElementById("app")!, screens, missing, frame)));
+  });
+}
+
+// The service worker stores the files of this page. It starts late so that the page loads first.
 if (location.pathname !== "/book/pay") {
   addEventListener("load", () => setTimeout(() => void keepForLater(), 1000));
 }

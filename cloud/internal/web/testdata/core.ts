@@ -318,13 +318,33 @@ test("times are parsed, formatted and corrected", () => {
 });
 
 test("contacts are normalized and validated", () => {
-  equal(["01012345678", "010 1234-5678", "0111234567", "+82 10"].map(tidyMobile), [
+  equal(["01012345678", "010 1234-5678", "0111234567", "010-1234-567", "+82 10"].map(tidyMobile), [
     "010-1234-5678",
     "010-1234-5678",
     "011-123-4567",
+    "010-1234-567",
     "+82 10",
   ]);
-  equal(["010-1234-5678", "+82 10-1234-5678", "0101", "phone"].map(looksLikeMobile), [true, true, false, false]);
+  for (const right of [
+    "010-1234-5678",
+    "01012345678",
+    "011-123-4567",
+    "016 1234 5678",
+    "+82 10-1234-5678",
+    "+14155552671",
+  ])
+    equal(looksLikeMobile(right), true, right);
+  for (const wrong of [
+    "010-1234-567",
+    "0212345678",
+    "12345678",
+    "01012345678901",
+    "0101",
+    "phone",
+    "+1234567",
+    "012-345-6789",
+  ])
+    equal(looksLikeMobile(wrong), false, wrong);
   equal(["a@b.kr", "a b@c.kr", "a@b", "a@@b.kr"].map(looksLikeEmail), [true, false, false, false]);
 });
 

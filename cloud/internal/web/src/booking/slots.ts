@@ -64,9 +64,12 @@ export class Availability {
     return list;
   }
 
-  /** The first start at or after from at which the room can be reserved, and how long it is free then. */
+  /**
+   * The first start at or after from at which the room can be reserved, and how long it is free then. The current slot
+   * counts only while at least half of it is left.
+   */
   firstFree(room: Room, from: Minute, until: Minute, now: Minute): { start: Minute; free: number } | null {
-    for (let at = from; at < until; at += slot) {
+    for (let at = now - from > slot / 2 ? from + slot : from; at < until; at += slot) {
       if (this.lengths(room, at, now).length > 0) return { start: at, free: this.freeFrom(room.roomNo, at, now) };
     }
     return null;

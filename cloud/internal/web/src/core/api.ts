@@ -37,6 +37,8 @@ type Query = Record<string, string | number>;
 async function call<T>(method: string, path: string, body?: unknown, keepalive = false): Promise<T> {
   let response: Response;
   let envelope: Envelope<T>;
+  const abort = new AbortController(); // AbortSignal.timeout is younger than the browsers that we support
+  const timer = setTimeout(() => abort.abort(), requestTimeout);
   try {
     response = await fetch(`/api${path}`, {
       method,
@@ -47,12 +49,14 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.timeout(requestTimeout),
+      signal: abort.signal,
     });
     noteServerTime(response.headers.get("Date"));
     envelope = (await response.json()) as Envelope<T>;
-  } catch (cause) {
-    throw new NetworkError("no answer", { cause });
+  } catch {
+    throw new NetworkError("no response");
+  } finally {
+    clearTimeout(timer);
   }
   if (envelope.status !== "success") {
     const { errorType, errorCode, message, data } = envelope;

@@ -6,7 +6,7 @@ import { clockOf, dateOf, type Minute } from "../booking/time";
 import { type Child, each, h } from "../core/dom";
 import { go } from "../core/router";
 import type { Readable, Signal } from "../core/signal";
-import { button } from "./screen";
+import { button, note } from "./screen";
 import { clockOnDay, span, t, timesText, won } from "./text";
 
 export interface Choice {
@@ -79,6 +79,10 @@ export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
   };
   const quick = () => lengths().filter((l) => l.minutes % 30 === 0 && (l.minutes <= 120 || l.minutes % 60 === 0));
   return [
+    () => {
+      const left = end(chosen()) - d.now();
+      return left < chosen().minutes ? note(t("running", { time: clockOf(d.now()), left: span(left) }), "warn") : null;
+    },
     h(
       "div",
       { class: "stepper", role: "group", "aria-label": t("lengthTitle") },

@@ -1,5 +1,5 @@
-// Back from the payment provider: the service confirms. The request may be sent again as often as needed, by a reload
-// or after a lost network; the service charges once. Not knowing is never told as a failure.
+// The confirmation after the payment provider. The request may be repeated by a reload or after a lost network; the service
+// charges once. An unknown outcome is never shown as a failure.
 
 import { ApiError, NetworkError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
@@ -21,8 +21,8 @@ type State =
   | { is: "refused"; code: string | null; message: string }
   | { is: "gone" };
 
-const pause = 2000; // ms between questions
-const patience = 60_000; // after which the customer need not stay
+const retryDelay = 2000; // ms
+const longWait = 60_000; // ms after which the customer is told that the window may be closed
 
 export function confirmPage(): Child {
   const asked = query();
@@ -45,11 +45,11 @@ export function confirmPage(): Child {
         go("/book/receipt", { replace: true });
         return;
       } catch (error) {
-        const next = after(error, Date.now() - began > patience);
+        const next = after(error, Date.now() - began > longWait);
         state.set(next);
         if (next.is === "refused" || next.is === "gone") return;
       }
-      await new Promise((wake) => setTimeout(wake, pause));
+      await new Promise((wake) => setTimeout(wake, retryDelay));
     }
   })();
   return match(state, (now) => {

@@ -1,16 +1,17 @@
-// Who reserves, while the room is kept for them.
+// The contact of the guest, while the room is held.
 
-import { parseMinute, parseStoredEnd } from "../booking/time";
+import { clockOf, inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
-import { now, ticking } from "../core/clock";
+import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
-import { clock, sign } from "./icons";
+import { clock, question, sign } from "./icons";
+import { legalVersion } from "./legal";
 import { begin, choosing, giveUp, keep, purchase } from "./purchase";
-import { actions, alert, button, explain, fetched, heading, note, notice } from "./screen";
+import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
 import { type Branch, branchName, getBranches, getHold, getReceipt, type Hold, register } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
@@ -21,7 +22,7 @@ export interface Held {
   until: number;
 }
 
-/** The hold of this browser, or null when there is none any more. */
+/** The hold of this browser, or null if there is none. */
 export async function currentHold(): Promise<Held | null> {
   try {
     const [hold, branches] = await Promise.all([getHold(), getBranches()]);
@@ -36,7 +37,7 @@ export async function currentHold(): Promise<Held | null> {
   return null;
 }
 
-/** What has become of the purchase if the hold is gone: bought already, or run out. */
+/** After the hold has ended: leads to the receipt if the purchase was completed. */
 export async function afterHold(): Promise<void> {
   const receipt = await getReceipt().catch(() => null);
   if (receipt && receipt.status !== "CANCELED") go("/book/receipt", { replace: true });
@@ -50,17 +51,94 @@ export function contactPage(): Child {
   });
   return fetched(held, (data) => {
     const found = data.peek();
-    return found ? screen(found) : gone();
+    return found ? guarded(found, form) : gone();
   });
 }
 
-/** The time is over; if nobody else has come the room can be had again. */
+const sameHold = (a: Hold, b: Hold): boolean =>
+  a.branch === b.branch &&
+  a.roomNo === b.roomNo &&
+  a.startDateTime === b.startDateTime &&
+  a.endDateTime === b.endDateTime;
+
+type Lost = { is: "held" } | { is: "over" } | { is: "other"; held: Held };
+
+/** Callbacks of a screen that depends on the hold. */
+export interface Guard {
+  /** The hold has expired. */
+  over(): void;
+  /** Compares the hold with what the screen shows. Another tab of this browser may have replaced it. */
+  check(): Promise<void>;
+}
+
+/** Shows a screen while the hold that it shows exists, and otherwise what happened to the hold. */
+export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): Child {
+  const lost = signal<Lost>({ is: "held" });
+  const check = async () => {
+    const now = await currentHold().catch(() => held); // unknown: keep the screen
+    if (!now) lost.set({ is: "over" });
+    else if (!sameHold(now.hold, held.hold)) lost.set({ is: "other", held: now });
+  };
+  whileSeen(holdInterval, () => void check());
+  return match(lost, (now) => {
+    if (now.is !== "held") scrollTo(0, 0);
+    if (now.is === "over") return gone();
+    if (now.is === "other") return otherHold(held, now.held);
+    return view(held, { over: () => lost.set({ is: "over" }), check });
+  });
+}
+
+const holdInterval = 15_000; // ms
+
+/** Another tab has held another room or time: the guest decides which one to buy. */
+function otherHold(shown: Held, current: Held): Child {
+  const problem = signal("");
+  const take = (h: Held, take: () => Promise<void>) => async () => {
+    try {
+      await take();
+      keep({ ...identity(h), orderId: "" });
+      if (location.pathname === "/book/contact") location.reload();
+      else go("/book/contact", { replace: true });
+    } catch (error) {
+      problem.set(explain(error));
+    }
+  };
+  const again = async () => {
+    const { branch, room, start, end } = identity(shown);
+    await begin(branch, room, start, end);
+  };
+  return [
+    notice(
+      sign(question(), "wait"),
+      t("otherHoldTitle"),
+      t("otherHoldText"),
+      button(t("buyThis", { what: heldText(current) }), () => void take(current, async () => {})()),
+      button(t("buyThis", { what: heldText(shown) }), () => void take(shown, again)(), { kind: "soft" }),
+    ),
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+  ];
+}
+
+const identity = ({ hold }: Held) => ({
+  branch: hold.branch,
+  room: hold.roomNo,
+  start: parseMinute(hold.startDateTime),
+  end: parseStoredEnd(hold.endDateTime),
+});
+
+function heldText(held: Held): string {
+  const { room, start, end } = identity(held);
+  return `${branchName(held.branch)} ${t("room", { no: room })} ${dateText(start)} ${timesText(start, end)}`;
+}
+
+/** The hold has expired. If the room is still free, it can be held again. */
 export function gone(): Child {
   const p = purchase();
+  if (!p?.branch)
+    return notice(sign(clock(), "wait"), t("noHoldTitle"), t("noHoldText"), link(t("pickAgain"), "/", "primary"));
   const problem = signal("");
   const busy = signal(false);
   const again = async () => {
-    if (!p) return;
     busy.set(true);
     try {
       await begin(p.branch, p.room, p.start, p.end);
@@ -76,7 +154,7 @@ export function gone(): Child {
       sign(clock(), "wait"),
       t("holdGoneTitle"),
       t("holdGoneText"),
-      p?.branch ? button(t("holdAgain"), () => void again(), { busy }) : null,
+      button(t("holdAgain"), () => void again(), { busy }),
       button(
         t("pickAgain"),
         () => {
@@ -91,25 +169,29 @@ export function gone(): Child {
   ];
 }
 
-/** How long the room is kept. Calls over when it no longer is. */
+/** Counts down the hold and calls over when it has expired. The last minute is a warning. */
 export function holdChip(held: Held, over: () => void): Child {
   const time = ticking();
   const left = computed(() => held.until - time());
   effect(() => {
     if (left() <= 0) over();
   });
-  // Said aloud once a minute, not every second.
+  // Screen readers announce it once a minute, not every second.
   const spoken = computed(() => Math.ceil(left() / 60_000));
   return h(
     "p",
-    { class: "hold-chip" },
+    { class: () => (left() <= lastMinute ? "hold-chip soon" : "hold-chip") },
     clock(),
-    h("span", { "aria-hidden": "true" }, () => t("holdLeft", { time: countdown(left()) })),
+    h("span", { "aria-hidden": "true" }, () =>
+      t(left() <= lastMinute ? "holdSoon" : "holdLeft", { time: countdown(left()) }),
+    ),
     h("span", { class: "hidden", role: "timer", "aria-live": "polite" }, () =>
       t("holdLeft", { time: t("minutes", { n: Math.max(0, spoken()) }) }),
     ),
   );
 }
+
+const lastMinute = 60_000;
 
 export function whatIsHeld({ hold, branch }: Held): Child {
   const start = parseMinute(hold.startDateTime);
@@ -118,16 +200,29 @@ export function whatIsHeld({ hold, branch }: Held): Child {
     { class: "what" },
     h("b", null, `${branchName(branch)} ${t("room", { no: hold.roomNo })}`),
     h("span", null, `${dateText(start)} ${timesText(start, parseStoredEnd(hold.endDateTime))}`),
+    h("span", { class: "dim" }, won(hold.amount)),
   );
 }
 
-function screen(held: Held): Child {
-  const p = purchase();
-  const over = signal(false);
-  return match(over, (isOver) => (isOver ? gone() : form(held, p ?? null, () => over.set(true))));
+const refundLead = 30; // minutes before the start
+
+/** Until when the purchase can be cancelled, in one sentence. */
+export function refundNote({ hold, branch }: Held): Child {
+  const start = parseMinute(hold.startDateTime);
+  const deadline = start - refundLead;
+  return deadline > inZone(branch.timeZone)
+    ? note(
+        t("refundUntil", {
+          time:
+            dateText(deadline) === dateText(start) ? clockOf(deadline) : `${dateText(deadline)} ${clockOf(deadline)}`,
+        }),
+        "good",
+      )
+    : note(t("refundGone"), "warn");
 }
 
-function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Child {
+function form(held: Held, { over, check }: Guard): Child {
+  const p = purchase();
   const name = field({
     id: "name",
     label: t("fieldName"),
@@ -150,8 +245,19 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     problem: (v) => (!v || looksLikeEmail(v) ? "" : t("needEmail")),
     attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
   });
-  const consents = { terms: signal(false), privacy: signal(false), age: signal(false) };
+  const given = (what: string) => signal(p?.consents?.includes(what) ?? false);
+  const consents = { terms: given("terms"), privacy: given("privacy"), age: given("age") };
   const each = Object.values(consents);
+  // Kept with every keystroke: a reload, another language or a look at another screen loses nothing.
+  effect(() =>
+    keep({
+      ...identity(held),
+      name: name.value(),
+      mobile: mobile.value(),
+      email: email.value(),
+      consents: Object.entries(consents).flatMap(([what, is]) => (is() ? [what] : [])),
+    }),
+  );
   const problem = signal("");
   const busy = signal(false);
   const submit = async () => {
@@ -165,20 +271,17 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     busy.set(true);
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
-      const { orderId } = await register(held.hold.amount, contact.name, contact.mobile, contact.email);
-      keep({
-        ...contact,
-        branch: held.hold.branch,
-        room: held.hold.roomNo,
-        start: parseMinute(held.hold.startDateTime),
-        end: parseStoredEnd(held.hold.endDateTime),
-        orderId,
-      });
+      const { orderId } = await register(held.hold, legalVersion, contact.name, contact.mobile, contact.email);
+      keep({ ...contact, orderId });
       go("/book/pay");
     } catch (error) {
       busy.set(false);
       if (error instanceof ApiError && error.type === "ResourceTimeOutException") over();
-      else problem.set(explain(error));
+      else {
+        if (error instanceof ApiError && (error.status === 409 || error.type === "PaymentAmountMismatchException"))
+          void check();
+        problem.set(explain(error));
+      }
     }
   };
   return h(
@@ -193,6 +296,7 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
     heading(t("contactTitle"), t("contactText")),
     whatIsHeld(held),
     holdChip(held, over),
+    refundNote(held),
     name.view,
     mobile.view,
     email.view,
@@ -207,19 +311,13 @@ function form(held: Held, p: ReturnType<typeof purchase>, over: () => void): Chi
       },
       { kind: "plain" },
     ),
-    actions(
-      h(
-        "button",
-        { class: "button primary", "aria-busy": () => (busy() ? "true" : null) },
-        t("toPayment", { price: won(held.hold.amount) }),
-      ),
-    ),
+    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("toPayment"))),
   );
 }
 
 type Consents = Record<"terms" | "privacy" | "age", ReturnType<typeof signal<boolean>>>;
 
-/** What the law wants asked one by one, none of it ticked beforehand. */
+/** Consents that the law requires one by one, with no box ticked beforehand. */
 function consentBoxes({ terms, privacy, age }: Consents): Child {
   const list = [terms, privacy, age];
   const all = h("input", {

@@ -1,12 +1,14 @@
-// The payment was not made: why, and another try. The room is still kept.
+// The payment failed or was cancelled: the reason, and another attempt. The room is still held.
 
 import { ApiError } from "../core/api";
 import { type Child, h } from "../core/dom";
 import { language } from "../core/language";
+import { resource } from "../core/resource";
 import { go, query } from "../core/router";
 import { signal } from "../core/signal";
-import { currentHold } from "./contact";
-import { sign, warning } from "./icons";
+import { currentHold, holdChip } from "./contact";
+import { clock, sign, warning } from "./icons";
+import { legalVersion } from "./legal";
 import { choosing, giveUp, keep, purchase } from "./purchase";
 import { alert, button, explain, note, notice } from "./screen";
 import { register } from "./service";
@@ -20,28 +22,35 @@ export function refused(code: string | null, message: string): Child {
   const p = purchase();
   const busy = signal(false);
   const problem = signal("");
-  // The provider may know the old order as failed: another try needs another order.
+  // The provider may have recorded the old order as failed, so another attempt needs another order.
   const again = async () => {
     busy.set(true);
     problem.set("");
     try {
       const held = await currentHold();
       if (held && p?.name) {
-        const { orderId } = await register(held.hold.amount, p.name, p.mobile, p.email);
+        const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email);
         keep({ orderId });
         go("/book/pay", { replace: true });
       } else go("/book/contact", { replace: true });
     } catch (error) {
       busy.set(false);
-      if (error instanceof ApiError && error.status === 401) go("/book/contact", { replace: true });
+      if (error instanceof ApiError && (error.status === 401 || error.status === 409))
+        go("/book/contact", { replace: true });
       else problem.set(explain(error));
     }
   };
+  const canceled = /CANCEL/.test(code ?? ""); // by the guest: nothing has gone wrong
+  const held = resource(currentHold);
   return [
     notice(
-      sign(warning(), "bad"),
-      t("failTitle"),
-      [reason(code, message), code ? h("span", { class: "code" }, t("failCode", { code })) : null],
+      canceled ? sign(clock(), "wait") : sign(warning(), "bad"),
+      t(canceled ? "canceledPayTitle" : "failTitle"),
+      [reason(code, message), code && !canceled ? h("span", { class: "code" }, t("failCode", { code })) : null],
+      () => {
+        const now = held.data();
+        return now ? holdChip(now, () => {}) : null;
+      },
       button(t("payAgain"), () => void again(), { busy }),
       button(
         t("leave"),
@@ -57,7 +66,7 @@ export function refused(code: string | null, message: string): Child {
   ];
 }
 
-/** The provider's codes in plain words. What is not known is told as the provider told it. */
+/** Explains the provider's code. An unknown code is explained by the provider's own message. */
 function reason(code: string | null, message: string): string {
   if (!code) return t("failOther");
   if (/CANCEL/.test(code)) return t("failCanceled");

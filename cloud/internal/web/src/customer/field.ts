@@ -114,15 +114,21 @@ export function tick(id: string, label: Child, checked: Signal<boolean>, more: C
   return h("div", { class: "tick" }, h("label", { for: id }, input, h("span", null, label)), more);
 }
 
-/** Digits of a Korean mobile number, grouped. */
+/** 010 has eight more digits, the older prefixes seven or eight. */
+const korean = /^(010)(\d{4})(\d{4})$|^(01[16789])(\d{3,4})(\d{4})$/;
+
+/** Groups the digits of a Korean mobile number. Anything else stays as it was typed, so that a mistake stays visible. */
 export function tidyMobile(text: string): string {
-  const digits = text.replace(/\D/g, "");
-  const parts = /^(01\d)(\d{3,4})(\d{4})$/.exec(digits);
-  return parts ? parts.slice(1).join("-") : text.trim();
+  const parts = korean.exec(text.replace(/\D/g, ""));
+  return parts && !text.includes("+") ? parts.slice(1).filter(Boolean).join("-") : text.trim();
 }
 
-export const looksLikeMobile = (text: string): boolean =>
-  /^[\d+\-(). ]{8,20}$/.test(text) && text.replace(/\D/g, "").length >= 8;
+/** Whether a text is a Korean mobile number, or an international number of 8 to 15 digits after a plus sign. */
+export function looksLikeMobile(text: string): boolean {
+  if (!/^\+?[\d\-(). ]{8,20}$/.test(text)) return false;
+  const digits = text.replace(/\D/g, "");
+  return text.startsWith("+") ? digits.length >= 8 && digits.length <= 15 : korean.test(digits);
+}
 
 export const looksLikeEmail = (text: string): boolean =>
   text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);

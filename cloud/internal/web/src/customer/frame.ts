@@ -1,19 +1,20 @@
-// What stands around every screen: the way back, the language, the network, the company.
+// The frame of all screens: back button, language, network state, company.
 
 import { append, type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { onCleanup, signal } from "../core/signal";
 import { backArrow, mark } from "./icons";
+import { purchase } from "./purchase";
 import { getSite, type Site } from "./service";
 import { speakIn, t } from "./text";
 
-/** The browser's own opinion, and what the last request found. */
+/** Whether the browser has a network. */
 const online = signal(navigator.onLine);
 addEventListener("online", () => online.set(true));
 addEventListener("offline", () => online.set(false));
 
-let arrived = false; // the browser itself takes care of the screen a page begins with
+let arrived = false; // the browser scrolls and focuses the first screen itself
 
 export function frame(screen: () => Child): Child {
   document.documentElement.lang = language.peek();
@@ -23,7 +24,7 @@ export function frame(screen: () => Child): Child {
   return [h("a", { class: "skip", href: "#main" }, t("skip")), header(), offlineBanner(), main, footer()];
 }
 
-/** A new screen begins at its top, with its heading read first. */
+/** Scrolls to the top of a new screen and focuses its heading. */
 function arriveAt(main: HTMLElement): void {
   if (!arrived) {
     arrived = true;
@@ -40,7 +41,7 @@ function arriveAt(main: HTMLElement): void {
 
 function header(): Child {
   const other = language.peek() === "ko" ? "en" : "ko";
-  // Behind a payment lies the payment provider's page, where there is nothing to go back to.
+  // After a payment, the previous page is the provider's, so there is no back button.
   const nowhere = location.pathname === "/" || /^\/book\/(confirm|fail|receipt)$/.test(location.pathname);
   return h(
     "header",
@@ -59,7 +60,7 @@ function header(): Child {
         ),
     h(
       "a",
-      { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}` },
+      { class: "brand", href: "/", "aria-label": `${t("brand")} ${t("home")}`, onclick: askBeforeLeaving },
       mark(),
       h("span", { "aria-hidden": "true" }, t("brand")),
     ),
@@ -70,6 +71,12 @@ function header(): Child {
       h("button", { type: "button", lang: other, onclick: () => void speakIn(other) }, t("otherLanguage")),
     ),
   );
+}
+
+/** The way home releases the held room, so a purchase in progress asks first. */
+function askBeforeLeaving(event: Event): void {
+  if (/^\/book\/(contact|pay)$/.test(location.pathname) && purchase() && !confirm(t("leaveAsk")))
+    event.preventDefault();
 }
 
 function offlineBanner(): Child {
@@ -97,11 +104,12 @@ function footer(): Child {
       { class: "policies" },
       h("a", { href: "/terms" }, t("terms")),
       h("a", { href: "/privacy" }, h("b", null, t("privacy"))),
+      h("a", { href: "/franchise" }, t("franchise")),
     ),
   );
 }
 
-/** Who runs the shop, as the law asks, and how to reach them. */
+/** The operator of the shop, as the law requires, and how to contact them. */
 function company({ company: c }: Site): Child {
   const line = (label: string, value: string | null) =>
     value ? h("li", null, label ? `${label} ${value}` : value) : null;
@@ -130,6 +138,7 @@ function company({ company: c }: Site): Child {
           )
         : null,
       line(t("footMailOrder"), c.mailOrderNumber),
+      line(t("footHosting"), c.hostingProvider),
       line("", c.address),
       c.email ? h("li", null, h("a", { href: `mailto:${c.email}` }, c.email)) : null,
     ),

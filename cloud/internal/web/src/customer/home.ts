@@ -1,4 +1,4 @@
-// The branches, with what can be had right now.
+// The branches and their current availability.
 
 import { clockOf, dateOf, day, inZone } from "../booking/time";
 import { type Child, h, when } from "../core/dom";
@@ -36,7 +36,7 @@ export function home(): Child {
   ];
 }
 
-/** What is going to happen, for who comes for the first time. */
+/** The three steps of a booking, for new customers. */
 const steps = (): Child =>
   h(
     "ol",
@@ -76,7 +76,7 @@ function card(b: Branch): Child {
   );
 }
 
-/** What a branch has to offer today, in a few words. */
+/** The availability of a branch today, in a few words. */
 async function todayAt(b: Branch): Promise<{ text: Child }> {
   const now = inZone(b.timeZone);
   const date = dateOf(now);
@@ -87,7 +87,7 @@ async function todayAt(b: Branch): Promise<{ text: Child }> {
   const rooms = today.rooms.filter((r) => r.enabled);
   const here = Math.floor(now / 10) * 10;
   const free = rooms.filter((r) => today.lengths(r, here, now).length > 0).length;
-  if (free > 0) return { text: h("span", { class: "good" }, t("freeNow", { n: free })) };
+  if (free > 0) return { text: h("span", { class: "good" }, t(free === 1 ? "freeNowOne" : "freeNow", { n: free })) };
   const starts = rooms.flatMap((r) => today.firstFree(r, here, now - (now % day) + day, now)?.start ?? []);
   return { text: starts.length ? t("freeAt", { time: clockOf(Math.min(...starts)) }) : t("fullToday") };
 }

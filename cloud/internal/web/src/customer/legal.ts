@@ -9,6 +9,9 @@ import { t } from "./text";
 
 type Article = [title: string, text: string];
 
+/** The version of both texts, stored with the guest's consent. Change it with every change of a text. */
+export const legalVersion = "2026-11-22";
+
 export interface Legal {
   terms: Article[];
   privacy: Article[];
@@ -20,7 +23,7 @@ const load = async (): Promise<Legal> =>
 export const legalPage = (part: keyof Legal) => (): Child => {
   const both = resource(async () => ({ legal: await load(), site: await getSite() }));
   return [
-    heading(t(part)),
+    heading(t(part), t("effectiveFrom", { date: legalVersion })),
     fetched(both, (data) =>
       h(
         "div",

@@ -1,17 +1,27 @@
-// The payment provider's widget. This document alone may run a script that is not ours, and it comes with a full page
-// load of its own (see policy.go).
+// The payment provider's widget. Only this document may run third-party code, so it needs a page load of its own (see
+// policy.go).
 
-import { type Child, h, match } from "../core/dom";
+import { type Child, h } from "../core/dom";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { signal } from "../core/signal";
-import { afterHold, currentHold, gone, type Held, holdChip, whatIsHeld } from "./contact";
+import {
+  afterHold,
+  currentHold,
+  type Guard,
+  gone,
+  guarded,
+  type Held,
+  holdChip,
+  refundNote,
+  whatIsHeld,
+} from "./contact";
 import { purchase } from "./purchase";
 import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
 import { branchName, getSite } from "./service";
 import { t, won } from "./text";
 
-/** The surface of the provider's script that is used here (version 2, "standard"). */
+/** The part of the provider's script that is used here (version 2, "standard"). */
 interface Widgets {
   setAmount(amount: { currency: "KRW"; value: number }): Promise<void>;
   renderPaymentMethods(where: { selector: string; variantKey: string }): Promise<unknown>;
@@ -43,12 +53,12 @@ export function payPage(): Child {
       go("/book/contact", { replace: true });
       return null;
     }
-    const over = signal(false);
-    return match(over, (isOver) => (isOver ? gone() : screen(found, () => over.set(true))));
+    return guarded(found, screen);
   });
 }
 
-function screen(held: Held, over: () => void): Child {
+function screen(held: Held, { over }: Guard): Child {
+  const { mobile } = purchase()!;
   const widgets = resource(() => open(held.hold.amount));
   const problem = signal("");
   const busy = signal(false);
@@ -70,11 +80,22 @@ function screen(held: Held, over: () => void): Child {
     holdChip(held, over),
     () => {
       const now = widgets();
-      if (now.is === "failed") return failure(now.error, widgets.retry);
+      if (now.is === "failed")
+        return now.error instanceof ScriptError
+          ? [note(t("payBlocked"), "warn"), button(t("retry"), widgets.retry, { kind: "soft" })]
+          : failure(now.error, widgets.retry);
       return now.is === "loading" ? h("p", { class: "dim", role: "status" }, t("payLoading")) : null;
     },
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
+    h(
+      "p",
+      { class: "sent-to" },
+      h("span", null, t("keyGoesTo")),
+      h("b", null, mobile),
+      h("a", { href: "/book/contact" }, t("fixNumber")),
+    ),
+    refundNote(held),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(
       button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), {
@@ -85,7 +106,7 @@ function screen(held: Held, over: () => void): Child {
   ];
 }
 
-/** Loads the script and has it draw its part of the page. */
+/** Loads the script and renders the widgets. */
 async function open(amount: number): Promise<Widgets> {
   const { payment } = await getSite();
   await script(payment.scriptUrl);
@@ -99,14 +120,20 @@ async function open(amount: number): Promise<Widgets> {
   return widgets;
 }
 
+/** The provider's script did not load: a slow network, or a content blocker. */
+class ScriptError extends Error {}
+
+const scriptTimeout = 10_000; // ms
+
 function script(src: string): Promise<void> {
   if (window.TossPayments) return Promise.resolve();
   return new Promise((loaded, failed) => {
-    const element = h("script", {
-      src,
-      onload: () => loaded(),
-      onerror: () => failed(new Error("the payment script did not load")),
-    });
+    const fail = () => {
+      element.remove();
+      failed(new ScriptError("the payment script did not load"));
+    };
+    const element = h("script", { src, onload: () => loaded(), onerror: fail });
+    setTimeout(fail, scriptTimeout);
     document.head.append(element);
   });
 }
@@ -124,7 +151,7 @@ function order(held: Held): Record<string, string> {
   };
 }
 
-/** The widget refuses before anything is paid: nothing chosen, terms not agreed to, closed. */
+/** Describes why the widget rejected the payment before anything was paid. */
 function refusal(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   if (code === "NEED_AGREEMENT_WITH_REQUIRED_TERMS") return t("agree");

@@ -1,5 +1,5 @@
-// The purchase under way in this tab, from the hold to the receipt. It lives in the tab's session storage, so that it
-// survives reloads and the way to the payment provider and back, and ends with the tab.
+// The purchase in progress in this tab, from the hold to the receipt. It is kept in the session storage of the tab, so it
+// survives reloads and the detour to the payment provider, and ends with the tab.
 
 import type { Minute } from "../booking/time";
 import * as service from "./service";
@@ -12,7 +12,9 @@ export interface Purchase {
   name: string;
   mobile: string;
   email: string;
-  /** Given by the service once name and phone are known; the payment widget needs it. */
+  /** The accepted consents. */
+  consents: string[];
+  /** Issued by the service once name and phone are known; the payment widget needs it. */
   orderId: string;
 }
 
@@ -27,7 +29,7 @@ export function purchase(): Purchase | null {
 }
 
 export function keep(change: Partial<Purchase>): void {
-  const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", orderId: "" };
+  const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: "" };
   sessionStorage.setItem(key, JSON.stringify({ ...blank, ...purchase(), ...change }));
 }
 
@@ -35,18 +37,18 @@ export function finish(): void {
   sessionStorage.removeItem(key);
 }
 
-/** Takes the room for the time of a purchase. */
+/** Holds the room for the purchase. */
 export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await service.hold(branch, room, start, end);
   keep({ branch, room, start, end, orderId: "" });
 }
 
-/** Gives the room back: the customer has gone back to choosing, or away. */
+/** Releases the room because the customer returned to choosing or left. */
 export function giveUp(): void {
   if (!purchase()) return;
   finish();
   service.release();
 }
 
-/** Where the room of the purchase is chosen. */
+/** The address at which the room of the purchase is chosen. */
 export const choosing = (p: Purchase | null): string => (p ? `/b/${p.branch}` : "/");

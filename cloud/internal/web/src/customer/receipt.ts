@@ -1,4 +1,4 @@
-// What was bought. A virtual account waits here for its deposit and becomes the receipt when it has come.
+// The receipt of a purchase. For a virtual account it shows where to transfer the money until the deposit has arrived.
 
 import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
@@ -12,11 +12,11 @@ import { actions, facts, fetched, heading, link, note, notice } from "./screen";
 import { type Branch, branchName, type Confirmed, getBranch, getBranches, getReceipt, type Receipt } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
-const ask = 3000; // ms between questions for a deposit
+const depositInterval = 3000; // ms between checks for a deposit
 
 export function receiptPage(): Child {
   const source = resource(load);
-  whileSeen(ask, () => {
+  whileSeen(depositInterval, () => {
     const found = source.data();
     if (found?.follows && found.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
   });
@@ -41,7 +41,7 @@ export function receiptPage(): Child {
 interface Found {
   receipt: Receipt;
   branch: Branch;
-  /** The service can be asked again what has become of it. */
+  /** Whether the service can report the current state. */
   follows: boolean;
 }
 
@@ -59,7 +59,7 @@ async function load(): Promise<Found | null> {
 
 const confirmedKey = "confirmed";
 
-/** Notes what the confirmation answered. It is all there is to show when the payment app has led back into another browser than the one the purchase began in. */
+/** Stores the answer of the confirmation, for a payment app that returns to another browser than the one that paid. */
 export function noteConfirmed(answer: Confirmed): void {
   sessionStorage.setItem(confirmedKey, JSON.stringify(answer));
 }
@@ -108,7 +108,7 @@ function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
   ];
 }
 
-/** Methods are Korean values of the interface. */
+/** Translates the method, a Korean value of the interface. */
 const methodText = (method: string): string =>
   (
     ({
@@ -203,7 +203,7 @@ const dueMinute = (local: string): Minute => parseMinute(local.replace(/\D/g, ""
 
 const dueText = (local: string): string => `${dateText(dueMinute(local))} ${clockOf(dueMinute(local))}`;
 
-/** The instant a deposit is due. The interface gives the branch's local time without an offset. */
+/** The instant at which a deposit is due. The interface has the branch's local time without an offset. */
 export function dueOf({
   receipt: r,
   branch: b,

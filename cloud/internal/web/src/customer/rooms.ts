@@ -1,4 +1,4 @@
-// The rooms of a day: cards and a sheet on phones, the whole timetable where there is space for it.
+// The rooms of a day: cards and a sheet on phones, the timetable on wide screens.
 
 import { smallest } from "../booking/price";
 import type { Availability, Room } from "../booking/slots";
@@ -67,7 +67,7 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
   });
   if (query().get("taken")) {
     lost.set(t("taken"));
-    history.replaceState(null, "", location.pathname); // told once
+    history.replaceState(null, "", location.pathname); // shown once
   }
   return [
     heading(t("roomsTitle"), [branchName(b), " · ", dateText(date)]),
@@ -85,7 +85,7 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
   ];
 }
 
-/** Whether there is space for the timetable. */
+/** Whether the screen is wide enough for the timetable. */
 function wide(): Readable<boolean> {
   const media = matchMedia("(min-width: 60rem)");
   const matches = signal(media.matches);
@@ -129,7 +129,7 @@ function cards(d: Day, choice: Signal<Choice | null>): Child {
   ];
 }
 
-/** The first start of the day that a room can be had from. */
+/** The first start of the day at which a room can be reserved. */
 const firstFree = (d: Day, room: Room) =>
   d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
@@ -177,7 +177,7 @@ function availability(d: Day, room: Room, first: { start: Minute; free: number }
   return t("freeFor", { from: clockOf(first.start), length: span(first.free) });
 }
 
-/** The day of a room as a line: what is free is coloured. It says nothing the sentence below it does not. */
+/** The day of a room as a line with free times coloured, in addition to the sentence below it. */
 function strip(d: Day, room: Room): Child {
   const runs = [];
   for (let at = d.date; at < d.date + day; ) {

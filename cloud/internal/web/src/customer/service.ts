@@ -1,7 +1,7 @@
 // Typed calls of the endpoints that the customers' screens use.
 
 import { Availability, type Lookup } from "../booking/slots";
-import { dateOf, day, type Minute, parseDate, wire } from "../booking/time";
+import { dateOf, day, type Minute, parseDate, parseStoredEnd, wire } from "../booking/time";
 import { api } from "../core/api";
 import type { Schemas } from "../core/interface";
 import { language } from "../core/language";
@@ -55,7 +55,7 @@ async function lookup(branch: string, date: string, baseHour: number, hours: num
   return api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
 }
 
-/** How far past midnight a reservation that starts on a day may reach. */
+/** Hours past midnight that a reservation starting on a day may reach. */
 const overnight = 5;
 
 /** The slots of a day and of the following night. */
@@ -77,15 +77,26 @@ export const hold = (branch: string, room: string, start: Minute, end: Minute) =
 
 let releasing: Promise<unknown> = Promise.resolve();
 
-/** Gives the room of this browser back; should that not arrive, the hold ends by itself. */
+/** Releases the room of this browser. If the request is lost, the hold expires by itself. */
 export function release(): void {
   releasing = api.farewell("/reservation").catch(() => undefined);
 }
 
 export const getHold = () => api.get<Hold>("/v2/hold");
 
-export const register = (amount: number, name: string, mobileNum: string, email: string) =>
-  api.post<{ orderId: string }>("/payment", { amount, name, mobileNum, ...(email ? { email } : {}) });
+/** Registers the payer. The service refuses with 409 if the browser holds another room or time than the given one. */
+export const register = (held: Hold, consentVersion: string, name: string, mobileNum: string, email: string) =>
+  api.post<Schemas["RegisteredPayment"]>("/payment", {
+    amount: held.amount,
+    branch: held.branch,
+    room: Number(held.roomNo),
+    startDateTime: held.startDateTime,
+    endDateTime: wire(parseStoredEnd(held.endDateTime)),
+    name,
+    mobileNum,
+    consentVersion,
+    ...(email ? { email } : {}),
+  });
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
   api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
@@ -96,6 +107,8 @@ export const login = (type: LoginType, id: string, code: string) =>
 export const logout = () => api.post<null>("/account/logout");
 export const getMine = () => api.get<PaymentRecord[]>("/my-reservations");
 export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] }>("/v2/my-keys")).keys;
+
+export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => api.post<null>("/franchise/inquiries", inquiry);
 
 export type RefundAccount = Required<Schemas["RefundAccount"]>;
 

@@ -1,4 +1,4 @@
-// Looking the choice over. The next step takes the room.
+// The summary of a choice. The next step holds the room.
 
 import { type Pricing, priceLines } from "../booking/price";
 import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
@@ -46,7 +46,7 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
   });
 }
 
-/** 1500-1620 on a date; an end that is not after the start lies on the next day. */
+/** Parses 1500-1620 on a date. An end that is not after the start lies on the next day. */
 function interval(date: string, times: string): [Minute, Minute] {
   const found = /^([01]\d|2[0-3])([0-5]0)-([01]\d|2[0-3])([0-5]0)$/.exec(times);
   const midnight = parseDate(date);
@@ -96,10 +96,17 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
     refundable
       ? note(t("refundUntil", { time: refundTime(deadline, o.start) }), "good")
       : note(t("refundGone"), "warn"),
+    runningNote(o),
     h("p", { class: "dim" }, t("unlockNote")),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(button(t("holdAndPay"), () => void reserve(), { busy })),
   ];
+}
+
+/** A slot that has begun is sold at the full price, so the guest must know how much of it is left. */
+function runningNote(o: Offer): Child {
+  const now = inZone(o.branch.timeZone);
+  return o.start < now ? note(t("running", { time: clockOf(now), left: span(o.end - now) }), "warn") : null;
 }
 
 const refundTime = (deadline: Minute, start: Minute): string =>

@@ -1,0 +1,96 @@
+// The inquiry of somebody who wants to run a branch.
+
+import { type Child, h, match } from "../core/dom";
+import { signal } from "../core/signal";
+import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
+import { check, sign } from "./icons";
+import { actions, alert, explain, heading, link, note, notice } from "./screen";
+import { inquire } from "./service";
+import { t } from "./text";
+
+export function franchisePage(): Child {
+  const sent = signal(false);
+  return match(sent, (is) =>
+    is
+      ? notice(sign(check(), "good"), t("inquiryDone"), t("inquiryDoneText"), link(t("home"), "/", "primary"))
+      : form(() => sent.set(true)),
+  );
+}
+
+function form(done: () => void): Child {
+  const required = (text: string) => (v: string) => (v ? "" : text);
+  const name = field({
+    id: "name",
+    label: t("fieldName"),
+    problem: required(t("needName")),
+    attributes: { autocomplete: "name", maxlength: 50, required: true },
+  });
+  const mobile = field({
+    id: "mobile",
+    label: t("fieldMobile"),
+    tidy: tidyMobile,
+    problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
+    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
+  });
+  const email = field({
+    id: "email",
+    label: t("fieldEmailOnly"),
+    problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")),
+    attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100, required: true },
+  });
+  const region = field({
+    id: "region",
+    label: t("fieldRegion"),
+    problem: required(t("needRegion")),
+    attributes: { maxlength: 100, required: true },
+  });
+  const message = field({
+    id: "message",
+    label: t("fieldMessage"),
+    problem: required(t("needMessage")),
+    attributes: { maxlength: 2000, required: true },
+  });
+  const consent = signal(false);
+  const problem = signal("");
+  const busy = signal(false);
+  const submit = async () => {
+    problem.set("");
+    if (!checkAll([name, mobile, email, region, message])) return;
+    if (!consent()) return problem.set(t("needInquiryConsent"));
+    busy.set(true);
+    try {
+      await inquire({
+        name: name.value().trim(),
+        mobileNum: mobile.value().trim(),
+        email: email.value().trim(),
+        region: region.value().trim(),
+        message: message.value().trim(),
+        privacyConsent: true,
+      });
+      done();
+    } catch (error) {
+      problem.set(explain(error));
+    }
+    busy.set(false);
+  };
+  return h(
+    "form",
+    {
+      novalidate: true,
+      onsubmit: (event: SubmitEvent) => {
+        event.preventDefault();
+        if (!busy()) void submit();
+      },
+    },
+    heading(t("franchiseTitle"), t("franchiseText")),
+    name.view,
+    mobile.view,
+    email.view,
+    region.view,
+    message.view,
+    tick("inquiry-consent", t("inquiryConsent"), consent),
+    h("p", { class: "fine" }, t("inquiryConsentText")),
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("sendInquiry"))),
+  );
+}
