@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/agent/internal/climate"
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/agent/internal/door"
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/protocol"
@@ -43,6 +44,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
 	a := &agent{config: config, log: log, keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
 	}
@@ -66,14 +68,15 @@ func Run(ctx context.Context, config Config, board Board) error {
 }
 
 type agent struct {
-	config  Config
-	log     *slog.Logger
-	link    *link.Link
-	doors   *door.Controller
-	climate *climate.Climate
-	keys    keyring
-	epoch   atomic.Uint64 // of keys
-	events  eventBuffer
+	config   Config
+	log      *slog.Logger
+	link     *link.Link
+	doors    *door.Controller
+	climate  *climate.Climate
+	keys     keyring
+	messages condition.Condition // whether the cloud's messages can be decoded
+	epoch    atomic.Uint64       // of keys
+	events   eventBuffer
 }
 
 func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
@@ -115,9 +118,7 @@ func (a *agent) receive(m link.Message) {
 			a.climate.Read(read, func(r protocol.SensorsReadings) { a.answer(m, r) })
 		})
 	}
-	if err != nil {
-		a.log.Warn("message ignored", "error", err)
-	}
+	a.messages.Set(err)
 }
 
 func dispatch[M protocol.Message](m link.Message, to func(M)) error {

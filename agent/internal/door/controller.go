@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -30,6 +31,7 @@ type Controller struct {
 	doors  map[string]*door
 	order  []*door
 	inputs []*input
+	grants condition.Condition // whether grants are genuine
 
 	mu       sync.Mutex
 	keys     []ed25519.PublicKey
@@ -41,6 +43,7 @@ type Controller struct {
 // NewController takes over the locks. It does not touch them; see Relock.
 func NewController(config Config, locks []Lock) *Controller {
 	c := &Controller{config: config, keys: config.Keys, doors: make(map[string]*door, len(locks)), requests: newRequests()}
+	c.grants.Log, c.grants.Name = config.Logger, "verifying grants"
 	for _, lock := range locks {
 		d := newDoor(lock, config.Event, config.Logger)
 		c.doors[lock.Device] = d
@@ -119,15 +122,9 @@ func (c *Controller) Ask(m protocol.Ask) {
 // grant belongs to another agent and is ignored.
 func (c *Controller) Grant(m protocol.Grant) {
 	now := time.Now() // before the signature is verified, which takes time too
-	if m.Branch != c.config.Branch {
-		c.config.Logger.Warn("grant for another branch ignored", "request", m.RequestID)
-		return
-	}
-	c.mu.Lock()
-	keys := c.keys
-	c.mu.Unlock()
-	if err := m.Verify(keys...); err != nil {
-		c.config.Logger.Warn("grant ignored", "request", m.RequestID, "error", err)
+	err := c.verify(m)
+	c.grants.Set(err)
+	if err != nil {
 		return
 	}
 
@@ -168,6 +165,20 @@ func (c *Controller) Grant(m protocol.Grant) {
 			c.recordResult(r, result)
 		}()
 	}
+}
+
+// verify checks that a grant is for this branch and signed by the cloud.
+func (c *Controller) verify(m protocol.Grant) error {
+	if m.Branch != c.config.Branch {
+		return fmt.Errorf("request %s: the grant is for branch %s", m.RequestID, m.Branch)
+	}
+	c.mu.Lock()
+	keys := c.keys
+	c.mu.Unlock()
+	if err := m.Verify(keys...); err != nil {
+		return fmt.Errorf("request %s: %w", m.RequestID, err)
+	}
+	return nil
 }
 
 // reportUnknown answers a grant whose nonce the agent does not have.

@@ -313,6 +313,26 @@ func TestForgedGrantIsIgnored(t *testing.T) {
 	}
 }
 
+// TestForgedGrantsDoNotFillTheLog checks that a stream of grants that do not verify, as after a failed rotation of the grant
+// keys, is logged as one condition.
+func TestForgedGrantsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log logSize
+		b := newBranch(t)
+		c := NewController(Config{Branch: "gangnam", Keys: b.controller.keys, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+		foreignKey := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+		g := protocol.Grant{Branch: "gangnam", RequestID: b.newRequest(), Nonce: protocol.NewNonce(), Doors: []string{"room_1"}, PulseMs: 1000}.Sign(foreignKey)
+		for range 24 * 60 {
+			c.Grant(g)
+			time.Sleep(time.Minute)
+		}
+		if n := log.Load(); n > 16<<10 || n == 0 {
+			t.Errorf("got %d bytes a day, want some, but less than 16 kB", n)
+		}
+	})
+}
+
 // TestUnknownNonce covers grants for the nonce of another agent, or of an earlier run: they drive nothing, the results do not
 // claim to know what happened, and the agent's own claim stays valid.
 func TestUnknownNonce(t *testing.T) {
