@@ -72,11 +72,12 @@ type Branch struct {
 
 	editing sync.Mutex // serialises changes of the faults
 
-	mu     sync.Mutex // never held while the network is changed: its taps lock it
-	faults fault.List
-	wires  int           // connections on which the agent is online
-	kill   func()        // cuts the running agent's power; nil while none runs
-	power  chan struct{} // closed while there is power
+	mu      sync.Mutex // never held while the network is changed: its taps lock it
+	faults  fault.List
+	wires   int           // connections on which the agent is online
+	kill    func()        // cuts the running agent's power; nil while none runs
+	power   chan struct{} // closed while there is power
+	cloning chan struct{} // closed at the next start or end of a clone
 }
 
 // New returns a branch; Run starts it.
@@ -84,11 +85,11 @@ func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	if !protocol.ValidBranch(cfg.Branch) {
 		return nil, fmt.Errorf("branch: %q is not a branch code", cfg.Branch)
 	}
-	b := &Branch{cfg: cfg, power: make(chan struct{})}
+	b := &Branch{cfg: cfg, power: make(chan struct{}), cloning: make(chan struct{})}
 	close(b.power)
 	b.player = recording.NewPlayer(b.act, b.replayed)
 	var err error
-	if b.hardware, err = hardware.New(plan, b.rigChanged); err != nil {
+	if b.hardware, err = hardware.New(plan, b.hardwareChanged); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
 	if b.link, err = netsim.New(cfg.Broker, b.newWire); err != nil {
@@ -97,7 +98,7 @@ func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	return b, nil
 }
 
-func (b *Branch) rigChanged(c hardware.Change) {
+func (b *Branch) hardwareChanged(c hardware.Change) {
 	b.recorder.Changed(c)
 	b.cfg.Changed(Change{Change: c})
 }
@@ -154,7 +155,12 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 
 	b.mu.Lock()
 	_, wasOff := b.faults.At(fault.PowerOff, "")
+	_, wasCloned := b.faults.At(fault.Clone, "")
 	b.faults = edit(b.faults)
+	if _, cloned := b.faults.At(fault.Clone, ""); cloned != wasCloned {
+		close(b.cloning)
+		b.cloning = make(chan struct{})
+	}
 	faults, kill := b.faults, b.kill
 	_, off := faults.At(fault.PowerOff, "")
 	switch {
@@ -181,11 +187,11 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 	b.recorder.Faults(faults)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tell()
+	b.notifyPresence()
 }
 
 // notifyPresence reports the presence. mu is held.
-func (b *Branch) tell() {
+func (b *Branch) notifyPresence() {
 	p := b.presenceLocked()
 	b.cfg.Changed(Change{Presence: &p})
 }
@@ -196,6 +202,7 @@ func (b *Branch) Run(ctx context.Context) error {
 	defer b.player.Stop()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.hardware.Run(ctx) })
+	g.Go(func() error { return b.runClones(ctx) })
 	g.Go(func() error {
 		for ctx.Err() == nil {
 			b.mu.Lock()
@@ -257,6 +264,38 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// runClones runs the agent of another machine with this branch's credential while the fault is on. It uses a connection of
+// its own, without the faults of the branch's network.
+func (b *Branch) runClones(ctx context.Context) error {
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		_, on := b.faults.At(fault.Clone, "")
+		changed := b.cloning
+		b.mu.Unlock()
+		clone, stop := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		if on {
+			running.Go(func() {
+				err := agent.Run(clone, agent.Config{
+					Branch: b.cfg.Branch, BrokerURL: b.cfg.Broker.String(), Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
+					ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
+					Version: b.cfg.Version + " clone", Logger: slog.New(slog.DiscardHandler),
+				}, agent.Board{})
+				if clone.Err() == nil {
+					b.cfg.Logger.Warn("clone ended", "branch", b.cfg.Branch, "error", err)
+				}
+			})
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		stop()
+		running.Wait()
+	}
+	return ctx.Err()
 }
 
 // wallClock is the agent's time of day. Like the clock of a Pi that is set, it does not show how much time has passed.

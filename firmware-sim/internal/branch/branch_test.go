@@ -255,6 +255,48 @@ func TestPowerOffAndOn(t *testing.T) {
 	}
 }
 
+// TestLostChip removes the GPIO chip of a door: presses fail until it is back.
+func TestLostChip(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.LostChip, Device: "room_1"})
+	if r, id := s.outcome("room_1"); r.Outcome != protocol.Failed || len(s.of(id)) != 0 {
+		t.Errorf("without the chip: %+v with %d actuations, want failed without", r, len(s.of(id)))
+	}
+	if r, _ := s.outcome("room_2"); r.Outcome != protocol.Opened {
+		t.Errorf("the door of another chip: %+v", r)
+	}
+	s.ClearFaults()
+	if r, _ := s.outcome("room_1"); r.Outcome != protocol.Opened {
+		t.Errorf("with the chip again: %+v", r)
+	}
+}
+
+// TestSenseOpen releases a lock without its relay: the agent reports it.
+func TestSenseOpen(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	time.Sleep(1200 * time.Millisecond) // for a second after the start, the agent attributes the change to the relay
+	s.fault(fault.Fault{Kind: fault.SenseOpen, Device: "room_2"})
+	if e := s.cloud.Event(name, protocol.EventLockReleased, testTimeout); e.Device != "room_2" {
+		t.Errorf("got %+v, want the event at room_2", e)
+	}
+}
+
+// TestClone connects another machine with the agent's credential: both take the connection over from each other, and the
+// doors work again after the clone has left.
+func TestClone(t *testing.T) {
+	t.Parallel()
+	s := run(t)
+	s.fault(fault.Fault{Kind: fault.Clone})
+	s.until("the agent is disconnected", func() bool { return !s.State().Online })
+	s.ClearFault(fault.Clone, "")
+	s.until("online again", func() bool { return s.State().Online })
+	if r, _ := s.outcome("room_1"); r.Outcome != protocol.Opened {
+		t.Errorf("after the clone: %+v", r)
+	}
+}
+
 // TestStop ends a branch: its agent is not started again.
 func TestStop(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ type scene struct {
 
 	mu      sync.Mutex
 	changes []branch.Change
-	news    chan struct{}
+	updates chan struct{}
 }
 
 func run(t *testing.T) *scene {
@@ -51,7 +51,7 @@ func run(t *testing.T) *scene {
 
 func build(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, cloud: cloudtest.New(t), news: make(chan struct{})}
+	s := &scene{t: t, cloud: cloudtest.New(t), updates: make(chan struct{})}
 	sites, err := fleetconfig.Parse(fleetconfig.Demo)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func (s *scene) changed(c branch.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes = append(s.changes, c)
-	close(s.news)
-	s.news = make(chan struct{})
+	close(s.updates)
+	s.updates = make(chan struct{})
 }
 
 // until waits until a change makes the condition true.
@@ -80,13 +80,13 @@ func (s *scene) until(what string, holds func() bool) {
 	late := time.After(testTimeout)
 	for {
 		s.mu.Lock()
-		news := s.news
+		updated := s.updates
 		s.mu.Unlock()
 		if holds() {
 			return
 		}
 		select {
-		case <-news:
+		case <-updated:
 		case <-late:
 			s.t.Fatalf("not %s within %v: %+v", what, testTimeout, s.State())
 		}

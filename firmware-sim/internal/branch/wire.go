@@ -80,10 +80,10 @@ func (w *wire) Acked(topic string) {
 		return
 	}
 	w.mu.Lock()
-	news := w.said && !w.online && !w.down
-	w.online = w.online || news
+	changed := w.said && !w.online && !w.down
+	w.online = w.online || changed
 	w.mu.Unlock()
-	if news {
+	if changed {
 		w.branch.count(+1)
 	}
 }
@@ -91,10 +91,10 @@ func (w *wire) Acked(topic string) {
 // Down implements netsim.Tap.
 func (w *wire) Down() {
 	w.mu.Lock()
-	news := w.online
+	changed := w.online
 	w.online, w.down = false, true
 	w.mu.Unlock()
-	if news {
+	if changed {
 		w.branch.count(-1)
 	}
 }
@@ -104,7 +104,7 @@ func (b *Branch) count(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wires += n
-	b.tell()
+	b.notifyPresence()
 }
 
 // log passes a message to the panel, except heartbeats, which would hide the rest.

@@ -16,6 +16,8 @@ const (
 	Stuck      Kind = "stuck"       // the relay is driven, the lock's sense line never confirms it
 	RelayDead  Kind = "relay-dead"  // driving the pin fails
 	Slow       Kind = "slow"        // the lock, and so its sense line, follows the relay DelayMs late
+	LostChip   Kind = "lost-chip"   // the GPIO chip has disappeared: every access fails with ENODEV, and the lock locks
+	SenseOpen  Kind = "sense-open"  // the sense line shows a released lock, without relay or keypad
 	SensorDead Kind = "sensor-dead" // the chip does not answer on its bus
 	IRDead     Kind = "ir-dead"     // the transmitter reports an error and emits nothing
 )
@@ -29,6 +31,7 @@ const (
 	Reorder    Kind = "reorder"     // messages take up to DelayMs more, each its own time, both ways, so that they overtake each other
 	Clock      Kind = "clock"       // the agent's wall clock is OffsetMs ahead, or behind
 	PowerOff   Kind = "power-off"   // the agent is killed at once and stays off
+	Clone      Kind = "clone"       // another machine without hardware connects with the agent's credential (a copied SD card)
 )
 
 // MaxDelay bounds DelayMs, MaxOffset OffsetMs: a clock can be as far back as 1970, and as far ahead.
@@ -39,7 +42,7 @@ const (
 
 // Kinds returns every kind, in the order of the panel.
 func Kinds() []Kind {
-	return []Kind{Stuck, RelayDead, Slow, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, PowerOff}
+	return []Kind{Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, PowerOff, Clone}
 }
 
 // delayed reports whether the kind needs a DelayMs.
@@ -48,7 +51,7 @@ func (k Kind) delayed() bool { return k == Slow || k == NetworkLag || k == Reord
 // ofDevice reports whether a device can restrict the kind.
 func (k Kind) ofDevice() bool {
 	switch k {
-	case Stuck, RelayDead, Slow, SensorDead, IRDead:
+	case Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead:
 		return true
 	}
 	return false

@@ -48,7 +48,7 @@ func newDoor(r *Installation, i int, p DoorPlan) (*door, error) {
 // fit returns the lines of the door for one power supply.
 func (d *door) fit(power *supply) agent.Lock {
 	l := func(what string, number int) line {
-		return line{installation: d.installation, power: power, name: d.row.Device + " " + what, number: number}
+		return line{installation: d.installation, power: power, device: d.row.Device, name: d.row.Device + " " + what, number: number}
 	}
 	// The inputs are on an expander, from line 100 on.
 	input := func(what string, number int, level func() bool) *inputPin {
@@ -103,7 +103,10 @@ func (d *door) follow() {
 }
 
 // senses returns the level of the sense line.
-func (d *door) senses() bool { return d.bolt || d.keyed }
+func (d *door) senses() bool {
+	_, open := d.installation.faults.At(fault.SenseOpen, d.row.Device)
+	return d.bolt || d.keyed || open
+}
 
 // look reports the current levels of the inputs.
 func (d *door) look() {

@@ -144,8 +144,18 @@ func (r *Installation) SetFaults(faults fault.List) {
 	defer r.mu.Unlock()
 	r.faults = faults
 	for _, d := range r.doors {
+		if r.lost(d.row.Device) {
+			d.energize(false)
+		}
 		d.follow()
+		d.look()
 	}
+}
+
+// lost reports whether the GPIO chip of a door has disappeared. mu is held.
+func (r *Installation) lost(device string) bool {
+	_, lost := r.faults.At(fault.LostChip, device)
+	return lost
 }
 
 // HasDevice reports whether a fault can be restricted to a device: a door, front for all front doors, an air

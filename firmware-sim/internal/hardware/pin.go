@@ -3,6 +3,7 @@ package hardware
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"periph.io/x/conn/v3/gpio"
@@ -21,6 +22,7 @@ var (
 type line struct {
 	installation *Installation
 	power        *supply
+	device       string
 	name         string
 	number       int
 }
@@ -48,6 +50,9 @@ func (p *relayPin) Out(l gpio.Level) error {
 	defer p.installation.mu.Unlock()
 	if !p.installation.on(p.power) {
 		return fmt.Errorf("%s: %w", p.name, errUnpowered)
+	}
+	if p.installation.lost(p.device) {
+		return fmt.Errorf("%s: %w", p.name, syscall.ENODEV)
 	}
 	if _, dead := p.installation.faults.At(fault.RelayDead, p.door.row.Device); dead {
 		return fmt.Errorf("%s: %w", p.name, errRelayDead)
@@ -96,6 +101,9 @@ func (p *inputPin) In(_ gpio.Pull, edge gpio.Edge) error {
 	if !p.installation.on(p.power) {
 		return fmt.Errorf("%s: %w", p.name, errUnpowered)
 	}
+	if p.installation.lost(p.device) {
+		return fmt.Errorf("%s: %w", p.name, syscall.ENODEV)
+	}
 	p.restart(edge)
 	return nil
 }
@@ -118,7 +126,7 @@ func (p *inputPin) restart(edge gpio.Edge) {
 func (p *inputPin) Read() gpio.Level {
 	p.installation.mu.Lock()
 	defer p.installation.mu.Unlock()
-	return gpio.Level(p.installation.on(p.power) && p.level())
+	return gpio.Level(p.installation.on(p.power) && !p.installation.lost(p.device) && p.level())
 }
 
 // WaitForEdge implements gpio.PinIn; a negative timeout waits indefinitely.

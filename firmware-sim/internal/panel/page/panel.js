@@ -22,9 +22,10 @@ const WHOLE = new Map(
     duplicate: null,
     clock: { field: "offsetMs", unit: "h", value: -1, min: -876_000, max: 876_000, times: 3_600_000 },
     "power-off": null,
+    clone: null,
   }),
 );
-const DOOR = ["stuck", "relay-dead", "slow"];
+const DOOR = ["stuck", "relay-dead", "slow", "lost-chip", "sense-open"];
 
 // ---------------------------------------------------------------- requests
 
@@ -395,7 +396,7 @@ function showSensor(s) {
 function buildFaults(b) {
   const option = (value, text) => h("option", { value }, text);
   $("fault-kind").replaceChildren(
-    ...["stuck", "relay-dead", "slow", "sensor-dead", "ir-dead"].map((k) => option(k, word(k))),
+    ...[...DOOR, "sensor-dead", "ir-dead"].map((k) => option(k, word(k))),
   );
   $("fault-kind").setAttribute("aria-label", word("faults"));
   $("fault-device").setAttribute("aria-label", word("everyDevice"));
