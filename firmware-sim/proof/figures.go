@@ -49,7 +49,7 @@ func figures(r *record.Record, options soak.Options) []part.Figure {
 		{Name: "calls to the payment provider", Value: float64(len(r.Provider.Calls))},
 		{Name: "won charged", Value: float64(r.Provider.Charged), Unit: "won"},
 		{Name: "won refunded", Value: float64(r.Provider.Refunded), Unit: "won"},
-		{Name: "forged by the intruder", Value: float64(len(r.Forged))},
+		{Name: "messages and callbacks forged", Value: float64(len(r.Forged))},
 		{Name: "longest transaction idle in the disturbed part (partitions included)", Value: longest(r).Seconds() * 1000, Unit: "ms"},
 		{Name: "time until money settled after the faults", Value: settled.Seconds(), Unit: "s", Bar: "at most 180", Met: settled <= settleBar},
 	}

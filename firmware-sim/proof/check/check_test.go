@@ -86,26 +86,28 @@ var plants = []struct {
 		r.DoorRequests[0].State = "FAILED"
 		r.Pulses[0].At = sec(10.3)
 	}},
-	{"D5", "driven after somebody was told FAILED", func(r *record.Record) {
+	{"D5", "driven after a subscriber received FAILED", func(r *record.Record) {
 		r.Presses[0].Told[0].Status = "FAILED"
 		r.Pulses[0].At = sec(10.3)
 	}},
 	{"D6", "a lock open without power", func(r *record.Record) { r.PowerCut[0].Locked = false }},
 	{"D6", "a lock open at the end", func(r *record.Record) { r.Locked["b/room_1"] = false }},
-	{"D6", "a lock driven for ever", func(r *record.Record) { r.Pulses[0].Energized = time.Minute }},
-	{"D7", "a pulse for a request that nobody made", func(r *record.Record) { r.Pulses[0].Request = "forged" }},
+	{"D6", "a lock that stays driven", func(r *record.Record) { r.Pulses[0].Energized = time.Minute }},
+	{"D7", "a pulse for an unknown request", func(r *record.Record) { r.Pulses[0].Request = "forged" }},
 	{"D8", "a slow answer at an offline branch", func(r *record.Record) { r.Probes[1].Took = time.Second }},
 	{"D8", "an offline branch without a PIN", func(r *record.Record) { r.Probes[1].OK = false }},
 	{"D9", "a press without a row", func(r *record.Record) { r.DoorRequests = r.DoorRequests[1:] }},
-	{"D9", "staff's press not in the audit log", func(r *record.Record) { r.StaffUnlocks = nil }},
+	{"D9", "an administrator's press not in the audit log", func(r *record.Record) { r.StaffUnlocks = nil }},
 	{"D10", "a press that acts when the branch is back", func(r *record.Record) {
 		r.Pulses = append(r.Pulses, record.Pulse{Branch: "b", Device: "room_1", Request: "r2", At: sec(25.5)})
 	}},
+	{"D11", "a SUCCESS that was not driven", func(r *record.Record) { r.Pulses = r.Pulses[1:] }},
+	{"D11", "a FAILED that was driven", func(r *record.Record) { r.DoorRequests[0].State = "FAILED" }},
 
 	{"B1", "an overlap of margins", func(r *record.Record) {
 		r.History = append(r.History, life(10, "CUSTOMER", "", 0, "", slot("b", 1, 60, 60), "HOLD", 50.0)...)
 	}},
-	{"B2", "kept out by a hold that is over", func(r *record.Record) {
+	{"B2", "refused because of an expired hold", func(r *record.Record) {
 		r.Ops = append(r.Ops, record.Op{Kind: record.Take, Slot: slot("b", 2, day+300, 30), Call: sec(26), Return: sec(26.1), Status: 409, Type: "ResourceAlreadyExistException"})
 		version(r, 4, "HOLD").At = sec(50)
 		version(r, 4, "RELEASED").At = sec(55)

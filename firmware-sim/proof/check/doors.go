@@ -21,6 +21,7 @@ var doors = []rule{
 	{id: "D8", text: "a press at a branch known to be offline gets FAILED with a PIN within 300 ms (99 of 100)", check: offlineAtOnce},
 	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; those of administrators also in the audit log", check: everyPressOnRecord},
 	{id: "D10", text: "a press while the branch is offline does nothing after it returns", check: noMemory},
+	{id: "D11", text: "a second agent of a branch, without hardware or with a stolen credential, decides no result: SUCCESS was driven, FAILED was not", check: resultsAreTrue},
 }
 
 // driveLimit is the maximum age of a request when its last pulse starts.
@@ -247,3 +248,36 @@ func noMemory(b *books, f *finding) {
 		}
 	}
 }
+
+// resultsAreTrue compares results with pulses. Set aside are pulses of an agent that lost power before it could report the
+// request, and failures at a branch with a faulty lock, which is driven without opening.
+func resultsAreTrue(b *books, f *finding) {
+	for _, d := range b.DoorRequests {
+		driven := map[string]bool{}
+		for _, p := range b.pulses[d.ID] {
+			driven[p.Device] = true
+		}
+		switch {
+		case d.State == "SUCCESS":
+			for _, device := range d.Devices {
+				if !driven[device] && near(b.outages["power-off "+d.Branch], d.Created, driveLimit, time.Second) {
+					f.Excused++
+					continue
+				}
+				f.expect(driven[device], "request %s is SUCCESS, but %s %s was not driven", d.ID, d.Branch, device)
+			}
+		case d.State == "FAILED" && !d.Granted.IsZero() && d.Finished.Sub(d.Created) < abandonAge:
+			faulty := slices.ContainsFunc([]string{"stuck", "slow", "relay-dead"}, func(kind string) bool {
+				return near(b.outages[kind+" "+d.Branch], d.Created, driveLimit, time.Second)
+			})
+			if faulty {
+				f.Excused++
+				continue
+			}
+			f.expect(len(driven) < len(d.Devices), "request %s is FAILED, but all its doors at %s were driven", d.ID, d.Branch)
+		}
+	}
+}
+
+// abandonAge is the age from which a granted request ends without a result.
+const abandonAge = 6 * time.Second

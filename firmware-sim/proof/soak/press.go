@@ -30,6 +30,7 @@ func (p *purchase) await(ctx context.Context, r reply, press *record.Press, at i
 	}
 	if r.into(&accepted) {
 		press.RequestID = accepted.RequestID
+		p.tempt(press.Branch, press.RequestID)
 		replicas := []int{1 - at%2}
 		switch p.dice.IntN(5) {
 		case 0:

@@ -34,6 +34,7 @@ type Soak struct {
 	began     time.Time
 	owners    atomic.Int64
 	eyes      *observer
+	requests  chan accepted // offered to the thief
 
 	mu        sync.Mutex
 	record    record.Record
@@ -50,7 +51,7 @@ type Latency struct {
 
 // Run disturbs a world for the given time, lets it settle, probes it, and returns the record.
 func Run(ctx context.Context, w *world.World, options Options) (record.Record, []Latency, error) {
-	s := &Soak{world: w, options: options, began: time.Now(), transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}}
+	s := &Soak{requests: make(chan accepted, 64), world: w, options: options, began: time.Now(), transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}}
 	defer s.transport.CloseIdleConnections()
 	s.record.Seed, s.record.Began = options.Seed, s.began
 	var err error
@@ -91,6 +92,10 @@ func (s *Soak) disturbed(ctx context.Context) error {
 	acting.Go(func() { s.clumsy(limited, ctx, s.dice("clumsy", 0)) })
 	acting.Go(func() { s.partner(limited, s.dice("partner", 0)) })
 	acting.Go(func() { s.intrude(limited, s.dice("intruder", 0)) })
+	if standby := s.world.Standby; len(standby) == 2 {
+		acting.Go(func() { s.runBenchPi(limited, standby[0]) })
+		acting.Go(func() { s.runThief(limited, standby[1], s.dice("thief", 0)) })
+	}
 	acting.Go(func() { s.eyes.watch(limited, s) })
 
 	var breaking sync.WaitGroup

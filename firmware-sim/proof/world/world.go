@@ -2,6 +2,8 @@ package world
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +55,9 @@ type World struct {
 	Mosquitto *Process
 	LogFile   string // the output of all programs
 	AgentPort string // host:port, the agents' listener
+	// Standby are credentials of the first two generated branches beside the active ones, for second agents.
+	Standby   []Credential
+	GrantKeys []ed25519.PublicKey // public keys that agents trust
 
 	psql      string
 	dir       string
@@ -63,6 +68,9 @@ type World struct {
 	agents    []string // branches with an agent
 	files     struct{ branches, simulation string }
 }
+
+// Credential is an agent's credential at the broker.
+type Credential struct{ Branch, Username, Password string }
 
 // Replica is one process of the cloud and its links.
 type Replica struct {
@@ -191,9 +199,9 @@ func (w *World) addBranches(options Options) error {
 	return os.WriteFile(w.files.simulation, []byte(simulationFile(w.Branches)), 0o600)
 }
 
-// prepare creates the branches and returns the broker's access rules.
+// prepare creates the branches and the standby credentials, and returns the broker's access rules.
 func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
-	for _, args := range [][]string{{"branch", "apply", "-f", w.files.branches}, {"agent", "acl"}} {
+	yeolda := func(args ...string) (string, error) {
 		command := exec.CommandContext(ctx, filepath.Join(bin, Service), args...)
 		command.Env, command.Dir = env, w.dir
 		var complaint strings.Builder
@@ -202,9 +210,47 @@ func (w *World) prepare(ctx context.Context, bin string, env []string) (acl stri
 		if err != nil {
 			return "", fmt.Errorf("yeolda %s: %w\n%s", strings.Join(args, " "), err, complaint.String())
 		}
-		acl = string(out)
+		return string(out), nil
 	}
-	return acl, nil
+	if _, err := yeolda("branch", "apply", "-f", w.files.branches); err != nil {
+		return "", err
+	}
+	for _, b := range w.Branches[:min(2, len(w.Branches))] {
+		text, err := yeolda("agent", "enroll", b.Code, "--show")
+		if err != nil {
+			return "", err
+		}
+		if err := w.addStandby(b.Code, text); err != nil {
+			return "", err
+		}
+	}
+	return yeolda("agent", "acl")
+}
+
+// addStandby reads a credential in the format of `yeolda agent enroll --show`.
+func (w *World) addStandby(branch, text string) error {
+	value := func(name string) string {
+		for line := range strings.Lines(text) {
+			if value, found := strings.CutPrefix(strings.TrimSpace(line), "YEOLDA_"+name+"="); found {
+				return value
+			}
+		}
+		return ""
+	}
+	c := Credential{branch, value("AGENT_USERNAME"), value("AGENT_PASSWORD")}
+	if c.Username == "" || c.Password == "" {
+		return fmt.Errorf("no credential in the output of yeolda agent enroll %s", branch)
+	}
+	w.Standby = append(w.Standby, c)
+	w.GrantKeys = nil
+	for _, text := range strings.FieldsFunc(value("GRANT_PUBLIC_KEYS"), func(r rune) bool { return r == ',' || r == ' ' }) {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return fmt.Errorf("grant key of %s: %w", branch, err)
+		}
+		w.GrantKeys = append(w.GrantKeys, key)
+	}
+	return nil
 }
 
 // zones are the time zones of the replicas' hosts: neither is the branches'.
@@ -311,6 +357,9 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 	users := brokerUser + ":" + brokerSecret + "\n"
 	for _, branch := range w.agents {
 		users += protocol.AgentID(branch) + ":" + fleetconfig.DemoPassword(branch) + "\n"
+	}
+	for _, c := range w.Standby {
+		users += c.Username + ":" + c.Password + "\n"
 	}
 	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users} {
 		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
