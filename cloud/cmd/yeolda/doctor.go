@@ -258,6 +258,16 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 	if err != nil {
 		keys = nil // the settings say so already
 	}
+	pins, err := postgres.DoorPINs(d.ctx, db.Pool, "")
+	if err != nil {
+		return err
+	}
+	exposed := map[string]int{}
+	for _, pin := range pins {
+		if pin.Reveals > 0 {
+			exposed[pin.Branch]++
+		}
+	}
 	for _, b := range branches {
 		const subject = "branch"
 		well := true
@@ -279,6 +289,9 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 		}
 		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
 			complain(fmt.Sprintf("has %d doors without a PIN", missing), "yeolda branch apply makes them up")
+		}
+		if n := exposed[b.Code]; n > 0 {
+			complain(fmt.Sprintf("has %d door PINs that were disclosed to guests", n), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
 		}
 		if shut := shutPINs(keys, b.PINs); shut > 0 {
 			well = false

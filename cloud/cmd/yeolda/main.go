@@ -54,7 +54,8 @@ type cli struct {
 	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema up to date."`
 	Branch      branchCmd      `cmd:"" help:"Branches: apply, list, show."`
 	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
-	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, revoke, list, acl."`
+	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, activate, revoke, list, acl."`
+	PIN         pinCmd         `cmd:"" name:"pin" help:"Door PINs: list, set."`
 	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
 	Backup      backupCmd      `cmd:"" help:"Write everything the database holds to a file, while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`

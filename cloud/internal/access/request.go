@@ -108,6 +108,7 @@ type Actor struct {
 	Name      string // admin:<login id>, discord:<id>; empty: the guest with the key
 	Address   string
 	RequestID string
+	NoPIN     bool // no PIN is disclosed: the actor may only look
 }
 
 // RequestAs requests doors without a key. room is needed for kind Room. The caller authorizes the actor for the branch. It

@@ -64,3 +64,17 @@ type Filter struct {
 	Before  int64     // id; 0: the newest
 	Limit   int
 }
+
+// WithoutRequestID removes the id of a door request from the detail of an entry.
+func WithoutRequestID(detail json.RawMessage) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(detail, &fields); err != nil {
+		return json.RawMessage(`{}`)
+	}
+	delete(fields, "requestId")
+	stripped, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return stripped
+}

@@ -26,17 +26,25 @@ type Doors struct {
 	Agent  postgres.AgentCondition
 	Open   map[string]bool // by device; a door without a known contact is missing
 	Events []postgres.DoorHistoryItem
+	PINs   map[string]postgres.DoorPIN // by device front or room_<n>
 }
 
 // Doors returns the doors that the agent reported, their contacts, and their latest events.
-func (s *Service) Doors(ctx context.Context, branch booking.BranchID) (d Doors, err error) {
-	if d.Agent, err = s.Agent(ctx, branch); err != nil {
+func (s *Service) Doors(ctx context.Context, branch booking.Branch) (d Doors, err error) {
+	if d.Agent, err = s.Agent(ctx, branch.ID); err != nil {
 		return d, err
 	}
-	if d.Open, err = postgres.DoorContacts(ctx, s.DB.Pool, branch, s.DB.Now()); err != nil {
+	if d.Open, err = postgres.DoorContacts(ctx, s.DB.Pool, branch.ID, s.DB.Now()); err != nil {
 		return d, err
 	}
-	d.Events, err = postgres.DoorHistory(ctx, s.DB.Pool, branch, maxDoorEvents)
+	if d.Events, err = postgres.DoorHistory(ctx, s.DB.Pool, branch.ID, maxDoorEvents); err != nil {
+		return d, err
+	}
+	pins, err := postgres.DoorPINs(ctx, s.DB.Pool, branch.Code)
+	d.PINs = make(map[string]postgres.DoorPIN, len(pins))
+	for _, pin := range pins {
+		d.PINs[pin.Device] = pin
+	}
 	return d, err
 }
 

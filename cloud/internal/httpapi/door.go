@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -92,5 +93,6 @@ func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 
 // actor is the administrator of a request, as the audit log of doors names them.
 func (a *API) actor(r *http.Request) access.Actor {
-	return access.Actor{Name: wire.Principal(r).Actor(), Address: a.client(r), RequestID: audit.OriginOf(r.Context()).RequestID}
+	return access.Actor{Name: wire.Principal(r).Actor(), Address: a.client(r), RequestID: audit.OriginOf(r.Context()).RequestID,
+		NoPIN: wire.Principal(r).Role == account.Viewer}
 }

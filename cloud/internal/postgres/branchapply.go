@@ -148,6 +148,9 @@ func (b *BranchBatch) PutPIN(branch, device string, sealed []byte) {
 		insert into door_pin (branch_id, device, pin) select id, $2, $3 from branch where code = $1
 		on conflict (branch_id, device) do update set pin = excluded.pin, rotated_at = clock_timestamp(), revealed_at = null`,
 		branch, device, sealed)
+	b.batch.Queue(`
+		update alert set ended_at = clock_timestamp()
+		where kind = 'pin-exposed' and branch = $1 and subject = $2 and ended_at is null`, branch, device)
 }
 
 // PutDemoAgent sets the credential of a demo agent. It is active if its branch has no active credential.

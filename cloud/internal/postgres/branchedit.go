@@ -61,6 +61,10 @@ var ErrRoomUsed = errors.New("postgres: the room is enabled or was reserved")
 // PutPIN stores the sealed PIN of a door.
 func PutPIN(ctx context.Context, q Querier, branch booking.BranchID, device string, sealed []byte) error {
 	_, err := q.Exec(ctx, `
+		with ended as (
+			update alert set ended_at = clock_timestamp() from branch b
+			where b.id = $1 and alert.branch = b.code and kind = 'pin-exposed' and subject = $2 and ended_at is null
+		)
 		insert into door_pin (branch_id, device, pin) values ($1, $2, $3)
 		on conflict (branch_id, device) do update set pin = excluded.pin, rotated_at = clock_timestamp(), revealed_at = null`,
 		branch, device, sealed)

@@ -421,7 +421,9 @@ const revealLimit = 10 * time.Minute
 // actor did not make the request, if the request is older than ten minutes, or if the customer has lost the right to it:
 // the reservation was cancelled or moved, or is over.
 func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, now time.Time) (pin []byte, err error) {
+	// The alert stays open until staff have changed the PIN: see PutPIN.
 	err = q.QueryRow(ctx, `
+		with revealed as (
 		update door_pin p set revealed_at = $2
 		from door_request d
 		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device
@@ -429,7 +431,13 @@ func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, n
 		  and (d.reservation_id is null or exists (
 			select from reservation r join room m on m.id = r.room_id
 			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
-		returning p.pin`, id, now, now.Add(booking.UnlockLead), actor, revealLimit).Scan(&pin)
+		returning p.pin, p.branch_id, p.device
+		), alerted as (
+			insert into alert (kind, branch, subject, since)
+			select 'pin-exposed', b.code, r.device, clock_timestamp() from revealed r join branch b on b.id = r.branch_id
+			on conflict (kind, branch, subject) where ended_at is null do nothing
+		)
+		select pin from revealed`, id, now, now.Add(booking.UnlockLead), actor, revealLimit).Scan(&pin)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -38,6 +38,27 @@ func DoorHistory(ctx context.Context, q Querier, branch booking.BranchID, limit 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorHistoryItem])
 }
 
+// DoorPIN is the PIN of a door's keypad, without its digits.
+type DoorPIN struct {
+	Branch    string // code
+	Device    string // front, room_<n>
+	ChangedAt time.Time
+	Reveals   int // how often it was disclosed since then
+}
+
+// DoorPINs returns the PINs of a branch, or of all branches if the code is empty.
+func DoorPINs(ctx context.Context, q Querier, branch string) ([]DoorPIN, error) {
+	rows, err := q.Query(ctx, `
+		select b.code, p.device, p.rotated_at, (
+			select count(*) from audit a
+			where a.branch_id = p.branch_id and a.at >= p.rotated_at and a.action = 'pin.reveal' and a.target = p.device)
+		from door_pin p join branch b on b.id = p.branch_id where $1 in ('', b.code) order by b.id, p.device`, branch)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorPIN])
+}
+
 // DoorContacts tells of each door with a contact whether it is open, as far as the last day's events tell.
 func DoorContacts(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `

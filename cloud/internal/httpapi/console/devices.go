@@ -17,15 +17,28 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// pinDevice is the device of a door's PIN: all front doors have the same one.
+func pinDevice(device string) string {
+	if kind, _, err := protocol.ParseDevice(device); err == nil && kind == protocol.DoorFront {
+		return string(protocol.DoorFront)
+	}
+	return device
+}
+
 // ListDoors is GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
 func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	state, err := c.Backoffice.Doors(r.Context(), branch.ID)
+	state, err := c.Backoffice.Doors(r.Context(), branch)
 	if err != nil {
 		return err
+	}
+	type pin struct {
+		Kind               string  `json:"kind"` // standalone: a PIN that staff change at the keypad; none
+		ChangedAt          *string `json:"changedAt"`
+		RevealsSinceChange int     `json:"revealsSinceChange"`
 	}
 	type door struct {
 		Device string  `json:"device"`
@@ -34,10 +47,14 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		Leaf   *string `json:"leaf"`
 		Sense  bool    `json:"sense"`
 		Fitted bool    `json:"fitted"`
+		PIN    pin     `json:"pin"`
 	}
 	doors := []door{}
 	add := func(device, kind, room string) {
-		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room)}
+		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room), PIN: pin{Kind: "none"}}
+		if known, ok := state.PINs[pinDevice(device)]; ok {
+			d.PIN = pin{Kind: "standalone", ChangedAt: wire.Instant(known.ChangedAt), RevealsSinceChange: known.Reveals}
+		}
 		if fitted, ok := backoffice.FittedDoor(state.Agent, device); ok {
 			d.Fitted, d.Sense = true, fitted.Sense
 			if open, known := state.Open[device]; known && fitted.Contact {

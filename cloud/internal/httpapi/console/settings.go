@@ -338,14 +338,14 @@ func (c *Console) DeleteRoom(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// SetPIN is PUT /v2/admin/branches/{branch}/doors/{device}/pin: the PIN that was set at a door's keypad. device is front or
-// room_<n>.
+// SetPIN is PUT /v2/admin/branches/{branch}/doors/{device}/pin: the PIN that was set at a door's keypad. device is front,
+// front_<n> or room_<n>.
 func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
 		return err
 	}
-	device := chi.URLParam(r, "device")
+	device := pinDevice(chi.URLParam(r, "device"))
 	if !hasDevice(branch, device) {
 		return access.ErrUnknownRoom
 	}
