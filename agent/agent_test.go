@@ -123,33 +123,33 @@ func (h *hygrometer) Read(context.Context) (sensor.Reading, error) { return h.re
 func TestStatusDescribesTheBranch(t *testing.T) {
 	t.Parallel()
 	b := newBranch(t)
-	b.front.Energize() // as a crash may have left it
+	b.front.Energize() // as after a crash
 	got := b.online(t)
 	if got.State != protocol.Online || got.AgentVersion != "1.2.3" || got.BootID == "" || got.Connection != 1 || time.Since(got.StartedAt) > time.Minute {
-		t.Errorf("status %+v", got)
+		t.Errorf("got status %+v", got)
 	}
 	v := got.Inventory
 	if len(v.Doors) != 2 || v.Doors[0] != (protocol.Door{Device: "front_1", Kind: protocol.DoorFront, Sense: true}) {
-		t.Errorf("doors %+v", v.Doors)
+		t.Errorf("got doors %+v", v.Doors)
 	}
 	if len(v.AirConditioners) != 1 || len(v.AirConditioners[0].Options) != 2 || v.AirConditioners[0].Options[1].Children[0].Name != "24" {
-		t.Errorf("air conditioners %+v", v.AirConditioners)
+		t.Errorf("got air conditioners %+v", v.AirConditioners)
 	}
 	if len(v.Sensors) != 2 || v.Sensors[0] != "lobby" {
-		t.Errorf("sensors %v", v.Sensors)
+		t.Errorf("got sensors %v", v.Sensors)
 	}
 	if len(got.SelfTest) != 2 || got.SelfTest[0].OK || !got.SelfTest[1].OK {
-		t.Errorf("self-tests %+v", got.SelfTest)
+		t.Errorf("got self-tests %+v", got.SelfTest)
 	}
 	if !b.front.Locked() {
 		t.Error("the front door is still unlocked")
 	}
-	var told protocol.Telemetry
-	for len(told.Events) == 0 { // readings come too
-		told = brokertest.Await[protocol.Telemetry](b.broker)
+	var telemetry protocol.Telemetry
+	for len(telemetry.Events) == 0 { // readings arrive too
+		telemetry = brokertest.Await[protocol.Telemetry](b.broker)
 	}
-	if len(told.Events) != 1 || told.Events[0].Kind != protocol.EventWasEnergized {
-		t.Errorf("telemetry %+v, want was-energized", told)
+	if len(telemetry.Events) != 1 || telemetry.Events[0].Kind != protocol.EventWasEnergized {
+		t.Errorf("got telemetry %+v, want was-energized", telemetry)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestUnlock(t *testing.T) {
 	for range 2 {
 		e := <-observed
 		if e.Kind != protocol.EventReleased || e.EnergizedMs < 1000 || e.EnergizedMs > 1500 {
-			t.Errorf("event %+v", e)
+			t.Errorf("got event %+v", e)
 		}
 	}
 	if !b.room.Locked() || !b.front.Locked() {
@@ -395,11 +395,11 @@ func TestSensors(t *testing.T) {
 	b.online(t)
 	want := protocol.Reading{Location: "lobby", Celsius: 23.5, RelativeHumidity: 46.2}
 	if m := brokertest.Await[protocol.Telemetry](b.broker); len(m.Readings) != 1 || m.Readings[0] != want {
-		t.Errorf("telemetry %+v", m)
+		t.Errorf("got telemetry %+v", m)
 	}
 	b.broker.Send("gangnam", protocol.SensorsRead{RequestID: b.newRequest()})
 	if m := brokertest.Await[protocol.SensorsReadings](b.broker); len(m.Readings) != 1 || m.Readings[0] != want {
-		t.Errorf("readings %+v", m)
+		t.Errorf("got readings %+v", m)
 	}
 }
 

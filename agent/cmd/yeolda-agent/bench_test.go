@@ -16,9 +16,9 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// BenchmarkAtRest is what the program costs while nobody opens a door: an agent of eight doors, each with sense line,
-// contact and exit button, connected to a broker. A machine without GPIO has none of the lines, and the agent then asks
-// for them again and again; hwtest's TestAtRest is the same on a kernel that has them.
+// BenchmarkAtRest measures the program without door requests: an agent with eight doors, each with sense line, contact and exit
+// button, connected to a broker. On a machine without GPIO the agent requests the missing lines repeatedly; TestAtRest in hwtest
+// measures the same on a kernel that has them.
 func BenchmarkAtRest(b *testing.B) {
 	dir := b.TempDir()
 	program := filepath.Join(dir, "yeolda-agent")
@@ -50,7 +50,7 @@ func BenchmarkAtRest(b *testing.B) {
 	for s := (protocol.Status{}); s.State != protocol.Online; {
 		s = brokertest.Await[protocol.Status](broker)
 	}
-	time.Sleep(2 * time.Second) // the start
+	time.Sleep(2 * time.Second) // without the start
 
 	var used, passed time.Duration
 	for b.Loop() {
@@ -62,7 +62,7 @@ func BenchmarkAtRest(b *testing.B) {
 	b.ReportMetric(100*used.Seconds()/passed.Seconds(), "%core")
 }
 
-// processor is the processor time of a process so far (proc(5): utime and stime, of 10 ms each).
+// processor returns the processor time of a process (proc(5): utime and stime, in units of 10 ms).
 func processor(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -81,7 +81,7 @@ func processor(b *testing.B, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// resident is the resident memory of a process in KiB.
+// resident returns the resident memory of a process in KiB.
 func resident(b *testing.B, pid int) int {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -57,6 +57,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	for _, p := range problems {
 		log.Error("settings", "error", p)
 	}
+	save := sync.OnceFunc(func() { c.saveSettings(log) })
 	health := health{file: c.stateFile("health")}
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
@@ -68,7 +69,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 				log.Debug("health", "error", err)
 			}
 			if h.Connected && len(problems) == 0 {
-				c.saveSettings(log)
+				save()
 			}
 		},
 		SelfTest: cached(func() []protocol.SelfTest { return c.selfTests(problems, settings) }),

@@ -31,6 +31,7 @@ type Faults struct {
 	Stuck    bool          // the relay is driven, the sense line never confirms
 	Slow     time.Duration // the driver takes this long for each drive
 	Hang     chan struct{} // the driver blocks until this channel is closed
+	HangLow  chan struct{} // the same, but only when releasing
 	Panic    bool          // the driver panics
 	SenseLag time.Duration // delay of the sense line behind the relay
 	Welded   bool          // the line always reads back as driven
@@ -102,6 +103,9 @@ func (r relay) Out(level gpio.Level) error {
 	}
 	if f.Hang != nil && level == gpio.High {
 		<-f.Hang
+	}
+	if f.HangLow != nil && level == gpio.Low {
+		<-f.HangLow
 	}
 	r.lock.set(level)
 	return nil

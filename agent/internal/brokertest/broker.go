@@ -5,6 +5,7 @@ package brokertest
 import (
 	"bytes"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -217,11 +218,11 @@ func (b *Broker) RejectSubscriptions(n int) {
 	b.guard.reject = n * filters
 }
 
-// SetLegacy makes the broker one of the previous release, which rejects the topics of credentials.
-func (b *Broker) SetLegacy() {
+// SetLegacy makes the broker one of the previous release, which rejects the topics of credentials, or disconnects the agent.
+func (b *Broker) SetLegacy(disconnect bool) {
 	b.guard.mu.Lock()
 	defer b.guard.mu.Unlock()
-	b.guard.legacy = true
+	b.guard.legacy, b.guard.disconnect = true, disconnect
 }
 
 // Connections counts the successful connections so far.
@@ -247,6 +248,7 @@ type guard struct {
 	mu          sync.Mutex
 	reject      int
 	legacy      bool
+	disconnect  bool
 	connections int
 }
 
@@ -269,6 +271,9 @@ func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.legacy && (of.Username != "" || kind == protocol.KindKeys) {
+		if g.disconnect {
+			cl.Stop(errors.New("not authorized"))
+		}
 		return false
 	}
 	if write {

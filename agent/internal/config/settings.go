@@ -23,7 +23,7 @@ type Settings struct {
 // Door is a lock and its inputs.
 type Door struct {
 	Device  string `toml:"device"`   // see protocol.ParseDevice
-	PulseMs int    `toml:"pulse_ms"` // how long the relay is energised; 0: as the service says
+	PulseMs int    `toml:"pulse_ms"` // how long the relay is energised; 0: the pulse of the grant
 	Relay   Line   `toml:"relay"`
 	Sense   *Line  `toml:"sense"`
 	Contact *Line  `toml:"contact"`

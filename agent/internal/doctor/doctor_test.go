@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ hwmon = "sht3x"
 		"sys/class/hwmon/hwmon0/name":                            {Data: []byte("sht4x\n")},
 		"sys/class/hwmon/hwmon0/temp1_input":                     {Data: []byte("21500\n")},
 		"sys/class/hwmon/hwmon0/humidity1_input":                 {Data: []byte("45000\n")},
-		"dev/i2c-1":                                              {},
+		"dev/i2c-1":                                              {Mode: fs.ModeDevice | 0o600},
 	}
 	var out bytes.Buffer
 	d := Doctor{Root: root, SettingsFile: settings, CredentialsFile: filepath.Join(dir, "credentials"), Out: &out}
@@ -69,6 +70,7 @@ hwmon = "sht3x"
 		"warn  infrared     lobby: on a Pi 5",
 		`FAIL  infrared     air conditioner "hall"`,
 		"ok    i2c          /dev/i2c-1",
+		"FAIL  i2c          /dev/i2c-1 has mode 600: the agent cannot use it",
 		"ok    sensor       lobby: 21.5 °C, 45 %",
 		"FAIL  sensor       hall: hwmon sht3x",
 		"warn  watchdog     the kernel has no watchdog",

@@ -25,6 +25,7 @@ func (d *Doctor) lines(doors []config.Door) {
 	for _, c := range chips {
 		d.ok("gpio", c)
 	}
+	d.access("gpio", "dev/gpiochip*")
 	for _, door := range doors {
 		for _, l := range []struct {
 			what string
@@ -127,4 +128,16 @@ func (d *Doctor) model() string {
 		return ""
 	}
 	return strings.TrimRight(string(text), "\x00\n")
+}
+
+// access reports devices that only root can use: the agent runs as a user in their groups.
+func (d *Doctor) access(subject, pattern string) {
+	names, _ := fs.Glob(d.Root, pattern) // the pattern is valid
+	for _, name := range names {
+		const group = 0o060
+		if info, err := fs.Stat(d.Root, name); err == nil && info.Mode()&fs.ModeDevice != 0 && info.Mode().Perm()&group != group {
+			d.fail(subject, fmt.Sprintf("/%s has mode %o: the agent cannot use it", name, info.Mode().Perm()),
+				"the udev rule of the package sets group and mode: run `udevadm trigger` or restart")
+		}
+	}
 }

@@ -25,6 +25,7 @@ func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
 	for _, bus := range buses {
 		d.ok("i2c", "/"+bus)
 	}
+	d.access("i2c", "dev/i2c-*")
 	if onBus := slices.ContainsFunc(settings, func(s config.Sensor) bool { return s.Kind != rpi.KindHwmon }); onBus && len(buses) == 0 {
 		d.fail("i2c", "there is no /dev/i2c-*", "dtparam=i2c_arm=on in config.txt, and `modprobe i2c-dev`, which the package's modules-load.d does at boot")
 	}

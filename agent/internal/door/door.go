@@ -1,8 +1,7 @@
 // Package door drives the locks of a branch and decides when it may.
 //
 // Two types are separate. A Controller handles requests: it issues nonces, checks grants and stores results, and touches no
-// hardware. A door handles one relay line: it drives the line, confirms it and de-energises it again, and knows nothing of
-// MQTT.
+// hardware. A door handles one relay line: it drives the line, confirms it and de-energises it again, independently of MQTT.
 //
 //	request in the controller:  (unknown) ──ask──► claimed ──grant or deny──► decided ──60 s──► (forgotten)
 //
@@ -63,6 +62,8 @@ type door struct {
 	released time.Time  // when the relay was de-energised last
 	closed   bool
 	turnAt   time.Time // when a drive or the end of a pulse took the turn; zero: neither has it
+	checkAt  time.Time // when a check began; zero: none is in progress
+	stuck    bool      // a check has blocked a drive
 	timer    *time.Timer
 
 	foundDriven bool  // the line was energised when the agent started
@@ -84,6 +85,7 @@ func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
 func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) protocol.Result {
 	r := protocol.Result{RequestID: request, Device: d.lock.Device, Outcome: protocol.Dropped}
 	if !d.takeTurn(time.Until(notAfter)) {
+		d.blocked()
 		r.Detail = "the door was busy until the grant was too old"
 		return r
 	}
@@ -279,7 +281,13 @@ func (d *door) check() {
 	}
 	d.mu.Lock()
 	skip, known := !d.since.IsZero() || d.closed, d.failure != nil
+	d.checkAt = time.Now()
 	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.checkAt, d.stuck = time.Time{}, false
+		d.mu.Unlock()
+	}()
 	if skip {
 		return
 	}
@@ -361,11 +369,18 @@ func (d *door) releaseTurn() {
 	<-d.turn
 }
 
-// hangs reports whether the hardware has blocked a turn for longer than any drive may take.
+// blocked records that a drive waited without success for a check that hangs. A check that hangs is harmless until then.
+func (d *door) blocked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stuck = !d.checkAt.IsZero() && time.Since(d.checkAt) > protocol.ConfirmLimit
+}
+
+// hangs reports whether the driver has blocked a turn for longer than any drive may take, or a check has blocked a drive.
 func (d *door) hangs() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.turnAt.IsZero() && time.Since(d.turnAt) > hangTimeout
+	return d.stuck || !d.turnAt.IsZero() && time.Since(d.turnAt) > hangTimeout
 }
 
 // inUse reports whether the relay explains a released lock: it is energised, or was a moment ago.

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -187,6 +188,37 @@ func TestHungDriver(t *testing.T) {
 		}
 		close(hang)
 		b.wantResult(protocol.Failed)
+	})
+}
+
+// TestHungCheck covers a driver that hangs while its line is idle. That is harmless until a drive waits for it: only then must
+// the agent be restarted, which would interrupt all other doors.
+func TestHungCheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Relock()
+		hang := make(chan struct{})
+		b.lock.Break(boardtest.Faults{HangLow: hang})
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.controller.Watch(ctx)
+		time.Sleep(time.Minute)
+		if !b.controller.Alive() {
+			t.Error("not alive although no drive is affected")
+		}
+		b.controller.Grant(grant(b.claim(b.newRequest()), time.Second, "front_1"))
+		b.wantResult(protocol.Opened)
+		b.unlock(time.Second)
+		b.wantResult(protocol.Dropped)
+		if b.controller.Alive() {
+			t.Error("alive although a check that hangs has blocked a drive")
+		}
+		cancel()
+		close(hang)
+		synctest.Wait()
+		if !b.controller.Alive() {
+			t.Error("not alive after the driver returned")
+		}
 	})
 }
 

@@ -96,7 +96,8 @@ type Link struct {
 	outbox      *outbox
 	info        AgentInfo           // as passed to Run
 	publisher   protocol.Agent      // whose topics the current connection publishes to
-	legacySince time.Time           // when the broker rejected the topics of the credential
+	legacyUntil time.Time           // when the topics of the credential are tried again
+	ended       int                 // connections in a row that ended while subscribing to them
 	connection  uint32              // number of the connection; used only by the goroutine of Run
 	broker      condition.Condition // whether the broker is reachable
 	rejected    condition.Condition // whether the broker accepts messages
@@ -311,19 +312,26 @@ func (l *Link) connectPacket() *paho.Connect {
 	}
 }
 
-// legacyTime is how long the link uses the topics of the branch only, after the broker rejected those of the credential. Such
-// a broker belongs to an older release, and may even end the connection.
-const legacyTime = time.Hour
+// legacyTime is how long the link uses only the topics of the branch after the broker rejected those of the credential.
+const legacyTime = 10 * time.Minute
 
 // subscribe subscribes to the topics of the credential, which no other agent of the branch can use, and to those of the branch.
+// A broker of an older release rejects the former, or ends the connection.
 func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	l.publisher = protocol.Agent{Branch: l.config.Branch}
-	if own := (protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}); protocol.ValidUsername(own.Username) && time.Since(l.legacySince) > legacyTime {
-		if _, err := client.Subscribe(ctx, subscription(own)); err != nil {
-			l.legacySince = time.Now()
-			l.config.Logger.Debug("the broker rejected the topics of the credential", "error", err)
-		} else {
-			l.publisher = own
+	own := protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}
+	if protocol.ValidUsername(own.Username) && time.Now().After(l.legacyUntil) {
+		suback, err := client.Subscribe(ctx, subscription(own))
+		switch {
+		case err == nil:
+			l.publisher, l.ended = own, 0
+		case suback != nil:
+			l.legacyUntil = time.Now().Add(legacyTime)
+		default:
+			if l.ended++; l.ended == subscribeAttempts {
+				l.ended, l.legacyUntil = 0, time.Now().Add(legacyTime)
+			}
+			return fmt.Errorf("subscribe: %w", err)
 		}
 	}
 	var err error

@@ -151,7 +151,7 @@ func (d *tcpDialer) resolve(ctx context.Context, host string) ([]string, error) 
 	answers := make(chan answer, len(servers))
 	for _, server := range servers {
 		go func() {
-			addresses, err := resolverOf(server).LookupHost(ctx, host)
+			addresses, err := resolverOf(ctx, server).LookupHost(ctx, host)
 			if err != nil {
 				err = fmt.Errorf("name server %s: %w", server, err)
 			}
@@ -169,10 +169,15 @@ func (d *tcpDialer) resolve(ctx context.Context, host string) ([]string, error) 
 	return nil, failed
 }
 
-// resolverOf returns a resolver that sends every question to one server.
-func resolverOf(server string) *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, server)
+// resolverOf returns a resolver that sends every question to one server. When ctx is done, it closes its sockets: Go's resolver
+// would wait for a silent server until its own time-out.
+func resolverOf(ctx context.Context, server string) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(_ context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, server)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
 	}}
 }
 

@@ -89,7 +89,7 @@ func TestSilentNameServer(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	servers := []string{nameServer(t, netip.Addr{}), nameServer(t, netip.MustParseAddr("127.0.0.1"))}
 	d := &tcpDialer{servers: func() []string { return servers }}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 	defer cancel()
 	conn, err := d.dial(ctx, net.JoinHostPort(host, port), false)
 	if err != nil {
@@ -106,10 +106,10 @@ func TestCachedAddress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "address")
 	silent := nameServer(t, netip.Addr{})
 	answering := nameServer(t, netip.MustParseAddr("127.0.0.1"))
-	dial := func(server string, useCache bool) (*tcpDialer, error) {
+	dial := func(server string, useCache bool, limit time.Duration) (*tcpDialer, error) {
 		d := newTCPDialer(file)
 		d.servers = func() []string { return []string{server} }
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		conn, err := d.dial(ctx, address, useCache)
 		if err == nil {
@@ -117,7 +117,7 @@ func TestCachedAddress(t *testing.T) {
 		}
 		return d, err
 	}
-	first, err := dial(answering, true)
+	first, err := dial(answering, true, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,11 +127,11 @@ func TestCachedAddress(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != host+" 127.0.0.1\n" {
 		t.Errorf("got cache %q, %v", text, err)
 	}
-	again, err := dial(silent, true)
+	again, err := dial(silent, true, 10*time.Second)
 	if err != nil {
 		t.Fatalf("with the cached address: %v", err)
 	}
-	if _, err := dial(silent, false); err == nil {
+	if _, err := dial(silent, false, 2*time.Second); err == nil {
 		t.Error("the cached address was used without TLS")
 	}
 	again.cache.reject()

@@ -24,11 +24,11 @@ func TestNotify(t *testing.T) {
 	b := make([]byte, 100)
 	n, err := manager.Read(b)
 	if err != nil || string(b[:n]) != "WATCHDOG=1" {
-		t.Errorf("read %q, %v", b[:n], err)
+		t.Errorf("got %q, %v", b[:n], err)
 	}
 	t.Setenv("NOTIFY_SOCKET", name+"-gone")
 	if err := Notify(Ready); err == nil {
-		t.Error("no error though nobody listens")
+		t.Error("got no error without a listener")
 	}
 }
 
