@@ -13,8 +13,7 @@ import (
 
 const module = "github.com/yeolda/yeolda/cloud/internal/"
 
-// layers are the packages of each floor of the house, from the ground up. A package may import what is below its own
-// floor.
+// layers are the packages of each layer, from the lowest to the highest. A package may import packages of lower layers.
 var layers = [][]string{
 	{"booking", "seal", "failpoint", "tracing"},
 	{"audit", "door", "money", "toss", "notify", "channel", "discord", "pgserver"},
@@ -29,7 +28,7 @@ var layers = [][]string{
 }
 
 // testOnly packages are imported by tests and by the sandbox's program.
-var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true, "moneytest": true, "torture": true, "attack": true}
+var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true, "moneytest": true, "torture": true}
 
 // rules forbid an import, each with its reason.
 var rules = []struct{ in, imports, because string }{
@@ -62,7 +61,7 @@ func TestImports(t *testing.T) {
 		}
 		level, known := floor[name]
 		if !known {
-			t.Errorf("%s: package %s has no floor in arch_test.go: say where it belongs", path, name)
+			t.Errorf("%s: package %s is in no layer of arch_test.go", path, name)
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
@@ -83,7 +82,7 @@ func TestImports(t *testing.T) {
 			if testOnly[other] {
 				t.Errorf("%s imports %s, which is for tests", path, other)
 			} else if other != name && floor[other] >= level {
-				t.Errorf("%s imports %s, which does not stand below it", path, other)
+				t.Errorf("%s imports %s, which is not in a lower layer", path, other)
 			}
 		}
 		return nil
@@ -92,7 +91,7 @@ func TestImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files < 50 {
-		t.Fatalf("only %d files were looked at", files)
+		t.Fatalf("found only %d files", files)
 	}
 }
 

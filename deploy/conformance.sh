@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs what others have written against a running system: h2spec, which comes as a Go module; a browser's EventSource; and
-# that of Node programs, which comes from npm. What of it this machine has no program for is skipped, and says so. Eclipse
-# Paho's MQTT suite comes in no package; its cases are asked by a test of our own.
+# Runs conformance suites against a running system: h2spec (a Go module), a browser's EventSource, and the EventSource of
+# Node programs (npm). Suites without their program are skipped with a message. Eclipse Paho's MQTT suite is in no package; a
+# test of our own covers its cases.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$(mktemp -d)

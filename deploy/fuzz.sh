@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the workspace for the time given.
+# fuzz.sh TIME: runs every fuzz target of the workspace for TIME.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-20s}

@@ -1,6 +1,5 @@
 #!/bin/sh
-# package.sh OUT [VERSION]: builds the service's Debian packages (amd64, arm64) into OUT. The same commit makes the same
-# bytes.
+# package.sh OUT [VERSION]: builds the service's Debian packages (amd64, arm64) into OUT, reproducibly.
 set -eu
 cd "$(dirname "$0")/.."
 out=$1

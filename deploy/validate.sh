@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Reads what deploy/ holds with the libraries of those who will: compose.yaml, and kubernetes/ as kustomize writes it (kubectl
-# must be there; nothing is connected to).
+# Reads compose.yaml, and kubernetes/ as kustomize writes it, with the libraries of Docker Compose and Kubernetes. Needs kubectl;
+# opens no connection to a cluster.
 set -euo pipefail
 cd "$(dirname "$0")"
 tools=$(mktemp -d)

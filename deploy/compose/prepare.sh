@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the secrets of a new server under compose/secrets and a place for backups. What is there already stays.
+# Creates the secrets of a new server under compose/secrets and a folder for backups. Existing files remain.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets backups
@@ -7,7 +7,7 @@ chmod 711 secrets
 make() {
 	[ -s "secrets/$1" ] && return
 	printf '%s' "$2" >"secrets/$1"
-	chmod 444 "secrets/$1" # the containers' users are others; the directory lists nothing
+	chmod 444 "secrets/$1" # the containers have other users; the folder cannot be listed
 	echo "made secrets/$1"
 }
 random() { openssl rand "$@" | tr -d '\n'; }
@@ -18,4 +18,4 @@ make grant_key "$(random -base64 32)"
 make grafana_password "$(random -hex 12)"
 chown 999:999 backups 2>/dev/null || chmod 777 backups # postgres in its image
 [ -e yeolda.env ] || { cp yeolda.env.example yeolda.env && chmod 600 yeolda.env && echo "made yeolda.env: fill it in"; }
-echo "keep a copy of secrets/encryption_key and secrets/grant_key elsewhere: no backup holds them"
+echo "keep a copy of secrets/encryption_key and secrets/grant_key elsewhere: no backup contains them"

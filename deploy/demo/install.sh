@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that PostgreSQL's programs are there, which the service runs a private server with.
-# YEOLDA_DATABASE_URL, where set, makes them unnecessary.
+# Installs PostgreSQL's programs for the service's private server if they are missing. With YEOLDA_DATABASE_URL they are not
+# needed.
 set -euo pipefail
 
 have_postgres() {
@@ -21,7 +21,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	sudo=sudo
 fi
 echo "yeolda: installing the package postgresql (the service runs a private server of its own with it)" >&2
-# Debian's package makes and starts a cluster of its own on installation; nobody asked for that one.
+# Debian's package creates and starts a cluster on installation, which is not needed.
 $sudo mkdir -p /etc/postgresql-common
 [ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' | $sudo tee /etc/postgresql-common/createcluster.conf >/dev/null
 export DEBIAN_FRONTEND=noninteractive

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Starts the whole system with demo data: sandbox (payments, messages), service, simulated branches.
-# `make run` calls it. It honours every YEOLDA_ variable, so that two stacks run side by side on other
+# `make run` calls it. It uses every YEOLDA_ variable, so that two stacks run side by side on other
 # ports and data directories, and leaves no process behind when it ends.
 set -euo pipefail
-# Who is started in the background ignores Ctrl-C, and a shell cannot change that for itself.
+# A process started in the background ignores Ctrl-C, and a shell cannot change that for itself.
 if [ -n "$(trap -p INT)" ] && env --default-signal=INT true 2>/dev/null; then
 	exec env --default-signal=INT "$BASH" "$0" "$@"
 fi
@@ -15,7 +15,7 @@ export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
 export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}
 export YEOLDA_SIM_ADDR=${YEOLDA_SIM_ADDR:-127.0.0.1:8070}
 export YEOLDA_DATA_DIR=${YEOLDA_DATA_DIR:-./data}
-# What the law wants in the footer of a shop's pages; all of it is made up.
+# Company information that the law requires on a shop's pages; all of it is made up.
 export YEOLDA_LEGAL_COMPANY=${YEOLDA_LEGAL_COMPANY:-주식회사 열다 (데모)}
 export YEOLDA_LEGAL_REPRESENTATIVE=${YEOLDA_LEGAL_REPRESENTATIVE:-홍길동}
 export YEOLDA_LEGAL_ADDRESS=${YEOLDA_LEGAL_ADDRESS:-서울특별시 강남구 가상대로 123}
@@ -31,7 +31,7 @@ ready=$(mktemp -d)
 declare -A pid=() command=()
 stop() {
 	trap - EXIT INT TERM HUP
-	# The simulator first, the service last: agents say good-bye to a broker that still listens.
+	# The simulator first, the service last: agents disconnect from a broker that still listens.
 	for name in simulator service sandbox; do [ -n "${pid[$name]:-}" ] && kill -TERM "${pid[$name]}" 2>/dev/null || true; done
 	wait || true
 	rm -rf "$ready"
@@ -39,7 +39,7 @@ stop() {
 trap stop EXIT
 trap 'exit 0' INT TERM HUP
 
-# start NAME COMMAND...: runs a program in the background and waits until it says that it is ready.
+# start NAME COMMAND...: runs a program in the background and waits until it is ready.
 start() {
 	local name=$1
 	command[$name]=${*:2}
@@ -48,17 +48,17 @@ start() {
 	pid[$name]=$!
 	until [ -s "$ready/$name" ]; do
 		if ! kill -0 "${pid[$name]}" 2>/dev/null; then
-			echo "yeolda: the $name did not start; what it said stands above" >&2
+			echo "yeolda: the $name did not start; its messages are above" >&2
 			exit 1
 		fi
 		sleep 0.05
 	done
 }
 
-# The outside world remembers money as long as the service remembers reservations.
+# The sandbox keeps payments as long as the service keeps reservations.
 export YEOLDA_SANDBOX_STATE_FILE=${YEOLDA_SANDBOX_STATE_FILE:-$YEOLDA_DATA_DIR/sandbox.json}
 
-# Mail goes to a port of the sandbox's choice unless one is set.
+# The sandbox chooses the port for mail unless one is set.
 YEOLDA_SANDBOX_SMTP_ADDR=${YEOLDA_SANDBOX_SMTP_ADDR:-127.0.0.1:0} start sandbox bin/yeolda-sandbox
 if [ -z "${YEOLDA_SANDBOX_SMTP_ADDR:-}" ]; then
 	YEOLDA_SANDBOX_SMTP_ADDR=$(sed -n 's/.*"smtp" *: *"\([^"]*\)".*/\1/p' "$ready/sandbox")
@@ -80,7 +80,7 @@ cat <<END
   Ctrl-C stops everything.
 
 END
-# A program that ends without being asked to is started again, as a server's service manager would.
+# A program that ends unexpectedly is started again, as a service manager would.
 while true; do
 	wait -n || true
 	for name in "${!pid[@]}"; do

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Validate reads compose.yaml with the library that docker compose itself is made of, and what kustomize writes (standard
-// input) into the types of the Kubernetes API, where an unknown field is an error. validate.sh runs it in a module of its
-// own: nothing of ours needs either.
+// Validate reads compose.yaml with the library of Docker Compose, and the output of kustomize (standard input) into the types
+// of the Kubernetes API, where an unknown field is an error. validate.sh runs it in a module of its own, because no other
+// program needs these libraries.
 package main
 
 import (

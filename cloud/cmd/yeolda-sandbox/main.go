@@ -1,5 +1,5 @@
-// Command yeolda-sandbox is the outside world of a development or test stack: payment provider, message
-// provider, mail server and partner booking channel. It needs no configuration beside a yeolda that has none.
+// Command yeolda-sandbox provides the external systems of a development or test stack: payment provider, message
+// provider, mail server and partner booking channel. It needs no configuration beside a yeolda in demo mode.
 package main
 
 import (
@@ -39,7 +39,7 @@ type settings struct {
 	PartnerSecrets  []string `name:"partner-secret" env:"YEOLDA_PARTNER_SECRET" placeholder:"SECRET" help:"Secret of the partner channel; of several the first one signs (default: the demo secret)."`
 
 	StateFile string `env:"YEOLDA_SANDBOX_STATE_FILE" type:"path" placeholder:"FILE" help:"Keep payments, messages and bookings over a restart (default: in memory)."`
-	LogLevel  string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+	LogLevel  string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged: ${enum}."`
 	ReadyFile string `hidden:"" type:"path" help:"Written with the addresses once both are open."`
 }
 
@@ -52,7 +52,7 @@ func main() {
 	k.FatalIfErrorf(run(ctx, cfg))
 }
 
-// run serves until ctx ends.
+// run serves until ctx is done.
 func run(ctx context.Context, cfg settings) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
@@ -97,7 +97,7 @@ func run(ctx context.Context, cfg settings) error {
 		Handler:           logRequests(log, box),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      3 * time.Minute, // longer than any connection is held without an answer
+		WriteTimeout:      3 * time.Minute, // longer than any request is held
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -116,7 +116,7 @@ func run(ctx context.Context, cfg settings) error {
 	group.Go(func() error { return box.ServeSMTP(ctx, mail) })
 	group.Go(func() error {
 		<-ctx.Done()
-		box.Close() // lets go of held connections, so that the shutdown does not wait for them
+		box.Close() // closes held connections, so that the shutdown does not wait for them
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		return server.Shutdown(ctx) //nolint:contextcheck // ctx is over: the shutdown needs a time of its own
@@ -124,7 +124,7 @@ func run(ctx context.Context, cfg settings) error {
 	return group.Wait()
 }
 
-// writeReady tells whoever started the program where it listens.
+// writeReady writes the addresses for the process that started the program.
 func writeReady(path string, web, mail net.Addr) error {
 	if path == "" {
 		return nil
@@ -139,7 +139,7 @@ func writeReady(path string, web, mail net.Addr) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// reachable is how a listener on addr is called from this machine.
+// reachable returns the address at which this machine calls a listener on addr.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -151,8 +151,8 @@ func reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// logRequests writes one line per request; what the page asks for again and again only when debugging. Nothing of
-// a body or a query is logged: there are codes and keys in them.
+// logRequests writes one line per request; requests that the page repeats only at debug level. Bodies and queries are
+// not logged, because they contain codes and keys.
 func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -168,7 +168,7 @@ func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// statusRecorder remembers the status; 0 is a connection closed without an answer.
+// statusRecorder records the status; 0 is a connection that was closed without an answer.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int

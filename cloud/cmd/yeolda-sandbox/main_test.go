@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// The program says where it listens, serves both protocols, and ends although a connection is being held.
+// The program writes its addresses, serves both protocols, and ends although a request is held.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	ready := filepath.Join(t.TempDir(), "ready")

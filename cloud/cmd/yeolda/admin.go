@@ -14,16 +14,16 @@ import (
 type adminCmd struct {
 	Add     adminAddCmd     `cmd:"" help:"Add an administrator; the password is asked for."`
 	Passwd  adminPasswdCmd  `cmd:"" help:"Change a password and end the administrator's sessions."`
-	Disable adminDisableCmd `cmd:"" help:"Keep an administrator out, at once."`
-	Enable  adminEnableCmd  `cmd:"" help:"Let a disabled administrator in again."`
-	Remove  adminRemoveCmd  `cmd:"" help:"Remove an administrator; the audit log keeps what he did."`
+	Disable adminDisableCmd `cmd:"" help:"Disable an administrator and end the sessions."`
+	Enable  adminEnableCmd  `cmd:"" help:"Enable a disabled administrator."`
+	Remove  adminRemoveCmd  `cmd:"" help:"Remove an administrator; the audit log keeps the entries."`
 	List    adminListCmd    `cmd:"" help:"List the administrators."`
 }
 
 // adminAddCmd is `yeolda admin add`.
 type adminAddCmd struct {
 	Login         string          `arg:"" help:"Login id: a-z, 0-9, dot, hyphen, underscore."`
-	Role          string          `enum:"hq,manager,viewer" default:"manager" help:"hq (every branch), manager or viewer (looks only)."`
+	Role          string          `enum:"hq,manager,viewer" default:"manager" help:"hq (every branch), manager or viewer (reads only)."`
 	Branch        []string        `placeholder:"CODE" help:"Branches of a manager or viewer."`
 	PasswordStdin bool            `help:"Read the password from standard input."`
 	Database      config.Database `embed:""`
@@ -152,14 +152,14 @@ func (c *adminListCmd) Run(p *program) error {
 	})
 }
 
-// withAccounts runs do with the administrators of the database and puts its errors in words.
+// withAccounts runs do with the administrators of the database and translates its errors.
 func (p *program) withAccounts(d config.Database, login string, do func(*account.Service) error) error {
 	return p.withDatabase(d, func(db *postgres.DB) error {
 		return inWords(do(&account.Service{DB: db, Log: p.logger()}), login)
 	})
 }
 
-// inWords says what was wrong to somebody at a shell.
+// inWords returns an error message for a shell.
 func inWords(err error, login string) error {
 	switch {
 	case errors.Is(err, booking.ErrNoAdministrator):

@@ -20,9 +20,9 @@ import (
 )
 
 type agentCmd struct {
-	Enroll   agentEnrollCmd   `cmd:"" help:"Make a credential for the agent of a branch; its secret is shown once."`
+	Enroll   agentEnrollCmd   `cmd:"" help:"Create a credential for the agent of a branch; its secret is shown once."`
 	Activate agentActivateCmd `cmd:"" help:"Make a credential the active one of its branch: only its agent opens doors."`
-	Revoke   agentRevokeCmd   `cmd:"" help:"Make a credential worthless; its connection ends within seconds."`
+	Revoke   agentRevokeCmd   `cmd:"" help:"Revoke a credential; its connection ends within seconds."`
 	List     agentListCmd     `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
 	ACL      agentACLCmd      `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
@@ -37,7 +37,7 @@ type agentEnrollCmd struct {
 	Secrets  config.Secrets  `embed:""`
 }
 
-// Run shows the command that makes a machine the agent of a branch, or makes a credential itself. Only hashes are stored.
+// Run shows the command that makes a machine the agent of a branch, or creates a credential. Only hashes are stored.
 func (c *agentEnrollCmd) Run(p *program) error {
 	set := config.Settings{HTTP: c.HTTP, Secrets: c.Secrets}.Effective()
 	keys, err := set.GrantKeys()
@@ -63,7 +63,7 @@ func (c *agentEnrollCmd) Run(p *program) error {
 			if err != nil || c.File == "" {
 				return err
 			}
-			return writeNew(c.File, credential.String()) // inside: without the file there shall be no credential
+			return writeNew(c.File, credential.String()) // inside the transaction: without the file no credential is created
 		})
 		switch {
 		case errors.Is(err, postgres.ErrNoBranch):
@@ -83,7 +83,7 @@ func (c *agentEnrollCmd) Run(p *program) error {
 	})
 }
 
-// writeNew writes a file that only its owner may read, and never over one that is there.
+// writeNew writes a new file that only its owner may read.
 func writeNew(name, content string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

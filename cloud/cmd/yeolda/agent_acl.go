@@ -15,8 +15,8 @@ type agentACLCmd struct {
 	Database config.Database `embed:""`
 }
 
-// Run prints who may do what at a broker outside, in the form of Mosquitto's acl_file. The embedded broker asks the
-// same functions of package protocol.
+// Run prints the access rules of an external broker in the format of Mosquitto's acl_file. The embedded broker uses
+// the same functions of package protocol.
 func (c *agentACLCmd) Run(p *program) error {
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		agents, err := postgres.AgentCredentials(p.ctx, db.Pool)

@@ -11,16 +11,16 @@ import (
 )
 
 type auditCmd struct {
-	Verify auditVerifyCmd `cmd:"" help:"Follow the audit log's chain of hashes and say whether anything was changed or removed."`
+	Verify auditVerifyCmd `cmd:"" help:"Verify the audit log's hash chain and report changed or removed entries."`
 }
 
 // auditVerifyCmd is `yeolda audit verify`.
 type auditVerifyCmd struct {
-	Head     string          `placeholder:"PLACE:HASH" help:"A head that an earlier run has printed; the log has to contain it."`
+	Head     string          `placeholder:"PLACE:HASH" help:"Head printed by an earlier run; the log must contain it."`
 	Database config.Database `embed:""`
 }
 
-// Run verifies the log. Where it does not hold the exit code is 1.
+// Run verifies the log. If the chain is broken, the exit code is 1.
 func (c *auditVerifyCmd) Run(p *program) error {
 	known, err := parseHead(c.Head)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// What an operator sees who looks after the audit log: it holds, it has grown, it was tampered with behind everybody's
-// back, or its end was cut off, which only a head noted earlier can tell.
+// TestAuditVerifyCommand covers a log that holds, one that has grown, and one that was changed.
 func TestAuditVerifyCommand(t *testing.T) {
 	s := newShell(t)
 	s = s.withDatabase()

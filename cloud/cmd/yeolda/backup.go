@@ -22,15 +22,15 @@ type backupCmd struct {
 	Database config.Database `embed:""`
 }
 
-// Run writes everything the database holds, as of one moment, while the service runs. The file appears whole or not at
-// all. What is sealed stays sealed: keep YEOLDA_ENCRYPTION_KEY elsewhere, and as well.
+// Run writes a consistent copy of the database while the service runs. The file appears complete or not at all. Sealed
+// values remain sealed: keep YEOLDA_ENCRYPTION_KEY elsewhere.
 func (c *backupCmd) Run(p *program) error {
 	part := c.File + ".part"
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(part) }() // no longer there when all went well
+	defer func() { _ = os.Remove(part) }() // it was renamed after success
 	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
 		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges")
 		tool.Stdout = f
@@ -58,11 +58,11 @@ func (c *backupCmd) Run(p *program) error {
 
 // restoreCmd is `yeolda restore`.
 type restoreCmd struct {
-	File     string          `arg:"" type:"existingfile" help:"File that yeolda backup has written."`
+	File     string          `arg:"" type:"existingfile" help:"File written by yeolda backup."`
 	Database config.Database `embed:""`
 }
 
-// Run fills an empty database from a backup, all of it or nothing, and brings its schema up to date.
+// Run fills an empty database from a backup, completely or not at all, and migrates its schema.
 func (c *restoreCmd) Run(p *program) error {
 	err := p.withTool(c.Database, "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
 		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
@@ -81,7 +81,7 @@ func (c *restoreCmd) Run(p *program) error {
 	return (&migrateCmd{Database: c.Database}).Run(p)
 }
 
-// withTool prepares one of PostgreSQL's programs, of the right version and connected to the database, for do to run.
+// withTool prepares one of PostgreSQL's programs, of the right version and connected to the database, for do.
 func (p *program) withTool(d config.Database, name string, do func(tool *exec.Cmd, db *postgres.DB) error) error {
 	return p.withRawDatabase(d, func(db *postgres.DB) error {
 		server, err := postgres.DiagnoseServer(p.ctx, db.Pool)
@@ -101,7 +101,7 @@ func (p *program) withTool(d config.Database, name string, do func(tool *exec.Cm
 	})
 }
 
-// connect makes a command that connects to a database. The password is nowhere where ps shows it.
+// connect returns a command that connects to a database. The password is not visible in the process list.
 func connect(ctx context.Context, path, database, password string) *exec.Cmd {
 	tool := exec.CommandContext(ctx, path, "--dbname="+forTools(database), "--no-password")
 	tool.Env = os.Environ()
@@ -111,10 +111,10 @@ func connect(ctx context.Context, path, database, password string) *exec.Cmd {
 	return tool
 }
 
-// poolParameter is a parameter that only pgx knows, or a password, in a connection string of words.
+// poolParameter matches a parameter that only pgx knows, or a password, in a keyword connection string.
 var poolParameter = regexp.MustCompile(`\b(pool_\w+|default_query_exec_mode|statement_cache_capacity|description_cache_capacity|password)\s*=\s*('(\\.|[^'])*'|\S*)`)
 
-// forTools is a connection string as libpq understands it, without the password.
+// forTools returns a connection string for libpq, without the password.
 func forTools(database string) string {
 	u, err := url.Parse(database)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
@@ -129,6 +129,6 @@ func forTools(database string) string {
 			query.Del(name)
 		}
 	}
-	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq takes + for itself
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq does not decode +
 	return u.String()
 }

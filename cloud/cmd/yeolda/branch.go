@@ -17,7 +17,7 @@ import (
 )
 
 type branchCmd struct {
-	Apply branchApplyCmd `cmd:"" help:"Bring branches in line with a file: the changes are shown, then made."`
+	Apply branchApplyCmd `cmd:"" help:"Apply a file of branches: the changes are shown, then made."`
 	List  branchListCmd  `cmd:"" help:"List the branches."`
 	Show  branchShowCmd  `cmd:"" help:"Show a branch with its rooms."`
 }
@@ -156,7 +156,7 @@ func won(price *int) string {
 	return fmt.Sprint(*price)
 }
 
-// table writes aligned columns. It counts letters, and Korean ones are two columns wide: they go last.
+// table writes aligned columns. It counts characters, but Korean ones are two columns wide, so they come last.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer, heads ...string) table {
@@ -178,7 +178,7 @@ func (t table) row(cells ...string) {
 
 func (t table) flush() error { return t.Flush() }
 
-// when writes a time as operators read it; a zero one is a dash.
+// when formats a time for operators; a zero time is a dash.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -9,7 +9,7 @@ type configCmd struct {
 	Settings config.Settings `embed:""`
 }
 
-// Run prints every setting; then what is wrong with them, if anything, is the command's error.
+// Run prints every setting. Problems of the settings are the command's error.
 func (c *configCmd) Run(p *program) error {
 	table := newTable(p.out, "VARIABLE", "VALUE", "ORIGIN")
 	for _, line := range config.Explain(p.parsed, &c.Settings) {

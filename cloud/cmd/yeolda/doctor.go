@@ -21,8 +21,8 @@ import (
 // doctorCmd is `yeolda doctor`.
 type doctorCmd struct {
 	Settings config.Settings `embed:""`
-	Offline  bool            `help:"Do not try to reach the payment, message and mail providers, nor this service from outside."`
-	Backups  string          `default:"/var/backups/yeolda" placeholder:"DIR" help:"Where backups lie, to look at their age; off: another program makes and watches them."`
+	Offline  bool            `help:"Do not contact the payment, message and mail providers, nor this service from outside."`
+	Backups  string          `default:"/var/backups/yeolda" placeholder:"DIR" help:"Directory of the backups, whose age is checked; off: another program makes and watches them."`
 }
 
 // doctor collects findings.
@@ -32,18 +32,18 @@ type doctor struct {
 	failed   int
 }
 
-// Bounds of what a doctor accepts.
+// Bounds that doctor accepts.
 const (
 	maxClockDifference = 2 * time.Second
 	oldestPostgres     = 15_00_00
 	certificateNotice  = 14 * 24 * time.Hour
 	reachTimeout       = 5 * time.Second
-	sparedConnections  = 10 // for a second replica to start with, for backups and for a psql
+	sparedConnections  = 10 // for another replica at its start, for backups and for psql
 )
 
-var errUnwell = errors.New("something has to be mended")
+var errUnwell = errors.New("the installation has problems")
 
-// Run examines everything it can get at; its error says that something is wrong.
+// Run examines everything that it can reach. It returns an error if a finding is a failure.
 func (c *doctorCmd) Run(p *program) error {
 	d := &doctor{program: p, settings: c.Settings.Effective()}
 	d.examineSettings()
@@ -106,11 +106,11 @@ func (d *doctor) examineSettings() {
 	}
 }
 
-// examineSite looks at what customers' browsers and the law need.
+// examineSite checks the requirements of customers' browsers and of the law.
 func (d *doctor) examineSite() {
 	u, err := url.Parse(d.settings.HTTP.PublicURL)
 	if err != nil {
-		return // the settings say so already
+		return // reported with the settings
 	}
 	loopback := loopbackHost(u)
 	switch {
@@ -170,7 +170,7 @@ func (d *doctor) examineDatabase() error {
 			return err
 		case have < want:
 			d.fail("schema", fmt.Sprintf("migration %d of %d", have, want), "yeolda migrate")
-			return nil // what follows needs the schema
+			return nil // the following checks need the schema
 		case have > want:
 			d.warn("schema", fmt.Sprintf("migration %d, newer than this program's %d", have, want), "update this program")
 		default:
@@ -256,7 +256,7 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 	}
 	keys, err := d.settings.Keyring()
 	if err != nil {
-		keys = nil // the settings say so already
+		keys = nil // reported with the settings
 	}
 	pins, err := postgres.DoorPINs(d.ctx, db.Pool, "")
 	if err != nil {
@@ -304,11 +304,11 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 	return nil
 }
 
-// examineSeals looks for secrets that keep an old encryption key from being taken away.
+// examineSeals finds secrets that are still sealed with an old encryption key.
 func (d *doctor) examineSeals(db *postgres.DB) error {
 	keys, err := d.settings.Keyring()
 	if err != nil {
-		return nil //nolint:nilerr // the settings say so already
+		return nil //nolint:nilerr // reported with the settings
 	}
 	stale := 0
 	for _, column := range postgres.SealedColumns {
@@ -324,7 +324,7 @@ func (d *doctor) examineSeals(db *postgres.DB) error {
 	return nil
 }
 
-// shutPINs counts the PINs that no key opens. Without keys nothing is known.
+// shutPINs counts the PINs that no key opens. Without keys it returns 0.
 func shutPINs(keys *seal.Keyring, pins map[string][]byte) (shut int) {
 	if keys == nil {
 		return 0

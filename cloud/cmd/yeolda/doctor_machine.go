@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// diskNotice is the share of a disk that should be free, and diskNeeded what PostgreSQL stops without, sooner or later.
+	// diskNotice is the share of a disk that should be free; with less than diskNeeded PostgreSQL may stop.
 	diskNotice = 0.1
 	diskNeeded = 512 << 20
-	// backupAge is how old the last backup may be: a night, and an hour for the backup itself.
+	// backupAge is the highest age of the last backup: a night, and an hour for the backup itself.
 	backupAge = 25 * time.Hour
 )
 
-// examineMachine looks at what runs out by itself: space, backups, the calendar.
+// examineMachine checks resources that run out over time: space, backups, the calendar.
 func (d *doctor) examineMachine(backups string) {
 	d.examineDisk(d.settings.Database.DataDir, pgserver.FreeSpace)
 	d.examineBackups(backups)
 	d.examineCalendar(time.Now())
 }
 
-// examineDisk asks space about the disk of a directory, or of the nearest one above it that there is.
+// examineDisk checks the disk of a directory, or of the nearest existing one above it.
 func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uint64, err error)) {
 	free, total, err := space(dir)
 	for os.IsNotExist(err) && dir != filepath.Dir(dir) {
@@ -34,7 +34,7 @@ func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uin
 		free, total, err = space(dir)
 	}
 	if err != nil || total == 0 {
-		return // a system that does not tell
+		return // not supported on this system
 	}
 	text := fmt.Sprintf("%d of %d MiB are free at %s", free>>20, total>>20, dir)
 	switch {
@@ -47,7 +47,7 @@ func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uin
 	}
 }
 
-// examineBackups looks at the newest file of the nightly backup. Who runs no service for others needs none.
+// examineBackups checks the newest file of the nightly backup. A demonstration needs none.
 func (d *doctor) examineBackups(dir string) {
 	if dir == config.Off {
 		return
@@ -71,7 +71,7 @@ func (d *doctor) examineBackups(dir string) {
 	}
 }
 
-// examineCalendar looks whether next year's public holidays are known, by which branches close and prices change.
+// examineCalendar checks that next year's public holidays are known, on which opening hours and prices depend.
 func (d *doctor) examineCalendar(now time.Time) {
 	next := now.Year() + 1
 	if _, known := booking.KoreanHoliday(booking.Date{Year: next, Month: time.January, Day: 1}); !known {

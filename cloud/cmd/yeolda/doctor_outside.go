@@ -16,7 +16,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// examineProviders tries to reach the outside. Any answer over HTTP will do: keys are not tried, tries cost.
+// examineProviders connects to the providers. Any HTTP answer is accepted: keys are not tried, because calls cost
+// money.
 func (d *doctor) examineProviders() {
 	s := d.settings
 	if there, ok := d.reach("payments", s.Toss.URL, "YEOLDA_TOSS_URL"); ok {
@@ -30,7 +31,7 @@ func (d *doctor) examineProviders() {
 	}
 }
 
-// reach tries one of them. there is its time, zero if it does not say.
+// reach connects to one provider. there is its time; zero if the answer has none.
 func (d *doctor) reach(subject, address, variable string) (there time.Time, ok bool) {
 	if address == config.Off {
 		d.ok(subject, "off")
@@ -38,7 +39,7 @@ func (d *doctor) reach(subject, address, variable string) (there time.Time, ok b
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return there, false // the settings say so already
+		return there, false // reported with the settings
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
 	defer cancel()
@@ -67,14 +68,14 @@ func knock(ctx context.Context, address string) (there time.Time, err error) {
 	if err != nil {
 		return there, err
 	}
-	there, _ = http.ParseTime(answer.Header.Get("Date")) // zero: it does not say
+	there, _ = http.ParseTime(answer.Header.Get("Date")) // zero without the header
 	return there, answer.Body.Close()
 }
 
-// maxProviderDifference is more than the provider's clock can be away for its seconds being whole and the network slow.
+// maxProviderDifference allows for whole seconds in the provider's header and for a slow network.
 const maxProviderDifference = 5 * time.Second
 
-// examineClock compares this machine's clock with the provider's, which tells of a whole data center without NTP too.
+// examineClock compares this machine's clock with the provider's, which also finds a data center without NTP.
 func (d *doctor) examineClock(there time.Time) {
 	if there.IsZero() {
 		return
@@ -86,7 +87,7 @@ func (d *doctor) examineClock(there time.Time) {
 	d.ok("clock", "agrees with the payment provider's")
 }
 
-// examinePublic knocks where customers and the provider's callbacks do.
+// examinePublic connects to the address that customers and the provider's callbacks use.
 func (d *doctor) examinePublic() {
 	u, err := url.Parse(d.settings.HTTP.PublicURL)
 	if err != nil || u.Host == "" || loopbackHost(u) {
@@ -117,11 +118,11 @@ func (d *doctor) examinePublic() {
 	}
 }
 
-// depositsOf is how far back deposits are looked at.
+// depositsOf is the period whose deposits are examined.
 const depositsOf = 30 * 24 * time.Hour
 
-// examineDeposits finds callbacks that are not registered, by the deposits they did not tell of. Those are found by asking,
-// so nothing is lost, but customers wait for their key.
+// examineDeposits finds callbacks that are not registered, by deposits without one. The service finds such deposits by
+// asking, so no payment is lost, but customers wait for their key.
 func (d *doctor) examineDeposits(db *postgres.DB) error {
 	deposits, untold, err := postgres.DiagnoseDeposits(d.ctx, db.Pool, db.Now().Add(-depositsOf))
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// clinic is a doctor whose words are kept.
+// clinic is a doctor whose output is kept.
 type clinic struct {
 	*doctor
 	words *bytes.Buffer
@@ -78,7 +78,7 @@ func TestDoctorOnDisks(t *testing.T) {
 	c.says(t, "ok", "at /data", "")
 	c.examineDisk("/data", func(string) (uint64, uint64, error) { return 0, 0, errors.ErrUnsupported })
 	if c.words.Len() > 0 {
-		t.Errorf("of a system that does not tell: %s", c.words)
+		t.Errorf("of an unsupported system: %s", c.words)
 	}
 	c.examineDisk(t.TempDir(), pgserver.FreeSpace)
 	if !strings.Contains(c.words.String(), "MiB are free") {
@@ -105,7 +105,7 @@ func TestDoctorOnBackups(t *testing.T) {
 	c.examineBackups(config.Off)
 	newClinic(t, demoOnly).examineBackups(t.TempDir())
 	if c.words.Len() > 0 {
-		t.Errorf("who makes them elsewhere, or is in nobody's use: %s", c.words)
+		t.Errorf("backups made elsewhere, or a demonstration: got %s, want no finding", c.words)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestDoctorOnThePublicAddress(t *testing.T) {
 	c = newClinic(t, demoOnly)
 	c.examinePublic()
 	if c.words.Len() > 0 {
-		t.Errorf("of a service in nobody's use: %s", c.words)
+		t.Errorf("of a demonstration: got %s, want no finding", c.words)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 )
 
-// healthTimeout is how long a service may take to say that it is ready.
+// healthTimeout is the time in which a service must report that it is ready.
 const healthTimeout = 3 * time.Second
 
 // healthcheckCmd is `yeolda healthcheck`, for images without a shell.
@@ -19,7 +19,7 @@ type healthcheckCmd struct {
 	MetricsAddr string `env:"YEOLDA_METRICS_ADDR" default:"127.0.0.1:9090" help:"Address of the service's health."`
 }
 
-// Run asks the service.
+// Run requests the readiness of the service.
 func (c *healthcheckCmd) Run(p *program) error {
 	ctx, cancel := context.WithTimeout(p.ctx, healthTimeout)
 	defer cancel()

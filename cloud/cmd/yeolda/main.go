@@ -1,9 +1,9 @@
-// Command yeolda is the service for unattended rooms, and everything an operator does to it from a shell.
+// Command yeolda is the service for unattended rooms, and its administration from a shell.
 //
-// Commands that need the database use YEOLDA_DATABASE_URL, or the private PostgreSQL of YEOLDA_DATA_DIR: the
-// running one where `yeolda serve` runs, else one started for the command's time.
+// Commands that need the database use YEOLDA_DATABASE_URL, or the private PostgreSQL of YEOLDA_DATA_DIR: the running
+// one of `yeolda serve`, else one that is started for the duration of the command.
 //
-// Exit codes: 0 done, 1 failed (one line on standard error says why), 2 called or configured wrongly.
+// Exit codes: 0 success, 1 failure (with one line on standard error), 2 wrong usage or configuration.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"os/user"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // branches are in time zones, whatever the machine knows of them
+	_ "time/tzdata" // time zones of branches, on machines without a database of zones
 
 	"github.com/alecthomas/kong"
 
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(code)
 }
 
-// program is what commands share.
+// program is shared by the commands.
 type program struct {
 	ctx    context.Context
 	parsed *kong.Context
@@ -48,28 +48,28 @@ type program struct {
 	err    io.Writer
 }
 
-// cli is every command.
+// cli lists the commands.
 type cli struct {
 	Serve       serveCmd       `cmd:"" help:"Run the service."`
-	Migrate     migrateCmd     `cmd:"" help:"Bring the database's schema up to date."`
+	Migrate     migrateCmd     `cmd:"" help:"Migrate the database's schema."`
 	Branch      branchCmd      `cmd:"" help:"Branches: apply, list, show."`
 	Admin       adminCmd       `cmd:"" help:"Administrators: add, passwd, disable, enable, remove, list."`
 	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, activate, revoke, list, acl."`
 	PIN         pinCmd         `cmd:"" name:"pin" help:"Door PINs: list, set."`
 	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
-	Backup      backupCmd      `cmd:"" help:"Write everything the database holds to a file, while the service runs."`
+	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
 	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
-	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running service whether it is ready, for containers."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Check the readiness of a running service, for containers."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
-// exited carries an exit code out of the parser, which calls for one after --help.
+// exited carries an exit code out of the parser, which exits after --help.
 type exited int
 
-// run is the program: it returns the exit code.
+// run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (code int) {
 	defer func() {
 		if e, ok := recover().(exited); ok {
@@ -107,12 +107,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	return exitFailed
 }
 
-// logger returns the log of a command: what a person has to know, in text.
+// logger returns the log of a command: warnings and errors, as text.
 func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// by is how the audit log names whoever runs a command.
+// by returns the operator's name for the audit log.
 func (p *program) by() string {
 	if name := os.Getenv("SUDO_USER"); name != "" {
 		return "cli:" + name
@@ -123,7 +123,7 @@ func (p *program) by() string {
 	return "cli"
 }
 
-// withDatabase runs do with the database, its schema up to date.
+// withDatabase runs do with the migrated database.
 func (p *program) withDatabase(d config.Database, do func(*postgres.DB) error) error {
 	return p.withRawDatabase(d, func(db *postgres.DB) error {
 		if err := postgres.Migrate(p.ctx, db.Pool, p.logger()); err != nil {

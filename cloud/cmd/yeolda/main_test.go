@@ -267,6 +267,6 @@ func TestDoctorCommand(t *testing.T) {
 func TestHealthcheckCommand(t *testing.T) {
 	s := newShell(t)
 	if _, errOut, code := s.run("", "healthcheck", "--metrics-addr=127.0.0.1:1"); code != 1 || errOut == "" {
-		t.Errorf("nobody listens: %d %s", code, errOut)
+		t.Errorf("without a service: exit code %d %s, want 1 and a message", code, errOut)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// migrateCmd is `yeolda migrate`. `yeolda serve` migrates too; this is for those who want to do it before.
+// migrateCmd is `yeolda migrate`. `yeolda serve` migrates too; this command does it in advance.
 type migrateCmd struct {
 	Database config.Database `embed:""`
 }

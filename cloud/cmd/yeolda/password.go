@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 )
 
-// newPassword gets a password to be set: from standard input where asked to, else typed twice at a terminal.
+// newPassword reads a new password: from standard input on request, else twice from the terminal.
 func (p *program) newPassword(fromInput bool) (string, error) {
 	if fromInput {
 		line, err := bufio.NewReader(io.LimitReader(p.in, 4*account.MaxPassword+2)).ReadString('\n')

@@ -13,7 +13,8 @@ type resealCmd struct {
 	Secrets  config.Secrets  `embed:""`
 }
 
-// Run seals every secret at rest with the first key of YEOLDA_ENCRYPTION_KEY; afterwards the others may be taken away.
+// Run seals every secret at rest with the first key of YEOLDA_ENCRYPTION_KEY. Afterwards the other keys may be
+// removed.
 func (c *resealCmd) Run(p *program) error {
 	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
 	if err != nil {

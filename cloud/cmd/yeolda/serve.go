@@ -17,7 +17,7 @@ type serveCmd struct {
 	ReadyFile string          `hidden:"" type:"path" help:"Written with the address once the service listens."`
 }
 
-// Run serves until it is told to stop.
+// Run serves until ctx is done.
 func (c *serveCmd) Run(p *program) error {
 	settings := c.Settings.Effective()
 	if err := settings.Check(); err != nil {
@@ -37,10 +37,10 @@ func (c *serveCmd) Run(p *program) error {
 	return s.Run(p.ctx)
 }
 
-// newLog returns the log of the service: text for a person at a terminal, JSON for a machine that collects it.
+// newLog returns the log of the service: text on a terminal, JSON for a log collector.
 func (p *program) newLog(l config.Log) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(l.Level)) // one of the four the flag allows
+	_ = level.UnmarshalText([]byte(l.Level)) // one of the four values that the flag allows
 	options := &slog.HandlerOptions{Level: level}
 	text := l.Format == "text"
 	if file, ok := p.err.(*os.File); ok && l.Format == "auto" {

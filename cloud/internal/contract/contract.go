@@ -211,6 +211,9 @@ func Uncovered() []string {
 			continue
 		}
 		for status := range o.Responses.Map() {
+			if status == "500" {
+				continue // a bug: no test provokes one in each operation
+			}
 			var code int
 			if _, err := fmt.Sscan(status, &code); err == nil && !seen.answers[o.OperationID][code] {
 				list = append(list, o.OperationID+" "+status)

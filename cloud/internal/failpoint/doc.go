@@ -1,5 +1,6 @@
-// Package failpoint lets a test kill the process at a named line, as a power cut would: the proof that money survives
-// a crash at any instruction is made by crashing at each of them (see package torture).
+// Package failpoint lets a test end the process at a named line, as a power cut would. Package torture crashes the
+// service at each of them to show that no payment is lost.
 //
-// Only a program built with the tag failpoint has them; elsewhere Hit and Shorten do nothing and are compiled away.
+// Failpoints exist only in a program built with the tag failpoint; otherwise Hit and Shorten have no effect and are
+// compiled away.
 package failpoint

@@ -4,7 +4,7 @@ package failpoint
 
 import "time"
 
-// Hit does nothing.
+// Hit has no effect.
 func Hit(string) {}
 
 // Shorten returns d.

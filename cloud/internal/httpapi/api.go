@@ -31,6 +31,8 @@ type API struct {
 	Log        *slog.Logger
 	Now        func() time.Time
 
+	Unavailable func(error) bool // reports whether the database is away
+
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is trusted; may be empty
 	CustomerTTL    time.Duration  // lifetime of a customer's session
 	Discord        http.Handler   // the chat bot

@@ -43,6 +43,7 @@ const (
 	typeTooLarge       = "PayloadTooLargeError"
 	typeTooMany        = "TooManyRequestsError"
 	typeSecondFactor   = "SecondFactorRequired"
+	typeUnavailable    = "ServiceUnavailableError"
 	typeInternal       = "InternalServerError"
 )
 
@@ -204,5 +205,9 @@ func answerTo(err error) (answer, bool) {
 	}
 	return answer{status: http.StatusInternalServerError, errorType: typeInternal, message: "일시적인 오류가 발생했습니다."}, false
 }
+
+// unavailable answers a request that failed because the database is away. A proxy may repeat it.
+var unavailable = answer{status: http.StatusServiceUnavailable, errorType: typeUnavailable,
+	message: "일시적으로 서비스를 이용할 수 없습니다. 잠시 후 다시 시도해 주세요.", retryAfter: 2 * time.Second}
 
 func stack() string { return string(debug.Stack()) }

@@ -164,6 +164,9 @@ func (a *API) DenyCrossOrigin(w http.ResponseWriter, r *http.Request) { a.fail(w
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer, known := answerTo(err)
 	if !known {
+		if a.Unavailable(err) {
+			answer = unavailable
+		}
 		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 			return // the client has disconnected
 		}

@@ -21,6 +21,7 @@ type cable struct {
 
 	mu    sync.Mutex
 	cut   bool
+	gate  chan struct{} // not nil: data waits until it is closed
 	lines map[net.Conn]bool
 }
 
@@ -80,12 +81,39 @@ func (c *cable) carry(client net.Conn) {
 	var directions sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 		directions.Go(func() {
-			_, _ = io.Copy(pair[0], pair[1]) // one of the ends closed it
+			_, _ = io.Copy(pair[0], io.TeeReader(pair[1], stalling{c})) // one of the ends closed it
 			_ = pair[0].Close()
 			_ = pair[1].Close()
 		})
 	}
 	directions.Wait()
+}
+
+// stalling delays the data that passes through it while the cable is stalled.
+type stalling struct{ *cable }
+
+func (s stalling) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return len(p), nil
+}
+
+// stall holds back all data, with connections open, until the returned function is called.
+func (c *cable) stall() (resume func()) {
+	gate := make(chan struct{})
+	c.mu.Lock()
+	c.gate = gate
+	c.mu.Unlock()
+	return func() {
+		c.mu.Lock()
+		c.gate = nil
+		c.mu.Unlock()
+		close(gate)
+	}
 }
 
 // set cuts or restores the cable.
@@ -111,7 +139,7 @@ func TestDatabaseOutage(t *testing.T) {
 	})
 	c := newCast(t, s)
 	table := probes(t, c)
-	internal := reply{500, "InternalServerError", "일시적인 오류가 발생했습니다."}
+	unavailable := reply{503, "ServiceUnavailableError", "일시적으로 서비스를 이용할 수 없습니다. 잠시 후 다시 시도해 주세요."}
 	line.set(true)
 	failed := 0
 	for _, o := range contract.Operations() {
@@ -128,7 +156,7 @@ func TestDatabaseOutage(t *testing.T) {
 		}
 		failed++
 		answer = answer.Envelope(t)
-		if got := (reply{answer.HTTP, answer.ErrorType, answer.Message}); got != internal || answer.Header.Get("X-Request-Id") == "" {
+		if got := (reply{answer.HTTP, answer.ErrorType, answer.Message}); got != unavailable || answer.Header.Get("Retry-After") == "" || answer.Header.Get("X-Request-Id") == "" {
 			t.Errorf("%s: %+v, X-Request-Id %q", o.OperationID, got, answer.Header.Get("X-Request-Id"))
 		}
 	}
@@ -148,4 +176,31 @@ func TestDatabaseOutage(t *testing.T) {
 	}
 	c.Customer.Get("/my-reservations").OK(t)
 	c.HQ.Get(table["reservationDetail"].path).OK(t)
+}
+
+// TestFrozenDatabase stalls the database connections of a running service. Every request must end with 503 at its deadline,
+// although no connection is closed and no statement fails.
+func TestFrozenDatabase(t *testing.T) {
+	t.Parallel()
+	line := new(cable)
+	s := servicetest.Start(t, func(set *config.Settings) {
+		set.Database.URL = line.through(t, set.Database.URL)
+		set.Times.DoorResultTimeout = time.Second
+	})
+	guest := s.Client(t)
+	guest.Get("/v2/branches").OK(t)
+	defer line.stall()()
+	var group sync.WaitGroup
+	for _, path := range []string{
+		"/v2/branches", "/v2/branches/gangnam/calendar?yearMonth=2026-11",
+		"/door/v2/unlock/subscribe?requestId=6f6a3c9e-1c5b-4c58-9a3e-0d3a5c1d2e3f&key=6f6a3c9e-1c5b-4c58-9a3e-0d3a5c1d2e3f",
+	} {
+		group.Go(func() {
+			answer := guest.Get(path)
+			if answer.HTTP != 503 || answer.Header.Get("Retry-After") == "" {
+				t.Errorf("GET %s: got %d %s with Retry-After %q, want 503", path, answer.HTTP, answer.Raw, answer.Header.Get("Retry-After"))
+			}
+		})
+	}
+	group.Wait()
 }

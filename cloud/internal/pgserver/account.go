@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// unprivileged is the account a server started by root runs as: postgres, which
-// the distributions' packages create, or else nobody.
+// unprivileged is the account of a server that root starts: postgres, which the distributions' packages create, or
+// else the system account without rights.
 func unprivileged() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -27,11 +27,10 @@ func unprivileged() (account, error) {
 		}
 		return account{uid: uint32(uid), gid: uint32(gid)}, nil
 	}
-	return account{}, errors.New("PostgreSQL refuses to run as root and there is no user postgres or nobody to run it as")
+	return account{}, errors.New("PostgreSQL does not run as root, and neither of its accounts (postgres, 65534) exists")
 }
 
-// canReach reports whether the account may pass through dir and all directories
-// above it.
+// canReach reports whether the account may enter dir and all directories above it.
 func (a account) canReach(dir string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -59,7 +58,7 @@ func (a account) canReach(dir string) (bool, error) {
 	}
 }
 
-// give makes the account the owner of a directory this process has made.
+// give makes the account the owner of a directory that this process has created.
 func (a account) give(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -67,7 +66,7 @@ func (a account) give(dir string) error {
 	return os.Chown(dir, int(a.uid), int(a.gid))
 }
 
-// credential makes a child process run as the account; nil where it does anyway.
+// credential lets a child process run as the account; nil if it does so anyway.
 func (a account) credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil

@@ -54,7 +54,7 @@ func TestRootWithUnreachableDataDirectory(t *testing.T) {
 		t.Fatal(restoreErr)
 	}
 	if err == nil || !strings.Contains(err.Error(), "cannot be reached") {
-		t.Errorf("err = %v, want a refusal to begin an empty database", err)
+		t.Errorf("err = %v, want an error instead of an empty database", err)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// ownerEnv turns the test binary into a process that owns (or attaches to) the
-// server of the data directory the variable names, until its stdin ends.
+// ownerEnv turns the test binary into a process that owns (or attaches to) the server of the data directory named by
+// the variable, until its stdin ends.
 const ownerEnv = "PGSERVER_TEST_DATA_DIR"
 
 func TestMain(m *testing.M) {
@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// testBinary is a copy of the running test binary where every user can execute it.
+// testBinary is a copy of the running test binary in a place where every user can execute it.
 var testBinary string
 
-// copyBinary makes it before the first fork, which could inherit the file while
-// it is open for writing, and then nobody could execute it.
+// copyBinary creates it before the first fork: a forked process could inherit the file while it is open for writing,
+// and then it cannot be executed.
 func copyBinary() (remove func(), err error) {
 	content, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -81,8 +81,7 @@ type process struct {
 	url   string
 }
 
-// startProcess starts one and waits until it has a database. With a uid it runs
-// as that user.
+// startProcess starts one and waits until it has a database. With a uid it runs as that user.
 func startProcess(t *testing.T, dataDir string, uid uint32) *process {
 	t.Helper()
 	p, err := tryProcess(t, dataDir, uid)
@@ -122,7 +121,7 @@ func tryProcess(t *testing.T, dataDir string, uid uint32) (*process, error) {
 	return p, nil
 }
 
-// kill ends the process without any chance to clean up.
+// kill ends the process without any clean-up.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {
@@ -131,9 +130,8 @@ func (p *process) kill(t *testing.T) {
 	_ = p.Wait() // "signal: killed"
 }
 
-// publicDir is a short temporary directory any user can pass through, unlike
-// t.TempDir, and in memory where there is enough: making clusters is most of the
-// work of these tests.
+// publicDir is a short temporary directory that any user can enter, unlike t.TempDir, and in memory if there is
+// enough: creating clusters is most of the work of these tests.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	base, memory := "", syscall.Statfs_t{}
@@ -197,7 +195,7 @@ func exe(t *testing.T, url, sql string) {
 	}
 }
 
-// eventually polls, because the processes watched here tell nobody.
+// eventually polls, because the watched processes send no notification.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {

@@ -21,32 +21,30 @@ import (
 const (
 	superuser = "yeolda"
 	database  = "postgres"
-	port      = "5432" // only names the socket; nothing listens on TCP
+	port      = "5432" // only part of the socket's name; there is no TCP listener
 
-	// maxSocketPath is the longest address of a Unix socket that fits
-	// everywhere: Linux has room for 107 bytes, macOS for 103.
+	// maxSocketPath is the longest address of a Unix socket on all supported systems: 107 bytes on Linux, 103 on
+	// macOS.
 	maxSocketPath = 103
 )
 
-// home is the place of one private server: a directory with the cluster and,
-// where its path is short enough, the socket.
+// home is the place of a private server: a directory with the cluster and, if its path is short enough, the socket.
 type home struct {
 	dir string  // absolute, without links, mode 0700
-	as  account // who the server runs as
+	as  account // the user that the server runs as
 }
 
 // account is a user of the machine.
 type account struct{ uid, gid uint32 }
 
-// findHome returns the home recorded in a data directory, or an error that is
-// os.ErrNotExist when there is none yet.
+// findHome returns the home recorded in a data directory. The error is os.ErrNotExist if there is none yet.
 func findHome(dataDir string) (home, error) {
 	link := filepath.Join(dataDir, "postgres")
 	dir, err := filepath.EvalSymlinks(link)
 	if err != nil {
 		if target, linkErr := os.Readlink(link); linkErr == nil {
-			// Never start empty beside data that are only not mounted.
-			return home{}, fmt.Errorf("%s leads to %s, which cannot be reached: bring it back, or remove the link to begin with an empty database", link, target)
+			// Never begin with an empty database if the data is only not mounted.
+			return home{}, fmt.Errorf("%s leads to %s, which cannot be reached: restore it, or remove the link to begin with an empty database", link, target)
 		}
 		return home{}, err
 	}
@@ -57,7 +55,7 @@ func findHome(dataDir string) (home, error) {
 	owner := info.Sys().(*syscall.Stat_t)
 	as := account{uid: owner.Uid, gid: owner.Gid}
 	if as.uid == 0 {
-		// A directory or volume that root prepared; PostgreSQL never runs as root.
+		// A directory or volume prepared by root; PostgreSQL never runs as root.
 		if as, err = unprivileged(); err != nil {
 			return home{}, err
 		}
@@ -68,10 +66,9 @@ func findHome(dataDir string) (home, error) {
 	return home{dir: dir, as: as}, nil
 }
 
-// makeHome makes the home of a new data directory. Run by root, the server needs
-// another user; when that user cannot reach the data directory (a checkout below
-// /root, say), the home is made elsewhere and a link leads to it. The link keeps
-// a moved data directory with its data, and a removed one really is empty again.
+// makeHome creates the home of a new data directory. If root runs it, the server needs another user. If that user
+// cannot reach the data directory (for instance a checkout below /root), the home is created elsewhere and linked. The
+// link keeps a moved data directory with its data, and a removed one is empty again.
 func makeHome(dataDir string, logger *slog.Logger) (home, error) {
 	path := filepath.Join(dataDir, "postgres")
 	if os.Geteuid() != 0 {
@@ -89,7 +86,7 @@ func makeHome(dataDir string, logger *slog.Logger) (home, error) {
 		return home{}, err
 	}
 	if reachable {
-		// Still root's; findHome gives it to the server's user.
+		// It belongs to root until findHome gives it to the server's user.
 		if err := os.Mkdir(path, 0o700); err != nil {
 			return home{}, err
 		}
@@ -117,9 +114,8 @@ func (h home) name() string {
 	return "yeolda-" + hex.EncodeToString(sum[:6])
 }
 
-// socketDir is the home itself, or a short path for a home whose name is too
-// long for a socket or holds a comma, which separates hosts and socket
-// directories.
+// socketDir is the home itself, or a short path if the home's name is too long for a socket or contains a comma, which
+// separates hosts and socket directories.
 func (h home) socketDir() string {
 	if len(filepath.Join(h.dir, ".s.PGSQL."+port)) <= maxSocketPath && !strings.Contains(h.dir, ",") {
 		return h.dir
@@ -127,8 +123,8 @@ func (h home) socketDir() string {
 	return filepath.Join("/tmp", h.name())
 }
 
-// makeSocketDir makes the short socket directory. Anyone could have made it
-// first in /tmp, so it must be the server's own and closed to others.
+// makeSocketDir creates the short socket directory. Another user may have created it in /tmp before, so it must belong
+// to the server's user and be closed to others.
 func (h home) makeSocketDir() error {
 	dir := h.socketDir()
 	if dir == h.dir {
@@ -146,7 +142,7 @@ func (h home) makeSocketDir() error {
 		return err
 	}
 	if info.Mode() != os.ModeDir|0o700 || info.Sys().(*syscall.Stat_t).Uid != h.as.uid {
-		return fmt.Errorf("socket directory %s belongs to somebody else or is open to others", dir)
+		return fmt.Errorf("socket directory %s belongs to another user or is open to others", dir)
 	}
 	return nil
 }
@@ -157,14 +153,13 @@ func (h home) url() string {
 	return fmt.Sprintf("postgres:///%s?host=%s&port=%s&user=%s", database, host, port, superuser)
 }
 
-// majorVersion is the version that made the cluster, or "" when there is none.
+// majorVersion is the version that created the cluster, or "" if there is none.
 func (h home) majorVersion() string {
 	content, _ := os.ReadFile(filepath.Join(h.cluster(), "PG_VERSION"))
 	return strings.TrimSpace(string(content))
 }
 
-// postmaster reads the process id and the state from postmaster.pid: the first
-// and the eighth line, as pg_ctl does.
+// postmaster reads the process id and the state from postmaster.pid: the first and the eighth line, as pg_ctl does.
 func (h home) postmaster() (pid int, ready bool) {
 	content, _ := os.ReadFile(filepath.Join(h.cluster(), "postmaster.pid"))
 	lines := strings.Split(string(content), "\n")
@@ -182,9 +177,8 @@ func (h home) running() bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// initialize makes the cluster beside its final place, under a name nobody has
-// used before, and moves it there complete, so that a half-made one is never
-// taken for a database.
+// initialize creates the cluster beside its final place, under a unique name, and moves it there when it is complete,
+// so that an incomplete one is never used.
 func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	unfinished, err := os.MkdirTemp(h.dir, "unfinished-*")
 	if err != nil {
@@ -207,8 +201,8 @@ func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	if err := os.Rename(unfinished, h.cluster()); err != nil {
 		return err
 	}
-	// What an owner that was killed left behind. Not before now: its initdb may
-	// have been at work still. An error leaves rubbish, nothing worse.
+	// Remove the remains of an owner that was killed. Not earlier, because its initdb may still have been running. An
+	// error only leaves unused files.
 	abandoned, _ := filepath.Glob(filepath.Join(h.dir, "unfinished-*"))
 	for _, dir := range abandoned {
 		_ = os.RemoveAll(dir)

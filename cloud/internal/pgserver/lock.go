@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock file of a data directory. It returns nil when another
-// process has it. The lock ends with the file or the process, however it dies.
+// tryLock takes the lock file of a data directory. It returns nil if another process holds it. The lock ends with the
+// file or the process.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 const (
 	readyPoll = 5 * time.Millisecond
 
-	// stopLimit is how long a fast shutdown (SIGINT) may take, including its
-	// checkpoint. After it the server is killed and recovers at the next start.
+	// stopLimit bounds a fast shutdown (SIGINT), its checkpoint included. After it the server is killed and recovers
+	// at the next start.
 	stopLimit = 20 * time.Second
 
-	// drainLimit is how long to read on after postgres is gone: a crashed server
-	// may leave session processes that still hold its stderr.
+	// drainLimit bounds the reading of output after postgres has ended: session processes of a crashed server may
+	// still hold its stderr.
 	drainLimit = 100 * time.Millisecond
 )
 
-// runPostgres runs the server until it ends or ctx is done, and calls onReady
-// when it accepts connections. The error carries what postgres said last.
+// runPostgres runs the server until it ends or ctx is done, and calls onReady when it accepts connections. The error
+// contains the last message of postgres.
 func (s *Server) runPostgres(ctx context.Context, h home, bin string, onReady func()) error {
 	output, stderr, err := os.Pipe()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) runPostgres(ctx context.Context, h home, bin string, onReady fu
 				onReady()
 			}
 		case err := <-exited:
-			// Fails only for a closed pipe, and then nobody reads any more.
+			// Fails only for a closed pipe, which has no reader.
 			_ = output.SetReadDeadline(time.Now().Add(drainLimit))
 			said := <-complaint
 			if err == nil {
@@ -76,8 +76,8 @@ func (s *Server) runPostgres(ctx context.Context, h home, bin string, onReady fu
 	}
 }
 
-// arguments are the server's whole configuration, so that a cluster made by an
-// earlier release gets today's settings.
+// arguments are the complete configuration of the server, so a cluster of an earlier release gets the current
+// settings.
 func (h home) arguments(volatile bool) []string {
 	settings := []string{
 		"cluster_name=" + h.name(),
@@ -88,13 +88,12 @@ func (h home) arguments(volatile bool) []string {
 		"max_connections=200",
 		"shared_buffers=256MB",
 		"timezone=UTC",
-		// Holds and changes of the same room can deadlock; the victim is tried
-		// again, and the others should not wait a second for it.
+		// Holds and changes of the same room can deadlock. The victim is tried again, and the other transaction should
+		// not wait a second for that.
 		"deadlock_timeout=100ms",
-		// Compiling costs more than any query here takes.
+		// Compilation costs more than any query of the service.
 		"jit=off",
-		// Failed statements are reported to the client. Here they would put
-		// customers' data into the log.
+		// Failed statements are reported to the client. In the log they would show customers' data.
 		"log_min_messages=log",
 		"log_min_error_statement=panic",
 		"log_destination=stderr",
@@ -111,8 +110,7 @@ func (h home) arguments(volatile bool) []string {
 	return args
 }
 
-// logOutput copies what postgres writes to the log until the pipe ends, and
-// returns the last complaint.
+// logOutput copies the output of postgres to the log until the pipe ends, and returns the last error message.
 func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 	lines := bufio.NewScanner(output)
 	level, logging := slog.LevelWarn, false
@@ -122,14 +120,14 @@ func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 		switch severity {
 		case "LOG":
 			level, logging = slog.LevelDebug, true
-		case "FATAL": // ends one session, which is told; or the start, which reports it
+		case "FATAL": // ends one session, whose client receives it; or the start, which reports it
 			level, logging = slog.LevelDebug, true
 			complaint = strings.TrimSpace(text)
 		case "PANIC":
 			level, logging = slog.LevelError, true
 			complaint = strings.TrimSpace(text)
 		default:
-			// More about the line before, or of the loader or postgres before it logs.
+			// A continuation of the line before, or output of the loader.
 			if !logging {
 				complaint = strings.TrimSpace(complaint + " " + line)
 			}
@@ -139,7 +137,7 @@ func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 	return complaint
 }
 
-// childEnv keeps the caller's PG* variables and locale away from the server.
+// childEnv removes the caller's PG* variables and locale.
 func childEnv() []string {
 	return []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 }

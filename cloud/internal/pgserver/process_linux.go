@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// procAttr lets a child run as the account, in a process group of its own (a
-// Ctrl-C in the terminal is for this process, which then stops the child), and
-// stops it when the thread that started it dies.
+// procAttr lets a child run as the account, in a process group of its own, so that Ctrl-C in the terminal reaches only
+// this process. The kernel stops the child when the thread that started it ends.
 func (a account) procAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true, Pdeathsig: syscall.SIGINT}
 }
@@ -23,7 +22,7 @@ func processesNamed(name string) ([]int, error) {
 	}
 	var pids []int
 	for _, dir := range dirs {
-		// Unreadable: it has ended meanwhile.
+		// It has ended meanwhile.
 		comm, _ := os.ReadFile(filepath.Join(dir, "comm"))
 		if string(bytes.TrimSpace(comm)) != "postgres" {
 			continue

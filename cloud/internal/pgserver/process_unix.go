@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// procAttr lets a child run as the account, in a process group of its own: a
-// Ctrl-C in the terminal is for this process, which then stops the child.
+// procAttr lets a child run as the account, in a process group of its own, so that Ctrl-C in the terminal reaches only
+// this process.
 func (a account) procAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: a.credential(), Setpgid: true}
 }

@@ -20,10 +20,9 @@ var errNoPrograms = errors.New("no PostgreSQL server found (initdb, postgres): i
 	"(Debian, Ubuntu: apt install postgresql; Fedora: dnf install postgresql-server; macOS: brew install postgresql@17), " +
 	"name its directory in YEOLDA_PG_BIN, or set YEOLDA_DATABASE_URL")
 
-// findPrograms returns the directory of initdb and postgres. A directory that
-// was named, by the option or by YEOLDA_PG_BIN, is taken or refused; otherwise
-// the first of the usual places wins, or, for a cluster that exists, the first
-// whose major version made it.
+// findPrograms returns the directory of initdb and postgres. A directory named by the option or by YEOLDA_PG_BIN is
+// used or rejected. Otherwise the first of the usual places is used; for an existing cluster, the first with its major
+// version.
 func findPrograms(ctx context.Context, override, major string) (string, error) {
 	if override == "" {
 		override = os.Getenv("YEOLDA_PG_BIN")
@@ -87,10 +86,10 @@ func usualPlaces(ctx context.Context) []string {
 
 var number = regexp.MustCompile(`\d+`)
 
-// newestFirst compares by the first number in the path, so that 15 comes before 9.
+// newestFirst compares the first number of each path, so that 15 comes before 9.
 func newestFirst(a, b string) int {
 	version := func(dir string) int {
-		n, _ := strconv.Atoi(number.FindString(dir)) // no number, or too long a one: last
+		n, _ := strconv.Atoi(number.FindString(dir)) // no number, or one that is too long: last
 		return n
 	}
 	return cmp.Compare(version(b), version(a))
@@ -106,15 +105,15 @@ func hasPrograms(dir string) bool {
 	return true
 }
 
-// programVersion asks postgres for its major version, as in PG_VERSION.
+// programVersion returns the major version of postgres, as in PG_VERSION.
 func programVersion(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec // the operator says where PostgreSQL is
 	if err != nil {
-		return "", fmt.Errorf("ask %s/postgres for its version: %w", dir, err)
+		return "", fmt.Errorf("read the version of %s/postgres: %w", dir, err)
 	}
 	version := number.FindString(string(out))
 	if version == "" {
-		return "", fmt.Errorf("%s/postgres --version says %q", dir, out)
+		return "", fmt.Errorf("%s/postgres --version printed %q", dir, out)
 	}
 	return version, nil
 }

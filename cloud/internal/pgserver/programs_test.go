@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakePrograms makes a directory with programs that only know their version.
+// fakePrograms creates a directory with programs that only print their version.
 func fakePrograms(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {

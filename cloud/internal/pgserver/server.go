@@ -14,22 +14,19 @@ import (
 )
 
 const (
-	// ownerPoll is how often a waiting process looks whether the owner's server
-	// is ready, and attachedPoll how often an attached one looks whether the
-	// owner is gone.
+	// ownerPoll is the interval at which a waiting process checks whether the owner's server is ready, attachedPoll
+	// that at which an attached process checks whether the owner has ended.
 	ownerPoll    = 10 * time.Millisecond
 	attachedPoll = 200 * time.Millisecond
 
-	// A server that keeps dying is started again after firstRestart, then after
-	// twice as long each time up to lastRestart. One that lived for stableAfter
-	// starts over with firstRestart.
+	// A server that keeps ending is started again after firstRestart, then after twice as long each time up to
+	// lastRestart. After stableAfter of operation the delay begins with firstRestart again.
 	firstRestart = 50 * time.Millisecond
 	lastRestart  = 5 * time.Second
 	stableAfter  = 30 * time.Second
 )
 
-// Server is a private PostgreSQL that is started, attached to, and started
-// again after a crash, until Stop.
+// Server is a private PostgreSQL that is started, attached to, and restarted after a crash, until Stop.
 type Server struct {
 	opts   Options
 	logger *slog.Logger
@@ -40,11 +37,10 @@ type Server struct {
 	done  chan struct{} // closed when the supervisor has ended
 }
 
-// Start returns when the database accepts connections: after about a second
-// the first time, in some hundredths of a second later. It fails when there are
-// no PostgreSQL programs, when the cluster cannot be made or was made by another
-// major version, or when postgres refuses to start. Cancelling ctx gives up the
-// wait; it does not stop a server that Start has returned.
+// Start returns when the database accepts connections: after about a second the first time, later after some
+// hundredths of a second. It fails if there are no PostgreSQL programs, if the cluster cannot be created or has
+// another major version, or if postgres does not start. Cancelling ctx ends the wait; it does not stop a server that
+// Start has returned.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	dataDir, err := filepath.Abs(opts.DataDir)
 	if err != nil {
@@ -72,23 +68,20 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is the connection string of the database, the same for the whole life of
-// the data directory.
+// URL returns the connection string of the database, which is constant for a data directory.
 func (s *Server) URL() string { return s.home.url() }
 
-// Stop shuts the server down if this process owns it, and waits until it is
-// gone. Sessions still open are ended; their transactions roll back. Calling it
-// again does nothing.
+// Stop shuts the server down if this process owns it, and waits until it has ended. Open sessions are ended and their
+// transactions rolled back. A second call has no effect.
 func (s *Server) Stop() {
 	s.stop()
 	<-s.done
 }
 
-// supervise owns the server process for as long as the Server lives.
+// supervise owns the server process for the lifetime of the Server.
 //
-// The kernel sends the parent-death signal when the thread that started the
-// child ends, not the process, hence a thread of its own. It is never unlocked:
-// the thread ends with the goroutine, after the child.
+// The kernel sends the parent-death signal when the thread that started the child ends, not the process, so supervise
+// uses a thread of its own. The thread is never unlocked: it ends with the goroutine, after the child.
 func (s *Server) supervise(ctx context.Context) {
 	runtime.LockOSThread()
 	defer close(s.done)
@@ -122,15 +115,15 @@ func (s *Server) supervise(ctx context.Context) {
 		if time.Since(started) > stableAfter {
 			wait = firstRestart
 		}
-		s.logger.Error("private PostgreSQL stopped by itself, starting it again", "error", err, "after", wait)
+		s.logger.Error("private PostgreSQL ended unexpectedly and is started again", "error", err, "after", wait)
 		if !sleep(ctx, wait) {
 			return
 		}
 	}
 }
 
-// own waits until this process is the owner of the data directory. When there
-// is another owner whose server is ready, it reports that and goes on waiting.
+// own waits until this process owns the data directory. While another owner's server is ready, it reports that and
+// continues to wait.
 func (s *Server) own(ctx context.Context, onReady func()) (*os.File, error) {
 	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's own directory below it is closed to others
 		return nil, err
@@ -155,8 +148,8 @@ func (s *Server) own(ctx context.Context, onReady func()) (*os.File, error) {
 	}
 }
 
-// serve runs postgres once, from making the cluster (the first time) to the end
-// of the process. The caller holds the lock.
+// serve runs postgres once, from creating the cluster (the first time) to the end of the process. The caller holds the
+// lock.
 func (s *Server) serve(ctx context.Context, onReady func()) error {
 	began := time.Now()
 	h, err := findHome(s.opts.DataDir)
@@ -190,7 +183,7 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 	})
 }
 
-// sleep waits for d and reports whether ctx is still alive.
+// sleep waits for d and reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -15,15 +15,13 @@ import (
 
 const survivorPoll = 10 * time.Millisecond
 
-// endSurvivors ends what is left of an earlier server and waits until it is
-// gone: a server that is still shutting down because its owner was killed, or
-// sessions that have not noticed that theirs was. This process has the lock, so
-// none of them has an owner.
+// endSurvivors ends the remains of an earlier server and waits until they have ended: a server that is still shutting
+// down because its owner was killed, or sessions that have not noticed the end of their server. This process holds the
+// lock, so none of them has an owner.
 //
-// Afterwards the lock files of PostgreSQL mean nothing, and are removed: the
-// process id in them may by now be that of an unrelated process (always likely
-// in a container, where ids start over) or of a dead one that nobody has
-// reaped, and either would keep postgres from starting.
+// Afterwards the lock files of PostgreSQL are obsolete and are removed. The process id in them may belong to an
+// unrelated process (likely in a container, where ids start over) or to a dead one that was not reaped, and either
+// would prevent the start of postgres.
 func endSurvivors(ctx context.Context, h home, logger *slog.Logger) error {
 	for first := true; ; first = false {
 		pids, err := processesNamed(h.name())
@@ -34,10 +32,10 @@ func endSurvivors(ctx context.Context, h home, logger *slog.Logger) error {
 			break
 		}
 		if first {
-			logger.Info("waiting for an earlier PostgreSQL to end", "processes", pids)
+			logger.Info("waiting for the end of an earlier PostgreSQL", "processes", pids)
 		}
 		for _, pid := range pids {
-			// SIGINT: fast shutdown for the server, the end of its query for a session.
+			// SIGINT: fast shutdown for the server, the end of the current query for a session.
 			if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("end process %d of an earlier server: %w", pid, err)
 			}

@@ -11,8 +11,9 @@ import (
 	"strconv"
 )
 
-// Tool finds one of PostgreSQL's client programs, such as pg_dump, that fits a server of the major version: of the same
-// version if there is one, else of a newer one. PostgreSQL's tools refuse servers that are newer than they are.
+// Tool returns the path of one of PostgreSQL's client programs, such as pg_dump, for a server of the major version: of
+// the same version if there is one, else of a newer one. PostgreSQL's tools reject servers that are newer than they
+// are.
 func Tool(ctx context.Context, name string, major int) (string, error) {
 	var places []string
 	if dir := os.Getenv("YEOLDA_PG_BIN"); dir != "" {
@@ -28,7 +29,7 @@ func Tool(ctx context.Context, name string, major int) (string, error) {
 		path := filepath.Join(dir, name)
 		out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the operator says where PostgreSQL is
 		if err != nil {
-			continue // not there
+			continue // not installed
 		}
 		version, err := strconv.Atoi(number.FindString(string(out)))
 		if err != nil || version < major || best != "" && version >= bestVersion {

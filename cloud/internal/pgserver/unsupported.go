@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Server stands for a private PostgreSQL, which this system cannot run.
+// Server represents a private PostgreSQL, which this system cannot run.
 type Server struct{}
 
 // Start fails: this system has no Unix sockets with owners.
@@ -15,7 +15,7 @@ func Start(context.Context, Options) (*Server, error) {
 	return nil, errors.New("the private PostgreSQL needs a Unix system: set YEOLDA_DATABASE_URL")
 }
 
-// URL is empty.
+// URL returns an empty string.
 func (*Server) URL() string { return "" }
 
 // Stop does nothing.

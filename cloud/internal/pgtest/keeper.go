@@ -20,15 +20,13 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 )
 
-// The server of a test process is kept by another one, its keeper: the test
-// binary again, told by this variable to be one. Nothing is called when a test
-// process ends, and it may be killed, so the keeper waits for the end of a pipe
-// that the test process holds. Then it stops the server and removes its data.
-// The test process itself has no goroutine of the server that a leak check could
-// find.
+// The server of a test process runs under another process, its keeper: the test binary again, started with this
+// variable. No code runs at the end of a test process, which may also be killed, so the keeper waits for the end of a
+// pipe that the test process holds, then stops the server and removes its data. The test process has no goroutine of
+// the server that a leak check would find.
 const keeperEnv = "YEOLDA_PGTEST_KEEPER"
 
-// An init function, so that packages need no TestMain for this.
+// An init function, so that packages need no TestMain for it.
 func init() {
 	if os.Getenv(keeperEnv) == "" {
 		return
@@ -40,12 +38,12 @@ func init() {
 	os.Exit(0)
 }
 
-// lifeline is the pipe's end that the test process holds, kept from the garbage
-// collector, which would close it.
+// lifeline is the test process's end of the pipe. The variable keeps it from the garbage collector, which would close
+// it.
 var lifeline *os.File //nolint:unused // being kept is its use
 
-// startKeeper starts the keeper and returns the URL of its server. The keeper
-// shares stderr, so `go test` returns after it has cleaned up.
+// startKeeper starts the keeper and returns the URL of its server. The keeper shares stderr, so `go test` returns
+// after it has cleaned up.
 func startKeeper() (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -80,9 +78,9 @@ func startKeeper() (string, error) {
 	return line, nil
 }
 
-// keep is the whole life of a keeper.
+// keep is the main function of a keeper.
 func keep() error {
-	// A Ctrl-C reaches the test process too, and its end ends this one.
+	// A Ctrl-C reaches the test process too, whose end ends this one.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 
 	base := baseDir()
@@ -109,8 +107,8 @@ func keep() error {
 	return err
 }
 
-// baseDir is memory where there is enough of it: copying a template takes 15 ms
-// there and 200 ms on a disk. Containers often have only 64 MB.
+// baseDir is in memory if there is enough: copying a template takes 15 ms there and 200 ms on a disk. Containers often
+// have only 64 MB.
 func baseDir() string {
 	const memory, enough = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
@@ -120,10 +118,10 @@ func baseDir() string {
 	return os.TempDir()
 }
 
-// removeAbandoned removes the data of keepers that were killed themselves. What
-// cannot be removed, another user's for instance, is left to others.
+// removeAbandoned removes the data of keepers that were killed. Directories that it cannot remove, for instance
+// another user's, remain.
 func removeAbandoned(base string) {
-	dirs, _ := filepath.Glob(filepath.Join(base, "yeolda-pgtest-*")) // fails for a bad pattern only
+	dirs, _ := filepath.Glob(filepath.Join(base, "yeolda-pgtest-*")) // fails only for an invalid pattern
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(strings.Split(filepath.Base(dir), "-")[2])
 		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {

@@ -1,13 +1,11 @@
-// Package pgtest gives each test a migrated PostgreSQL database of its own.
+// Package pgtest provides each test with a migrated PostgreSQL database of its own.
 //
-// The first test of a process that asks for one starts a private server, which
-// takes about half a second and ends with the process, however that ends (see
-// keeper.go). The schema is made once, in a template named by the hash of the
-// migrations; a test's database is a copy of it, made in some 20 milliseconds
-// and dropped after the test.
+// The first test of a process that needs one starts a private server, which takes about half a second and ends with
+// the process (see keeper.go). The schema is created once, in a template named by the hash of the migrations. A test's
+// database is a copy of the template, created in some 20 milliseconds and dropped after the test.
 //
-// With YEOLDA_TEST_DATABASE_URL set to the URL of a database whose user may
-// create others, that server is used instead, also by several processes at once.
+// With YEOLDA_TEST_DATABASE_URL set to the URL of a database whose user may create others, that server is used
+// instead, also by several processes at the same time.
 package pgtest
 
 import (
@@ -31,8 +29,7 @@ import (
 // limit bounds every wait for the server.
 const limit = time.Minute
 
-// New returns a new migrated and otherwise empty database, which is closed and
-// dropped after the test.
+// New returns a new, migrated and empty database, which is closed and dropped after the test.
 func New(t testing.TB) *postgres.DB {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), URL(t), slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -43,7 +40,7 @@ func New(t testing.TB) *postgres.DB {
 	return db
 }
 
-// URL is New for tests that connect in their own way, or have a program do it.
+// URL is New for tests that connect on their own, or start a program that does.
 func URL(t testing.TB) string {
 	t.Helper()
 	server, err := prepared()
@@ -64,7 +61,7 @@ func URL(t testing.TB) string {
 
 // server is a PostgreSQL server with a template for test databases.
 type server struct {
-	base     *url.URL // a database to connect to for creating others
+	base     *url.URL // a database for the connections that create others
 	template string
 }
 
@@ -79,7 +76,7 @@ var prepared = sync.OnceValues(func() (server, error) {
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		return server{}, errors.New("YEOLDA_TEST_DATABASE_URL is not a URL") // and may hold a password
+		return server{}, errors.New("YEOLDA_TEST_DATABASE_URL is not a URL") // not quoted, because it may hold a password
 	}
 	hash, err := postgres.SchemaHash()
 	if err != nil {
@@ -95,8 +92,8 @@ func (s server) url(database string) string {
 	return u.String()
 }
 
-// exec runs one statement on a connection of its own. A pool would be quicker by
-// a few milliseconds, but its goroutines would count as leaks of the tests.
+// exec runs one statement on a connection of its own. A pool would be a few milliseconds faster, but its goroutines
+// would count as leaks of the tests.
 func (s server) exec(sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -109,9 +106,9 @@ func (s server) exec(sql string) error {
 	return err
 }
 
-// makeTemplate makes the template unless it is there. Other processes may want
-// the same on a shared server: one makes it, the others wait. Only a complete
-// one is marked as a template; what an interrupted process left is made anew.
+// makeTemplate creates the template unless it exists. Several processes may need it on a shared server: one creates
+// it, the others wait. Only a complete template is marked as one; an incomplete one of an interrupted process is
+// created again.
 func (s server) makeTemplate() error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -119,7 +116,7 @@ func (s server) makeTemplate() error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) // gives the lock back
+	defer conn.Close(ctx) // the end of the session releases the lock
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext($1))`, s.template); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func TestDroppedAfterTheTest(t *testing.T) {
 	var name string
 	t.Run("", func(t *testing.T) {
 		db := New(t)
-		// A session somebody forgot must not keep the database alive.
+		// A forgotten session must not keep the database.
 		conn, err := pgx.Connect(t.Context(), db.Pool.Config().ConnString())
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestNothingLeftBehind(t *testing.T) {
 				}
 			}
 			if _, err := os.Stat(cluster); err != nil {
-				t.Fatalf("the process told no data directory: %v", err)
+				t.Fatalf("the process printed no data directory: %v", err)
 			}
 			if end == "killed" {
 				if err := cmd.Process.Kill(); err != nil {

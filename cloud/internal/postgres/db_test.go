@@ -27,7 +27,7 @@ func exec(t *testing.T, q postgres.Querier, sql string, args ...any) {
 func TestOpenUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
-		"postgres:///x?host=" + t.TempDir(), // nobody listens
+		"postgres:///x?host=" + t.TempDir(), // no server
 		"postgres://a:secret@localhost:notaport/x",
 	} {
 		db, err := postgres.Open(t.Context(), url, slog.New(slog.DiscardHandler))

@@ -11,17 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ServerDiagnosis is what a doctor wants to know of the database server.
+// ServerDiagnosis holds the facts about the database server that doctor examines.
 type ServerDiagnosis struct {
-	Version        string // as the server says it
+	Version        string // as reported by the server
 	VersionNumber  int    // 150010 is 15.10
 	Clock          time.Time
 	Standby        bool     // a replica that takes no writes
-	Risky          []string // settings that are off and for which a crash may cost committed data
+	Risky          []string // settings that are off although a crash may then lose committed data
 	MaxConnections int
 }
 
-// DiagnoseServer asks the server about itself.
+// DiagnoseServer reads the facts about the server.
 func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err error) {
 	err = q.QueryRow(ctx, `
 		select current_setting('server_version'), current_setting('server_version_num')::int, clock_timestamp(),
@@ -32,7 +32,7 @@ func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err erro
 	return d, err
 }
 
-// SchemaVersions returns the number of the last migration that was applied (0: none) and of the last one there is.
+// SchemaVersions returns the number of the last applied migration (0: none) and of the last existing one.
 func SchemaVersions(ctx context.Context, q Querier) (have, want int64, err error) {
 	files, err := migrations.ReadDir("migration")
 	if err != nil {
@@ -54,16 +54,16 @@ func SchemaVersions(ctx context.Context, q Querier) (have, want int64, err error
 	return have, want, err
 }
 
-// WorkDiagnosis counts what should not lie about for long.
+// WorkDiagnosis counts items that should not wait for long.
 type WorkDiagnosis struct {
-	Unsettled      int // reservations whose confirmation or cancellation has been under way for 15 minutes
+	Unsettled      int // reservations whose confirmation or cancellation has been in progress for 15 minutes
 	RefundsFailed  int
 	Differences    int // between the provider's books and ours, unresolved
 	MessagesFailed int // of the last 24 hours
 	Administrators int // that are not disabled
 }
 
-// DiagnoseWork looks for work that got stuck.
+// DiagnoseWork counts stuck work.
 func DiagnoseWork(ctx context.Context, q Querier, now time.Time) (d WorkDiagnosis, err error) {
 	err = q.QueryRow(ctx, `
 		select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING') and updated_at < $1),
@@ -76,8 +76,7 @@ func DiagnoseWork(ctx context.Context, q Querier, now time.Time) (d WorkDiagnosi
 	return d, err
 }
 
-// DiagnoseDeposits counts deposits to virtual accounts since a moment, and those of them that no callback of the provider
-// has told of.
+// DiagnoseDeposits counts deposits to virtual accounts since a time, and those of them without a callback of the provider.
 func DiagnoseDeposits(ctx context.Context, q Querier, since time.Time) (deposits, untold int, err error) {
 	err = q.QueryRow(ctx, `
 		select count(*), count(*) filter (where not exists (select from webhook_event w where w.order_id = r.order_id))
@@ -86,19 +85,19 @@ func DiagnoseDeposits(ctx context.Context, q Querier, since time.Time) (deposits
 	return deposits, untold, err
 }
 
-// BranchDiagnosis is what a doctor wants to know of a branch.
+// BranchDiagnosis holds the facts about a branch that doctor examines.
 type BranchDiagnosis struct {
 	Code     string
 	Zone     string
 	Agents   int  // credentials that may connect
-	Online   bool // some agent is connected
+	Online   bool // an agent is connected
 	SeenAt   time.Time
 	PINs     map[string][]byte // sealed, by device
 	Rooms    []int             // numbers of the enabled ones
-	Unpriced []int             // numbers of enabled rooms that have no price: customers cannot reserve them
+	Unpriced []int             // numbers of enabled rooms without a price: customers cannot reserve them
 }
 
-// DiagnoseBranches returns all branches in the order they were made.
+// DiagnoseBranches returns all branches in the order of their creation.
 func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error) {
 	rows, err := q.Query(ctx, `
 		select b.code, b.time_zone, (select count(*) from agent_credential a where a.branch_id = b.id and a.revoked_at is null),

@@ -76,7 +76,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) error
 }
 
 // acquireMigrationLock polls for the advisory lock. A blocking call would hold a snapshot, for whose end CREATE INDEX
-// CONCURRENTLY in the process that migrates would wait forever.
+// CONCURRENTLY in the process that migrates would wait indefinitely.
 func acquireMigrationLock(ctx context.Context, conn *pgx.Conn, logger *slog.Logger) error {
 	var noticed time.Time
 	for began := time.Now(); ; {

@@ -17,7 +17,7 @@ import (
 
 const deploy = "../../../deploy"
 
-// descriptions returns name and help of every metric the service has, also of those nothing has been counted in yet.
+// descriptions returns name and help of every metric of the service, also of those without a value yet.
 func descriptions(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(chan *prometheus.Desc)
@@ -87,7 +87,7 @@ func TestDashboardsAndAlertsNameMetricsThatExist(t *testing.T) {
 					}
 				}
 				if known[metric] == "" {
-					t.Errorf("%s: there is no metric %s", file, metric)
+					t.Errorf("%s: metric %s does not exist", file, metric)
 				}
 				used[metric] = true
 			}
@@ -95,7 +95,7 @@ func TestDashboardsAndAlertsNameMetricsThatExist(t *testing.T) {
 	}
 	for metric := range known {
 		if strings.HasPrefix(metric, "yeolda_") && !used[metric] {
-			t.Errorf("nobody looks at %s", metric)
+			t.Errorf("metric %s is in no dashboard and no alert", metric)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested: each rule is seen to fire, and each is seen to keep quiet.
+// TestEveryAlertIsTested checks that each rule fires in one test and is silent in another.
 func TestEveryAlertIsTested(t *testing.T) {
 	t.Parallel()
 	var rules struct {
@@ -175,7 +175,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 		for _, rule := range group.Rules {
 			n++
 			if !fires[rule.Alert] || !quiet[rule.Alert] {
-				t.Errorf("%s: seen to fire %v, to keep quiet %v", rule.Alert, fires[rule.Alert], quiet[rule.Alert])
+				t.Errorf("%s: fires in a test: %v, silent in a test: %v", rule.Alert, fires[rule.Alert], quiet[rule.Alert])
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The service forgets names and contacts, each class in its time: after half a year what nobody paid for, after five
-// years what somebody paid for. The books keep their amounts, and the audit log says how many it was.
+// Names and contacts are erased at the end of their retention: half a year for unpaid reservations, five years for paid
+// ones. Amounts remain, and the audit log contains the number of erased reservations.
 func TestNamesAreForgottenInTime(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) {

@@ -19,7 +19,7 @@ const mqttPath = "/mqtt"
 // routes returns the handler of the public address.
 func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux := chi.NewRouter()
-	mux.Use(measure)
+	mux.Use(measure, s.deadlines)
 	below := api.Routes()
 	mux.Mount("/api", below)
 	// A method that the router does not know does not reach the mount.

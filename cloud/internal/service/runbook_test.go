@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRunbook holds the promise of every alert: there is a chapter about it.
+// TestRunbook checks that the runbook has a chapter for every alert.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile(filepath.Join(deploy, "prometheus/alerts.yml"))

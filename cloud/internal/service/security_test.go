@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Every answer says what a browser may do with it, refusals too.
+// Every answer carries the security headers, errors included.
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -41,7 +41,7 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// No other origin may read an answer, whatever it calls itself.
+// No other origin may read an answer.
 func TestNoOriginIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -67,7 +67,7 @@ func TestNoOriginIsAllowed(t *testing.T) {
 	}
 }
 
-// SECURITY.md answers every threat of the list with tests that exist.
+// SECURITY.md names existing tests for every threat of the list.
 func TestThreatsAreAnswered(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../SECURITY.md")
@@ -92,13 +92,13 @@ func TestThreatsAreAnswered(t *testing.T) {
 		}
 	}
 	for n := 1; n <= 31; n++ {
-		if len(answered[n]) == 0 && n != 24 { // what hands can do is the installation's to hold
-			t.Errorf("A%d is held by no test", n)
+		if len(answered[n]) == 0 && n != 24 { // defended by the installation
+			t.Errorf("A%d names no test", n)
 		}
 	}
 	for _, test := range name.FindAllStringSubmatch(string(raw), -1) {
 		if !slices.Contains(tests, test[1]) {
-			t.Errorf("there is no %s", test[1])
+			t.Errorf("SECURITY.md names %s, which does not exist", test[1])
 		}
 	}
 }

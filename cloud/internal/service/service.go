@@ -212,7 +212,8 @@ func (s *Service) wire() error {
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys}
 	api := &httpapi.API{
-		Backoffice: office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
+		Unavailable: postgres.IsUnavailable,
+		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
 		Discord:   chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{

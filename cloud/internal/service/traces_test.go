@@ -59,8 +59,8 @@ func (s *spans) of(trace uuid.UUID) map[string][]*wire.Span {
 	return found
 }
 
-// TestOneDoorOneTrace: from the request to the report, under the id that service, agent and their logs use. No other test
-// of this process runs at the same time, because where traces go is one for all of it.
+// TestOneDoorOneTrace checks the trace from the request to the report, under the id that service, agent and their logs use.
+// It runs alone, because the process has one exporter of traces.
 func TestOneDoorOneTrace(t *testing.T) {
 	var got spans
 	receiver := httptest.NewServer(&got)

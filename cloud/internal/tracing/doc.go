@@ -1,5 +1,5 @@
-// Package tracing tells an OpenTelemetry collector what a request was spent on. It is off unless [Start] was called, and
-// then costs the reading of one pointer.
+// Package tracing exports the steps of a request to an OpenTelemetry collector. It is off unless [Start] was called,
+// and then costs the reading of one pointer.
 //
 // # One door, one trace
 //
@@ -8,9 +8,9 @@
 //	   └────────────────► door.grant         that an agent names. Nothing of OpenTelemetry travels to agents.
 //	   └────────────────► door.result ──► db
 //
-// That is why trace ids are made here: each is a version 4 UUID, and the root's span id is its first half. Whoever knows
-// the id of a door request from a log therefore knows the trace, without its hyphens.
+// Therefore trace ids are created here: each is a version 4 UUID, and the root's span id is its first half. The id of
+// a door request in a log, without its hyphens, is the id of its trace.
 //
-// No span holds what a person could be known or a door be opened by: HTTP spans are named by the pattern of their route,
-// database spans by the statement without its arguments. Trace contexts of strangers are not believed.
+// No span identifies a person or contains a key: HTTP spans are named by the pattern of their route, database spans by
+// the statement without its arguments. Trace contexts of clients are ignored.
 package tracing

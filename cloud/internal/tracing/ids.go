@@ -8,25 +8,25 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids makes trace ids that are UUIDs. It implements the SDK's IDGenerator.
+// ids creates trace ids that are UUIDs. It implements the SDK's IDGenerator.
 type ids struct{}
 
-// NewIDs makes the ids of a root.
+// NewIDs creates the ids of a root span.
 func (ids) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 	id := uuid.New()
 	return trace.TraceID(id), rootOf(id)
 }
 
-// NewSpanID makes the id of another span.
+// NewSpanID creates the id of another span.
 func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	_, _ = rand.Read(id[:]) // never fails
 	return id
 }
 
-// rootOf is the span that began a trace.
+// rootOf returns the span that began a trace.
 func rootOf(id uuid.UUID) trace.SpanID { return trace.SpanID(id[:8]) }
 
-// RequestID is the id of the door request that an HTTP request makes, its only one: that of its trace, if it is traced.
+// RequestID returns the id for the one door request of an HTTP request: that of its trace, if it is traced.
 func RequestID(ctx context.Context) uuid.UUID {
 	if started.Load() != nil {
 		if here := trace.SpanContextFromContext(ctx); here.IsValid() {

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is a part of a trace. The zero value is that of a service without traces, and does nothing.
+// Span is a part of a trace. The zero value is that of a service without traces and has no effect.
 type Span struct{ span trace.Span }
 
 // Root begins a trace: an HTTP request.
@@ -22,7 +22,7 @@ func Root(ctx context.Context, name string) (context.Context, Span) {
 	return ctx, Span{span}
 }
 
-// Part begins a part of the trace of ctx. Outside of any there is nothing to be a part of.
+// Part begins a part of the trace of ctx. Without a trace it returns the zero value.
 func Part(ctx context.Context, name string) (context.Context, Span) {
 	t := started.Load()
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
@@ -32,7 +32,7 @@ func Part(ctx context.Context, name string) (context.Context, Span) {
 	return ctx, Span{span}
 }
 
-// Door begins a part of the trace of a door request, whichever replica that began at.
+// Door begins a part of the trace of a door request, regardless of the replica that began it.
 func Door(ctx context.Context, request uuid.UUID, name string) (context.Context, Span) {
 	t := started.Load()
 	if t == nil {
@@ -46,21 +46,21 @@ func Door(ctx context.Context, request uuid.UUID, name string) (context.Context,
 	return ctx, Span{span}
 }
 
-// Name gives the span another name, when it is known better.
+// Name renames the span.
 func (s Span) Name(name string) {
 	if s.span != nil {
 		s.span.SetName(name)
 	}
 }
 
-// Set notes a fact, by OpenTelemetry's names where it has one.
+// Set adds an attribute, named by OpenTelemetry's conventions if there is one.
 func (s Span) Set(key, value string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.String(key, value))
 	}
 }
 
-// End ends the span; err says that it failed.
+// End ends the span; err is its failure.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return

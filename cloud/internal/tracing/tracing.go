@@ -13,15 +13,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// started is where spans go; nil: nowhere.
+// started receives spans; nil: tracing is off.
 var started atomic.Pointer[trace.Tracer]
 
-// On reports whether traces are made.
+// On reports whether tracing is on.
 func On() bool { return started.Load() != nil }
 
-// Start sends spans to a collector by OTLP over HTTP (http://collector:4318). The collector need not be there: what it
-// does not take in time is lost. OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_HEADERS, hold too. stop sends
-// what is left.
+// Start sends spans to a collector by OTLP over HTTP (http://collector:4318). The collector may be absent: spans that
+// it does not accept in time are dropped. OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_HEADERS, apply as
+// well. stop sends the remaining spans.
 func Start(ctx context.Context, url string) (stop func(context.Context) error, err error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url+"/v1/traces"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestOffCostsNothing: no memory, and no trace.
+// TestOffCostsNothing checks that no memory is allocated and no trace begun.
 func TestOffCostsNothing(t *testing.T) {
 	ctx, id := t.Context(), uuid.New()
 	if n := testing.AllocsPerRun(1000, func() {
@@ -27,7 +27,7 @@ func TestOffCostsNothing(t *testing.T) {
 	}
 }
 
-// TestIDs: trace ids can be ids of door requests, and name their root.
+// TestIDs checks that trace ids can be ids of door requests and identify their root.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	trace, root := ids{}.NewIDs(t.Context())

@@ -2,17 +2,16 @@
 
 -- A key that opens nothing while the provider is asked whether the money of its reservation is lost: a callback says so,
 -- and the provider's answer does not. It is in doorlock_key again when the provider still holds the money after that time.
-ALTER TABLE reservation ADD COLUMN blocked_key uuid UNIQUE;
+ALTER TABLE reservation ADD COLUMN blocked_key uuid; -- unique by an index of 00062
 ALTER TABLE reservation ADD COLUMN blocked_until timestamptz;
-ALTER TABLE reservation ADD CONSTRAINT reservation_blocked_key CHECK (blocked_key IS NULL OR doorlock_key IS NULL);
+ALTER TABLE reservation ADD CONSTRAINT reservation_blocked_key CHECK (blocked_key IS NULL OR doorlock_key IS NULL) NOT VALID;
 
 -- When a callback without a signature last had the provider asked.
 ALTER TABLE payment ADD COLUMN callback_look_up_at timestamptz;
 
 -- Live unpaid holds are limited per client address and phone number.
 ALTER TABLE reservation ADD COLUMN client text;
-CREATE INDEX reservation_unpaid_by_client ON reservation (client) WHERE state IN ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT');
-CREATE INDEX reservation_unpaid_by_phone ON reservation (mobile_key) WHERE state IN ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT');
+-- Their indexes are built in 00062.
 
 -- An administrator returned the money outside the provider: how, with which reference.
 ALTER TABLE refund ADD COLUMN settled_outside jsonb;

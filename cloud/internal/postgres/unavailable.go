@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// IsUnavailable reports whether a request failed because the database did not answer or takes no writes, not because of the
+// request: it may be repeated later.
+func IsUnavailable(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &connect) || errors.As(err, &network) {
+		return true
+	}
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, net.ErrClosed) || isBrokenConnection(err)
+	}
+	switch code := pgErr.Code; {
+	case strings.HasPrefix(code, "08"), // connection exceptions
+		strings.HasPrefix(code, "57P"),   // shutdown, crash, start-up
+		strings.HasPrefix(code, "53"),    // out of connections, memory, disk
+		code == "25006", code == "55P03", // read-only after a failover, a lock that was not released in time
+		code == "57014": // statement_timeout
+		return true
+	}
+	return false
+}
+
+// isBrokenConnection recognises the connection that ended within a query; pgconn has no type for it.
+func isBrokenConnection(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "unexpected EOF") || strings.Contains(text, "conn closed") || strings.Contains(text, "broken pipe") || strings.Contains(text, "connection reset")
+}

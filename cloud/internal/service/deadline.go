@@ -1,0 +1,74 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	requestTimeout = 15 * time.Second
+	// paymentTimeout exceeds the 60 seconds of the payment provider, and ends before the connection's write time-out.
+	paymentTimeout = 75 * time.Second
+	// bodyTimeout bounds the time in which a client must send a whole body.
+	bodyTimeout = 15 * time.Second
+)
+
+// deadlines gives every API request a deadline, so that a database that does not answer delays no client longer, and
+// bounds the time for the request's body.
+func (s *Service) deadlines(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		timeout := s.timeoutOf(r)
+		if timeout == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if r.ContentLength != 0 {
+			boundBody(w, r)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// boundBody ends the connection of a client that does not send its whole body in time. The deadline is removed at the end
+// of the body: net/http continues to read, to notice a client that disconnects.
+func boundBody(w http.ResponseWriter, r *http.Request) {
+	controller := http.NewResponseController(w)
+	if controller.SetReadDeadline(time.Now().Add(bodyTimeout)) != nil {
+		return // not a connection of net/http
+	}
+	r.Body = &boundedBody{r.Body, controller}
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	controller *http.ResponseController
+}
+
+// Read removes the deadline with the last byte.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.controller.SetReadDeadline(time.Time{}) // it was supported before
+	}
+	return n, err
+}
+
+// timeoutOf returns 0 for connections that last: WebSockets.
+func (s *Service) timeoutOf(r *http.Request) time.Duration {
+	switch path := strings.TrimPrefix(r.URL.Path, "/api"); {
+	case r.Header.Get("Upgrade") != "" || path == "/v2/admin/live" || path == mqttPath:
+		return 0
+	case strings.HasSuffix(path, "/unlock/subscribe"):
+		return s.settings.Times.DoorResultTimeout + time.Second
+	case path == "/payment/confirm", path == "/payment/cancel", path == "/admin/v2/virtual-accounts",
+		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"):
+		return paymentTimeout
+	}
+	return requestTimeout
+}
