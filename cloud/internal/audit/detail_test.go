@@ -16,6 +16,8 @@ func TestDetailsAboutGuestsHoldNoText(t *testing.T) {
 		{"reservation.move", map[string]any{"reason": "guest asked"}, `{"reason":"(omitted)"}`},
 		{"message.resend", map[string]any{"to": []string{"minji@example.com", "010-1234-5678", "+821012345678", "01012345678"}},
 			`{"to":["(omitted)","(omitted)","(omitted)","(omitted)"]}`},
+		// A request id that begins like a phone number, as one of 410 does.
+		{"door.unlock", map[string]any{"requestId": "017fb260-1336-4421-9344-94a7d083d20b"}, `{"requestId":"017fb260-1336-4421-9344-94a7d083d20b"}`},
 		{"settings.change", map[string]any{"name": "강남점"}, `{"name":"강남점"}`},
 	} {
 		got, err := Entry{Action: c.action, Detail: c.detail}.SafeDetail()
