@@ -40,12 +40,12 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "the checkout")
 	flag.DurationVar(&o.soak.For, "for", 15*time.Minute, "length of the disturbed part of the soak")
-	flag.Uint64Var(&o.soak.Seed, "seed", 0, "of the soak; 0: a new one, which is printed")
+	flag.Uint64Var(&o.soak.Seed, "seed", 0, "of the soak; 0: a random one, which is printed")
 	flag.IntVar(&o.soak.Customers, "customers", 32, "at once")
 	flag.IntVar(&o.soak.Admins, "administrators", 5, "at once")
 	flag.IntVar(&o.branches, "branches", 20, "simulated, with an agent each")
-	flag.StringVar(&o.keep, "keep", "", "keep what was recorded and what the programs said in this directory")
-	flag.BoolVar(&o.reportOnly, "report-only", false, "only write the report of the parts that are there")
+	flag.StringVar(&o.keep, "keep", "", "keep the record and the programs' log in this directory")
+	flag.BoolVar(&o.reportOnly, "report-only", false, "only write the report of the stored parts")
 	flag.BoolVar(&o.simulate, "simulate", true, "run the deterministic simulations and the formal model first")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -56,7 +56,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "yeolda-proof:", err)
 		os.Exit(1)
 	case misses > 0:
-		fmt.Fprintf(os.Stderr, "yeolda-proof: %d things are not as they should be; they stand first in the report\n", misses)
+		fmt.Fprintf(os.Stderr, "yeolda-proof: %d misses; the report lists them first\n", misses)
 		os.Exit(2)
 	}
 }
