@@ -131,7 +131,7 @@ func TestOnePersonIsErased(t *testing.T) {
 var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
 	administrator_recovery.code_hash login_code.browser_hash
-	room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch
+	reservation.consent_version work_success.work room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch
 	alert.subject alert.acknowledged_by refund.account_by refund.account_approved_by orders.order_id
 	agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
 	agent_inventory.inventory agent_inventory.self_test agent_inventory.version airconditioner_command.option_id
