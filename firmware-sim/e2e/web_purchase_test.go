@@ -305,7 +305,7 @@ func TestWebPurchase(t *testing.T) {
 		p.see("Your booking is confirmed", "Card")
 		p.look("receipt-en", phone)
 		p.press("Open my key")
-		p.see("Opens at", "Open the entrance")
+		p.see("The doors open at", "Open the entrance")
 		p.look("key-en", phone)
 	})
 

@@ -21,22 +21,13 @@ import (
 //
 //	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays}]}
 func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
-	type item struct {
-		Branch   string `json:"branch"`
-		NameKo   string `json:"nameKo"`
-		NameEn   string `json:"nameEn"`
-		Address  string `json:"address"`
-		Phone    string `json:"phone"`
-		TimeZone string `json:"timeZone"`
-		Horizon  int    `json:"bookingHorizonDays"`
-	}
 	all, err := a.Backoffice.Branches(r.Context())
 	if err != nil {
 		return err
 	}
-	branches := make([]item, 0, len(all))
+	branches := make([]wireBranch, 0, len(all))
 	for _, b := range all {
-		branches = append(branches, item{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))})
+		branches = append(branches, toWireBranch(b))
 	}
 	return wire.WriteData(w, map[string]any{"branches": branches})
 }

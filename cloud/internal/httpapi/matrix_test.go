@@ -141,6 +141,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"openAPI":            {"/openapi.yaml", nil, success, false},
 		"whoAmI":             {"/v2/me", nil, success, false},
 		"listBranches":       {"/v2/branches", nil, success, false},
+		"branchesNow":        {"/v2/branches/now", nil, success, false},
 		"listBanks":          {"/v2/banks", nil, success, false},
 		"showSite":           {"/v2/site", nil, success, false},
 		"showHold":           {"/v2/hold", nil, holdExpired, false},

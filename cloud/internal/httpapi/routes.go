@@ -70,6 +70,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/openapi.yaml", a.public(a.openAPI))
 	mux.Get("/v2/me", a.user(a.whoAmI))
 	mux.Get("/v2/branches", a.public(a.listBranches))
+	mux.Get("/v2/branches/now", a.public(a.branchesNow))
 	mux.Get("/v2/banks", a.public(a.listBanks))
 	mux.Get("/v2/site", a.public(a.showSite))
 	mux.Get("/v2/hold", a.public(a.showHold))

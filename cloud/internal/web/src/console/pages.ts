@@ -35,7 +35,7 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
     all: async () => {
       const list: T[] = [];
       for (;;) {
-        const next = await fetch(list.at(-1)?.id ?? "");
+        const next = await fetch(list[list.length - 1]?.id ?? "");
         list.push(...next);
         if (next.length < size) return list;
       }
@@ -59,7 +59,7 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
             h(
               "div",
               { class: "row" },
-              button(t("more"), () => load(rows.peek().at(-1)!.id)),
+              button(t("more"), () => load(rows.peek()[rows.peek().length - 1]!.id)),
             ),
         ),
       ),

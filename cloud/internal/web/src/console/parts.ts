@@ -296,7 +296,7 @@ export function toast(text: string, kind: "good" | "bad" = "good"): void {
 }
 
 /** A modal dialog makes everything outside it inert, toasts included: they move into it. */
-const topmost = (): Element => [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+const topmost = (): Element => [...document.querySelectorAll("dialog[open]")].pop() ?? document.body;
 
 export interface Dialog {
   close: () => void;

@@ -8,7 +8,20 @@ import { checkAll, field, select } from "./field";
 import { check, sign } from "./icons";
 import { missing } from "./missing";
 import { cancelable, loadMine, type Mine } from "./my";
-import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import {
+  actions,
+  alert,
+  button,
+  closeDialog,
+  explain,
+  facts,
+  fetched,
+  heading,
+  link,
+  note,
+  notice,
+  openDialog,
+} from "./screen";
 import { type Bank, branchName, cancelPayment, getBanks, type RefundAccount } from "./service";
 import { dateText, t, timesText, won } from "./text";
 
@@ -65,7 +78,7 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
   const ask = () => {
     problem.set("");
     if (!chosen()) problem.set(t("needReason"));
-    else if (!account || checkAll(account.fields)) dialog.showModal();
+    else if (!account || checkAll(account.fields)) openDialog(dialog);
   };
   const dialog = h(
     "dialog",
@@ -78,11 +91,11 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
     h(
       "div",
       { class: "pair" },
-      button(t("keep"), () => dialog.close(), { kind: "soft" }),
+      button(t("keep"), () => closeDialog(dialog), { kind: "soft" }),
       button(
         t("cancelNow"),
         () => {
-          dialog.close();
+          closeDialog(dialog);
           void submit();
         },
         { kind: "danger" },

@@ -31,7 +31,7 @@ export const opensAt = (d: Day): Minute => (d.date > d.now.peek() ? d.date + 9 *
 /** The initial choice at a start: the usual length, or the longest available one below it. */
 export function beginAt(d: Day, room: Room, start: Minute): Choice | null {
   const lengths = d.slots().lengths(room, start, d.now());
-  const length = lengths.findLast((l) => l.minutes <= usual) ?? lengths[0];
+  const length = lengths.filter((l) => l.minutes <= usual).pop() ?? lengths[0];
   return length ? { room: room.roomNo, start, minutes: length.minutes } : null;
 }
 
@@ -39,7 +39,7 @@ export function beginAt(d: Day, room: Room, start: Minute): Choice | null {
 export function stretched(d: Day, choice: Choice, wanted: number): Choice {
   const room = d.slots().room(choice.room)!;
   const lengths = d.slots().lengths(room, choice.start, d.now());
-  const length = lengths.find((l) => l.minutes >= wanted) ?? lengths.at(-1);
+  const length = lengths.find((l) => l.minutes >= wanted) ?? lengths[lengths.length - 1];
   return length ? { ...choice, minutes: length.minutes } : choice;
 }
 

@@ -28,7 +28,7 @@ function screen(b: Branch): Child {
   const last = today + b.bookingHorizonDays * day;
   const month = () => validMonth(query().get("month"), today, last);
   return [
-    heading(`${branchName(b)}, ${t("dateTitle")}`, b.address || null),
+    heading(`${branchName(b)}, ${t("dateTitle")}`, b.address ? h("span", { lang: "ko" }, b.address) : null),
     chips(b, today, last),
     match(month, (shown) => calendar(b, shown, today, last)),
   ];

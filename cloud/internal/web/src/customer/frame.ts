@@ -120,7 +120,7 @@ function company({ company: c }: Site): Child {
     h(
       "ul",
       { class: "company" },
-      line("", c.name),
+      c.name ? h("li", { lang: "ko" }, c.name) : null,
       line(t("footRepresentative"), c.representative),
       line(t("footBusiness"), c.businessNumber),
       c.businessNumber
@@ -139,7 +139,7 @@ function company({ company: c }: Site): Child {
         : null,
       line(t("footMailOrder"), c.mailOrderNumber),
       line(t("footHosting"), c.hostingProvider),
-      line("", c.address),
+      c.address ? h("li", { lang: "ko" }, c.address) : null,
       c.email ? h("li", null, h("a", { href: `mailto:${c.email}` }, c.email)) : null,
     ),
   ];

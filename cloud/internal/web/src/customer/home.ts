@@ -1,19 +1,40 @@
 // The branches and their current availability.
 
-import { clockOf, dateOf, day, inZone } from "../booking/time";
+import { clockOf, parseMinute } from "../booking/time";
 import { type Child, h, when } from "../core/dom";
 import { resource } from "../core/resource";
+import { batch, effect, onCleanup, type Signal, signal } from "../core/signal";
 import { calendar, chevron, key, payment } from "./icons";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
 import { recent } from "./recent";
-import { fetched, heading } from "./screen";
-import { type Branch, branchName, getBranches, getCalendar, getToday } from "./service";
+import { button, fetched, heading } from "./screen";
+import { type BranchNow, branchName, getBranchesNow } from "./service";
 import { t } from "./text";
 
 export function home(): Child {
   giveUp();
-  const branches = resource(getBranches);
+  const search = signal("");
+  const first = resource(() => getBranchesNow(search.peek(), null));
+  const more = signal<BranchNow[]>([]);
+  const next = signal<string | null>(null);
+  effect(() => {
+    next.set(first.data()?.next ?? null);
+    more.set([]);
+  });
+  const busy = signal(false);
+  const loadMore = async () => {
+    busy.set(true);
+    try {
+      const page = await getBranchesNow(search.peek(), next.peek());
+      batch(() => {
+        more.set([...more.peek(), ...page.branches]);
+        next.set(page.next);
+      });
+    } finally {
+      busy.set(false);
+    }
+  };
   return [
     heading(t("homeTitle"), t("homeText")),
     recent()
@@ -24,16 +45,41 @@ export function home(): Child {
           chevron(),
         )
       : null,
-    fetched(branches, (list) => () => {
-      if (list().length === 0) return h("p", { class: "dim" }, t("noBranches"));
-      return h(
-        "ul",
-        { class: "cards" },
-        lastFirst(list()).map((b) => h("li", null, card(b))),
-      );
-    }),
+    fetched(first, (data) => [
+      data.peek().next ? searchBox(search, () => void first.refresh()) : null,
+      () => {
+        const list = [...data().branches, ...more()];
+        if (list.length === 0) return h("p", { class: "dim" }, t(search.peek() ? "noMatch" : "noBranches"));
+        return h(
+          "ul",
+          { class: "cards" },
+          lastFirst(list).map((b) => h("li", null, card(b))),
+        );
+      },
+      when(next, () => button(t("moreBranches"), () => void loadMore(), { kind: "soft", busy })),
+    ]),
     steps(),
   ];
+}
+
+const typingDelay = 300; // ms
+
+/** A search field that searches while the customer types. */
+function searchBox(search: Signal<string>, run: () => void): Child {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(timer));
+  const input = h("input", {
+    type: "search",
+    id: "search",
+    maxlength: 50,
+    autocomplete: "off",
+    oninput: () => {
+      search.set(input.value.trim());
+      clearTimeout(timer);
+      timer = setTimeout(run, typingDelay);
+    },
+  });
+  return h("div", { class: "field" }, h("label", { for: "search" }, t("searchBranch")), input);
 }
 
 /** The three steps of a booking, for new customers. */
@@ -48,46 +94,31 @@ const steps = (): Child =>
     ].map(([icon, text]) => h("li", null, icon, h("span", null, text))),
   );
 
-const lastFirst = (list: Branch[]): Branch[] => {
+const lastFirst = (list: BranchNow[]): BranchNow[] => {
   const last = lastBranch();
   return [...list].sort((a, b) => Number(b.branch === last) - Number(a.branch === last));
 };
 
-function card(b: Branch): Child {
-  const today = resource(() => todayAt(b));
-  return h(
+const card = (b: BranchNow): Child =>
+  h(
     "a",
     { class: "card row", href: `/b/${b.branch}` },
     h(
       "span",
       null,
       h("b", { class: "big" }, branchName(b)),
-      b.address ? h("span", { class: "dim" }, b.address) : null,
-      h(
-        "span",
-        { class: "state" },
-        when(
-          () => today.data(),
-          () => today.data()!.text,
-        ),
-      ),
+      b.address ? h("span", { class: "dim", lang: "ko" }, b.address) : null,
+      h("span", { class: "state" }, availability(b)),
     ),
     chevron(),
   );
-}
 
 /** The availability of a branch today, in a few words. */
-async function todayAt(b: Branch): Promise<{ text: Child }> {
-  const now = inZone(b.timeZone);
-  const date = dateOf(now);
-  const status = (await getCalendar(b.branch, date.slice(0, 7))).find((d) => d.date === date);
-  if (status && status.status !== "available")
-    return { text: [t("closedToday"), status.reason ? ` (${status.reason})` : ""] };
-  const today = await getToday(b.branch, now);
-  const rooms = today.rooms.filter((r) => r.enabled);
-  const here = Math.floor(now / 10) * 10;
-  const free = rooms.filter((r) => today.lengths(r, here, now).length > 0).length;
-  if (free > 0) return { text: h("span", { class: "good" }, t(free === 1 ? "freeNowOne" : "freeNow", { n: free })) };
-  const starts = rooms.flatMap((r) => today.firstFree(r, here, now - (now % day) + day, now)?.start ?? []);
-  return { text: starts.length ? t("freeAt", { time: clockOf(Math.min(...starts)) }) : t("fullToday") };
+function availability(b: BranchNow): Child {
+  if (b.status !== "available")
+    return [t("closedToday"), b.reason ? [" (", h("span", { lang: "ko" }, b.reason), ")"] : ""];
+  if (b.freeRooms > 0)
+    return h("span", { class: "good" }, t(b.freeRooms === 1 ? "freeNowOne" : "freeNow", { n: b.freeRooms }));
+  if (b.nextFreeDateTime) return t("freeAt", { time: clockOf(parseMinute(b.nextFreeDateTime)) });
+  return t("fullToday");
 }

@@ -68,7 +68,13 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
   };
   return [
     heading(t("myTitle")),
-    () => (mine().length === 0 ? h("p", { class: "dim" }, t("myEmpty")) : null),
+    when(
+      () => upcoming().length === 0,
+      () => [
+        h("p", { class: "dim" }, t(past().length ? "myNoneUpcoming" : "myEmpty")),
+        link(t("bookAgain"), "/", "primary"),
+      ],
+    ),
     when(
       () => upcoming().length > 0,
       () => [h("h2", null, t("myUpcoming")), cards(upcoming)],

@@ -8,6 +8,7 @@ import { go } from "../core/router";
 import { computed, effect, onCleanup, type Readable, type Signal, signal } from "../core/signal";
 import { beginAt, type Choice, chooseButton, type Day, end, lengthStepper, opensAt } from "./choice";
 import { cross } from "./icons";
+import { closeDialog, openDialog } from "./screen";
 import { t, timesText } from "./text";
 
 const hour = 60;
@@ -24,7 +25,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
       class: "sheet",
       "aria-labelledby": "sheet-title",
       onclose: close,
-      onclick: (event: MouseEvent) => event.target === event.currentTarget && dialog.close(),
+      onclick: (event: MouseEvent) => event.target === event.currentTarget && closeDialog(dialog),
     },
     h(
       "div",
@@ -35,7 +36,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
         h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim" }, room.machine)),
         h(
           "button",
-          { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => dialog.close() },
+          { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => closeDialog(dialog) },
           cross(),
         ),
       ),
@@ -68,7 +69,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
   );
   queueMicrotask(() => {
     if (!dialog.isConnected) return;
-    dialog.showModal();
+    openDialog(dialog);
     dialog.querySelector(".hours [aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "start" });
   });
   // The page behind the sheet must not scroll.

@@ -94,7 +94,13 @@ function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
       [
         branchName(b),
         b.address
-          ? h("a", { href: mapLink(b), rel: "noreferrer", target: "_blank" }, b.address, " ", h("b", null, t("map")))
+          ? h(
+              "a",
+              { href: mapLink(b), rel: "noreferrer", target: "_blank" },
+              h("span", { lang: "ko" }, b.address),
+              " ",
+              h("b", null, t("map")),
+            )
           : null,
       ],
     ],

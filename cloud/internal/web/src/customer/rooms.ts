@@ -78,7 +78,7 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
           "section",
           { class: "empty" },
           h("h2", null, t("closedDate")),
-          h("p", null, status.reason ?? ""),
+          h("p", { lang: "ko" }, status.reason ?? ""),
           link(t("pickOther"), `/b/${b.branch}`, "primary"),
         )
       : match(wide(), (isWide) => (isWide ? timetable(d, choice) : cards(d, choice))),
@@ -144,7 +144,7 @@ function card(d: Day, room: Readable<Room>): Child {
       h("b", { class: "big" }, t("room", { no: roomNo })),
       grade ? h("span", { class: "badge" }, grade) : null,
     ),
-    h("span", { class: "dim" }, machine),
+    h("span", { class: "dim", lang: "ko" }, machine),
     () => strip(d, room()),
     h(
       "span",

@@ -120,3 +120,15 @@ export function notice(icon: Child, title: string, text: Child, ...next: Child[]
     h("div", { class: "stack" }, next),
   );
 }
+
+/** Opens a dialog. Safari before 15.4 has no modal dialogs: there it is shown in the page. */
+export function openDialog(dialog: HTMLDialogElement): void {
+  if (dialog.showModal) dialog.showModal();
+  else dialog.setAttribute("open", "");
+}
+
+export function closeDialog(dialog: HTMLDialogElement): void {
+  if (dialog.close) return dialog.close();
+  dialog.removeAttribute("open");
+  dialog.dispatchEvent(new Event("close"));
+}

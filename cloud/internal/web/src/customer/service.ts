@@ -38,13 +38,20 @@ function once<T>(fetcher: () => Promise<T>): () => Promise<T> {
 
 export const getSite = once(() => api.get<Site>("/v2/site"));
 export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
+export type BranchNow = Schemas["BranchNow"];
+
+/** One page of branches with their availability now. */
+export const getBranchesNow = (q: string, cursor: string | null) =>
+  api.get<Schemas["BranchesNow"]>("/v2/branches/now", { ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) });
+
 export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
 
 /** The branch with that code, or undefined. */
 export const getBranch = async (code: string): Promise<Branch | undefined> =>
   (await getBranches()).find((b) => b.branch === code);
 
-export const branchName = (b: Branch): string => (language.peek() === "en" && b.nameEn) || b.nameKo;
+export const branchName = (b: Pick<Branch, "nameKo" | "nameEn">): string =>
+  (language.peek() === "en" && b.nameEn) || b.nameKo;
 
 export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
   (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
@@ -63,13 +70,6 @@ export async function getDay(branch: string, date: string): Promise<Availability
   const start = parseDate(date);
   const lookups = await Promise.all([lookup(branch, date, 0, 24), lookup(branch, dateOf(start + day), 0, overnight)]);
   return new Availability(lookups, start, start + day + overnight * 60);
-}
-
-/** The slots of the remaining hours of today. */
-export async function getToday(branch: string, now: Minute): Promise<Availability> {
-  const hour = Math.floor((now % day) / 60);
-  const start = now - (now % day);
-  return new Availability([await lookup(branch, dateOf(now), hour, 24 - hour)], start + hour * 60, start + day);
 }
 
 export const hold = (branch: string, room: string, start: Minute, end: Minute) =>

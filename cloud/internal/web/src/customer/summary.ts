@@ -81,9 +81,9 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
     facts([
       [
         t("labelBranch"),
-        [branchName(o.branch), o.branch.address ? h("span", { class: "dim" }, o.branch.address) : null],
+        [branchName(o.branch), o.branch.address ? h("span", { class: "dim", lang: "ko" }, o.branch.address) : null],
       ],
-      [t("labelRoom"), [t("room", { no: o.room }), h("span", { class: "dim" }, o.machine)]],
+      [t("labelRoom"), [t("room", { no: o.room }), h("span", { class: "dim", lang: "ko" }, o.machine)]],
       [t("labelDate"), dateText(o.start)],
       [t("labelTime"), [timesText(o.start, o.end), h("span", { class: "dim" }, span(o.end - o.start))]],
     ]),

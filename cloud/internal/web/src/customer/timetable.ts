@@ -151,7 +151,7 @@ function row(d: Day, room: Readable<Room>, columns: Minute[], choice: Signal<Cho
       { scope: "row" },
       h("b", null, t("room", { no: roomNo })),
       grade ? h("span", { class: "badge" }, grade) : null,
-      h("span", { class: "dim" }, machine),
+      h("span", { class: "dim", lang: "ko" }, machine),
       h("span", { class: "dim" }, () => (room().enabled ? price : t("disabled"))),
     ),
     columns.map((m) => cell(d, room, m, choice)),

@@ -36,6 +36,9 @@ export const en: Texts = {
   homeTitle: "Which branch would you like?",
   homeText: "Book in steps of ten minutes. Pay, and the door opens.",
   noBranches: "No branch is open yet.",
+  searchBranch: "Find a branch",
+  noMatch: "No branch matches your search.",
+  moreBranches: "More branches",
   freeNow: "{n} rooms free now",
   freeNowOne: "{n} room free now",
   freeAt: "Free from {time} today",
@@ -226,6 +229,7 @@ export const en: Texts = {
 
   myTitle: "My bookings",
   myEmpty: "You have no bookings yet.",
+  myNoneUpcoming: "You have no upcoming bookings.",
   myUpcoming: "Upcoming",
   myPast: "Past",
   statusDone: "Paid",

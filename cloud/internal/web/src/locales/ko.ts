@@ -34,6 +34,9 @@ export const ko = {
   homeTitle: "어느 지점으로 갈까요?",
   homeText: "10분 단위로 예약하고, 결제하면 문이 바로 열려요.",
   noBranches: "아직 문을 연 지점이 없어요.",
+  searchBranch: "지점 찾기",
+  noMatch: "찾는 지점이 없어요.",
+  moreBranches: "지점 더 보기",
   freeNow: "지금 {n}개 룸 예약 가능",
   freeNowOne: "지금 {n}개 룸 예약 가능",
   freeAt: "오늘 {time}부터 예약 가능",
@@ -223,6 +226,7 @@ export const ko = {
 
   myTitle: "내 예약",
   myEmpty: "아직 예약이 없어요.",
+  myNoneUpcoming: "다가오는 예약이 없어요.",
   myUpcoming: "다가오는 예약",
   myPast: "지난 예약",
   statusDone: "결제 완료",

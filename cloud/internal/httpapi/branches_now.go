@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+)
+
+// wireBranch is a branch as the customers' pages show it.
+type wireBranch struct {
+	Branch   string `json:"branch"`
+	NameKo   string `json:"nameKo"`
+	NameEn   string `json:"nameEn"`
+	Address  string `json:"address"`
+	Phone    string `json:"phone"`
+	TimeZone string `json:"timeZone"`
+	Horizon  int    `json:"bookingHorizonDays"`
+}
+
+func toWireBranch(b booking.Branch) wireBranch {
+	return wireBranch{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))}
+}
+
+const (
+	defaultBranches = 50
+	maxBranches     = 200
+	maxQuery        = 100
+)
+
+// branchesNow is GET /v2/branches/now.
+func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	limit, after := defaultBranches, 0
+	var err error
+	if query.Has("limit") {
+		if limit, err = wire.QueryInt(r, "limit", 1, maxBranches); err != nil {
+			return err
+		}
+	}
+	if query.Has("cursor") {
+		if after, err = wire.QueryInt(r, "cursor", 1, 1<<31-1); err != nil {
+			return err
+		}
+	}
+	search := query.Get("q")
+	if len(search) > maxQuery {
+		return wire.Malformed("q")
+	}
+	page, more, err := a.Reserve.BranchesNow(r.Context(), search, booking.BranchID(after), limit)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		wireBranch
+		Status    string  `json:"status"`
+		Reason    *string `json:"reason"`
+		FreeRooms int     `json:"freeRooms"`
+		NextFree  *string `json:"nextFreeDateTime"`
+	}
+	var body struct {
+		Branches []item  `json:"branches"`
+		Next     *string `json:"next"`
+	}
+	body.Branches = make([]item, 0, len(page))
+	for _, b := range page {
+		one := item{wireBranch: toWireBranch(b.Branch), Status: string(b.Today.Status), Reason: wire.Nullable(b.Today.Reason), FreeRooms: b.FreeRooms}
+		if !b.NextFree.IsZero() {
+			next := wire.Minute(b.NextFree, b.Zone)
+			one.NextFree = &next
+		}
+		body.Branches = append(body.Branches, one)
+	}
+	if more && len(page) > 0 {
+		next := strconv.Itoa(int(page[len(page)-1].ID))
+		body.Next = &next
+	}
+	return wire.WriteData(w, body)
+}

@@ -1,0 +1,89 @@
+package reserve
+
+import (
+	"context"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// BranchNow is a branch and what can be reserved there today.
+type BranchNow struct {
+	booking.Branch
+	Today     booking.DayStatus
+	FreeRooms int       // that can be reserved from the current slot on
+	NextFree  time.Time // the first start today, also if it is now; zero: none
+}
+
+// BranchesNow returns at most limit branches after a branch, whose code, name or address contains query, with what is
+// free now. It takes a constant number of queries, however many branches there are.
+func (s *Service) BranchesNow(ctx context.Context, query string, after booking.BranchID, limit int) (page []BranchNow, more bool, err error) {
+	branches, more, err := s.DB.BranchPage(ctx, query, after, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	now := s.now()
+	ids := make([]booking.BranchID, 0, len(branches))
+	for _, b := range branches {
+		ids = append(ids, b.ID)
+	}
+	// A local day ends within 24 hours, and the longest minimum length reaches an hour further.
+	window := booking.Interval{Start: now.Truncate(booking.SlotLength), End: now.Add(25 * time.Hour)}
+	occupied, err := s.DB.OccupiedRooms(ctx, ids, window, now)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, b := range branches {
+		page = append(page, branchNow(b, occupied, now))
+	}
+	return page, more, nil
+}
+
+func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval, now time.Time) BranchNow {
+	today := booking.DateOf(now, b.Zone)
+	view := BranchNow{Branch: b, Today: b.Schedule.Day(today)}
+	if view.Today.Status != booking.Available {
+		return view
+	}
+	local := now.In(b.Zone).Truncate(time.Minute)
+	current := local.Add(-time.Duration(local.Minute()%10) * time.Minute)
+	for start := current; booking.DateOf(start, b.Zone) == today; start = start.Add(booking.SlotLength) {
+		for _, room := range b.Rooms {
+			stay := booking.Interval{Start: start, End: start.Add(shortest(room.Price))}
+			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID]) {
+				view.FreeRooms++
+			}
+		}
+		if view.FreeRooms > 0 {
+			view.NextFree = start
+			if start.After(current) {
+				view.FreeRooms = 0
+			}
+			return view
+		}
+	}
+	return view
+}
+
+// shortest is the shortest length with a price, or 0.
+func shortest(p booking.Price) time.Duration {
+	switch {
+	case p.Min10 != nil:
+		return 10 * time.Minute
+	case p.Min30 != nil:
+		return 30 * time.Minute
+	case p.Min60 != nil:
+		return time.Hour
+	}
+	return 0
+}
+
+// vacant reports whether a stay keeps its margin to all others.
+func vacant(stay booking.Interval, taken []booking.Interval) bool {
+	for _, other := range taken {
+		if stay.Start.Before(other.End.Add(booking.Margin)) && other.Start.Add(-booking.Margin).Before(stay.End) {
+			return false
+		}
+	}
+	return true
+}
