@@ -24,7 +24,7 @@ func TestBranchesNow(t *testing.T) {
 	start := slot(s, 0)
 	ask := func(query string) (page branchesNow) {
 		t.Helper()
-		c.Get("/v2/branches/now" + query).OK(t).Into(t, &page)
+		c.Get("/v2/branches/now"+query).OK(t).Into(t, &page)
 		return page
 	}
 	before := ask("?q=gangnam")
