@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// connectTimeout is how long a connection may take for the TLS handshake and its CONNECT packet.
+	// connectTimeout limits the TLS handshake and the CONNECT packet of a connection.
 	connectTimeout = 5 * time.Second
-	// maxUnauthenticated bounds the connections that have not authenticated yet; each costs the broker some 15 KiB. It is as many
-	// as a whole fleet that comes back at once may have waiting: who is turned away tries again, and costs more.
+	// maxUnauthenticated bounds the connections that have not authenticated; each needs about 15 KiB. It is large enough for
+	// a whole fleet that reconnects at once: a rejected agent retries, which costs more.
 	maxUnauthenticated = 4096
-	// maxAcceptPause is the longest rest after Accept failed, when file descriptors ran out for example.
+	// maxAcceptPause is the maximum delay after a failed Accept, for example without free file descriptors.
 	maxAcceptPause = time.Second
 )
 
@@ -28,16 +28,16 @@ type admission struct {
 
 	mu              sync.Mutex
 	conns           map[*conn]struct{}
-	unauthenticated int // of conns: those without a session
+	unauthenticated int // connections without a session
 	closed          bool
-	emptied         chan struct{} // closed when the gate is closed and the last connection has gone
+	emptied         chan struct{} // closed after shut, when the last connection has closed
 }
 
 func newAdmission(within time.Duration) *admission {
 	return &admission{within: within, conns: make(map[*conn]struct{}), emptied: make(chan struct{})}
 }
 
-// enter admits a connection, which now has a deadline for its CONNECT. mochi replaces the deadline when it has read that.
+// enter admits a connection and sets the deadline for its CONNECT. mochi replaces the deadline after reading it.
 func (g *admission) enter(raw net.Conn) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +56,7 @@ func (g *admission) enter(raw net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// admit gives a connection its session: the client behind it has authenticated.
+// admit attaches the session to a connection whose client has authenticated.
 func (g *admission) admit(c *conn, s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *admission) leave(c *conn) (s *session, first bool) {
 	return s, true
 }
 
-// shut lets nobody in any more. emptied tells when the last one is out.
+// shut rejects further connections. emptied is closed when the last connection has closed.
 func (g *admission) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *admission) shut() {
 	}
 }
 
-// cut ends every connection at once.
+// cut closes every connection.
 func (g *admission) cut() {
 	g.mu.Lock()
 	conns := make([]*conn, 0, len(g.conns))
@@ -115,7 +115,7 @@ type conn struct {
 	session   atomic.Pointer[session]
 }
 
-// Close ends the session first: from then on its branch does not count on this connection.
+// Close ends the session before the connection, so that no message is sent to a closed connection.
 func (c *conn) Close() error {
 	if s, first := c.admission.leave(c); first && s != nil {
 		s.end()
@@ -123,8 +123,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// sessionOf finds the session of a client's connection, also below TLS or WebSocket; nil for a client that has not
-// authenticated.
+// sessionOf returns the session of a client's connection, which may be wrapped in TLS or WebSocket; nil if the client has
+// not authenticated.
 func sessionOf(c net.Conn) *session {
 	if c := unwrap(c); c != nil {
 		return c.session.Load()

@@ -26,10 +26,10 @@ type Config struct {
 	// TLSConfig is the server side of TLS. Its minimum version is raised to 1.2.
 	TLSConfig *tls.Config
 
-	// Credentials looks up agents that may connect. It calls found for each that may, with its branch and the SHA-256 of
-	// its secret, and not for those that are unknown or revoked; an error means that the question could not be answered.
+	// Credentials looks up credentials. It calls found for each that exists and is not revoked, with its branch and the
+	// SHA-256 of its secret. An error means that the lookup failed.
 	Credentials func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error
-	// Revoked returns those of the connected agents that may no longer be. Optional.
+	// Revoked returns those of the user names that are revoked. Optional.
 	Revoked func(ctx context.Context, usernames []string) ([]string, error)
 
 	Doors   Doors
@@ -40,10 +40,9 @@ type Config struct {
 }
 
 const (
-	// readBuffer is for what agents say, which is mostly shorter; every connection has one.
+	// readBuffer is the size of the read buffer of each connection. Most messages of agents are shorter.
 	readBuffer = 512
-	// closeGrace is how long agents have to go by themselves; then their connections are cut. Everything together
-	// stays below the 3 seconds of closeLimit.
+	// closeGrace is how long agents have to close their connections. Closing takes at most closeLimit altogether.
 	closeGrace = time.Second
 	closeLimit = 3 * time.Second
 
@@ -85,9 +84,9 @@ func New(cfg Config) (*Broker, error) {
 	server := mqtt.New(&mqtt.Options{
 		Capabilities:            caps,
 		ClientNetReadBufferSize: readBuffer,
-		// $SYS is denied to everyone, so it is computed as seldom as can be.
+		// No client may read $SYS, so it is computed as rarely as possible.
 		SysTopicResendInterval: 3600,
-		// mochi logs whole packets, a CONNECT with its password among them. What matters is logged by the hook.
+		// mochi logs whole packets, including the password of a CONNECT. The hook logs what is needed.
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	b := &Broker{
@@ -128,7 +127,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err := b.server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	// These outlive the connections: what agents said before they were closed is still heard.
+	// These outlive the connections, so that messages received before the end are still handled.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work errgroup.Group
 	work.Go(func() error { return b.inbox.run(serving) })
@@ -148,8 +147,8 @@ func (b *Broker) agentOnline(agent protocol.Agent) bool {
 	return slices.Contains(b.sessions.online(agent.Branch), agent)
 }
 
-// close ends every connection before it closes mochi, whose own Close waits without limit for connections, and for ever
-// when one is taken off its list meanwhile: it takes the lock of the list twice.
+// close closes every connection before it closes mochi: mochi's own Close waits for connections without limit, and deadlocks
+// if one is removed from its list meanwhile, because it takes the lock of the list twice.
 func (b *Broker) close() error {
 	b.admission.shut()
 	err := b.cfg.Listener.Close()
@@ -168,7 +167,7 @@ func (b *Broker) close() error {
 	}
 	closed := make(chan error, 1)
 	go func() {
-		// A connection is taken off mochi's list after it was closed.
+		// mochi removes a connection from its list after it was closed.
 		b.server.Listeners.ClientsWg.Wait()
 		closed <- b.server.Close()
 	}()
@@ -180,14 +179,14 @@ func (b *Broker) close() error {
 	}
 }
 
-// Stats counts since the start, Sessions excepted.
+// Stats are counters since the start, except for Sessions.
 type Stats struct {
 	Sessions int   // authenticated connections now
-	Dropped  int64 // messages from agents that met a full queue
-	Unsent   int64 // messages to agents that do not read
+	Dropped  int64 // messages from agents dropped at a full queue
+	Unsent   int64 // messages dropped for agents that do not read
 }
 
-// Connected is true: agents connect to this very process.
+// Connected returns true: agents connect to this process.
 func (b *Broker) Connected() bool { return true }
 
 // Stats returns the counters for metrics.

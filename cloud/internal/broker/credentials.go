@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// lookupTimeout bounds the database's part in a CONNECT.
+	// lookupTimeout limits the database query of a CONNECT.
 	lookupTimeout = 3 * time.Second
-	// lookupBatch is the most credentials that are looked up at once.
+	// lookupBatch is the maximum number of credentials in one query.
 	lookupBatch = 256
-	// lookupWorkers is how many batches may be under way, so that agents that come back all together leave connections
-	// of the pool to people.
+	// lookupWorkers is the maximum number of concurrent queries, so that agents that reconnect at once leave connections
+	// of the pool to requests.
 	lookupWorkers = 2
 )
 
-// credential is what is known of an agent that may connect; the zero value is that of any other.
+// credential is a credential that is not revoked; the zero value stands for any other user name.
 type credential struct {
 	branch     string
 	secretHash []byte
 }
 
-// credentials looks agents up for connections that introduce themselves. Those that come while a question is on its way
-// share the next one: thousands of agents that come back together cost a few dozen statements. And a database driver's
-// deep stack grows in these goroutines, not in one of every agent, which would keep it for the life of the connection.
+// credentials looks up credentials for CONNECT packets. Lookups that arrive during a query share the next one, so thousands
+// of agents that reconnect at once cost a few dozen queries. The queries run in goroutines of their own, because the deep
+// stack of a database driver would otherwise stay with each agent's connection.
 type credentials struct {
 	look  func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error
 	asked chan lookup
@@ -43,7 +43,7 @@ func newCredentials(look func(context.Context, []string, func(string, string, []
 	return &credentials{look: look, asked: make(chan lookup, maxUnauthenticated)}
 }
 
-// find returns the credential of a user name, zero for one that is unknown or revoked.
+// find returns the credential of a user name, or the zero value if it is unknown or revoked.
 func (c *credentials) find(ctx context.Context, username string) (credential, error) {
 	answer := make(chan looked, 1)
 	select {
@@ -59,20 +59,20 @@ func (c *credentials) find(ctx context.Context, username string) (credential, er
 	}
 }
 
-// work answers until ctx ends.
+// work answers lookups until ctx ends.
 func (c *credentials) work(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case first := <-c.asked:
-			c.answer(ctx, c.gather(first))
+			c.answer(ctx, c.drain(first))
 		}
 	}
 }
 
-// gather adds those that wait already.
-func (c *credentials) gather(first lookup) []lookup {
+// drain returns first and the lookups already queued.
+func (c *credentials) drain(first lookup) []lookup {
 	batch := []lookup{first}
 	for len(batch) < lookupBatch {
 		select {

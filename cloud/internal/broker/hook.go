@@ -12,12 +12,12 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// maxKeepAlive is the longest keep-alive in seconds an agent may choose; a dead line is found after 1.5 of it.
+// maxKeepAlive is the maximum keep-alive of an agent in seconds. A dead connection is detected after 1.5 times that.
 const maxKeepAlive = 60
 
 var errNoAgent = errors.New("broker: unknown agent")
 
-// hook is where mochi asks who may do what.
+// hook implements access control for mochi.
 type hook struct {
 	mqtt.HookBase
 	*Broker
@@ -34,9 +34,9 @@ func (*hook) Provides(b byte) bool {
 	return false
 }
 
-// OnConnect takes away what an agent could ask for to its own and others' harm.
+// OnConnect overrides properties of a CONNECT that would harm this or other agents.
 func (*hook) OnConnect(cl *mqtt.Client, _ packets.Packet) error {
-	// A Receive Maximum would lead into mochi's send quota, which leaks and deadlocks. Nothing is sent at QoS 1 anyway.
+	// A Receive Maximum enables mochi's send quota, which leaks and deadlocks. Nothing is sent at QoS 1.
 	cl.Properties.Props.ReceiveMaximum = 0
 	cl.State.Inflight.ResetSendQuota(0)
 	cl.Properties.Will.WillDelayInterval = 0
@@ -47,8 +47,8 @@ func (*hook) OnConnect(cl *mqtt.Client, _ packets.Packet) error {
 	return nil
 }
 
-// OnConnectAuthenticate binds the connection to the branch of its credential. The user name must equal the client id:
-// otherwise one agent could push another off the line.
+// OnConnectAuthenticate binds the connection to its credential. The user name must equal the client id; otherwise one agent
+// could take over another's connection.
 func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 	c := unwrap(cl.Net.Conn)
 	if c == nil {
@@ -63,7 +63,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		return false
 	case err != nil:
 		h.log.Error("mqtt: credential not checked", "username", username, "error", err)
-		// No CONNACK: "bad password" would be a lie that makes an agent give up for long.
+		// No CONNACK: a rejected password would make the agent back off for long.
 		cl.Stop(packets.ErrServerUnavailable)
 		return false
 	}
@@ -91,7 +91,7 @@ func (h *hook) authenticate(username string, pk packets.Packet) (agent protocol.
 	if err != nil {
 		return agent, err
 	}
-	// An unknown agent is compared too, against nothing that any secret hashes to.
+	// The comparison is made for unknown agents too; the empty hash matches no secret.
 	got := sha256.Sum256(pk.Connect.Password)
 	if subtle.ConstantTimeCompare(got[:], known.secretHash) != 1 || !protocol.ValidBranch(known.branch) {
 		return agent, errNoAgent
@@ -103,8 +103,8 @@ func (h *hook) authenticate(username string, pk packets.Packet) (agent protocol.
 	return agent, nil
 }
 
-// OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the branch is online
-// throughout, and the earlier session knows that it was replaced.
+// OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the agent stays online,
+// and the earlier session is known to be replaced.
 func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 	s := sessionOf(cl.Net.Conn)
 	if s == nil {
@@ -121,7 +121,7 @@ func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 	}
 }
 
-// OnPacketEncode announces in the CONNACK what mochi enforces, or this hook, without saying so [MQTT-3.2.2.3].
+// OnPacketEncode announces in the CONNACK the limits that mochi and this hook enforce [MQTT-3.2.2.3].
 func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
 	if pk.FixedHeader.Type == packets.Connack {
 		p := &pk.Properties
@@ -132,17 +132,16 @@ func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnPacketRead takes every PUBLISH, SUBSCRIBE and UNSUBSCRIBE of an agent, and mochi never sees them. Nobody else may hear
-// what an agent says, and nothing is retained, because only agents could subscribe here and none may read a status. What
-// an agent subscribes to are topics of its own branch, so Send finds it by that. mochi's tree of topics would cost some
-// 8 KiB for each agent; its way from a packet to the answer is so deep that it doubles the stack of the connection's
-// goroutine, for good, to 32 KiB.
+// OnPacketRead handles every PUBLISH, SUBSCRIBE and UNSUBSCRIBE of an agent in place of mochi. No client may receive an
+// agent's messages, and nothing needs to be retained, because only agents connect here and none may read a status. Send
+// finds the subscriptions in the session. mochi's topic tree would need about 8 KiB for each agent, and its call depth would
+// double the stack of the connection's goroutine to 32 KiB for the life of the connection.
 func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	s := sessionOf(cl.Net.Conn)
 	if s == nil {
 		return pk, nil
 	}
-	// Of a packet that is not valid mochi makes an end.
+	// mochi disconnects a client that sends an invalid packet.
 	var err error
 	switch pk.FixedHeader.Type {
 	case packets.Publish:
@@ -166,12 +165,12 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	if err != nil {
 		return pk, packets.ErrRejectPacket
 	}
-	// In its place mochi sees an acknowledgement of something it never sent, which it passes over.
+	// mochi receives an acknowledgement of a message it never sent instead, which it ignores.
 	return packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, ProtocolVersion: pk.ProtocolVersion}, nil
 }
 
 func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
-	if pk.FixedHeader.Qos > 1 { // more than was offered [MQTT-3.2.2-11]
+	if pk.FixedHeader.Qos > 1 { // above the announced maximum [MQTT-3.2.2-11]
 		_ = h.server.DisconnectClient(cl, packets.ErrQosNotSupported)
 		return packets.ErrQosNotSupported
 	}
@@ -181,7 +180,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	switch {
 	case !ok || !s.agent().MayPublish(pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
 		code = packets.ErrNotAuthorized
-	case kind != protocol.KindHeartbeat: // that it came was all it had to say
+	case kind != protocol.KindHeartbeat: // a heartbeat only shows that the agent is running
 		h.inbox.put(delivery{from: s.peer(), kind: kind, payload: pk.Payload})
 	}
 	if pk.FixedHeader.Qos == 0 {
@@ -218,8 +217,8 @@ func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	return cl.WritePacket(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Unsuback}, PacketID: pk.PacketID, ReasonCodes: codes})
 }
 
-// OnWill takes the will over like a publish: mochi gets one without a topic, which reaches nobody. That of a connection
-// that was taken over is silenced: its agent is not gone.
+// OnWill handles the will like a publish; mochi receives one without a topic, which it drops. The will of a connection that
+// was taken over is ignored, because its agent is still connected.
 func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
 	if s := sessionOf(cl.Net.Conn); s != nil && !h.sessions.replaced(s) {
 		h.inbox.put(delivery{from: s.peer(), kind: protocol.KindStatus, payload: will.Payload})

@@ -8,31 +8,30 @@ import (
 )
 
 const (
-	// messagesWaiting is the number of messages that may wait for an agent that does not read: asks and grants of the last
+	// messagesWaiting is the maximum number of queued messages for an agent that does not read: asks and grants of the last
 	// seconds.
 	messagesWaiting = 64
-	// ackDelay is how long an acknowledgement waits for a message that it can go along with, like those of TCP (RFC 1122,
-	// 4.2.3.2): that of a claim goes with the grant. A write costs more than all else that is done for it.
+	// ackDelay is how long an acknowledgement waits for a message to share a write with, like delayed acknowledgements of
+	// TCP (RFC 1122, 4.2.3.2): that of a claim shares the write of the grant. The write is the most expensive part of both.
 	ackDelay = 30 * time.Millisecond
-	// acksGathered is how many of them wait at most as long as the agent reads.
+	// acksGathered is the maximum number of delayed acknowledgements.
 	acksGathered = 64
-	// acksWaiting is the Receive Maximum: who has more messages under way than that breaks the rules [MQTT-3.3.4-9].
+	// acksWaiting is the Receive Maximum: an agent with more unacknowledged messages violates the protocol [MQTT-3.3.4-9].
 	acksWaiting = 1024
 )
 
-// outbox gathers what is on its way to one agent: while one write is under way the next packets wait, and go together.
-// Nobody who sends a message ever waits.
+// outbox queues packets to one agent: packets that arrive during a write share the next one. Senders never block.
 type outbox struct {
 	write func([]byte) // may block
 
 	mu       sync.Mutex
-	messages waiting // which go first: somebody stands at a door
+	messages waiting // written first: a guest may be waiting for them
 	acks     waiting
-	writing  bool        // somebody writes, and will write what waits
-	delay    *time.Timer // runs while nobody writes and acknowledgements wait
+	writing  bool        // a goroutine is writing and will write what is queued
+	delay    *time.Timer // runs while acknowledgements are delayed
 }
 
-// waiting is packets of one kind, in their order.
+// waiting is a queue of encoded packets.
 type waiting struct {
 	packets []byte
 	count   int
@@ -43,7 +42,7 @@ func (w *waiting) add(packet ...byte) {
 	w.count++
 }
 
-// send puts a message in. It reports false when too many wait already.
+// send queues a message. It reports false if the queue is full.
 func (o *outbox) send(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,9 +56,9 @@ func (o *outbox) send(message []byte) bool {
 	return true
 }
 
-// acknowledge puts a PUBACK in (MQTT 5.0, 3.4), which waits for a message if that is to be expected. It returns
-// packets.ErrReceiveMaximum for an agent that sends and does not read, which nothing can be told. Only the read loop of
-// the agent calls it, which may have to write.
+// acknowledge queues a PUBACK (MQTT 5.0, 3.4), and delays it if a message is expected to follow. It returns
+// packets.ErrReceiveMaximum for an agent that sends and does not read. Only the agent's read loop calls it; the call may
+// block in a write.
 func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) error {
 	o.mu.Lock()
 	if o.acks.count >= acksWaiting {
@@ -67,7 +66,7 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 		return packets.ErrReceiveMaximum
 	}
 	first := o.acks.count == 0
-	if code == packets.CodeSuccess { // which is what is meant without a reason code
+	if code == packets.CodeSuccess { // success is encoded without a reason code
 		o.acks.add(packets.Puback<<4, 2, byte(id>>8), byte(id))
 	} else {
 		o.acks.add(packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
@@ -89,7 +88,7 @@ func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) e
 	return nil
 }
 
-// flush writes acknowledgements that nothing has gone along with.
+// flush writes delayed acknowledgements.
 func (o *outbox) flush() {
 	o.mu.Lock()
 	mine := o.begin()
@@ -99,7 +98,7 @@ func (o *outbox) flush() {
 	}
 }
 
-// begin reports whether the caller is to run: nobody else does. mu is held.
+// begin reports whether the caller must call run, because no other goroutine is writing. mu is held.
 func (o *outbox) begin() bool {
 	if o.writing {
 		return false
@@ -111,7 +110,7 @@ func (o *outbox) begin() bool {
 	return true
 }
 
-// run writes until nothing waits.
+// run writes until the queues are empty.
 func (o *outbox) run() {
 	for {
 		o.mu.Lock()

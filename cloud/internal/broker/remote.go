@@ -36,16 +36,16 @@ type RemoteConfig struct {
 const (
 	remoteKeepAlive = 10 // seconds
 	remoteTimeout   = 3 * time.Second
-	// remoteQueue is what may wait to be sent while the line to the broker is slow; more is not worth sending.
+	// remoteQueue is the maximum number of queued messages; more would be too old when they are sent.
 	remoteQueue = 1024
-	// sharedBy is the name under which replicas share messages that any of them, but only one, is to handle.
+	// sharedBy is the prefix of shared subscriptions: each message is handled by one of the replicas.
 	sharedBy = "$share/yeolda/"
-	// subscribeTries is how often subscribing is tried before the connection is made anew.
+	// subscribeTries is the number of attempts to subscribe before the connection is replaced.
 	subscribeTries = 3
 )
 
-// Remote reaches the agents through a broker outside of this process, to which all replicas of the cloud connect. Who may
-// do what there is the broker's to enforce, by the rules of package protocol.
+// Remote reaches the agents through an external broker, to which all replicas of the cloud connect. That broker enforces the
+// access rules of package protocol.
 type Remote struct {
 	cfg      RemoteConfig
 	clientID string
@@ -76,7 +76,7 @@ func (r *Remote) agentOnline(agent protocol.Agent) bool {
 	return slices.Contains(r.branches.online(agent.Branch), agent)
 }
 
-// Connected reports whether this replica hears the agents.
+// Connected reports whether this replica receives the messages of agents.
 func (r *Remote) Connected() bool { return r.up.Load() }
 
 // Send sends a message to an agent at QoS 0, without confirmation of delivery: on the topic of its credential, or on that of
@@ -109,7 +109,7 @@ func (r *Remote) Run(ctx context.Context) error {
 		ConnectUsername: r.cfg.URL.User.Username(), ConnectPassword: []byte(password),
 		ConnectTimeout: remoteTimeout, ReconnectBackoff: autopaho.NewExponentialBackoff(100*time.Millisecond, 5*time.Second, 200*time.Millisecond, 2),
 		ConnectPacketBuilder: func(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
-			c.CleanStart = true // also when connecting again: nothing may wait for us
+			c.CleanStart = true // also on reconnect: the broker keeps no messages for us
 			return c, nil
 		},
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
@@ -118,7 +118,7 @@ func (r *Remote) Run(ctx context.Context) error {
 		},
 		OnConnectionDown: func() bool {
 			r.up.Store(false)
-			r.cfg.Log.Warn("mqtt: the connection to the broker is gone", "broker", address.Host)
+			r.cfg.Log.Warn("mqtt: connection to the broker lost", "broker", address.Host)
 			return true
 		},
 		OnConnectError: func(err error) {
@@ -151,8 +151,8 @@ func (r *Remote) Run(ctx context.Context) error {
 	return errors.Join(err, work.Wait())
 }
 
-// subscribe asks for everything agents say. What decides or is stored comes to one replica only; presence, and answers
-// to whoever asked, come to all.
+// subscribe subscribes to all messages of agents. One replica handles each claim, result and telemetry message; all
+// replicas receive presence and the answers to commands.
 func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	request := &paho.Subscribe{}
 	for kind, filter := range protocol.CloudFilters() {
@@ -175,7 +175,7 @@ func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 		}
 		r.cfg.Log.Error("mqtt: not subscribed", "error", err)
 	}
-	// Connected and deaf is worse than not connected. autopaho connects again by itself.
+	// A connection without subscriptions is useless. autopaho reconnects.
 	m.TerminateConnectionForTest()
 }
 

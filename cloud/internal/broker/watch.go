@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// silenceInterval is how often silence is noticed.
+	// silenceInterval is how often sessions are checked for silence.
 	silenceInterval = time.Second
-	// revocationInterval bounds how long a revoked agent stays connected.
+	// revocationInterval is the maximum time for which a revoked agent stays connected.
 	revocationInterval = 15 * time.Second
 )
 
-// watch looks after what no event tells: silence, revoked credentials, lost messages.
+// watch checks for conditions without an event: silence, revoked credentials, dropped messages.
 func (b *Broker) watch(ctx context.Context) {
 	silent := time.NewTicker(silenceInterval)
 	defer silent.Stop()
@@ -34,7 +34,7 @@ func (b *Broker) watch(ctx context.Context) {
 				b.presence.announce(s.agent())
 			}
 			if burst.over(len(all)) {
-				// What connecting took, deep stacks above all, nobody needs any more; by itself it would go in minutes.
+				// Connecting used memory, mainly for deep stacks, which the runtime would release only after minutes.
 				go debug.FreeOSMemory()
 			}
 			if now := b.inbox.dropped.Load() + b.unsent.Load(); now > lost {
@@ -49,10 +49,10 @@ func (b *Broker) watch(ctx context.Context) {
 	}
 }
 
-// burstSize is how many agents have to come for memory to be worth giving back afterwards.
+// burstSize is the number of connecting agents after which memory is released.
 const burstSize = 1000
 
-// reconnectBurst notices when many agents have come and no more are coming.
+// reconnectBurst detects the end of a burst of connecting agents.
 type reconnectBurst struct{ before, last int }
 
 func (s *reconnectBurst) over(sessions int) bool {

@@ -34,13 +34,13 @@ func (b *Broker) ServeWebSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ws.SetReadLimit(protocol.MaxPacket)
-	// The error says how the connection ended, and the hook has logged what is worth it.
+	// The hook logs the end of the connection where it matters.
 	_ = b.server.EstablishConnection(listenerWebSocket, c)
 }
 
 var errNotBinary = errors.New("broker: websocket message is not binary") // [MQTT-6.0.0-1]
 
-// wsConn is a WebSocket as a stream: packet borders and message borders need not meet [MQTT-6.0.0-2].
+// wsConn reads and writes a WebSocket as a stream: packets may span several messages [MQTT-6.0.0-2].
 type wsConn struct {
 	net.Conn
 	ws      *websocket.Conn
@@ -69,7 +69,7 @@ func (c *wsConn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write is only called by mochi, one write at a time.
+// Write is called for one write at a time only.
 func (c *wsConn) Write(p []byte) (int, error) {
 	if err := c.ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
 		return 0, err

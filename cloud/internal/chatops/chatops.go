@@ -53,7 +53,7 @@ func (b *Backend) Reservations(ctx context.Context, code string) ([]discord.Rese
 	return list, nil
 }
 
-// Rooms tells the state of each room now: in use until when, or free until when.
+// Rooms returns the current state of each room: in use or free, and until when.
 func (b *Backend) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
 	branch, busy, err := b.today(ctx, code)
 	if err != nil {
@@ -119,10 +119,10 @@ func (b *Backend) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, er
 	if err != nil {
 		return false, refusal(err)
 	}
-	return b.Access.Opened(ctx, id) // a chat is no place for a PIN
+	return b.Access.Opened(ctx, id) // PINs are not disclosed in a chat
 }
 
-// Readings tells what the sensors measure.
+// Readings returns the current sensor readings.
 func (b *Backend) Readings(ctx context.Context, code string) ([]discord.Reading, error) {
 	readings, err := b.Climate.Sensors(ctx, code)
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *Backend) Readings(ctx context.Context, code string) ([]discord.Reading,
 	return list, nil
 }
 
-// refusal gives what the person who asked can do something about its words.
+// refusal returns errors that the user can correct as a Refusal.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, postgres.ErrNoBranch):

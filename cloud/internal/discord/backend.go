@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Backend does what staff ask for. Users and branches have been checked against the
-// settings before it is called. An error is shown as a [Refusal] if it is one, else as a
-// failure without details.
+// Backend executes the commands of staff. Users and branches are checked against the settings
+// before it is called. The text of a [Refusal] is shown to the user; other errors are shown
+// without details.
 type Backend interface {
 	// Branches lists all branches.
 	Branches(ctx context.Context) ([]Branch, error)
 	// Reservations lists the branch's reservations of today.
 	Reservations(ctx context.Context, branch string) ([]Reservation, error)
-	// Rooms tells the state of each room now.
+	// Rooms returns the current state of each room.
 	Rooms(ctx context.Context, branch string) ([]Room, error)
 	// Unlock opens a door and waits for the result, at most 7 seconds.
 	Unlock(ctx context.Context, r UnlockRequest) (opened bool, err error)
-	// Readings tells what the sensors measure.
+	// Readings returns the current sensor readings.
 	Readings(ctx context.Context, branch string) ([]Reading, error)
 }
 
-// Refusal is an error whose text is for the person who asked, in Korean.
+// Refusal is an error whose text is shown to the user, in Korean.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }

@@ -1,10 +1,10 @@
-// Package enroll makes the credentials of branch agents: at once, or in exchange for a token that is good for one machine
-// and one hour and may therefore stand in a command line.
+// Package enroll issues the credentials of branch agents: directly, or in exchange for a token. A token is valid once, for
+// one hour, so it may be part of a command line.
 //
 //	yeolda agent enroll BRANCH ─► token ─► one command on the Pi ─► POST /api/v2/agent/enroll ─► credential, token spent
 //
-// A token ends with a fingerprint of the keys that sign door grants. The agent holds what it is given against it: whoever
-// gets between the two may refuse the exchange, but can never become the one whose word opens the doors.
+// A token ends with a fingerprint of the keys that sign door grants. The agent compares the keys it receives with the
+// fingerprint, so an attacker in between can block the exchange but cannot substitute its own keys.
 package enroll
 
 import (
@@ -27,10 +27,10 @@ import (
 // TokenLife is how long a token may be exchanged.
 const TokenLife = time.Hour
 
-// ErrToken is of a token that never was, was used, or is too old: nobody is told which.
+// ErrToken is returned for a token that is unknown, used or expired. The caller does not learn which.
 var ErrToken = errors.New("enroll: token is not valid")
 
-// Credential is who an agent is. The password is known to nobody afterwards; only its hash is stored.
+// Credential is the credential of an agent. Only the hash of the password is stored.
 type Credential struct {
 	Branch          string
 	Username        string
@@ -38,13 +38,13 @@ type Credential struct {
 	GrantPublicKeys []string // base64
 }
 
-// String is the credential as agents read it from a file.
+// String returns the credential in the format of the agent's credentials file.
 func (c Credential) String() string {
 	return fmt.Sprintf("YEOLDA_BRANCH=%s\nYEOLDA_AGENT_USERNAME=%s\nYEOLDA_AGENT_PASSWORD=%s\nYEOLDA_GRANT_PUBLIC_KEYS=%s\n",
 		c.Branch, c.Username, c.Password, strings.Join(c.GrantPublicKeys, ","))
 }
 
-// Issue makes a credential for a branch. It returns postgres.ErrNoBranch.
+// Issue issues a credential for a branch, which is standby at first. It returns postgres.ErrNoBranch.
 func Issue(ctx context.Context, q postgres.Querier, branch string, grantPublicKeys []string) (Credential, error) {
 	c := Credential{
 		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: secret(),
@@ -82,13 +82,13 @@ func Exchange(ctx context.Context, db *postgres.DB, token string, grantPublicKey
 	return c, err
 }
 
-// Fingerprint stands for the keys that sign grants: 22 letters, 132 bits.
+// Fingerprint returns a fingerprint of the keys that sign grants: 22 characters, 132 bits.
 func Fingerprint(grantPublicKeys []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(grantPublicKeys, ",")))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
 }
 
-// secret is 256 random bits in 43 letters.
+// secret returns 256 random bits in 43 characters.
 func secret() string {
 	random := make([]byte, 32)
 	rand.Read(random) // never fails

@@ -1,12 +1,12 @@
-// Package live tells consoles what changes while they look.
+// Package live notifies open consoles of changes.
 //
-// It asks the database, a few times a second, for a small fingerprint of each branch and day that somebody is looking
-// at, and tells what differs from the one before. Nobody has to remember to announce a change, so a new way to change
-// something cannot be forgotten; it does not matter which replica made it; and where nobody looks, nothing is asked.
+// It reads, a few times a second, a small fingerprint of each watched branch and day from the database, and sends the
+// differences to the watchers. Writers do not have to announce changes, so none can be missed, whichever replica makes
+// them. Without watchers, nothing is read.
 //
-//	Watch ──▶ topic (branch, day): asked every Interval while it has watchers ──▶ events to each of them
+//	Watch ──▶ topic (branch, day): read every Interval while it has watchers ──▶ events to each of them
 //
-// A notification of PostgreSQL at every commit would be no faster for eyes, and would put all commits in a queue.
+// A PostgreSQL notification at every commit would be no faster for a user, and would serialise all commits.
 package live
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Interval is how often a watched branch is looked at.
+// Interval is how often the fingerprint of a watched branch is read.
 const Interval = 400 * time.Millisecond
 
-// buffer is how many batches of events a slow watcher may be behind before it is cut off.
+// buffer is the number of batches a slow watcher may be behind before its channel is closed.
 const buffer = 32
 
-// Event is one thing that has changed.
+// Event is a change.
 type Event struct {
 	Kind   string `json:"kind"`   // slot, payment, door, agent, sensor
 	Target string `json:"target"` // a reservation's id, a door's device; empty for the branch as a whole
 }
 
-// Hub shares what is asked among those who look at the same. Run has to be running for Watch to work.
+// Hub shares the reads among watchers of the same branch and day. Watch requires Run to be running.
 type Hub struct {
 	DB  *postgres.DB
 	Log *slog.Logger
@@ -54,7 +54,7 @@ type topic struct {
 	stop     context.CancelFunc
 }
 
-// Run lets topics work until ctx is done.
+// Run serves topics until ctx is done.
 func (h *Hub) Run(ctx context.Context) error {
 	h.mu.Lock()
 	h.ctx, h.topics = ctx, map[topicKey]*topic{}
@@ -70,7 +70,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Watch returns a channel with what changes at a branch on a day, and a function that ends it. The channel is closed
+// Watch returns a channel with the changes of a branch on a day, and a function that ends the watch. The channel is closed
 // when the hub stops or the watcher does not keep up.
 func (h *Hub) Watch(branch string, day booking.Interval) (events <-chan []Event, stop func()) {
 	watcher := make(chan []Event, buffer)
