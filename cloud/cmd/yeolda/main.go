@@ -60,6 +60,7 @@ type cli struct {
 	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
+	Reconcile   reconcileCmd   `cmd:"" help:"Compare the payment provider's books with ours."`
 	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check the readiness of a running service, for containers."`

@@ -13,17 +13,34 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
+// Refund is a refund as lists show it.
+type Refund = postgres.RefundRow
+
+// Totals are the sums of a span of time.
+type Totals = money.Totals
+
+// refundsShown bounds the list of finished refunds.
+const refundsShown = 500
+
 // Money is what the money screen shows of a branch.
 type Money struct {
 	Sums          []postgres.PaidSum
 	Paid          []booking.Reservation // the newest
 	Refunds       []postgres.RefundRow  // not finished
+	Refunded      []postgres.RefundRow  // finished within the span
+	Totals        money.Totals          // of the span, by the time of the movement
 	Discrepancies []money.Discrepancy
 }
 
 // Money returns the sums and the newest payments of a span of time, the unfinished refunds, and the discrepancies with the
 // provider's books. Those of orders that belong to no branch are included with unknown.
 func (s *Service) Money(ctx context.Context, branch booking.Branch, span booking.Interval, limit int, unknown bool) (m Money, err error) {
+	if m.Totals, err = postgres.MoneyTotals(ctx, s.DB.Pool, branch.ID, span); err != nil {
+		return m, err
+	}
+	if m.Refunded, err = postgres.RefundsDuring(ctx, s.DB.Pool, branch.ID, span, refundsShown); err != nil {
+		return m, err
+	}
 	if m.Sums, err = postgres.PaidSums(ctx, s.DB.Pool, branch.ID, span, branch.Zone.String()); err != nil {
 		return m, err
 	}
@@ -54,7 +71,7 @@ func (s *Service) ExportPayments(ctx context.Context, branch booking.Branch, spa
 func (s *Service) ResolveDiscrepancy(ctx context.Context, id int64, resolution, by string) error {
 	entry := audit.Entry{Actor: by, Action: "difference.resolve", Target: strconv.FormatInt(id, 10)}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		return postgres.ResolveDiscrepancy(ctx, tx, id, resolution, now)
+		return postgres.ResolveDiscrepancy(ctx, tx, id, resolution, by, now)
 	})
 }
 

@@ -1,5 +1,7 @@
 package booking
 
+import "time"
+
 // KoreanHoliday returns the name of the public holiday on a day in Korea, including substitute holidays and elections.
 // Ordinary Sundays are not holidays here. If a lunar holiday falls on a fixed one, the name is the fixed one's and the
 // substitute is the lunar one's.
@@ -11,6 +13,22 @@ package booking
 func KoreanHoliday(d Date) (name string, ok bool) {
 	name, ok = koreanHolidays[d]
 	return name, ok
+}
+
+// korea is the zone of Korean business days.
+var korea = time.FixedZone("KST", 9*60*60)
+
+// BusinessDaysAfter is the end of the n-th Korean business day after a time. Saturdays, Sundays and public holidays are none.
+func BusinessDaysAfter(t time.Time, n int) time.Time {
+	day := DateOf(t, korea)
+	for n > 0 {
+		day = day.AddDays(1)
+		weekday := day.At(0, korea).Weekday()
+		if _, holiday := KoreanHoliday(day); !holiday && weekday != time.Saturday && weekday != time.Sunday {
+			n--
+		}
+	}
+	return day.AddDays(1).At(0, korea)
 }
 
 var koreanHolidays = map[Date]string{

@@ -3,8 +3,10 @@ package httpapi
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -343,6 +345,82 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return wire.WriteData(w, nil)
+}
+
+// settleOutside is POST /v2/admin/reservations/{id}/refunds with settledOutside: the money was returned outside the provider,
+// and the reservation ends.
+func (a *API) settleOutside(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Amount         *int    `json:"amount"`
+		Reason         *string `json:"reason"`
+		SettledOutside *struct {
+			How       *string `json:"how"`
+			Reference *string `json:"reference"`
+		} `json:"settledOutside"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	if body.SettledOutside == nil {
+		return wire.Missing("settledOutside")
+	}
+	request := reserve.OutsideRequest{ID: id, By: wire.Principal(r)}
+	if body.Amount != nil {
+		if request.Amount, err = wire.Whole("amount", body.Amount, 1, math.MaxInt32); err != nil {
+			return err
+		}
+	}
+	if request.Reason, err = wire.OptionalText("reason", body.Reason, 200); err != nil {
+		return err
+	}
+	request.Reason = cmp.Or(request.Reason, reserve.ByOutside)
+	if request.How, err = wire.Text("settledOutside.how", body.SettledOutside.How, 100); err != nil {
+		return err
+	}
+	if request.Reference, err = wire.Text("settledOutside.reference", body.SettledOutside.Reference, 200); err != nil {
+		return err
+	}
+	refund, err := a.Reserve.SettleOutside(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, struct {
+		RefundID string `json:"refundId"`
+		Amount   int    `json:"amount"`
+		Balance  int    `json:"balance"`
+	}{strconv.FormatInt(refund.ID, 10), refund.Amount, refund.Balance})
+}
+
+// approveRefund is POST /v2/admin/reservations/{id}/refund/approval: a second administrator lets a refund go to an account
+// that is not the guest's.
+func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Reserve.ApproveRefund(r.Context(), id, wire.Principal(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// reconcile is POST /v2/admin/reconciliation (headquarters): compares the provider's books of the last week with ours.
+func (a *API) reconcile(w http.ResponseWriter, r *http.Request) error {
+	report, err := a.Reserve.Reconcile(r.Context(), reserve.Full, reserve.ReconcileSpan)
+	if err != nil && len(report.Failed) == 0 {
+		return err
+	}
+	failed := slices.AppendSeq([]string{}, maps.Keys(report.Failed))
+	slices.Sort(failed)
+	return wire.WriteData(w, struct {
+		Compared      int      `json:"compared"`
+		Discrepancies int      `json:"discrepancies"`
+		Failed        []string `json:"failed"`
+	}{report.Compared, len(report.Discrepancies), failed})
 }
 
 // resendKey is POST /v2/admin/reservations/{id}/key-message.

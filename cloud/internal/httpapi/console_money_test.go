@@ -105,3 +105,80 @@ func TestPersonalData(t *testing.T) {
 		t.Errorf("%s reservations still have a name", names)
 	}
 }
+
+// paidDeposit is a paid reservation by virtual account in room 1 of gangnam.
+func paidDeposit(t *testing.T, s *servicetest.Stack) (id string, amount int) {
+	t.Helper()
+	c := s.Client(t)
+	confirm := order(t, s, c, 1, slot(s, 6*time.Hour), time.Hour, 30000, "가상계좌")
+	c.Post("/payment/confirm", confirm).OK(t)
+	d, err := s.Sandbox.Deposit(confirm["orderId"].(string))
+	delivered(t, d, err)
+	return live(t, s, 1), 30000
+}
+
+// A refund that the provider cannot make is settled outside: the reservation ends, and the sum counts as refunded.
+func TestSettledOutside(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	id, amount := paidDeposit(t, s)
+	path := "/v2/admin/reservations/" + id + "/refunds"
+	how := map[string]string{"how": "계좌 이체", "reference": "4711"}
+	refuses(t, "without evidence", manager.Post(path, map[string]any{"settledOutside": map[string]string{"how": "계좌 이체"}}), "settledOutside.reference")
+	var got struct {
+		RefundID        string
+		Amount, Balance int
+	}
+	manager.Post(path, map[string]any{"reason": "한도 초과", "settledOutside": how}).OK(t).Into(t, &got)
+	if got.RefundID == "" || got.Amount != amount || got.Balance != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if state := only(t, s, `select state from reservation where id = $1::bigint`, id); state != "CANCELED" {
+		t.Errorf("state %s, want CANCELED", state)
+	}
+	var m struct {
+		Totals   struct{ Paid, Refunded, Outside, Net int }
+		Refunded []struct {
+			ReservationID string
+			Outside       map[string]string
+		}
+	}
+	manager.Get("/v2/admin/branches/gangnam/money?yearMonth="+s.Clock.Now().In(seoul).Format("2006-01")).OK(t).Into(t, &m)
+	if m.Totals.Paid != amount || m.Totals.Outside != amount || m.Totals.Net != 0 || len(m.Refunded) != 1 || m.Refunded[0].Outside["reference"] != "4711" {
+		t.Errorf("money %+v", m)
+	}
+	if answer := manager.Post(path, map[string]any{"settledOutside": how}); answer.HTTP != 400 {
+		t.Errorf("settled twice: got %d, want 400", answer.HTTP)
+	}
+}
+
+// A refund to an account that is not the guest's waits for a second administrator.
+func TestRefundToAnotherAccount(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager, hq := s.Admin(t, "gangnam-manager", "gangnam-demo"), s.Admin(t, "hq", "hq-demo")
+	id, _ := paidDeposit(t, s)
+	account := map[string]string{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": "매니저본인"}
+	manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", account).OK(t)
+	approve := "/v2/admin/reservations/" + id + "/refund/approval"
+	if answer := manager.Post(approve, nil); answer.HTTP != 403 {
+		t.Errorf("approved by the administrator who entered it: got %d, want 403", answer.HTTP)
+	}
+	hq.Post(approve, nil).OK(t)
+	says(t, "approved", hq.Post(approve, nil), noReservation)
+}
+
+func TestReconciliationAtTheButton(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	paidDeposit(t, s)
+	var got struct {
+		Compared int
+		Failed   []string
+	}
+	s.Admin(t, "hq", "hq-demo").Post("/v2/admin/reconciliation", nil).OK(t).Into(t, &got)
+	if got.Compared != 1 || len(got.Failed) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}

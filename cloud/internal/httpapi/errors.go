@@ -124,6 +124,8 @@ var table = []row{
 	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
 	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
 	{reserve.ErrPaymentPending, 503, typePaymentPending, "결제 결과를 확인하고 있습니다."},
+	{reserve.ErrNothingToRefund, 400, typeIllegal, "환불할 결제 금액이 없습니다."},
+	{reserve.ErrSameAdministrator, 403, typeScope, "계좌를 입력한 관리자가 아닌 다른 관리자의 승인이 필요합니다."},
 	{reserve.ErrStatusMismatch, 400, typeIllegal, "bookingStatus 값이 올바르지 않습니다."},
 	{reserve.ErrAccountRequired, 400, typeIllegal, "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다."},
 	{reserve.ErrUnknownBank, 400, typeIllegal, "은행 코드 값이 올바르지 않습니다."},

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -33,8 +35,22 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	}
 	retries := r.Header.Get(toss.RetriedCountHeader)
 	delivery := reserve.Transmission{ID: transmission, Retried: retries != "" && retries != "0"}
+	if err := a.limitCallback(r, event); err != nil {
+		return err
+	}
 	if err := a.Reserve.ReceiveCallback(r.Context(), event, delivery); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
+}
+
+// unsignedCallbacks bounds the callbacks per address that carry no secret: anyone can send them, and each may have the
+// provider asked. One that is refused is delivered again.
+var unsignedCallbacks = limit.Rule{Name: "unsigned-callback", Max: 120, Window: time.Minute}
+
+func (a *API) limitCallback(r *http.Request, event toss.Event) error {
+	if event.Kind != toss.PaymentStatusChanged {
+		return nil
+	}
+	return a.Limits.Take(r.Context(), unsignedCallbacks, a.client(r))
 }

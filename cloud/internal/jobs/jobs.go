@@ -46,7 +46,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.work(groupCtx) })
 	group.Go(func() error { return every(groupCtx, s.SweepEvery, s.sweep) })
-	group.Go(func() error { return every(groupCtx, s.ReconcileEvery, s.reconcile) })
+	group.Go(func() error { return every(groupCtx, reconcileTick, s.reconcile) })
 	group.Go(func() error { return every(groupCtx, feedInterval, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })

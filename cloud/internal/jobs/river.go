@@ -58,7 +58,10 @@ func (s *Service) river() (*client, error) {
 		return s.Partner.SyncBlock(ctx, job.Args.BlockID)
 	}))
 	return river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
-		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 16}},
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: 16},
+			queue.Messages:     {MaxWorkers: 8}, // messages do not wait for a payment provider that hangs
+		},
 		Workers:              workers,
 		Logger:               s.Log,
 		JobTimeout:           jobTimeout,

@@ -89,13 +89,18 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
 		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),
+		postgres.PurgeReconciliations(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 	)
 }
 
-// reconcile compares the provider's books with ours.
+// reconcileTick is how often it is checked whether a comparison with the provider's books is due.
+const reconcileTick = 30 * time.Second
+
+// reconcile compares the provider's books with ours if that is due.
 func (s *Service) reconcile(ctx context.Context) {
 	s.lead(ctx, reconcileLock, func(ctx context.Context) error {
-		if _, err := s.Reserve.Reconcile(ctx); err != nil {
+		complete, err := s.Reserve.ReconcileDue(ctx, s.ReconcileEvery)
+		if err != nil || !complete {
 			return err
 		}
 		return postgres.NoteSuccess(ctx, s.DB.Pool, postgres.WorkReconciliation, s.DB.Now())

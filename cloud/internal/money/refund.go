@@ -1,6 +1,10 @@
 package money
 
-import "github.com/yeolda/yeolda/cloud/internal/booking"
+import (
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
 
 // RefundState is the progress of a refund.
 type RefundState string
@@ -30,4 +34,10 @@ type Refund struct {
 	Attempt        int
 	ErrorCode      string // the provider's code and message, if it declined
 	ErrorMessage   string
+	CreatedAt      time.Time
+	DueAt          time.Time // by law; zero until the bank transfers it
+	AccountBy      string    // the administrator who entered an account that is not the payer's, until another one approves it
 }
+
+// ApprovalRequired is the code of a refund that waits for a second administrator.
+const ApprovalRequired = "APPROVAL_REQUIRED"

@@ -46,6 +46,7 @@ type row struct {
 	PaymentKey *string
 	Refund     *string // state of its latest refund
 	Revoked    []string
+	Outside    int // won that an administrator returned outside the provider
 }
 
 // Audit holds a settled database against the provider's ledger: the invariants M1 to M9 of the money's rules. Each
@@ -54,7 +55,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	rows, err := db.Query(ctx, `
 		select r.id, r.order_id, r.state, r.amount, r.doorlock_key::text, p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
-		       array(select revoked_key::text from refund where reservation_id = r.id and revoked_key is not null)
+		       array(select revoked_key::text from refund where reservation_id = r.id and revoked_key is not null), coalesce(p.settled_outside, 0)
 		from reservation r left join payment p on p.reservation_id = r.id
 		where r.order_id is not null and $1 order by r.id`, true)
 	if err != nil {
@@ -74,6 +75,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	}
 	a.slots(ctx, db)
 	a.ledger(ctx, db)
+	a.books(ctx, db)
 	return errors.Join(a.violations...)
 }
 
@@ -90,11 +92,15 @@ func (a *auditor) violation(format string, args ...any) {
 
 // payment compares a reservation with what the provider says about its order.
 func (a *auditor) payment(r row) {
-	var captured, holding, waiting int
+	var (
+		captured, holding, waiting int
+		partial                    bool
+	)
 	for _, p := range a.box.Payments(r.Order) {
 		if p.ApprovedAt != nil {
 			captured++
 		}
+		partial = partial || p.Status == sandbox.StatusPartialCanceled
 		switch p.Status {
 		case sandbox.StatusDone, sandbox.StatusPartialCanceled:
 			holding += p.BalanceAmount
@@ -121,9 +127,9 @@ func (a *auditor) payment(r row) {
 	}
 	failed := r.Refund != nil && *r.Refund == "FAILED"
 	switch {
-	case r.State == "DONE" && holding != r.Amount:
+	case r.State == "DONE" && holding != r.Amount && !partial:
 		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, holding, r.Amount)
-	case r.State != "DONE" && holding > 0 && !failed:
+	case r.State != "DONE" && holding > 0 && !failed && r.Outside == 0:
 		a.violation("M2: order %s is %s, the provider holds %d won and nobody gives it back", r.Order, r.State, holding)
 	case (r.State == "WAITING_FOR_DEPOSIT") != (waiting > 0):
 		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, waiting)
@@ -158,6 +164,34 @@ func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 		  and b.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and $1`, true).Scan(&twice)
 	if err != nil || twice > 0 {
 		a.violation("M8: %d times are sold twice (%v)", twice, err)
+	}
+}
+
+// books: our entries of each order are the provider's transactions, to the won.
+func (a *auditor) books(ctx context.Context, db *pgxpool.Pool) {
+	rows, err := db.Query(ctx, `select order_id, sum(won) filter (where kind <> 'outside') from money_entry where $1 group by order_id`, true)
+	if err != nil {
+		a.violation("M11: %w", err)
+		return
+	}
+	var (
+		order string
+		won   *int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&order, &won}, func() error {
+		held := 0
+		for _, p := range a.box.Payments(order) {
+			if p.Status == sandbox.StatusDone || p.Status == sandbox.StatusPartialCanceled {
+				held += p.BalanceAmount
+			}
+		}
+		if won != nil && *won != held {
+			a.violation("M11: order %s has entries of %d won, the provider holds %d", order, *won, held)
+		}
+		return nil
+	})
+	if err != nil {
+		a.violation("M11: %w", err)
 	}
 }
 

@@ -9,22 +9,24 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// ReportDiscrepancy lists a difference between the provider's books and ours for the head quarters, once per order and
-// kind. It returns false if it was listed already; one that was resolved is opened again.
+// ReportDiscrepancy lists a discrepancy between the provider's books and ours, once per order and kind. It returns false if
+// it is listed already. One that settled itself is opened again; one that an administrator resolved only if it has changed.
 func ReportDiscrepancy(ctx context.Context, q Querier, orderID, kind, detail string) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		insert into reconciliation_difference as d (order_id, kind, detail) values ($1, $2, $3)
 		on conflict (order_id, kind) do update
-		set detail = excluded.detail, found_at = excluded.found_at, resolved_at = null, resolution = null
-		where d.resolved_at is not null`, orderID, kind, detail)
+		set detail = excluded.detail, found_at = excluded.found_at, resolved_at = null, resolution = null, resolved_by = null
+		where d.resolved_at is not null and (d.resolved_by is null or d.detail <> excluded.detail)`, orderID, kind, detail)
 	return tag.RowsAffected() == 1, err
 }
 
-// ResolveDiscrepancies closes the differences of a kind about all orders but those that still differ.
-func ResolveDiscrepancies(ctx context.Context, q Querier, kind string, still []string, resolution string, now time.Time) error {
+// ResolveDiscrepancies closes the discrepancies of a kind about the orders that were compared, except those that still
+// differ. compared is nil for all orders.
+func ResolveDiscrepancies(ctx context.Context, q Querier, kind string, compared, still []string, resolution string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update reconciliation_difference set resolved_at = $4, resolution = $3
-		where kind = $1 and resolved_at is null and order_id <> all($2)`, kind, still, resolution, now)
+		where kind = $1 and resolved_at is null and order_id <> all($2) and ($5::text[] is null or order_id = any($5))`,
+		kind, still, resolution, now, compared)
 	return err
 }
 
@@ -41,7 +43,9 @@ func SettleDiscrepancy(ctx context.Context, q Querier, orderID, kind, resolution
 func ProviderBalances(ctx context.Context, q Querier, orders []string, since time.Time) (map[string]money.ProviderBalance, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id,
-		       case when r.paid_at is not null and r.state in ('DONE', 'CANCELING') then r.amount else 0 end,
+		       case when r.paid_at is not null and r.state in ('DONE', 'CANCELING')
+		            then r.amount - case when p.provider_status in ('DONE', 'PARTIAL_CANCELED') then coalesce(p.total_amount - p.balance_amount, 0) else 0 end
+		            when p.settled_outside > 0 then coalesce(p.balance_amount, 0) else 0 end,
 		       r.state = 'CANCELING' or `+unsettled+`
 		from reservation r join payment p on p.reservation_id = r.id
 		where r.order_id = any($1) or r.paid_at > $2`, orders, since)

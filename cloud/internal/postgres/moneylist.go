@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -75,12 +76,17 @@ type RefundRow struct {
 	UpdatedAt    time.Time
 	ErrorCode    *string
 	ErrorMessage *string
+	DueAt        *time.Time
+	Account      *string         // masked
+	AccountBy    *string         // who entered an account that another administrator has to approve
+	Outside      json.RawMessage // how an administrator returned it outside the provider; nil: at the provider
 }
 
 // OpenRefunds returns the unfinished refunds of a branch, failed ones first.
 func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]RefundRow, error) {
 	rows, err := q.Query(ctx, `
-		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message
+		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message,
+		       f.due_at, f.account_summary, f.account_by, f.settled_outside
 		from refund f join reservation r on r.id = f.reservation_id
 		where r.branch_id = $1 and f.state in ('REQUESTED', 'PENDING', 'FAILED')
 		order by (f.state = 'FAILED') desc, f.id desc limit 500`, branch)
@@ -113,11 +119,25 @@ func DiscrepanciesOf(ctx context.Context, q Querier, branch booking.BranchID, un
 var ErrNoDiscrepancy = errors.New("postgres: no such open difference")
 
 // ResolveDiscrepancy notes what was done about a difference, or returns ErrNoDiscrepancy.
-func ResolveDiscrepancy(ctx context.Context, q Querier, id int64, resolution string, now time.Time) error {
+func ResolveDiscrepancy(ctx context.Context, q Querier, id int64, resolution, by string, now time.Time) error {
 	tag, err := q.Exec(ctx, `
-		update reconciliation_difference set resolved_at = $2, resolution = $3 where id = $1 and resolved_at is null`, id, now, resolution)
+		update reconciliation_difference set resolved_at = $2, resolution = $3, resolved_by = $4 where id = $1 and resolved_at is null`, id, now, resolution, by)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoDiscrepancy
 	}
 	return err
+}
+
+// RefundsDuring returns the refunds of a branch that moved money within a span of time, newest first, at most limit.
+func RefundsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, limit int) ([]RefundRow, error) {
+	rows, err := q.Query(ctx, `
+		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message,
+		       f.due_at, f.account_summary, f.account_by, f.settled_outside
+		from refund f join reservation r on r.id = f.reservation_id
+		where r.branch_id = $1 and f.state = 'COMPLETED' and f.amount > 0 and f.updated_at >= $2 and f.updated_at < $3
+		order by f.id desc limit $4`, branch, span.Start, span.End, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[RefundRow])
 }

@@ -163,16 +163,20 @@ func Stuck(ctx context.Context, q Querier, before time.Time) (map[string]booking
 	if err != nil {
 		return nil, err
 	}
-	stuck := map[string]booking.ReservationID{}
+	return idsByOrder(rows)
+}
+
+func idsByOrder(rows pgx.Rows) (map[string]booking.ReservationID, error) {
+	ids := map[string]booking.ReservationID{}
 	var (
 		order string
 		id    booking.ReservationID
 	)
-	_, err = pgx.ForEachRow(rows, []any{&order, &id}, func() error {
-		stuck[order] = id
+	_, err := pgx.ForEachRow(rows, []any{&order, &id}, func() error {
+		ids[order] = id
 		return nil
 	})
-	return stuck, err
+	return ids, err
 }
 
 // AppendLedger writes a line of money's history.

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +38,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
-		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message
+		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by
 		from refund `+where, args...)
 	if err != nil {
 		return money.Refund{}, err
@@ -46,12 +48,14 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 			f             money.Refund
 			key           *uuid.UUID
 			code, message *string
+			due           *time.Time
+			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by)
 		if key != nil {
 			f.RevokedKey = key.String()
 		}
-		f.ErrorCode, f.ErrorMessage = value(code), value(message)
+		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy = value(code), value(message), value(due), value(by)
 		return f, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -101,4 +105,50 @@ func SetRefundAmount(ctx context.Context, tx pgx.Tx, id int64, won int) error {
 func HasRefund(ctx context.Context, q Querier, id booking.ReservationID) (refunded bool, err error) {
 	err = q.QueryRow(ctx, `select exists (select from refund where reservation_id = $1 and amount > 0 and state <> 'REFUSED')`, id).Scan(&refunded)
 	return refunded, err
+}
+
+// SetRefundDue records by when the bank has to have transferred a refund.
+func SetRefundDue(ctx context.Context, tx pgx.Tx, id int64, due time.Time) error {
+	_, err := tx.Exec(ctx, `update refund set due_at = coalesce(due_at, $2) where id = $1`, id, due)
+	return err
+}
+
+// OverdueRefunds returns the orders, with their ids, whose refund the bank has not transferred in time.
+func OverdueRefunds(ctx context.Context, q Querier, now time.Time) (map[string]booking.ReservationID, error) {
+	rows, err := q.Query(ctx, `
+		select r.order_id, r.id from refund f join reservation r on r.id = f.reservation_id
+		where f.state = 'PENDING' and coalesce(f.due_at, f.created_at + interval '5 days') < $1 and r.order_id is not null`, now)
+	if err != nil {
+		return nil, err
+	}
+	return idsByOrder(rows)
+}
+
+// SettleRefundOutside completes a refund that an administrator settled outside the provider.
+func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won int, how map[string]string) error {
+	detail, err := json.Marshal(how)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		update refund set state = 'COMPLETED', amount = $2, settled_outside = $3, error_code = null, error_message = null,
+		       updated_at = clock_timestamp() where id = $1`, refund, won, detail)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update payment set settled_outside = settled_outside + $2, answers = answers + 1 where reservation_id = $1`, id, won)
+	return err
+}
+
+// NoteRefundAccount records whose account a refund goes to, masked, and who entered it if another administrator has to
+// approve it.
+func NoteRefundAccount(ctx context.Context, tx pgx.Tx, id int64, summary, by string) error {
+	_, err := tx.Exec(ctx, `update refund set account_summary = $2, account_by = $3 where id = $1`, id, null(summary), null(by))
+	return err
+}
+
+// ApproveRefundAccount records who approved it.
+func ApproveRefundAccount(ctx context.Context, tx pgx.Tx, id int64, by string) error {
+	_, err := tx.Exec(ctx, `update refund set account_approved_by = $2, account_by = null where id = $1`, id, by)
+	return err
 }

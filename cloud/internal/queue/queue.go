@@ -30,6 +30,13 @@ type SendMessage struct {
 // Kind implements river.JobArgs.
 func (SendMessage) Kind() string { return "send-message" }
 
+// Messages is the queue of messages. They have workers of their own, so that they do not wait for a payment provider that
+// hangs.
+const Messages = "messages"
+
+// InsertOpts implements river.JobArgsWithInsertOpts.
+func (SendMessage) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: Messages} }
+
 // Settle asks the provider about a reservation whose money is not settled and acts on the answer.
 type Settle struct {
 	ReservationID int64 `json:"reservationId"`

@@ -77,12 +77,22 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 			return ErrStatusMismatch
 		}
 		return nil
-	}, func(c *change) error { return c.audited(req.By, "reservation.cancel", nil) })
+	}, func(c *change, refund *money.Refund) (waits bool, err error) {
+		if refund != nil && refund.State == money.RefundRequested && len(refund.Account) > 0 {
+			if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, req.ID); err != nil {
+				return false, err
+			}
+			if waits, err = c.noteAccount(refund.ID, req.Account, req.By); err != nil {
+				return false, err
+			}
+		}
+		return waits, c.audited(req.By, "reservation.cancel", accountDetail(req.Account, waits))
+	})
 }
 
 // cancel decides under the row's lock what a cancellation means for the reservation, and then has the refund sent. then
-// runs in the same transaction.
-func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent cancellation, allow func(*change) error, then ...func(*change) error) error {
+// runs in the same transaction, and may keep the refund from being sent.
+func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent cancellation, allow func(*change) error, then ...func(*change, *money.Refund) (waits bool, err error)) error {
 	var refund *money.Refund // in progress
 	err := s.locked(ctx, id, func(c *change) error {
 		refund = nil
@@ -93,16 +103,22 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent c
 		if err != nil {
 			return err
 		}
-		for _, do := range then {
-			if err := do(c); err != nil {
+		if refunding {
+			if refund, err = currentRefund(c.ctx, c.tx, id); err != nil {
 				return err
 			}
 		}
-		if refunding {
-			refund, err = currentRefund(c.ctx, c.tx, id)
+		for _, do := range then {
+			waits, err := do(c, refund)
+			if err != nil {
+				return err
+			}
+			if waits {
+				refund = nil
+			}
 		}
 		failpoint.Hit("cancel.beginning")
-		return err
+		return nil
 	})
 	if err != nil || refund == nil {
 		return err
@@ -132,6 +148,15 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// accountDetail is the audit detail of an account: its bank, its last digits, and whether another administrator has to
+// approve it. The audit log holds no names.
+func accountDetail(to *toss.RefundAccount, waits bool) any {
+	if to == nil {
+		return nil
+	}
+	return map[string]any{"bank": to.Bank, "account": "..." + lastDigits(to.Number), "approval": waits}
 }
 
 // charged reports whether the provider holds, or may come to hold, money of the reservation: not of one that an

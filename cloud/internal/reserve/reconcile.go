@@ -8,61 +8,111 @@ import (
 	"slices"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 const (
-	// reconcileSpan covers the longest time after which the provider still sends a callback, 3 days and 19 hours.
-	reconcileSpan = 7 * 24 * time.Hour
-	// stuckAfter is how long the provider may leave an outcome open before a person is told.
+	// ReconcileSpan covers the longest time after which the provider still sends a callback, 3 days and 19 hours.
+	ReconcileSpan = 7 * 24 * time.Hour
+	// LightSpan is what a light comparison covers: cancellations in the provider's dashboard send no callback for cards.
+	LightSpan = 20 * time.Minute
+	// stuckAfter is how long the provider may leave an outcome open before it is listed.
 	stuckAfter = 15 * time.Minute
 )
 
-// The kinds of difference that a comparison finds, and closes again when they are gone.
+// The kinds of comparison.
+const (
+	Light = "light" // the orders with a recent transaction
+	Full  = "full"  // and all that we believe to be paid
+)
+
+// The kinds of discrepancy. A comparison finds the first three, and closes them again when they have settled.
 const (
 	orphan  = "orphan"  // the provider holds money for an order unknown here
-	missing = "missing" // we believe in money the provider knows nothing of
+	missing = "missing" // we believe in money that the provider knows nothing of
 	balance = "balance" // both know the order and disagree about the money
-	stuck   = "stuck"   // the provider leaves an outcome open
 
+	stuck             = "stuck"          // the provider leaves an outcome open
 	refundKind        = "refund"         // a refund waits for an administrator
 	declinedKind      = "refund-refused" // the provider declined a refund: the reservation is confirmed again
-	refundOverdueKind = "refund-overdue" // the bank has not finished a refund in time
+	refundOverdueKind = "refund-overdue" // the bank has not transferred a refund in time
 	lateDepositKind   = "late-deposit"   // money for a reservation that is over
 	providerKey       = "provider-key"   // the provider rejects our secret key
 
-	settled = "settled" // the resolution of what settled itself
+	settled = "settled" // the resolution of a discrepancy that settled itself
 )
 
 // Report is the result of comparing the provider's books with ours.
 type Report struct {
-	Compared    int                 // orders
-	Differences []money.Discrepancy // those with a Resolution were settled at once
+	Compared      int                 // orders
+	Discrepancies []money.Discrepancy // those with a Resolution were settled at once
+	Failed        map[string]error    // by order: could not be compared
 }
 
-// Reconcile compares the provider's books of the last days with ours, in both directions. The provider's list only
-// says which orders to look at: each that differs is looked up and settled first, and what differs then is listed for
-// the head quarters. Orders whose money is on its way are left to the sweep.
-func (s *Service) Reconcile(ctx context.Context) (Report, error) {
+// Err is nil if every order could be compared.
+func (r Report) Err() error {
+	if len(r.Failed) == 0 {
+		return nil
+	}
+	order := slices.Min(slices.Collect(maps.Keys(r.Failed)))
+	return fmt.Errorf("reserve: reconcile: %d of %d orders could not be compared, among them %s: %w", len(r.Failed), r.Compared, order, r.Failed[order])
+}
+
+// Reconcile compares the provider's books of a span up to now with ours, in both directions. The provider's list only says
+// which orders to look up: each that differs is looked up and settled first, and what differs then is listed for an
+// administrator. An order that cannot be compared does not keep the others from being listed; Report.Err tells. Orders
+// whose money is in motion are left to the sweep.
+func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
+	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
+	if err != nil {
+		return Report{}, err
+	}
+	theirs, err := s.transactions(ctx, now.Add(-span), now)
+	if err != nil {
+		return Report{}, err
+	}
+	since := now.Add(-span)
+	if kind == Light {
+		since = now // only the orders that the provider lists
+	}
+	ours, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), since)
+	if err != nil {
+		return Report{}, err
+	}
+	report, compared := s.compareAll(ctx, theirs, ours)
+	if err := s.list(ctx, report, compared, now); err != nil {
+		return report, err
+	}
+	failed := slices.AppendSeq([]string{}, maps.Keys(report.Failed))
+	if err := postgres.EndReconciliation(ctx, s.DB.Pool, run, report.Compared, failed, s.now()); err != nil {
+		return report, err
+	}
+	return report, report.Err()
+}
+
+// transactions reads the provider's list, by order.
+func (s *Service) transactions(ctx context.Context, from, to time.Time) (map[string]moved, error) {
 	theirs := map[string]moved{}
 	for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
-		transactions, err := s.Payments.Transactions(ctx, keys, now.Add(-reconcileSpan), now)
+		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
-			return Report{}, fmt.Errorf("reserve: reconcile: %w", err)
+			return nil, fmt.Errorf("reserve: reconcile: transactions of key set %s: %w", keys, err)
 		}
 		for _, t := range transactions {
 			m := theirs[t.OrderID]
 			theirs[t.OrderID] = m.add(t, keys)
 		}
 	}
-	ours, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), now.Add(-reconcileSpan))
-	if err != nil {
-		return Report{}, err
-	}
-	report := Report{}
+	return theirs, nil
+}
+
+// compareAll compares every order, and returns those that could be compared.
+func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours map[string]money.ProviderBalance) (Report, []string) {
+	report, compared := Report{Failed: map[string]error{}}, []string{}
 	orders := maps.Clone(ours)
 	for order := range theirs {
 		orders[order] = ours[order]
@@ -72,17 +122,21 @@ func (s *Service) Reconcile(ctx context.Context) (Report, error) {
 		m, listed := theirs[order]
 		h, known := ours[order]
 		if known && (h.Open || listed && m.won == h.Won) || !known && m.won == 0 {
+			compared = append(compared, order)
 			continue
 		}
-		difference, err := s.compare(ctx, order, m, h)
+		found, err := s.compare(ctx, order, m, h)
 		if err != nil {
-			return report, fmt.Errorf("reserve: reconcile order %s: %w", order, err)
+			s.Log.WarnContext(ctx, "reconcile: an order could not be compared", "order_id", order, "error", err)
+			report.Failed[order] = err
+			continue
 		}
-		if difference.Kind != "" {
-			report.Differences = append(report.Differences, difference)
+		compared = append(compared, order)
+		if found.Kind != "" {
+			report.Discrepancies = append(report.Discrepancies, found)
 		}
 	}
-	return report, s.list(ctx, report, now)
+	return report, compared
 }
 
 // moved is what the provider's list says about an order.
@@ -91,7 +145,7 @@ type moved struct {
 	keys toss.KeySet
 }
 
-// add counts a transaction. Its status tells which way the money went; the sign of its amount says nothing.
+// add counts a transaction. Its status says in which direction the money went; the sign of its amount does not.
 func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 	amount := max(t.Amount, -t.Amount)
 	switch t.Status {
@@ -107,14 +161,7 @@ func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 // compare has an order settled that differs by the lists, and returns what still differs when the provider is asked.
 func (s *Service) compare(ctx context.Context, order string, m moved, h money.ProviderBalance) (money.Discrepancy, error) {
 	if h.Reservation == 0 {
-		p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
-		if err != nil {
-			return money.Discrepancy{}, err
-		}
-		if p.BalanceAmount == 0 || p.Status != toss.StatusDone && p.Status != toss.StatusPartialCanceled {
-			return money.Discrepancy{}, nil
-		}
-		return difference(order, orphan, "%d won at the provider for an order that is not ours", p.BalanceAmount), nil
+		return s.compareUnknown(ctx, order, m)
 	}
 	q, err := ask(ctx, s.DB.Pool, h.Reservation)
 	if err != nil {
@@ -122,37 +169,54 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	}
 	p, err := s.lookUp(ctx, q)
 	if toss.ClassOf(err) == toss.NotFound {
-		return difference(order, missing, "%d won here, and the provider does not know the order", h.Won), nil
+		return discrepancy(order, missing, "%d won here, and the provider does not know the order", h.Won), nil
 	}
 	if err != nil {
 		return money.Discrepancy{}, err
 	}
-	held := 0
-	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
-		held = p.BalanceAmount
-	}
+	held := heldBy(p)
 	if held == h.Won {
 		return money.Discrepancy{}, nil // the list was behind
 	}
-	found := difference(order, balance, "%d won at the provider, %d here", held, h.Won)
+	found := discrepancy(order, balance, "%d won at the provider, %d here", held, h.Won)
 	if err := s.Settle(ctx, h.Reservation); err != nil && !errors.Is(err, ErrPaymentPending) {
 		s.Log.WarnContext(ctx, "reconcile: not settled", "order_id", order, "error", err)
 	}
 	after, err := postgres.ProviderBalances(ctx, s.DB.Pool, []string{order}, s.now())
 	if now := after[order]; now.Open || now.Won == held {
-		found.Resolution = "settled"
+		found.Resolution = settled
 	}
 	return found, err
 }
 
-func difference(order, kind, format string, args ...any) money.Discrepancy {
+// compareUnknown looks up an order that is not ours.
+func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (money.Discrepancy, error) {
+	p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
+	if toss.ClassOf(err) == toss.NotFound {
+		return money.Discrepancy{}, nil
+	}
+	if err != nil || heldBy(p) == 0 {
+		return money.Discrepancy{}, err
+	}
+	return discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", heldBy(p), p.OrderName), nil
+}
+
+// heldBy is what the provider holds of a payment.
+func heldBy(p toss.Payment) int {
+	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
+		return p.BalanceAmount
+	}
+	return 0
+}
+
+func discrepancy(order, kind, format string, args ...any) money.Discrepancy {
 	return money.Discrepancy{OrderID: order, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// list writes down what differs and closes what does not differ any more.
-func (s *Service) list(ctx context.Context, report Report, now time.Time) error {
+// list stores what differs and closes what does not differ any more.
+func (s *Service) list(ctx context.Context, report Report, compared []string, now time.Time) error {
 	still := map[string][]string{orphan: {}, missing: {}, balance: {}}
-	for _, d := range report.Differences {
+	for _, d := range report.Discrepancies {
 		if d.Resolution == "" {
 			still[d.Kind] = append(still[d.Kind], d.OrderID)
 		}
@@ -161,26 +225,63 @@ func (s *Service) list(ctx context.Context, report Report, now time.Time) error 
 		}
 	}
 	for kind, orders := range still {
-		if err := postgres.ResolveDiscrepancies(ctx, s.DB.Pool, kind, orders, "settled", now); err != nil {
+		if err := postgres.ResolveDiscrepancies(ctx, s.DB.Pool, kind, compared, orders, settled, now); err != nil {
 			return err
 		}
 	}
-	s.Log.InfoContext(ctx, "reconciled with the provider", "orders", report.Compared, "differences", len(report.Differences))
+	s.Log.InfoContext(ctx, "reconciled with the provider", "orders", report.Compared, "discrepancies", len(report.Discrepancies), "failed", len(report.Failed))
 	return nil
 }
 
-// ReportStuck lists the orders whose outcome the provider leaves open for too long. Their slots stay taken.
+// ReconcileDue runs the comparisons that are due: a light one every few minutes, a full one a day after the last complete
+// one. One that is incomplete is repeated after a few minutes. It reports whether a full comparison was completed.
+func (s *Service) ReconcileDue(ctx context.Context, fullInterval time.Duration) (complete bool, err error) {
+	began, completed, err := postgres.LastReconciliation(ctx, s.DB.Pool, Full)
+	if err != nil {
+		return false, err
+	}
+	now := s.now()
+	if now.Sub(completed) >= fullInterval && now.Sub(began) >= retryInterval {
+		_, err := s.Reconcile(ctx, Full, ReconcileSpan)
+		return err == nil, err
+	}
+	if began, _, err = postgres.LastReconciliation(ctx, s.DB.Pool, Light); err != nil || now.Sub(began) < lightInterval {
+		return false, err
+	}
+	_, err = s.Reconcile(ctx, Light, LightSpan)
+	return false, err
+}
+
+const (
+	lightInterval = 2 * time.Minute
+	retryInterval = 5 * time.Minute
+)
+
+// ReportStuck lists the orders whose outcome the provider leaves open for too long, and the refunds that the bank has not
+// transferred in time. Their slots stay taken.
 func (s *Service) ReportStuck(ctx context.Context) error {
 	now := s.now()
 	orders, err := postgres.Stuck(ctx, s.DB.Pool, now.Add(-stuckAfter))
 	if err != nil {
 		return err
 	}
+	if err := s.listOrders(ctx, stuck, orders, "the provider has not reported the outcome for 15 minutes", now); err != nil {
+		return err
+	}
+	overdue, err := postgres.OverdueRefunds(ctx, s.DB.Pool, now)
+	if err != nil {
+		return err
+	}
+	return s.listOrders(ctx, refundOverdueKind, overdue, "the bank has not transferred the refund within three business days", now)
+}
+
+// listOrders lists orders under a kind and closes that kind for all others.
+func (s *Service) listOrders(ctx context.Context, kind string, orders map[string]booking.ReservationID, detail string, now time.Time) error {
 	for order := range orders {
-		if err := s.report(ctx, s.DB.Pool, order, stuck, "the provider has not told what became of the money for 15 minutes"); err != nil {
+		if err := s.report(ctx, s.DB.Pool, order, kind, detail); err != nil {
 			return err
 		}
 	}
 	still := slices.AppendSeq([]string{}, maps.Keys(orders))
-	return postgres.ResolveDiscrepancies(ctx, s.DB.Pool, stuck, still, "settled", now)
+	return postgres.ResolveDiscrepancies(ctx, s.DB.Pool, kind, nil, still, settled, now)
 }

@@ -2,6 +2,7 @@ package reserve_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
@@ -29,7 +30,7 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.deposit(t, reversed.OrderID)
-	if report := s.reconcile(t, replica); len(report.Differences) != 0 || report.Compared < 7 {
+	if report := s.reconcile(t, replica); len(report.Discrepancies) != 0 || report.Compared < 7 {
 		t.Fatalf("a healthy shop: %+v", report)
 	}
 
@@ -67,7 +68,7 @@ func TestReconcile(t *testing.T) {
 	planted["ord-invented"] = "missing"
 
 	report := s.reconcile(t, replica)
-	for _, d := range report.Differences {
+	for _, d := range report.Discrepancies {
 		if planted[d.OrderID] != d.Kind {
 			t.Errorf("order %s: %s (%s), planted %q", d.OrderID, d.Kind, d.Detail, planted[d.OrderID])
 		}
@@ -92,10 +93,10 @@ func TestReconcile(t *testing.T) {
 	}
 	s.exec(t, `update reservation set amount = amount + 1000 where id = $1`, tamperedID)
 	s.exec(t, `update reservation set order_id = $2 where id = $1`, inventedID, invented.OrderID)
-	if report := s.reconcile(t, replica); len(report.Differences) != 1 || report.Differences[0].Resolution != "settled" {
+	if report := s.reconcile(t, replica); len(report.Discrepancies) != 1 || report.Discrepancies[0].Resolution != "settled" {
 		t.Errorf("after the corrections: %+v", report)
 	}
-	if report := s.reconcile(t, replica); len(report.Differences) != 0 {
+	if report := s.reconcile(t, replica); len(report.Discrepancies) != 0 {
 		t.Errorf("and then: %+v", report)
 	}
 }
@@ -105,7 +106,7 @@ func (s *shop) reconcile(t *testing.T, replica *reserve.Service) reserve.Report 
 	if err := moneytest.Settled(s.ctx, s.DB.Pool); err != nil {
 		t.Fatal(err)
 	}
-	report, err := replica.Reconcile(s.ctx)
+	report, err := replica.Reconcile(s.ctx, reserve.Full, reserve.ReconcileSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,4 +155,17 @@ func (c shortChange) Confirm(ctx context.Context, keys toss.KeySet, key string, 
 	payment, err := c.Payments.Confirm(ctx, keys, key, r)
 	payment.TotalAmount -= 1000
 	return payment, err
+}
+
+// failingLookUp is a provider that fails to look up one order.
+type failingLookUp struct {
+	reserve.Payments
+	order string
+}
+
+func (f failingLookUp) PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error) {
+	if orderID == f.order {
+		return toss.Payment{}, errors.New("connection reset")
+	}
+	return f.Payments.PaymentByOrder(ctx, keys, orderID)
 }

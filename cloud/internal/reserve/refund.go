@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -264,6 +265,9 @@ func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 // refundPolls are the delays before the provider is asked again about a refund at the bank. The bank takes days.
 var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
+// refundDays is how many business days the law allows for a refund.
+const refundDays = 3
+
 // advanceRefund follows the bank's part of returning a deposit.
 func (c *change) advanceRefund(p toss.Payment) error {
 	f, status := c.Refund, ""
@@ -275,6 +279,9 @@ func (c *change) advanceRefund(p toss.Payment) error {
 		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(delay(refundPolls, c.Payment.Checks)))
 	case to == money.RefundPending:
 		if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, to, "", ""); err != nil {
+			return err
+		}
+		if err := postgres.SetRefundDue(c.ctx, c.tx, f.ID, booking.BusinessDaysAfter(c.now, refundDays)); err != nil {
 			return err
 		}
 		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, c.now.Add(refundPolls[0]))
@@ -313,17 +320,27 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 	}
-	var refund money.Refund
+	var (
+		refund money.Refund
+		waits  bool // for a second administrator
+	)
 	err := s.locked(ctx, req.ID, func(c *change) error {
 		if _, err := c.reachable(req.By); err != nil {
 			return err
 		}
-		f, err := currentRefund(c.ctx, c.tx, req.ID)
+		var err error
+		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
+			return ErrNotFound
+		}
 		if err != nil {
 			return err
 		}
+		f := c.Refund
 		if f == nil || f.State != money.RefundFailed {
 			return ErrNotFound
+		}
+		if req.Account == nil && f.AccountBy != "" {
+			return ErrSameAdministrator // it is approved, or replaced
 		}
 		refund = *f
 		refund.IdempotencyKey = newCancelKey(req.ID)
@@ -336,9 +353,12 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		if err := c.entry("cancel.retried", f.Amount, "", map[string]any{"by": req.By.Actor()}); err != nil {
 			return err
 		}
-		return c.audited(req.By, "reservation.refund", nil)
+		if waits, err = c.noteAccount(f.ID, req.Account, req.By); err != nil {
+			return err
+		}
+		return c.audited(req.By, "reservation.refund", accountDetail(req.Account, waits))
 	})
-	if err != nil {
+	if err != nil || waits {
 		return err
 	}
 	return s.runRefund(ctx, refund)

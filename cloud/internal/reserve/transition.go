@@ -335,5 +335,8 @@ func (c *change) saveProviderState(p toss.Payment) error {
 			deposited = c.now
 		}
 	}
-	return postgres.SaveProviderState(c.ctx, c.tx, c.r().ID, state, deposited, c.now)
+	if err := postgres.SaveProviderState(c.ctx, c.tx, c.r().ID, state, deposited, c.now); err != nil {
+		return err
+	}
+	return c.book(p)
 }

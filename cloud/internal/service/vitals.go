@@ -40,6 +40,7 @@ var (
 	messagesDesc     = describe("messages", "Messages that are not sent, by state; FAILED of the last 24 hours.", "state")
 	jobsDesc         = describe("jobs", "Background jobs that are not finished, by state.", "state")
 	oldestDesc       = describe("oldest_seconds", "Age of the oldest waiting item: job, message, payment without an answer, callback.", "kind")
+	reconciledDesc   = describe("reconciliation_completed_timestamp", "Unix time at which the last complete comparison with the provider's books ended; 0: never.")
 	differencesDesc  = describe("reconciliation_differences", "Unresolved differences between the payment provider's books and ours.")
 	branchesDesc     = describe("branches", "Branches.")
 	onlineDesc       = describe("agents_online", "Branches whose agent is online.")
@@ -66,7 +67,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc,
+	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
 		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc} {
 		out <- d
 	}
@@ -142,6 +143,7 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	gauge(differencesDesc, float64(rows.Differences))
+	gauge(reconciledDesc, float64(max(0, rows.LastSuccess[postgres.WorkReconciliation].Unix())))
 	gauge(branchesDesc, float64(rows.Branches))
 	gauge(onlineDesc, float64(rows.AgentsOnline))
 }

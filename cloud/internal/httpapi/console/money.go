@@ -36,9 +36,11 @@ func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, struct {
 		Sums          []wireSum        `json:"sums"`
 		Payments      []wirePaid       `json:"payments"`
+		Totals        wireTotals       `json:"totals"`
 		Refunds       []wireRefund     `json:"refunds"`
+		Refunded      []wireRefund     `json:"refunded"`
 		Discrepancies []wireDifference `json:"differences"`
-	}{wireSums(books), wirePaidList(books.Paid, branch.Zone), wireRefunds(books), wireDifferences(books)})
+	}{wireSums(books), wirePaidList(books.Paid, branch.Zone), wireMoneyTotals(books.Totals), wireRefunds(books.Refunds), wireRefunds(books.Refunded), wireDifferences(books)})
 }
 
 // paymentsShown is the number of payments in the overview; ListPayments returns the others.
@@ -91,6 +93,19 @@ func wireSums(books backoffice.Money) []wireSum {
 	return sums
 }
 
+// wireTotals are the sums of a month, by the provider's own movements.
+type wireTotals struct {
+	Paid     int `json:"paid"`
+	Refunded int `json:"refunded"`
+	Reversed int `json:"reversed"`
+	Outside  int `json:"outside"`
+	Net      int `json:"net"`
+}
+
+func wireMoneyTotals(t backoffice.Totals) wireTotals {
+	return wireTotals{t.Paid, t.Refunded, t.Reversed, t.Outside, t.Net()}
+}
+
 type wirePaid struct {
 	ID      string  `json:"id"`
 	PaidAt  *string `json:"paidAt"`
@@ -126,17 +141,36 @@ type wireRefund struct {
 	UpdatedAt     string  `json:"updatedAt"`
 	ErrorCode     *string `json:"errorCode"`
 	ErrorMessage  *string `json:"errorMessage"`
+	DueAt         *string `json:"dueAt"`      // by law, once the bank transfers it
+	Account       *string `json:"account"`    // masked
+	ApprovalOf    *string `json:"approvalOf"` // who entered an account that another administrator has to approve
+	Outside       any     `json:"outside"`    // how it was returned outside the provider; null: at the provider
 }
 
-func wireRefunds(books backoffice.Money) []wireRefund {
-	refunds := make([]wireRefund, 0, len(books.Refunds))
-	for _, f := range books.Refunds {
+func wireRefunds(list []backoffice.Refund) []wireRefund {
+	refunds := make([]wireRefund, 0, len(list))
+	for _, f := range list {
 		refunds = append(refunds, wireRefund{
 			strconv.FormatInt(f.ID, 10), wire.ReservationID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
 			*wire.Instant(f.CreatedAt), *wire.Instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
+			dueAt(f), f.Account, f.AccountBy, outside(f),
 		})
 	}
 	return refunds
+}
+
+func dueAt(f backoffice.Refund) *string {
+	if f.DueAt == nil {
+		return nil
+	}
+	return wire.Instant(*f.DueAt)
+}
+
+func outside(f backoffice.Refund) any {
+	if f.Outside == nil {
+		return nil
+	}
+	return f.Outside
 }
 
 type wireDifference struct {

@@ -1,0 +1,132 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// ByOutside is the reason of a refund that an administrator settled outside the provider.
+const ByOutside = "제공사 밖에서 환불"
+
+// ErrNothingToRefund is returned when the provider holds none of the guest's money.
+var ErrNothingToRefund = errors.New("reserve: nothing to refund")
+
+// OutsideRequest ends a reservation whose money an administrator returned outside the provider, because the provider cannot
+// return it.
+type OutsideRequest struct {
+	ID        booking.ReservationID
+	Amount    int // 0: everything that is left
+	Reason    string
+	How       string // for example a bank transfer
+	Reference string // evidence: the transfer's number, for example
+	By        account.Principal
+}
+
+// OutsideRefund is its result.
+type OutsideRefund struct {
+	ID      int64
+	Amount  int
+	Balance int // what is left of the payment
+}
+
+// SettleOutside records that an administrator returned money outside the provider. The reservation ends, its key is revoked
+// and its slot is free; the sum counts as refunded.
+//
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrAmountMismatch (more than is left),
+// ErrPaymentPending (a refund at the provider may still succeed).
+func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result OutsideRefund, err error) {
+	err = s.locked(ctx, req.ID, func(c *change) error {
+		if _, err := c.reachable(req.By); err != nil {
+			return err
+		}
+		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
+			return ErrNothingToRefund
+		}
+		if err != nil {
+			return err
+		}
+		if result, err = c.settleOutside(req); err != nil {
+			return err
+		}
+		return c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference})
+	})
+	return result, err
+}
+
+func (c *change) settleOutside(req OutsideRequest) (OutsideRefund, error) {
+	f := c.Refund
+	if f != nil && f.State != money.RefundFailed && !c.stuck(*f) {
+		return OutsideRefund{}, ErrPaymentPending
+	}
+	left := c.Payment.Balance
+	if f != nil && left == 0 {
+		left = f.Amount // the bank sent it back to the provider
+	}
+	left -= c.Payment.SettledOutside
+	if left <= 0 || c.r().PaidAt.IsZero() && f == nil {
+		return OutsideRefund{}, ErrNothingToRefund
+	}
+	won := req.Amount
+	if won == 0 {
+		won = left
+	}
+	if won > left {
+		return OutsideRefund{}, ErrAmountMismatch
+	}
+	id, err := c.recordOutside(f, won, req)
+	if err != nil {
+		return OutsideRefund{}, err
+	}
+	if err := c.endOutside(won); err != nil {
+		return OutsideRefund{}, err
+	}
+	return OutsideRefund{ID: id, Amount: won, Balance: left - won}, nil
+}
+
+// stuck reports whether a refund has been without a final answer for so long that an administrator may end it.
+func (c *change) stuck(f money.Refund) bool {
+	if f.State == money.RefundPending {
+		return !f.DueAt.IsZero() && c.now.After(f.DueAt)
+	}
+	return c.now.Sub(f.CreatedAt) > stuckAfter
+}
+
+func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id int64, err error) {
+	if f == nil {
+		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
+			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.By.Actor(), RevokedKey: c.r().DoorlockKey, IdempotencyKey: newCancelKey(req.ID),
+		})
+		if err != nil {
+			return 0, err
+		}
+	} else {
+		id = f.ID
+	}
+	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, map[string]string{"how": req.How, "reference": req.Reference, "by": req.By.Actor()})
+	if err != nil {
+		return 0, fmt.Errorf("settle refund %d outside: %w", id, err)
+	}
+	if err := c.entry("refund.outside", won, "", map[string]any{"how": req.How, "reference": req.Reference, "by": req.By.Actor()}); err != nil {
+		return 0, err
+	}
+	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -won})
+}
+
+// endOutside cancels the reservation and closes what waited for the refund.
+func (c *change) endOutside(won int) error {
+	for _, kind := range []string{refundKind, declinedKind, refundOverdueKind, lateDepositKind, stuck} {
+		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {
+			return err
+		}
+	}
+	if c.r().State == booking.Canceled {
+		return nil
+	}
+	return c.end(won)
+}
