@@ -395,9 +395,7 @@ function showSensor(s) {
 
 function buildFaults(b) {
   const option = (value, text) => h("option", { value }, text);
-  $("fault-kind").replaceChildren(
-    ...[...DOOR, "sensor-dead", "ir-dead"].map((k) => option(k, word(k))),
-  );
+  $("fault-kind").replaceChildren(...[...DOOR, "sensor-dead", "ir-dead"].map((k) => option(k, word(k))));
   $("fault-kind").setAttribute("aria-label", word("faults"));
   $("fault-device").setAttribute("aria-label", word("everyDevice"));
   const devices = () => {

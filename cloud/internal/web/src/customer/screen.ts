@@ -128,7 +128,9 @@ export function openDialog(dialog: HTMLDialogElement): void {
 }
 
 export function closeDialog(dialog: HTMLDialogElement): void {
-  if (dialog.close) return dialog.close();
-  dialog.removeAttribute("open");
-  dialog.dispatchEvent(new Event("close"));
+  if (dialog.close) dialog.close();
+  else {
+    dialog.removeAttribute("open");
+    dialog.dispatchEvent(new Event("close"));
+  }
 }
