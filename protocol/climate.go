@@ -31,7 +31,7 @@ type ClimateCommand struct {
 	AirConditionerID string `json:"airconditioner_id"`
 }
 
-// ClimateOutcome is what became of a command. Infrared is open loop: sent is all that can be known.
+// ClimateOutcome is the result of a command. Infrared has no feedback: the agent knows only that the code was sent.
 type ClimateOutcome string
 
 const (
@@ -48,25 +48,25 @@ type ClimateResult struct {
 	Detail           string         `json:"detail"`
 }
 
-// SensorsRead asks for all sensors of the branch, read now.
+// SensorsRead requests the current readings of all sensors of the branch.
 type SensorsRead struct {
 	RequestID string `json:"requestId"` // UUID
 }
 
-// SensorsReadings answers a SensorsRead. A sensor that failed is left out.
+// SensorsReadings answers a SensorsRead. Sensors that failed are omitted.
 type SensorsReadings struct {
 	RequestID string    `json:"requestId"`
 	Readings  []Reading `json:"readings"`
 }
 
-// Reading is what a thermo-hygrometer measured at one place.
+// Reading is a measurement of a thermo-hygrometer.
 type Reading struct {
 	Location         string  `json:"location"`
 	Celsius          float64 `json:"celsius"`
 	RelativeHumidity float64 `json:"relativeHumidity"` // percent
 }
 
-// UnmarshalJSON refuses a reading that lacks a value: 0 degrees is a temperature.
+// UnmarshalJSON rejects a reading without a value: a missing temperature must not become 0 degrees.
 func (r *Reading) UnmarshalJSON(text []byte) error {
 	var said struct {
 		Location         string   `json:"location"`
@@ -83,15 +83,15 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Option is one choice on the way to a code: a mode, a temperature, a fan speed, a fan direction. A leaf, which has no
-// children, is a code that can be sent. Its id is not on the wire: LeafID makes it from the branch of the topic, so that
-// no agent can name a leaf of another branch, and a status with several units stays small.
+// Option is a node in the option tree of an air conditioner: a mode, a temperature, a fan speed, a fan direction. A leaf has
+// no children and corresponds to an infrared code. Its id is not transmitted: LeafID derives it from the branch of the
+// topic, so that no agent can name a leaf of another branch, and the status stays small.
 type Option struct {
 	Name     string   `json:"name"`
 	Children []Option `json:"children,omitempty"`
 }
 
-// AirConditioner is a unit and what it can be told.
+// AirConditioner is a unit and its options.
 type AirConditioner struct {
 	Name    string   `json:"name"`
 	Options []Option `json:"options"`
@@ -115,7 +115,7 @@ func LeafID(branch, unit string, path ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:idLen]
 }
 
-// OptionTree gives the units of a branch as one tree. Several units get a level on top that names them (docs/specification.md, Devices 1).
+// OptionTree returns the units of a branch as one tree. Several units get a level on top that names them (docs/specification.md, Devices 1).
 func OptionTree(branch string, units []AirConditioner) []OptionNode {
 	if len(units) == 1 {
 		return optionNodes(branch, units[0].Name, nil, units[0].Options)
@@ -192,7 +192,7 @@ func checkReadings(readings []Reading) error {
 	return nil
 }
 
-// Validate reports a reading that no sensor of the trade measures and a loose wire does.
+// Validate rejects readings outside the range of real sensors, as loose wires produce.
 func (r Reading) Validate() error {
 	if !within(r.Celsius, -60, 150) || !within(r.RelativeHumidity, 0, 100) {
 		return fmt.Errorf("reading of %q is out of range", r.Location)
@@ -209,7 +209,7 @@ func checkLeafID(id string) error {
 	return nil
 }
 
-// checkOptions also refuses siblings of one name, which would share their leaves' ids.
+// checkOptions also rejects siblings with the same name, whose leaves would have the same ids.
 func checkOptions(options []Option, levels int) error {
 	if levels == 0 {
 		return fmt.Errorf("options are nested deeper than %d levels", maxOptions)
@@ -220,7 +220,7 @@ func checkOptions(options []Option, levels int) error {
 			return err
 		}
 		if _, twice := seen[o.Name]; twice {
-			return fmt.Errorf("option %q stands twice at one level", o.Name)
+			return fmt.Errorf("duplicate option %q at one level", o.Name)
 		}
 		seen[o.Name] = struct{}{}
 		if len(o.Children) > 0 {

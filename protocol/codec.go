@@ -42,9 +42,9 @@ func Encode(m Message) ([]byte, error) {
 	return payload, nil
 }
 
-// Decode reads one message. The rule: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with
-// more than 64 names or with two that differ in case at most, every field of the right type, and Validate satisfied.
-// Fields this version does not know are ignored, so that either side may be updated first.
+// Decode decodes one message: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with more than
+// 64 names or with names that differ in case only, every field of the right type, and Validate satisfied. Unknown fields
+// are ignored, so that either side may be updated first.
 func Decode[M Message](payload []byte) (M, error) {
 	var m M
 	if err := decode(payload, &m); err != nil {
@@ -60,7 +60,7 @@ func decode(payload []byte, into any) error {
 	if len(payload) > MaxPayload {
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooLarge)
 	}
-	// encoding/json replaces broken UTF-8 silently, and two different ids could become one.
+	// encoding/json silently replaces invalid UTF-8, so that two different ids could become equal.
 	if !utf8.Valid(payload) {
 		return fmt.Errorf("%w: not UTF-8", ErrMalformed)
 	}
@@ -73,7 +73,7 @@ func decode(payload []byte, into any) error {
 	return nil
 }
 
-// checkText bounds a text: at most limit bytes, no control characters. A required text is not empty.
+// checkText checks a text: at most limit bytes, no control characters, and not empty if required.
 func checkText(name, s string, limit int, required bool) error {
 	if required && s == "" {
 		return fmt.Errorf("%s is missing", name)
@@ -87,7 +87,7 @@ func checkText(name, s string, limit int, required bool) error {
 	return nil
 }
 
-// checkRequestID accepts the canonical lower-case form of a UUID only: the id is a key, so it has one spelling.
+// checkRequestID accepts only the canonical lower-case form of a UUID, because the id is compared as text.
 func checkRequestID(id string) error {
 	if len(id) != 36 {
 		return errors.New("requestId is not a UUID")
@@ -107,8 +107,8 @@ func checkRequestID(id string) error {
 	return nil
 }
 
-// Clip makes a text from outside, an error of a driver for instance, fit for a detail: no control characters, not too
-// long, valid UTF-8.
+// Clip turns an arbitrary text, such as a driver's error, into a valid detail: no control characters, bounded length, valid
+// UTF-8.
 func Clip(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {

@@ -10,12 +10,12 @@ import (
 const (
 	// maxDepth bounds the nesting of a payload. The deepest is a status: inventory, unit and maxOptions levels of options.
 	maxDepth = 24
-	// maxFields bounds the fields of an object, those that this version does not know included.
+	// maxFields bounds the fields of an object, including unknown ones.
 	maxFields = 64
 )
 
-// checkObject refuses what encoding/json lets through: a top level that is not an object, and names given twice, where
-// two readers may each believe another value. The text must be valid JSON.
+// checkObject rejects JSON that encoding/json accepts: a top level that is not an object, and duplicate names, of which
+// different readers may use different values. The text must be valid JSON.
 func checkObject(text []byte) error {
 	r := reader{text: text}
 	if r.next() != '{' {
@@ -24,13 +24,13 @@ func checkObject(text []byte) error {
 	return r.members(1)
 }
 
-// reader walks over a text that is valid JSON.
+// reader reads valid JSON.
 type reader struct {
 	text []byte
 	at   int
 }
 
-// next skips white space and returns what stands there.
+// next skips white space and returns the next byte without consuming it.
 func (r *reader) next() byte {
 	for ; ; r.at++ {
 		switch c := r.text[r.at]; c {
@@ -54,7 +54,7 @@ func (r *reader) value(depth int) error {
 	case '"':
 		r.str()
 	default:
-		r.at += bytes.IndexAny(r.text[r.at:], ",]} \t\r\n") // a number or a literal ends with what follows it
+		r.at += bytes.IndexAny(r.text[r.at:], ",]} \t\r\n") // a number or literal ends before the next delimiter
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *reader) members(depth int) error {
 		}
 		for _, other := range names {
 			if bytes.EqualFold(name, other) { // as encoding/json compares them
-				return fmt.Errorf("field %q given twice", name)
+				return fmt.Errorf("duplicate field %q", name)
 			}
 		}
 		if len(names) == maxFields {
@@ -87,7 +87,7 @@ func (r *reader) elements(depth int) error {
 	return r.list(']', func() error { return r.value(depth) })
 }
 
-// list skips a bracket, what stands behind it with commas between, and the bracket at its end.
+// list skips an opening bracket, items separated by commas, and the closing bracket.
 func (r *reader) list(end byte, item func() error) error {
 	for r.at++; r.next() != end; {
 		if err := item(); err != nil {
@@ -113,7 +113,7 @@ func (r *reader) str() []byte {
 	return r.text[from:r.at]
 }
 
-// unescaped is the text of a string with quotes.
+// unescaped returns the content of a quoted string.
 func unescaped(quoted []byte) ([]byte, error) {
 	if !bytes.ContainsRune(quoted, '\\') {
 		return quoted[1 : len(quoted)-1], nil
