@@ -34,6 +34,8 @@ func history(t testing.TB, db *postgres.DB, n int) {
 			select id, 'COMPLETED', 'x', 1000, 'customer', order_id, start_at from reservation where state = 'CANCELED' and $1 > 0`,
 		`insert into webhook_event (transmission_id, order_id, status, received_at, applied_at)
 			select order_id, order_id, 'DONE', start_at, start_at from reservation where $1 > 0`,
+		`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at)
+			select gen_random_uuid(), branch_id, 'customer', 'front', 'front', '{front_1}', 'SUCCESS', start_at, start_at from reservation where $1 > 0 order by start_at`,
 		`insert into message (reservation_id, branch_id, template, to_mobile, variables, state, created_at, next_at, sent_at)
 			select id, branch_id, 'reservation-confirmed', '01000000000', '', 'SENT', start_at, start_at, start_at from reservation where $1 > 0`,
 	} {
