@@ -57,6 +57,9 @@ browserlint: ## check the format and style of the browser code with Biome (needs
 	@npm ci --silent --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web lint
 
+attack: ## run the attacks that SECURITY.md names against the whole service
+	@go test -count=1 ./cloud/internal/attack
+
 chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_SEED repeats the faults)
 	@deploy/demo/install.sh
 	@YEOLDA_CHAOS_REQUESTS=$${YEOLDA_CHAOS_REQUESTS:-10000} go test ./firmware-sim/e2e -count 1 -v -timeout 60m -run '^TestDoorsUnderFaults$$'

@@ -95,7 +95,7 @@ func TestConsoleMoney(t *testing.T) {
 		if !strings.HasPrefix(name, "gangnam-20") || !strings.HasSuffix(name, ".csv") {
 			t.Errorf("name %s", name)
 		}
-		if lines := strings.Split(strings.TrimSpace(content), "\r\n"); !strings.HasPrefix(content, "\ufeffid,paidAt") || len(lines) != 4 || !strings.Contains(content, "홍길동") || !strings.Contains(content, "22000,DONE") {
+		if lines := strings.Split(strings.TrimSpace(content), "\r\n"); !strings.HasPrefix(content, "\ufeff지점,예약번호,결제일시") || len(lines) != 4 || !strings.Contains(content, "홍길동") || !strings.Contains(content, "22000,20000,2000,결제 완료") {
 			t.Errorf("%d lines: %s", len(lines), content)
 		}
 		p.date("달", "2026-01")

@@ -86,6 +86,7 @@ func (p *page) register(name, mobile string) {
 	p.t.Helper()
 	p.press("이 시간 잡기")
 	p.see("결제 없이 등록")
+	p.wait("the phone field has the focus", `document.activeElement?.type === "tel"`)
 	p.fill("휴대폰", mobile)
 	p.fill("이름", name)
 	p.press("예약 등록하기")

@@ -51,7 +51,7 @@ func TestConsoleRoles(t *testing.T) {
 		"gangnam/devices":     {"agent-gangnam", nil},
 		"gangnam/messages":    {"예약 확정·열쇠", []string{"미리 보기"}},
 		"gangnam/money":       {"결제 내역", []string{"달"}},
-		"gangnam/audit":       {"예약 등록", []string{"CSV 내려받기", "종류", "누가", "거르기"}},
+		"gangnam/audit":       {"예약 등록", []string{"CSV 내려받기", "종류", "누가", "시작일", "종료일", "거르기"}},
 		"gangnam/settings":    {"외부 예약 채널", nil},
 	} {
 		viewer.open("/console/" + screen)

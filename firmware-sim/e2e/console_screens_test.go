@@ -167,7 +167,7 @@ func TestConsoleScreens(t *testing.T) {
 		p.fill("누가", "hq")
 		p.press("거르기")
 		p.see("비상 번호 공개")
-		if name, content := p.download("CSV 내려받기"); name != "gangnam-audit.csv" || !strings.Contains(content, ",admin:hq,door.unlock,room_3,") {
+		if name, content := p.download("CSV 내려받기"); name != "gangnam-audit.csv" || !strings.Contains(content, ",admin:hq,문 열기,room_3,") {
 			t.Errorf("%s: %s", name, content)
 		}
 		until(t, "the chain", func() bool {

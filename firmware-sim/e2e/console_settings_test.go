@@ -96,7 +96,58 @@ func TestConsoleSettings(t *testing.T) {
 		save()
 		other.fill("전화", "02-2222-2222")
 		other.press("저장")
-		other.wait("the other is told, and sees what there is", `[...document.querySelectorAll("input")].some(i => i.value === "02-1111-1111")`)
+		other.see("다른 관리자가 설정을 바꿨어요")
+		if got := other.phone(); got != "02-2222-2222" {
+			t.Errorf("got phone %s, want the edit to be kept", got)
+		}
+		other.press("내 내용으로 계속", "저장")
+		other.see("저장했어요")
+		p.open("/console/hongdae/settings")
+		p.see("운영 시간")
+		if got := p.phone(); got != "02-2222-2222" {
+			t.Errorf("got phone %s, want the second save", got)
+		}
+	})
+
+	t.Run("edits survive the save of a room and leaving the screen", func(t *testing.T) {
+		p := p.with(t)
+		p.fill("전화", "02-3333-3333")
+		p.press("수정 2번 룸", "저장")
+		p.see("저장했어요")
+		if got := p.phone(); got != "02-3333-3333" {
+			t.Errorf("got phone %s after a room was saved, want the edit", got)
+		}
+		p.open("/console/hongdae/audit")
+		p.see("누가", "거르기")
+		p.open("/console/hongdae/settings")
+		p.see("저장하지 않은 내용을 다시 불러왔어요")
+		if got := p.phone(); got != "02-3333-3333" {
+			t.Errorf("got phone %s after the screen was left, want the edit", got)
+		}
+		p.press("버리기")
+		p.wait("the stored settings", `![...document.querySelectorAll("input")].some(i => i.value === "02-3333-3333")`)
+	})
+
+	t.Run("a closure over a reservation", func(t *testing.T) {
+		p := p.with(t)
+		busy := next(time.Friday)
+		newBrowser(t, s).must("POST", "/reservation", map[string]any{"branch": "hongdae", "room": 1, "startDateTime": strings.ReplaceAll(busy, "-", "") + "1100", "endDateTime": strings.ReplaceAll(busy, "-", "") + "1200"}, nil)
+		p.press("휴무 추가")
+		p.date("시작", busy)
+		p.date("끝", busy)
+		p.date("사유", "공사")
+		p.press("저장")
+		p.see("운영 시간 밖의 예약", "1건")
+		p.survey("console-settings-conflicts")
+		p.on(desktop)
+		if d := on(busy); d.Status != "available" {
+			t.Errorf("got %+v before the conflict was accepted, want the day to be open", d)
+		}
+		p.press("예약을 두고 저장")
+		p.see("저장했어요")
+		if d := on(busy); d.Status != "closed" {
+			t.Errorf("got %+v, want the day to be closed", d)
+		}
 	})
 
 	t.Run("rooms and prices", func(t *testing.T) {
@@ -112,7 +163,25 @@ func TestConsoleSettings(t *testing.T) {
 		p.choose("등급", "Gold")
 		p.fill("60분", "20000")
 		p.press("저장")
-		p.see("7번 룸", "새 베드")
+		p.see("7번 룸", "새 베드", "문이 연결되지 않음", "문 비밀번호 없음")
+		p.press("판매 시작 7번 룸")
+		p.see("문이 확인되지 않은 룸")
+		p.press("문 비밀번호 7번 룸")
+		p.fill("키패드 비밀번호", "471100")
+		p.press("저장")
+		p.wait("the PIN is known", `!document.querySelector("main").innerText.includes("문 비밀번호 없음")`)
+		p.press("수정 7번 룸")
+		p.press("잠금장치가 없는 룸이에요")
+		p.press("저장")
+		p.see("잠금장치 없음")
+		p.press("판매 시작 7번 룸")
+		p.see("7번 룸을")
+		p.press("룸 추가")
+		p.fill("룸 번호", "8")
+		p.press("저장")
+		p.see("8번 룸")
+		p.press("삭제 8번 룸", "삭제")
+		p.wait("the room is deleted", `!document.querySelector("main").innerText.includes("8번 룸")`)
 	})
 
 	t.Run("partner channels", func(t *testing.T) {
@@ -150,4 +219,10 @@ func TestConsoleSettings(t *testing.T) {
 
 	p.open("/console/hongdae/audit")
 	p.see("설정 변경", "룸 정보 변경", "채널 추가", "내보내기 링크 발급", "채널 켜기/끄기")
+}
+
+// phone returns the phone number in the form of the settings.
+func (p *page) phone() string {
+	p.t.Helper()
+	return value[string](p, `[...document.querySelectorAll("label")].find(l => l.innerText === "전화").parentElement.querySelector("input").value`)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -121,21 +120,14 @@ func (s *Service) takeCode(ctx context.Context, c Customer, b Browser) error {
 // CheckCode consumes a customer's login code. It returns ErrWrongCode if the code is wrong, expired, used, replaced or
 // void after too many attempts, or a [limit.ExceededError].
 func (s *Service) CheckCode(ctx context.Context, c Customer, b Browser, code string) error {
-	counters := []counter{{rule: guessesPerAddress, subject: b.Client, client: true}, {rule: guessesPerDay, subject: c.Subject()}}
-	for _, n := range counters {
-		if err := s.check(ctx, n); err != nil {
-			return err
-		}
+	// Counted before the comparison, so that concurrent guesses do not pass the limit together.
+	if err := s.Limits.TakeClient(ctx, guessesPerAddress, b.Client); err != nil {
+		return err
 	}
-	err := s.useLoginCode(ctx, c, b, code)
-	if errors.Is(err, ErrWrongCode) {
-		for _, n := range counters {
-			if err := s.countFailure(ctx, n); err != nil {
-				return err
-			}
-		}
+	if err := s.Limits.Take(ctx, guessesPerDay, c.Subject()); err != nil {
+		return err
 	}
-	return err
+	return s.useLoginCode(ctx, c, b, code)
 }
 
 func (s *Service) useLoginCode(ctx context.Context, c Customer, b Browser, code string) error {

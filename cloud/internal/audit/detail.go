@@ -13,7 +13,7 @@ var configuration = []string{"settings.", "room.", "channel.", "branch.", "agent
 // e-mail addresses and no phone numbers.
 var (
 	identifier  = regexp.MustCompile(`^[A-Za-z0-9_.:/+-]{0,64}$`)
-	phoneNumber = regexp.MustCompile(`^\+?(82|0)[-. ]?1[0-9]`)
+	phoneNumber = regexp.MustCompile(`^\+?(82|0)[-.]?1[0-9][-.]?[0-9]{3,4}[-.]?[0-9]{4}$`)
 )
 
 const omitted = "(omitted)"

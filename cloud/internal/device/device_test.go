@@ -233,3 +233,77 @@ func TestPruneDeletesExpiredRows(t *testing.T) {
 		t.Errorf("deleted %d, left %v and %v", deleted, readings, events)
 	}
 }
+
+// Openings that a keypad explains are no break-in: the sense line reports its release, or the PIN was disclosed lately.
+func TestOpeningByKeypadIsNotForced(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sense, released bool
+		revealed        time.Duration // ago; 0: never
+		want            int
+	}{
+		"PIN disclosed":                             {revealed: time.Minute, want: 0},
+		"PIN disclosed in an earlier stay":          {revealed: 5*time.Hour + time.Second, want: 1},
+		"never disclosed":                           {want: 1},
+		"sense line reports the release":            {sense: true, released: true, want: 0},
+		"sense line is silent though PIN disclosed": {sense: true, revealed: time.Minute, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			if _, err := f.db.Pool.Exec(t.Context(), `
+				insert into door_pin (branch_id, device, pin, revealed_at) select id, 'front', '', $1 from branch where code = 'gangnam'`,
+				map[bool]*time.Time{true: new(f.now.Add(-tc.revealed))}[tc.revealed > 0]); err != nil {
+				t.Fatal(err)
+			}
+			err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
+				State: protocol.Online, BootID: "boot",
+				Inventory: &protocol.Inventory{Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true, Sense: tc.sense}}}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}
+			if tc.released {
+				events = append([]protocol.Event{{Kind: protocol.EventLockReleased, Device: "front_1"}}, events...)
+			}
+			if err := f.Telemetry(t.Context(), gangnam(protocol.Telemetry{Events: events})); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(rows[string](f, `select device from door_event where kind = $1`, postgres.DoorForced)); got != tc.want {
+				t.Errorf("%d doors forced, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLevelsOfContactsAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	start := f.now
+	status := func(after time.Duration, contacts ...protocol.Contact) {
+		t.Helper()
+		f.now = start.Add(after)
+		err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
+			State: protocol.Online, BootID: "boot", Inventory: &protocol.Inventory{}, Contacts: contacts}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(want ...string) {
+		t.Helper()
+		got := rows[string](f, `select device || ' ' || kind || ' ' || extract(epoch from at - $1)::int from door_event order by at, device`, start)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	open := protocol.Contact{Device: "front_1", Open: true, ForMs: 90_000}
+	shut := protocol.Contact{Device: "room_1", ForMs: 600_000}
+	status(0, open, shut)
+	want("room_1 door-closed -600", "front_1 door-opened -90")
+	status(time.Minute, open, shut) // no change
+	want("room_1 door-closed -600", "front_1 door-opened -90")
+	status(2*time.Minute, protocol.Contact{Device: "front_1", ForMs: 4_999}) // the event may still be on its way
+	want("room_1 door-closed -600", "front_1 door-opened -90")
+	status(3*time.Minute, protocol.Contact{Device: "front_1", ForMs: 64_999})
+	want("room_1 door-closed -600", "front_1 door-opened -90", "front_1 door-closed 115")
+}

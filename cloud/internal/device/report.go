@@ -44,7 +44,32 @@ func (s *Service) Announced(ctx context.Context, announced []Announcement) error
 	if err := s.update(ctx, slices.DeleteFunc(updates, func(u postgres.AgentUpdate) bool { return !active[u.Agent] })); err != nil {
 		return err
 	}
+	if err := s.putContacts(ctx, announced, active); err != nil {
+		return err
+	}
 	return s.activateNew(ctx, standby)
+}
+
+// putContacts stores the levels of door contacts that active agents report.
+func (s *Service) putContacts(ctx context.Context, announced []Announcement, active map[protocol.Agent]bool) error {
+	var contacts []postgres.Contact
+	for _, a := range announced {
+		if a.Status == nil || !active[a.Agent] {
+			continue
+		}
+		for _, c := range a.Status.Contacts {
+			if contact := (postgres.Contact{Branch: a.Agent.Branch, Contact: c}); contact.Settled() {
+				contacts = append(contacts, contact)
+			}
+		}
+	}
+	if len(contacts) == 0 {
+		return nil
+	}
+	if err := postgres.PutContacts(ctx, s.DB.Pool, contacts, s.now()); err != nil {
+		return fmt.Errorf("device: store contacts: %w", err)
+	}
+	return nil
 }
 
 // update stores the presence and the reports of active agents as those of their branches.

@@ -39,8 +39,8 @@ const (
 	DoorHeld   = "held"   // the leaf stays open
 )
 
-// passAfter is how long after an unlock or the exit button someone may still walk through.
-const passAfter = 10 * time.Second
+// passWindow is how long after an unlock or the exit button a door may be opened.
+const passWindow = 10 * time.Second
 
 // Telemetry is a telemetry message of an agent.
 type Telemetry struct {
@@ -139,8 +139,12 @@ func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 		array(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
 }
 
-// queueForced writes that a door was forced unless the events before now say how it came to open. Without an exit button
-// to observe, somebody leaving looks like a break-in: such doors are not judged.
+// pinWindow is how long after a disclosure a guest may use the PIN: the longest stay.
+const pinWindow = 5 * time.Hour
+
+// queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening: the sense
+// line reports a release by the keypad; without a sense line, a PIN that was disclosed lately explains it. Doors without an
+// observed exit button are not judged, because a guest who leaves looks like a break-in.
 func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
 	batch.Queue(`
 		insert into door_event (branch_id, device, kind, at)
@@ -151,9 +155,49 @@ func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
 		              where door ->> 'device' = $2 and (door ->> 'exit')::boolean)
 		  and not exists (select from door_event e
 		                  where e.branch_id = b.id and e.device = $2 and e.at > $5
-		                    and e.kind in ('energized', 'released', 'exit-pressed'))`,
-		branch, device, DoorForced, now, now.Add(-passAfter))
+		                    and e.kind in ('energized', 'released', 'exit-pressed', 'lock-released'))
+		  and not exists (select from door_pin p
+		                  where p.branch_id = b.id and p.device = case when $2 like 'front%' then 'front' else $2 end and p.revealed_at > $6
+		                    and not exists (select from jsonb_array_elements(i.inventory -> 'doors') door
+		                                    where door ->> 'device' = $2 and (door ->> 'sense')::boolean))`,
+		branch, device, DoorForced, now, now.Add(-passWindow), now.Add(-pinWindow))
 }
+
+// Contact is the level of a door contact as an agent reported it in its status.
+type Contact struct {
+	Branch string // code
+	protocol.Contact
+}
+
+// settledLevel is how long a level must have lasted: the event of a later change may still be on its way.
+const settledLevel = 5 * time.Second
+
+// PutContacts writes the event that is missing where a contact's level differs from its last event of the day: the event
+// happened before the agent started, or it was lost.
+func PutContacts(ctx context.Context, q Querier, contacts []Contact, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		insert into door_event (branch_id, device, kind, at, detail)
+		select b.id, c.device, c.kind, greatest(c.since, $6, last.at + interval '1 ms'), '{"detail": "level"}'
+		from (select *, case when open then 'door-opened' else 'door-closed' end as kind
+		      from unnest($1::text[], $2::text[], $3::boolean[], $4::timestamptz[]) u (code, device, open, since)) c
+		join branch b on b.code = c.code
+		left join lateral (
+			select e.kind, e.at from door_event e
+			where e.branch_id = b.id and e.at > $5 and e.device = c.device and e.kind in ('door-opened', 'door-closed')
+			order by e.at desc, e.id desc limit 1) last on true
+		where last.kind is distinct from c.kind`,
+		array(contacts, func(c Contact) string { return c.Branch }),
+		array(contacts, func(c Contact) string { return c.Device }),
+		array(contacts, func(c Contact) bool { return c.Open }),
+		array(contacts, func(c Contact) time.Time {
+			return now.Add(-time.Duration(min(c.ForMs, uint64(24*time.Hour/time.Millisecond))) * time.Millisecond)
+		}),
+		now.Add(-24*time.Hour), now.Add(-time.Hour))
+	return err
+}
+
+// Settled reports whether the level has lasted long enough.
+func (c Contact) Settled() bool { return c.ForMs >= uint64(settledLevel.Milliseconds()) }
 
 // HeldDoor is a door that stays open.
 type HeldDoor struct {

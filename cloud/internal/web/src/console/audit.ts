@@ -1,5 +1,6 @@
-// Who did what, when, from where.
+// The audit log: actor, action, target, time and origin.
 
+import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
@@ -36,10 +37,11 @@ const groups = [
 export function auditScreen(branch: Branch): Child {
   const action = signal("");
   const actor = signal("");
-  const asked = signal({ action: "", actor: "" });
+  const [from, to] = [signal(""), signal("")];
+  const asked = signal({ action: "", actor: "", from: "", to: "" });
   const fetch = (limit: number) => async (before: string) => {
-    const { action, actor } = asked.peek();
-    const query = { limit, ...(before ? { before } : {}), ...(action ? { action } : {}), ...(actor ? { actor } : {}) };
+    const given = Object.entries({ ...asked.peek(), before }).filter(([, value]) => value);
+    const query = { limit, ...Object.fromEntries(given) };
     return (await api.get<{ entries: Entry[] }>(`/v2/admin/branches/${branch.branch}/audit`, query)).entries;
   };
   const list = computed(() => {
@@ -47,16 +49,35 @@ export function auditScreen(branch: Branch): Child {
     return pages(fetch(size), size);
   });
   const save = async () => {
+    await api.post(`/v2/admin/branches/${branch.branch}/exports`, { what: "audit" });
     const all = await list.peek().all();
     downloadCSV(
       `${branch.branch}-audit.csv`,
-      ["id", "at", "actor", "action", "target", "detail", "address", "requestId"],
-      all.map((e) => [e.id, e.at, e.actor, e.action, e.target, JSON.stringify(e.detail), e.address, e.requestId]),
+      [
+        t("entryNo"),
+        t("colWhen"),
+        t("colWho"),
+        t("colWhat"),
+        t("target"),
+        t("colDetail"),
+        t("address"),
+        t("requestId"),
+      ],
+      all.map((e) => [
+        e.id,
+        sheetTime(branch, e.at),
+        e.actor,
+        deed(e.action),
+        e.target,
+        detail(e.detail),
+        e.address,
+        e.requestId,
+      ]),
     );
   };
   const ask = (e: Event) => {
     e.preventDefault();
-    asked.set({ action: action.peek(), actor: actor.peek().trim() });
+    asked.set({ action: action.peek(), actor: actor.peek().trim(), from: from.peek(), to: to.peek() });
   };
   return [
     heading(t("navAudit"), button(t("downloadCsv"), save)),
@@ -71,6 +92,8 @@ export function auditScreen(branch: Branch): Child {
         ),
       ),
       field(t("colWho"), input(actor, { maxlength: 100, placeholder: "hq" })),
+      field(t("dateFrom"), input(from, { type: "date" })),
+      field(t("dateTo"), input(to, { type: "date" })),
       button(t("filter"), () => {}, { type: "submit" }),
     ),
     match(list, (pages) =>
@@ -98,10 +121,20 @@ export function auditScreen(branch: Branch): Child {
   ];
 }
 
+/** An instant as a spreadsheet reads it, in the branch's time. */
+const sheetTime = (branch: Branch, at: string): string => {
+  const minute = inZone(branch.timeZone, Date.parse(at));
+  return `${dateOf(minute)} ${clockOf(minute)}`;
+};
+
 export const deed = (action: string): string => t(`deed_${action}` as TextKey) ?? action;
 
 const detail = (d: Entry["detail"]): string =>
   Object.entries(d)
     .filter(([, v]) => v !== "" && v !== null)
-    .map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : String(v)}`)
+    .map(([k, v]) =>
+      k === "changes" && Array.isArray(v)
+        ? v.join("; ")
+        : `${k}: ${typeof v === "object" ? JSON.stringify(v) : String(v)}`,
+    )
     .join(", ");

@@ -40,9 +40,13 @@ export function climateScreen(branch: Branch): Child {
   });
   const read = async () => {
     try {
-      await api.post(`/admin/thermo-hygrometer/${branch.branch}`);
+      const { infoList } = await api.post<{ infoList: { location: string }[] }>(
+        `/admin/thermo-hygrometer/${branch.branch}`,
+      );
       await source.refresh();
-      toast(t("sensorsRead"));
+      const missing = (source.data()?.sensors ?? []).filter((s) => !infoList.some((m) => m.location === s.location));
+      if (missing.length) toast(t("sensorsMissing", { list: missing.map((s) => s.location).join(", ") }), "bad");
+      else toast(t("sensorsRead"));
     } catch (error) {
       toast(explain(error), "bad");
     }

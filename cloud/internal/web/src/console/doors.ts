@@ -1,11 +1,12 @@
-// The doors of a branch: open them, and see what they did.
+// The doors of a branch: opens them and shows their events.
 
 import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
-import { type Child, h, when } from "../core/dom";
+import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
+import { computed, type Readable } from "../core/signal";
 import { who } from "./day/history";
 import { openDoor } from "./door";
 import { gather, watch } from "./live";
@@ -37,15 +38,16 @@ export function doorsScreen(branch: Branch): Child {
               : t("agentNever"),
           ),
       ),
-      () => tiles(branch, data()),
+      tiles(branch, data),
       section(t("doorEvents"), () => events(branch, data().events)),
     ]),
   ];
 }
 
-function tiles(branch: Branch, { doors }: Doors): HTMLElement {
-  const front = doors.filter((d) => d.kind === "front");
-  const rooms = doors.filter((d) => d.kind === "room");
+/** The tiles are updated in place, so that a focused button stays focused while the branch is busy. */
+function tiles(branch: Branch, data: Readable<Doors>): HTMLElement {
+  const front = computed(() => data().doors.filter((d) => d.kind === "front"));
+  const rooms = computed(() => data().doors.filter((d) => d.kind === "room"));
   return h(
     "div",
     { class: "doors" },
@@ -53,7 +55,10 @@ function tiles(branch: Branch, { doors }: Doors): HTMLElement {
       "article",
       { class: "door front" },
       h("h2", null, t("frontDoor")),
-      h("p", null, front.length > 1 ? t("frontDoors", { n: front.length }) : "", leaf(front.map((d) => d.leaf))),
+      h("p", null, () => [
+        front().length > 1 ? t("frontDoors", { n: front().length }) : "",
+        leaf(front().map((d) => d.leaf)),
+      ]),
       mayChange()
         ? button(t("openDo"), () => openDoor(branch, "front"), {
             kind: "primary",
@@ -61,21 +66,36 @@ function tiles(branch: Branch, { doors }: Doors): HTMLElement {
           })
         : null,
     ),
-    rooms.map((d) =>
-      h(
-        "article",
-        { class: "door" },
-        h("h2", null, t("roomNo", { n: d.roomNo! })),
-        h("p", null, leaf([d.leaf])),
-        mayChange()
-          ? button(t("openDo"), () => openDoor(branch, "room", d.roomNo!), {
-              label: `${t("roomNo", { n: d.roomNo! })} ${t("openDo")}`,
-            })
-          : null,
-      ),
+    each(
+      rooms,
+      (d) => d.device,
+      (d) => room(branch, d, data),
     ),
   );
 }
+
+function room(branch: Branch, door: Readable<Door>, data: Readable<Doors>): HTMLElement {
+  const number = door.peek().roomNo!;
+  const last = computed(() => data().events.find((e) => e.device === door().device && e.kind in outcomes));
+  return h(
+    "article",
+    { class: () => `door ${last() && bad.has(last()!.kind) ? "failed" : ""}` },
+    h("h2", null, t("roomNo", { n: number })),
+    h("p", null, () => [
+      !door().fitted ? chip(t("noLockHere"), "bad") : leaf([door().leaf]),
+      last() && bad.has(last()!.kind) ? [" ", chip(t(`doorEvent_${last()!.kind}` as TextKey), "bad")] : null,
+    ]),
+    mayChange()
+      ? button(t("openDo"), () => openDoor(branch, "room", number), {
+          label: `${t("roomNo", { n: number })} ${t("openDo")}`,
+          disabled: () => data().online && !door().fitted,
+        })
+      : null,
+  );
+}
+
+/** The events that are the outcome of a request. */
+const outcomes = { SUCCESS: true, FAILED: true, UNKNOWN: true };
 
 function leaf(leaves: Door["leaf"][]): Child {
   if (leaves.includes("open")) return chip(t("leafOpen"), "warn");
@@ -83,7 +103,7 @@ function leaf(leaves: Door["leaf"][]): Child {
   return h("span", { class: "hint" }, t("leafUnknown"));
 }
 
-const bad = new Set(["FAILED", "UNKNOWN", "forced", "held", "relay-error", "was-energized"]);
+const bad = new Set(["FAILED", "UNKNOWN", "held", "relay-error", "was-energized"]);
 
 function events(branch: Branch, list: DoorEvent[]): Child {
   return table<DoorEvent>(
@@ -96,7 +116,7 @@ function events(branch: Branch, list: DoorEvent[]): Child {
         cell: (e) =>
           chip(
             t(`doorEvent_${e.kind}` as TextKey) ?? e.kind,
-            bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : "",
+            bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : e.kind === "forced" ? "warn" : "",
           ),
       },
       {

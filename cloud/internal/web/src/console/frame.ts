@@ -1,14 +1,18 @@
 // What stands around every screen: where one is, where one can go, and whether what is seen is live.
 
+import { api } from "../core/api";
+import { now, whileSeen } from "../core/clock";
 import { append, type Child, h, when } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { language } from "../core/language";
+import { resource } from "../core/resource";
 import { again, go } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
 import { type Icon, icon } from "./icons";
-import { connection } from "./live";
+import { connection, overhear } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
-import { branchByCode, branches, branchName, isHQ, logout, me, rememberBranch } from "./session";
-import { speakIn, type TextKey, t } from "./text";
+import { branchByCode, branches, branchName, homeBranch, isHQ, logout, me, rememberBranch } from "./session";
+import { ago, speakIn, type TextKey, t } from "./text";
 
 interface Place {
   screen: string;
@@ -40,7 +44,7 @@ export function frame(branch: string | undefined, current: string, screen: () =>
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
   arriveAt(main);
-  const home = branch ?? branches.peek()[0]?.branch ?? "";
+  const home = branch ?? homeBranch() ?? "";
   return [
     h(
       "a",
@@ -84,7 +88,11 @@ const address = (branch: string, screen: string) => `/console/${branch}/${screen
 function entry(branch: string, place: Place, current: string): HTMLElement {
   return h(
     "a",
-    { href: address(branch, place.screen), "aria-current": place.screen === current ? "page" : null },
+    {
+      href: address(branch, place.screen),
+      title: t(place.text), // where the bar has no room for names
+      "aria-current": place.screen === current ? "page" : null,
+    },
     icon(place.icon),
     h("span", null, t(place.text)),
   );
@@ -177,9 +185,35 @@ function top(branch: string | undefined, current: string): Child {
   );
 }
 
+type Devices = Schemas["DeviceOverview"];
+
+/** How often a screen that watches nothing asks whether the agent of its branch is connected. */
+const deviceInterval = 30_000; // ms
+
+/** The warning on every screen of a branch whose guests cannot open doors. */
+function deviceBar(branch: string): Child {
+  const source = resource(() => api.get<Devices>(`/v2/admin/branches/${branch}/devices`));
+  whileSeen(deviceInterval, () => void source.refresh());
+  overhear((event) => {
+    if (!event || event.kind === "agent") void source.refresh();
+  });
+  return h("div", { class: "devicebar", role: "status" }, () => {
+    const devices = source.data();
+    if (!devices || devices.online) return null;
+    const text = devices.seenAt
+      ? t("branchOffline", { when: ago(now() - Date.parse(devices.seenAt)) })
+      : t("branchNeverOnline");
+    return h("p", null, text);
+  });
+}
+
 function liveBar(branch: string | undefined): Child {
   if (!branch || !branchByCode(branch)) return null;
-  return h(
+  return [deviceBar(branch), connectionBar()];
+}
+
+const connectionBar = (): Child =>
+  h(
     "div",
     { class: "livebar", role: "status" },
     when(
@@ -187,7 +221,6 @@ function liveBar(branch: string | undefined): Child {
       () => h("p", null, t("liveLost")),
     ),
   );
-}
 
 /** The bar at the foot of a narrow page. */
 function bar(home: string, current: string): Child {

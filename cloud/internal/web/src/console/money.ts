@@ -1,4 +1,4 @@
-// The money of a branch: what came in, what goes back, and where the provider's books differ from ours.
+// The money of a branch: payments, unfinished refunds, and discrepancies with the provider's books.
 
 import { dateOf, inZone, parseMinute } from "../booking/time";
 import { api } from "../core/api";
@@ -10,21 +10,8 @@ import { getBanks } from "./banks";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { gather, watch } from "./live";
-import {
-  attempt,
-  button,
-  chip,
-  dialog,
-  downloadCSV,
-  fetched,
-  field,
-  heading,
-  input,
-  section,
-  select,
-  table,
-  toast,
-} from "./parts";
+import { pages } from "./pages";
+import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
 import { type Branch, isHQ, mayChange } from "./session";
 import { dateText, type TextKey, t, timesText, won } from "./text";
 
@@ -57,33 +44,29 @@ export function moneyScreen(branch: Branch): Child {
         sums(data()),
         section(t("refundsOpen"), refunds(branch, data().refunds, refresh)),
         section(t("differences"), differences(branch, data().differences, refresh)),
-        section(
-          t("payments"),
-          payments(branch, data().payments),
-          data().payments.length
-            ? h(
-                "div",
-                { class: "row" },
-                button(t("downloadCsv"), () => save(branch, shown, data.peek().payments)),
-              )
-            : null,
-        ),
+        section(t("payments"), paymentPages(branch, shown)),
       ]);
     }),
   ];
 }
 
-function sums({ payments, refunds, differences }: Money): HTMLElement {
-  const done = payments.filter((p) => p.state === "DONE");
-  const back = payments.filter((p) => p.state === "CANCELED" || p.state === "CANCELING");
+function sums({ sums, refunds, differences }: Money): HTMLElement {
   const figure = (label: string, value: string, more: string) =>
     h("div", { class: "figure" }, h("dt", null, label), h("dd", null, h("b", null, value), h("small", null, more)));
-  const total = (list: Payment[]) => list.reduce((sum, p) => sum + p.amount, 0);
+  const total = (label: string, ...states: string[]) => {
+    const part = sums.filter((s) => states.includes(s.state));
+    return figure(
+      label,
+      won(part.reduce((sum, s) => sum + s.amount, 0)),
+      t("countPayments", { n: part.reduce((count, s) => count + s.count, 0) }),
+    );
+  };
   return h(
     "dl",
     { class: "figures" },
-    figure(t("sumDone"), won(total(done)), t("countPayments", { n: done.length })),
-    figure(t("sumBack"), won(total(back)), t("countPayments", { n: back.length })),
+    total(t("sumDone"), "DONE"),
+    total(t("sumWaiting"), "WAITING_FOR_DEPOSIT"),
+    total(t("sumBack"), "CANCELED", "CANCELING"),
     figure(
       t("refundsOpen"),
       String(refunds.length),
@@ -91,6 +74,25 @@ function sums({ payments, refunds, differences }: Money): HTMLElement {
     ),
     figure(t("differences"), String(differences.filter((d) => !d.resolvedAt).length), t("unresolved")),
   );
+}
+
+const paymentPage = 50;
+
+/** The payments page by page. A change of any payment begins again at the newest. */
+function paymentPages(branch: Branch, yearMonth: string): Child {
+  const path = `/v2/admin/branches/${branch.branch}/payments`;
+  const list = pages<Payment>(async (before) => {
+    const query = { yearMonth, limit: paymentPage, ...(before ? { before } : {}) };
+    return (await api.get<{ payments: Payment[] }>(path, query)).payments;
+  }, paymentPage);
+  return [
+    list.view((rows) => payments(branch, rows)),
+    h(
+      "div",
+      { class: "row" },
+      h("a", { class: "button soft", href: `/api${path}.csv?yearMonth=${yearMonth}`, download: "" }, t("downloadCsv")),
+    ),
+  ];
 }
 
 function payments(branch: Branch, list: Payment[]): Child {
@@ -121,15 +123,6 @@ function payments(branch: Branch, list: Payment[]): Child {
     ],
     list,
     t("paymentsNone"),
-  );
-}
-
-async function save(branch: Branch, month: string, list: Payment[]): Promise<void> {
-  await api.post(`/v2/admin/branches/${branch.branch}/exports`, { what: "payments", yearMonth: month });
-  downloadCSV(
-    `${branch.branch}-${month}.csv`,
-    ["id", "paidAt", "orderId", "name", "room", "start", "end", "method", "amount", "state"],
-    list.map((p) => [p.id, p.paidAt, p.orderId, p.name, p.roomNo, p.start, p.end, p.method, p.amount, p.state]),
   );
 }
 

@@ -1,4 +1,4 @@
-// Rooms on and off. What stands in the way of switching one off is told one by one.
+// Switches rooms on and off, and lists the reservations that prevent switching one off.
 
 import { dateOf, inZone } from "../booking/time";
 import { ApiError, api } from "../core/api";
@@ -7,11 +7,11 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { fetchDay, type Room } from "./day/model";
 import { gather, watch } from "./live";
-import { button, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
+import { attempt, button, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { phoneText, type TextKey, t, won } from "./text";
 
-type Conflict = Schemas["Conflict"];
+export type Conflict = Schemas["Conflict"];
 
 export function roomsScreen(branch: Branch): Child {
   const today = dateOf(inZone(branch.timeZone));
@@ -25,8 +25,14 @@ export function roomsScreen(branch: Branch): Child {
       await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled });
       toast(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }));
     } catch (error) {
-      if (error instanceof ApiError && error.type === "SettingConflictException")
-        openConflicts(branch, room, (error.data as { conflicts: Conflict[] }).conflicts, () => flip(room, enabled));
+      const conflicts = error instanceof ApiError ? (error.data as { conflicts?: Conflict[] } | null)?.conflicts : null;
+      if (conflicts)
+        openConflicts(branch, conflicts, {
+          title: t("conflictTitle", { n: room.roomNo }),
+          text: t("conflictText", { n: conflicts.length }),
+          action: t("conflictAgain"),
+          run: () => flip(room, enabled),
+        });
       else toast(explain(error), "bad");
     }
     await source.refresh();
@@ -69,7 +75,7 @@ export function roomsScreen(branch: Branch): Child {
   ];
 }
 
-export function price({ pricing }: Room): string {
+export function price({ pricing }: Pick<Room, "pricing">): string {
   const parts = (
     [
       ["min10", pricing.min10],
@@ -80,38 +86,51 @@ export function price({ pricing }: Room): string {
   return parts.map(([k, v]) => `${t(k)} ${won(v!)}`).join(" · ") || t("noPrice");
 }
 
-function openConflicts(branch: Branch, room: Room, conflicts: Conflict[], again: () => Promise<unknown>): void {
-  dialog(t("conflictTitle", { n: room.roomNo }), (close) => [
-    h("p", null, t("conflictText", { n: conflicts.length })),
-    table<Conflict>(
-      t("conflictTitle", { n: room.roomNo }),
-      [
-        {
-          title: t("colWhen"),
-          cell: (c) =>
-            h("a", { href: day(branch, c), onclick: close }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`),
-        },
-        { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
-        { title: t("colName"), cell: (c) => c.name || "–" },
-        { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
-        { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
-      ],
-      conflicts,
-    ),
-    h(
-      "div",
-      { class: "footer" },
-      button(t("close"), close, { kind: "plain" }),
-      button(
-        t("conflictAgain"),
-        () => {
-          close();
-          again();
-        },
-        { kind: "primary" },
+interface Question {
+  title: string;
+  text: string;
+  /** The name of the action that the conflicts prevented. */
+  action: string;
+  run: () => Promise<unknown>;
+}
+
+/** Lists the reservations that a change conflicts with. */
+export function openConflicts(branch: Branch, conflicts: Conflict[], { title, text, action, run }: Question): void {
+  dialog(title, (close) => {
+    const trial = attempt();
+    return [
+      h("p", null, text),
+      table<Conflict>(
+        title,
+        [
+          {
+            title: t("colWhen"),
+            cell: (c) =>
+              h("a", { href: day(branch, c), onclick: close }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`),
+          },
+          { title: t("room"), cell: (c) => t("roomNo", { n: c.room }) },
+          { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
+          { title: t("colName"), cell: (c) => c.name || "–" },
+          { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
+          { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
+        ],
+        conflicts,
       ),
-    ),
-  ]);
+      trial.view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("close"), close, { kind: "plain" }),
+        button(
+          action,
+          async () => {
+            if (await trial.run(run)) close();
+          },
+          { kind: "primary" },
+        ),
+      ),
+    ];
+  });
 }
 
 const day = (branch: Branch, c: Conflict) =>

@@ -2,13 +2,15 @@
 
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
-import type { Room } from "./day/model";
-import { attempt, button, dialog, field, input, select, table, toast } from "./parts";
+import { attempt, button, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
+
+type Room = Schemas["RoomSettings"];
 
 const grades = ["", "Stella", "Crystal", "Superb", "Premium", "Gold", "Standard", "Normal"];
 
@@ -22,21 +24,101 @@ export function roomsPart(branch: Branch, data: Readable<Settings>, refresh: () 
           { title: t("machine"), kind: "wide", cell: (r) => r.machine },
           { title: t("grade"), cell: (r) => r.grade ?? "–" },
           { title: t("price"), cell: (r) => price(r) },
+          { title: t("lock"), cell: (r) => lockChips(r) },
           {
             title: "",
             kind: "action",
-            cell: (r) =>
-              mayChange()
-                ? button(t("edit"), () => openRoom(branch, r, refresh), {
-                    label: `${t("edit")} ${t("roomNo", { n: r.roomNo })}`,
-                  })
-                : null,
+            cell: (r) => (mayChange() ? actions(branch, r, refresh) : null),
           },
         ],
         data().rooms,
       ),
     mayChange() ? button(t("addRoom"), () => openRoom(branch, null, refresh)) : null,
   ];
+}
+
+/** Whether guests can open the room, and what is missing if they cannot. */
+function lockChips(r: Room): Child {
+  if (r.lock === "none") return chip(t("lockNone"));
+  if (r.lock === "fitted" && r.hasPin) return chip(t("lockFitted"), "good");
+  return [
+    r.lock === "unproven" && !r.doorSeen ? [chip(t("lockNoDoor"), "bad"), " "] : null,
+    r.hasPin ? null : chip(t("lockNoPin"), "bad"),
+    r.lock === "unproven" && r.doorSeen && r.hasPin ? chip(t("lockReady"), "waiting") : null,
+  ];
+}
+
+function actions(branch: Branch, r: Room, refresh: () => Promise<void>): Child {
+  const name = t("roomNo", { n: r.roomNo });
+  const act = (what: string, run: () => unknown) => button(what, run, { label: `${what} ${name}` });
+  const flip = async () => {
+    try {
+      await api.patch(`/admin/machines/${branch.branch}/${r.roomNo}`, { enabled: true });
+      toast(t("roomSwitchedOn", { n: r.roomNo }));
+    } catch (error) {
+      toast(explain(error), "bad");
+    }
+    await refresh();
+  };
+  return h(
+    "div",
+    { class: "row" },
+    act(t("edit"), () => openRoom(branch, r, refresh)),
+    r.lock === "none" ? null : act(t("setPin"), () => openPIN(branch, r, refresh)),
+    r.enabled ? null : act(t("putOnSale"), flip),
+    r.enabled ? null : act(t("delete"), () => openDelete(branch, r, refresh)),
+  );
+}
+
+function openPIN(branch: Branch, room: Room, refresh: () => Promise<void>): void {
+  dialog(`${t("setPin")} · ${t("roomNo", { n: room.roomNo })}`, (close) => {
+    const pin = signal("");
+    const { run, view } = attempt();
+    const save = () =>
+      run(async () => {
+        await api.put(`/v2/admin/branches/${branch.branch}/doors/room_${room.roomNo}/pin`, { pin: pin.peek() });
+        toast(t("saved"));
+        await refresh();
+        close();
+      });
+    return [
+      field(
+        t("keypadPin"),
+        input(pin, { inputmode: "numeric", maxlength: 12, autocomplete: "off", autofocus: true }),
+        t("keypadPinHint"),
+      ),
+      view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("save"), save, { kind: "primary", disabled: () => !/^\d{4,12}$/.test(pin()) }),
+      ),
+    ];
+  });
+}
+
+function openDelete(branch: Branch, room: Room, refresh: () => Promise<void>): void {
+  dialog(`${t("delete")} · ${t("roomNo", { n: room.roomNo })}`, (close) => {
+    const { run, view } = attempt();
+    const remove = () =>
+      run(async () => {
+        await api.delete(`/v2/admin/branches/${branch.branch}/rooms/${room.roomNo}`);
+        toast(t("deleted"));
+        await refresh();
+        close();
+      });
+    return [
+      h("p", null, t("deleteRoomText")),
+      view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("delete"), remove, { kind: "danger" }),
+      ),
+    ];
+  });
 }
 
 function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void>): void {
@@ -49,6 +131,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
       min30: signal(text(room?.pricing.min30)),
       min60: signal(text(room?.pricing.min60)),
     };
+    const noLock = signal(room?.lock === "none");
     const { run, view } = attempt();
     const save = () =>
       run(async () => {
@@ -58,8 +141,9 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
           min10: won(prices.min10.peek()),
           min30: won(prices.min30.peek()),
           min60: won(prices.min60.peek()),
+          noLock: noLock.peek(),
         });
-        toast(t("saved"));
+        toast(t(room ? "saved" : "roomAdded"));
         await refresh();
         close();
       });
@@ -76,6 +160,16 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
         field(t("min10"), input(prices.min10, { inputmode: "numeric" }), t("priceHint")),
         field(t("min30"), input(prices.min30, { inputmode: "numeric" })),
         field(t("min60"), input(prices.min60, { inputmode: "numeric" })),
+        h(
+          "label",
+          { class: "check" },
+          h("input", {
+            type: "checkbox",
+            checked: noLock,
+            onchange: (e: Event) => noLock.set((e.target as HTMLInputElement).checked),
+          }),
+          t("noLock"),
+        ),
       ),
       view(),
       h(

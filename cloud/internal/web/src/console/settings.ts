@@ -1,11 +1,12 @@
-// What a branch is: its name, its hours, its closures, its rooms and prices, its partner channels.
+// The settings of a branch: name, hours, closures, rooms and prices, partner channels.
 
 import { ApiError, api } from "../core/api";
-import { type Child, each, h } from "../core/dom";
+import { type Child, each, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { type Readable, type Signal, signal } from "../core/signal";
+import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
+import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import { channelsPart } from "./settings-channels";
 import { roomsPart } from "./settings-rooms";
@@ -20,9 +21,102 @@ export function settingsScreen(branch: Branch): Child {
   return [
     heading(t("navSettings")),
     fetched(source, (data) => [
-      () => form(branch, data(), source.refresh),
+      editor(branch, data, source.refresh),
       section(t("settingsRooms"), roomsPart(branch, data, source.refresh)),
       section(t("settingsChannels"), channelsPart(branch, data, source.refresh)),
+    ]),
+  ];
+}
+
+/** The part of the settings that the form edits. */
+type Values = Omit<Settings, "rooms" | "channels" | "revision">;
+
+const valuesOf = ({ rooms: _, channels: __, revision: ___, ...values }: Settings): Values => values;
+const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** Edits survive everything but their author: refreshes, another administrator's changes, and leaving the screen. */
+function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
+  const key = `console-draft-${branch.branch}`;
+  const stored = sessionStorage.getItem(key);
+  const shown = signal({ values: stored ? (JSON.parse(stored) as Values) : valuesOf(data.peek()), draft: !!stored });
+  let base = data.peek(); // the settings that the edits start from
+  let edited: Values = shown.peek().values;
+  const newer = signal<Settings | null>(null); // of another administrator
+  const start = (settings: Settings) => {
+    base = settings;
+    newer.set(null);
+    sessionStorage.removeItem(key);
+    shown.set({ values: valuesOf(settings), draft: false });
+  };
+  effect(() => {
+    const next = data();
+    untracked(() => {
+      if (same(valuesOf(next), valuesOf(base))) base = next;
+      else if (same(edited, valuesOf(base))) start(next);
+      else if (!same(edited, valuesOf(next))) newer.set(next);
+      else start(next);
+    });
+  });
+  const keep = (values: Values) => {
+    edited = values;
+    if (same(values, valuesOf(base))) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify(values));
+  };
+  const put = async (acceptConflicts: boolean) => {
+    await api.put(`/v2/admin/branches/${branch.branch}/settings`, {
+      ...edited,
+      revision: base.revision,
+      acceptConflicts,
+    });
+    base = { ...base, ...edited };
+    sessionStorage.removeItem(key);
+    toast(t("saved"));
+    await refresh();
+  };
+  const save = async () => {
+    try {
+      await put(false);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.type !== "SettingConflictException") throw error;
+      const conflicts = (error.data as { conflicts?: Conflict[] } | null)?.conflicts;
+      if (conflicts) {
+        openConflicts(branch, conflicts, {
+          title: t("hoursConflictTitle"),
+          text: t("hoursConflictText", { n: conflicts.length }),
+          action: t("saveAnyway"),
+          run: () => put(true),
+        });
+        return;
+      }
+      await refresh();
+      if (!newer.peek()) throw error;
+    }
+  };
+  return [
+    match(newer, (other) =>
+      other
+        ? h(
+            "div",
+            { class: "notice", role: "alert" },
+            h("p", null, t("settingsNewer")),
+            button(t("loadNewer"), () => start(other)),
+            button(t("keepMine"), () => {
+              base = other;
+              newer.set(null);
+            }),
+          )
+        : null,
+    ),
+    match(shown, ({ values, draft }) => [
+      draft
+        ? h(
+            "div",
+            { class: "notice" },
+            h("p", null, t("draftRestored")),
+            button(t("discardDraft"), () => start(data.peek())),
+          )
+        : null,
+      form(values, keep, save),
     ]),
   ];
 }
@@ -36,7 +130,7 @@ interface Row<T> {
 let serial = 0;
 const rowOf = <T>(value: T): Row<T> => ({ key: String(++serial), value: signal(value) });
 
-function form(branch: Branch, settings: Settings, refresh: () => Promise<void>): HTMLElement {
+function form(settings: Values, keep: (values: Values) => void, save: () => Promise<void>): HTMLElement {
   const [nameKo, nameEn, address, phone, horizon] = [
     signal(settings.nameKo),
     signal(settings.nameEn),
@@ -52,30 +146,23 @@ function form(branch: Branch, settings: Settings, refresh: () => Promise<void>):
   const removed = signal(settings.removedHolidays.join(", "));
   const { run, view } = attempt();
   const dates = (text: string) => text.split(/[\s,]+/).filter(Boolean);
-  const save = () =>
-    run(async () => {
-      try {
-        await api.put(`/v2/admin/branches/${branch.branch}/settings`, {
-          revision: settings.revision,
-          nameKo: nameKo.peek().trim(),
-          nameEn: nameEn.peek().trim(),
-          address: address.peek().trim(),
-          phone: phone.peek().trim(),
-          bookingHorizonDays: Number(horizon.peek()),
-          week: week.map((d) => d.peek()),
-          closures: closures.peek().map((r) => r.value.peek()),
-          closedOnHolidays: onHolidays.peek(),
-          openHolidays: dates(openHolidays.peek()),
-          extraHolidays: extra.peek().map((r) => r.value.peek()),
-          removedHolidays: dates(removed.peek()),
-        });
-      } catch (error) {
-        if (error instanceof ApiError && error.type === "SettingConflictException") await refresh();
-        throw error;
-      }
-      toast(t("saved"));
-      await refresh();
-    });
+  // The keys are in the order of the service's answer, so that equal values have equal JSON.
+  effect(() =>
+    keep({
+      ...settings,
+      nameKo: nameKo().trim(),
+      nameEn: nameEn().trim(),
+      address: address().trim(),
+      phone: phone().trim(),
+      bookingHorizonDays: Number(horizon()),
+      week: week.map((d) => d()),
+      closures: closures().map((r) => r.value()),
+      closedOnHolidays: onHolidays(),
+      openHolidays: dates(openHolidays()),
+      extraHolidays: extra().map((r) => r.value()),
+      removedHolidays: dates(removed()),
+    }),
+  );
   const locked = !mayChange();
   return h(
     "fieldset",
@@ -134,13 +221,19 @@ function form(branch: Branch, settings: Settings, refresh: () => Promise<void>):
       ]),
     ),
     view(),
-    locked ? null : h("div", { class: "footer sticky" }, button(t("save"), save, { kind: "primary" })),
+    locked
+      ? null
+      : h(
+          "div",
+          { class: "footer sticky" },
+          button(t("save"), () => run(save), { kind: "primary" }),
+        ),
   );
 }
 
 const asText = (spans: ClockSpan[]): string => spans.map((s) => `${s.from}-${s.to}`).join(", ");
 
-/** 10:00-12:00, 13:00-22:00; what cannot be read is sent as it is, and the service says what is wrong with it. */
+/** Parses "10:00-12:00, 13:00-22:00". Text that cannot be parsed is sent unchanged, and the service reports what is wrong. */
 function parseSpans(text: string): ClockSpan[] {
   return text
     .split(",")
@@ -161,7 +254,7 @@ function weekDay(n: number, day: Signal<WeekDay>): HTMLElement {
       placeholder,
       value: asText(day.peek()[pick]),
       disabled: () => day().closed,
-      onchange: (e: Event) => day.set({ ...day.peek(), [pick]: parseSpans((e.target as HTMLInputElement).value) }),
+      ...onEdit((text) => day.set({ ...day.peek(), [pick]: parseSpans(text) })),
     });
   return h(
     "div",
@@ -209,9 +302,15 @@ function rows<T extends object>(
   );
 }
 
+/** Every character counts, also before the field is left; pickers report a change only. */
+function onEdit(set: (text: string) => void) {
+  const edit = (e: Event) => set((e.target as HTMLInputElement).value);
+  return { oninput: edit, onchange: edit };
+}
+
 const bound = <T extends object>(row: Signal<T>, name: keyof T) => ({
   value: row.peek()[name] as string,
-  onchange: (e: Event) => row.set({ ...row.peek(), [name]: (e.target as HTMLInputElement).value }),
+  ...onEdit((text) => row.set({ ...row.peek(), [name]: text })),
 });
 
 const dateInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) =>

@@ -218,6 +218,7 @@ function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLEl
       type: "button",
       class: () => `block ${block().kind}${fits(block(), o.filter()) ? "" : " dim"}`,
       "data-id": () => block().id,
+      title: () => `${block().name || kindText(block().kind)} · ${timesText(block().start, block().end)}`, // may be cut off
       "--from": () => from(block().start, midnight),
       "--len": () => length(block()),
       onclick: () => o.show(block.peek()),

@@ -13,14 +13,22 @@ interface Options {
   show: (block: Block) => void;
 }
 
-/** Whether a block is what somebody looks for. */
+/** Whether digits can be part of a number of which the middle is masked: 010-****-7944. */
+function fitsMasked(mobile: string, digits: string): boolean {
+  const known = mobile.replace(/-/g, ""); // 010****7944
+  if (digits.length <= 4) return known.includes(digits);
+  const at = (start: number) => [...digits].every((d, i) => known[start + i] === d || known[start + i] === "*");
+  return Array.from({ length: Math.max(0, known.length - digits.length + 1) }, (_, start) => start).some(at);
+}
+
+/** Whether a block matches the filter. */
 export function fits(block: Block, filter: string): boolean {
   const wanted = filter.trim().toLowerCase();
   const digits = wanted.replace(/\D/g, "");
   return (
     !wanted ||
     block.name.toLowerCase().includes(wanted) ||
-    (digits.length >= 3 && block.mobile.replace(/\D/g, "").includes(digits)) ||
+    (digits.length >= 3 && fitsMasked(block.mobile, digits)) ||
     block.id === wanted
   );
 }

@@ -138,6 +138,11 @@ function register(
   const banks = signal<{ value: string; text: string }[]>([]);
   void getBanks().then((list) => banks.set(list.filter((b) => b.issues).map((b) => ({ value: b.code, text: b.name }))));
   const known = lookUp(mobile, name);
+  const mobileField = input(mobile, { type: "tel", inputmode: "tel", maxlength: 20 });
+  queueMicrotask(() => mobileField.focus()); // the button that held the time is gone, and the guest is on the phone
+  const reachable = computed(
+    () => !notify() || how() !== "walkin" || /^01\d{8,9}$/.test(mobile().replace(/\D/g, "")) || email().includes("@"),
+  );
   const { run, view } = attempt();
   const finish = (text: string) => {
     state.set(null); // there is no hold left to give back
@@ -196,7 +201,7 @@ function register(
     h(
       "div",
       { class: "form" },
-      field(t("mobile"), input(mobile, { type: "tel", inputmode: "tel", maxlength: 20, autofocus: true }), known),
+      field(t("mobile"), mobileField, known),
       field(t("colName"), input(name, { maxlength: 50 })),
       field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
       when(
@@ -225,6 +230,10 @@ function register(
       ),
     ),
     view(),
+    when(
+      () => !reachable(),
+      () => h("p", { class: "hint" }, t("notifyNeedsMobile")),
+    ),
     h(
       "div",
       { class: "footer" },
@@ -233,6 +242,7 @@ function register(
         kind: "primary",
         disabled: () =>
           over() ||
+          !reachable() ||
           (how() === "account" &&
             !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
       }),

@@ -4,7 +4,7 @@ import { dateOf, day, inZone, parseDate } from "../../booking/time";
 import { ticking } from "../../core/clock";
 import { type Child, h, when } from "../../core/dom";
 import { resource } from "../../core/resource";
-import { go, type Params, query } from "../../core/router";
+import { again, go, type Params, query } from "../../core/router";
 import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
 import { icon } from "../icons";
 import { gather, watch } from "../live";
@@ -32,6 +32,10 @@ export function dayScreen(branch: Branch, params: Params): Child {
   });
   const second = ticking();
   const now = computed(() => inZone(branch.timeZone, second()));
+  const present = computed(() => dateOf(now()));
+  effect(() => {
+    if (present() !== today) queueMicrotask(again); // after midnight, links and marks of today move on
+  });
   const filter = signal("");
   const view = signal((!narrow.matches && localStorage.getItem(viewKey)) || (narrow.matches ? "list" : "grid"));
   effect(() => {
@@ -59,7 +63,14 @@ export function dayScreen(branch: Branch, params: Params): Child {
       h(
         "div",
         { class: "find" },
-        input(filter, { type: "search", placeholder: t("filterHint"), "aria-label": t("filter") }),
+        input(filter, {
+          type: "search",
+          placeholder: t("filterHint"),
+          "aria-label": t("filter"),
+          onkeydown: (e: KeyboardEvent) => {
+            if (e.key === "Enter" && filter.peek().trim().length >= 2) openSearch(branch, filter.peek());
+          },
+        }),
         button(icon("search"), () => openSearch(branch, filter.peek()), { kind: "plain", label: t("searchAll") }),
       ),
       segmented(t("view"), view, [

@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// At every width each place has a name, the session can be ended, and screens of no branch lead back to the last one.
+func TestConsoleFrameNamesItsPlaces(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	p := console(t, s, "hq", "hq-demo")
+	tablet := screen{name: "tablet", width: 820, height: 1180}
+	p.open("/console/jamsil/settings")
+	p.see("운영 시간")
+	p.on(tablet)
+	p.wait("names and the log-out", `(() => {
+		const links = [...document.querySelectorAll(".side nav a")];
+		const visible = e => e.getClientRects().length > 0;
+		return links.length > 8 && links.every(a => visible(a) && a.innerText.trim()) &&
+			[...document.querySelectorAll(".side .foot button")].filter(visible).some(b => b.innerText.includes("로그아웃"));
+	})()`)
+	p.judgeAccess("console-settings on a tablet")
+	p.on(desktop)
+	p.open("/console/account")
+	p.see("비밀번호")
+	if href := value[string](p, `[...document.querySelectorAll(".side nav a")].find(a => a.innerText.includes("문")).getAttribute("href")`); !strings.HasPrefix(href, "/console/jamsil/") {
+		t.Errorf("got %s, want the branch that was open last", href)
+	}
+}
+
+// Every screen of a branch whose agent is not connected says so.
+func TestConsoleWarnsOfADisconnectedBranch(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	p := console(t, s, "hq", "hq-demo")
+	for _, name := range []string{"day", "climate", "settings", "audit"} {
+		p.open("/console/jamsil/" + name)
+		p.wait("the warning on "+name, `document.querySelector(".devicebar")?.innerText.includes("손님이 문을 열 수 없어요")`)
+	}
+}
