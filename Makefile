@@ -46,15 +46,15 @@ hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
 
 screenshots: ## write a picture of every screen, phone and desktop, to screenshots/ (needs chromium, npm)
 	@deploy/demo/install.sh
-	@npm ci --silent --prefix cloud/internal/web
+	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@E2E_REQUIRED=1 SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run 'TestWeb|TestConsole' -skip TestConsoleFrames ./firmware-sim/e2e
 
 typecheck: ## check the types of the browser code (needs npm)
-	@npm ci --silent --prefix cloud/internal/web
+	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web typecheck
 
 browserlint: ## check the format and style of the browser code with Biome (needs npm; `npm run format` there fixes it)
-	@npm ci --silent --prefix cloud/internal/web
+	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web lint
 
 attack: ## run the attacks that SECURITY.md names against the whole service

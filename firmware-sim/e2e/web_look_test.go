@@ -64,7 +64,7 @@ func (p *page) settle() {
 		document.getAnimations().every(a => a.playState !== "running" || a.effect?.getComputedTiming().iterations === Infinity)`)
 }
 
-// audit is axe-core; without it (npm ci) pages are not judged by it.
+// audit is axe-core; without it (npm install) pages are not judged by it.
 var audit = sync.OnceValues(func() (string, error) {
 	source, err := os.ReadFile(filepath.Join(root(), "cloud/internal/web/node_modules/axe-core/axe.min.js"))
 	return string(source), err
@@ -90,9 +90,9 @@ func (p *page) judgeAccess(what string) {
 	source, err := audit()
 	switch {
 	case err != nil && os.Getenv("E2E_REQUIRED") == "1":
-		p.t.Fatalf("axe-core: %v (npm ci --prefix cloud/internal/web)", err)
+		p.t.Fatalf("axe-core: %v (npm install --no-save --prefix cloud/internal/web)", err)
 	case err != nil:
-		p.t.Log("axe-core is not installed: npm ci --prefix cloud/internal/web")
+		p.t.Log("axe-core is not installed: npm install --no-save --prefix cloud/internal/web")
 	default:
 		value[bool](p, `(() => { `+source+`; return true })()`)
 		found := value[[]violation](p, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})

@@ -43,7 +43,7 @@ func TestSignalsMatchPreact(t *testing.T) {
 	t.Parallel()
 	const library = "node_modules/@preact/signals-core/dist/signals-core.mjs"
 	if _, err := os.Stat(library); err != nil {
-		const missing = "no @preact/signals-core: run npm ci in cloud/internal/web"
+		const missing = "no @preact/signals-core: run npm install in cloud/internal/web"
 		if os.Getenv("E2E_REQUIRED") == "1" {
 			t.Fatal(missing)
 		}
