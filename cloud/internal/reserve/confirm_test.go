@@ -44,6 +44,7 @@ func TestParallelConfirms(t *testing.T) {
 	s := open(t)
 	other := open(t, func(set *config.Settings) {
 		set.Database.URL, set.Sandbox.Addr = s.DB.Pool.Config().ConnString(), s.Settings.Sandbox.Addr
+		set.MQTT.BrokerURL = "mqtt://127.0.0.1:9" // only one service on a database may have the embedded broker
 	})
 	other.Sandbox = s.Sandbox
 	b, order, _ := s.order(t, sandbox.MethodCard)
