@@ -24,14 +24,18 @@ func (c *change) book(p toss.Payment) error {
 	if waiting {
 		return c.bookEntry(money.Entry{Source: fmt.Sprint("reversed:", p.PaymentKey, ":", reversals), Kind: money.Reversed, Won: -p.TotalAmount, At: c.now})
 	}
-	entries := []money.Entry{{Source: fmt.Sprint("paid:", p.PaymentKey, ":", reversals), Kind: money.Paid, Won: p.TotalAmount, At: p.ApprovedAt}}
+	// What the provider holds and what it has returned is what it received, even if it states another total.
+	received := p.BalanceAmount
+	var entries []money.Entry
 	for i, cancel := range p.Cancels {
 		if cancel.Status == "" || cancel.Status == "DONE" {
+			received += cancel.Amount
 			entries = append(entries, money.Entry{
 				Source: "refunded:" + cmp.Or(cancel.TransactionKey, fmt.Sprint(p.PaymentKey, ":", i)), Kind: money.Refunded, Won: -cancel.Amount, At: cancel.CanceledAt,
 			})
 		}
 	}
+	entries = append(entries, money.Entry{Source: fmt.Sprint("paid:", p.PaymentKey, ":", reversals), Kind: money.Paid, Won: received, At: p.ApprovedAt})
 	for _, e := range entries {
 		if err := c.bookEntry(e); err != nil {
 			return err
