@@ -1,5 +1,6 @@
-// Package agenttest is a branch agent for the cloud's tests: written by hand after package protocol, over a real MQTT
-// connection, honest unless told to be faulty. It drives no locks; it writes down that it would have.
+// Package agenttest is a branch agent for the cloud's tests. It implements package protocol independently of the real agent,
+// over a real MQTT connection, without faults unless [Faults] are set. It drives no locks; it records each lock that it
+// would drive.
 package agenttest
 
 import (
@@ -18,22 +19,22 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Faults are ways in which an agent and the line to it fail. The zero value is none.
+// Faults are failures of an agent and of its connection. The zero value has none.
 type Faults struct {
-	IgnoreAsks   bool             // it never claims
+	IgnoreAsks   bool             // the agent never claims
 	ClaimDelay   time.Duration    // between ask and claim
-	ClaimTwice   bool             // what was granted is claimed again under a second nonce
-	RepeatClaims int              // every claim is sent this many times more
-	LoseGrants   int              // so many grants never arrive
-	LoseResults  int              // so many results never arrive
-	SendResults  int              // every result is sent this many times more
-	Silent       bool             // grants are obeyed, nothing is reported
+	ClaimTwice   bool             // after a grant, the agent claims the request again with a second nonce
+	RepeatClaims int              // how many extra times each claim is sent
+	LoseGrants   int              // this many grants are ignored
+	LoseResults  int              // this many results are not sent
+	SendResults  int              // how many extra times each result is sent
+	Silent       bool             // grants are executed, but no result is reported
 	Outcome      protocol.Outcome // of every door; empty: opened
 	DeadSensors  []string         // left out of readings
-	NoAnswer     bool             // commands and reads are carried out and not answered
+	NoAnswer     bool             // commands and reads are executed but not answered
 }
 
-// Config is an agent. Branch and Dial must be set.
+// Config configures an agent. Branch and Dial must be set.
 type Config struct {
 	Branch   string
 	Dial     func() (net.Conn, error)
@@ -46,7 +47,7 @@ type Config struct {
 	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
 	Inventory protocol.Inventory
-	Readings  []protocol.Reading // what the sensors would say
+	Readings  []protocol.Reading // the values the sensors return
 
 	// Connect may change the CONNECT packet before it is sent.
 	Connect func(*paho.Connect)
@@ -68,7 +69,7 @@ type Agent struct {
 	asked    map[string]int
 	commands []string
 	last     string        // request id of the last command
-	changed  chan struct{} // closed and replaced whenever something of the above changes
+	changed  chan struct{} // closed and replaced whenever one of the fields above changes
 	gone     chan struct{}
 	reason   byte // of the server's DISCONNECT
 }
@@ -79,7 +80,7 @@ type claim struct {
 	used  bool
 }
 
-// Drive is a lock that was driven.
+// Drive records that a lock was driven.
 type Drive struct {
 	At        time.Time
 	RequestID string
@@ -91,7 +92,7 @@ func TCP(addr string) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, 3*time.Second) }
 }
 
-// Connect connects an agent, fails the test if it cannot, and disconnects it after the test.
+// Connect connects an agent and disconnects it after the test. It fails the test if the agent cannot connect.
 func Connect(t testing.TB, cfg Config) *Agent {
 	t.Helper()
 	a, err := Try(t, cfg)
@@ -101,7 +102,7 @@ func Connect(t testing.TB, cfg Config) *Agent {
 	return a
 }
 
-// Try is Connect that returns the error.
+// Try is Connect, but returns the error.
 func Try(t testing.TB, cfg Config) (*Agent, error) {
 	t.Helper()
 	if cfg.ClientID == "" {
@@ -185,7 +186,7 @@ func encode(t testing.TB, m protocol.Message) []byte {
 	return payload
 }
 
-// agent returns the agent whose topics are used.
+// agent returns the identity whose topics the agent uses.
 func (a *Agent) agent() protocol.Agent {
 	if a.cfg.BranchTopics {
 		return protocol.Agent{Branch: a.cfg.Branch}
@@ -193,7 +194,7 @@ func (a *Agent) agent() protocol.Agent {
 	return protocol.Agent{Branch: a.cfg.Branch, Username: a.cfg.Username}
 }
 
-// Close says goodbye and waits for everything under way.
+// Close reports the agent as offline, disconnects, and waits for its goroutines.
 func (a *Agent) Close() {
 	select {
 	case <-a.gone:
@@ -206,62 +207,64 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// Gone is closed when the connection has ended; Reason is the code of the server's DISCONNECT, if it sent one.
+// Gone returns a channel that is closed when the connection has ended. Reason then returns the code of the server's
+// DISCONNECT.
 func (a *Agent) Gone() <-chan struct{} { return a.gone }
 
-// Reason is the code of the server's DISCONNECT, 0 without one.
+// Reason returns the reason code of the server's DISCONNECT, or 0 if there was none.
 func (a *Agent) Reason() byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reason
 }
 
-// Client is the connection, for tests of what the broker refuses.
+// Client returns the connection, for tests that send packets the broker must reject.
 func (a *Agent) Client() *paho.Client { return a.client }
 
-// Fail makes the agent faulty from now on.
+// Fail sets the agent's faults from now on.
 func (a *Agent) Fail(f Faults) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.faults = f
 }
 
-// Driven is every lock driven so far.
+// Driven returns every lock driven so far.
 func (a *Agent) Driven() []Drive {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.driven)
 }
 
-// Denied is every deny received so far.
+// Denied returns every deny received so far.
 func (a *Agent) Denied() []protocol.Deny {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.denied)
 }
 
-// Asked is how often a request was asked.
+// Asked returns how many asks the agent received for a request.
 func (a *Agent) Asked(requestID string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked[requestID]
 }
 
-// Commands is every air conditioner option received so far, repetitions included.
+// Commands returns every air conditioner option received so far, with repetitions.
 func (a *Agent) Commands() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.commands)
 }
 
-// LastRequest is the request id of the last command.
+// LastRequest returns the request id of the last command.
 func (a *Agent) LastRequest() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// Until waits until ok reports true, looking again whenever the agent has received something.
+// Until waits until ok returns true. It calls ok again whenever the agent's record changes, and fails the test after ten
+// seconds.
 func (a *Agent) Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(10 * time.Second)
@@ -280,7 +283,7 @@ func (a *Agent) Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Publish sends a message of the agent's own, as the protocol has it.
+// Publish sends a message on the agent's topic of its kind, with the QoS and retain flag that the protocol defines.
 func (a *Agent) Publish(m protocol.Message) error {
 	payload, err := protocol.Encode(m)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// note changes the record of what happened and wakes Until.
+// note changes the record of events and wakes Until.
 func (a *Agent) note(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

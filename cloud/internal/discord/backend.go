@@ -29,10 +29,10 @@ func (r Refusal) Error() string { return string(r) }
 // Branch is a branch by code and Korean name.
 type Branch struct{ Code, Name string }
 
-// Reservation is a line of today's list.
+// Reservation is an entry of today's list.
 type Reservation struct {
 	Room       int
-	Start, End time.Time // in the branch's zone, the real end
+	Start, End time.Time // in the branch's time zone; End is the real end
 	Name       string
 	Status     string // Korean
 }
@@ -47,7 +47,7 @@ type Room struct {
 
 // UnlockRequest names a door.
 type UnlockRequest struct {
-	InteractionID string // the same for a repeated request
+	InteractionID string // identifies the Discord interaction, for idempotency
 	By            string // "discord:" and the user's id, for the audit log
 	Branch        string
 	Room          int // 0: the front doors

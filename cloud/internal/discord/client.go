@@ -19,28 +19,25 @@ const DefaultBaseURL = "https://discord.com/api/v10"
 const (
 	clientTimeout = 10 * time.Second
 	maxAnswer     = 1 << 20
-	// maxPause is the longest rate-limit pause that is waited out; a later answer would
-	// reach nobody.
+	// maxPause is the longest rate-limit delay that the client waits for. A later answer is of no use to the user.
 	maxPause = 5 * time.Second
 )
 
 // Client calls Discord's API. The zero value is ready for use.
 type Client struct {
 	BaseURL string       // "" is [DefaultBaseURL]
-	HTTP    *http.Client // nil: 10 s for a call
+	HTTP    *http.Client // nil: http.DefaultClient; each call is limited to clientTimeout
 }
 
-// EditOriginal replaces the first answer to an interaction. The interaction's token is
-// the permission, for 15 minutes.
+// EditOriginal replaces the first answer to an interaction. The interaction's token authorizes it for 15 minutes.
 func (c *Client) EditOriginal(ctx context.Context, applicationID, token, text string) error {
 	edit := say(text)
-	edit.Flags = 0 // ephemerality is fixed by the first answer
+	edit.Flags = 0 // the first answer determines whether the message is ephemeral
 	path := "/webhooks/" + url.PathEscape(applicationID) + "/" + url.PathEscape(token) + "/messages/@original"
 	return c.call(ctx, http.MethodPatch, c.base()+path, "", edit)
 }
 
-// Register replaces the application's commands in a guild, which takes effect at once;
-// guild "" registers them everywhere.
+// Register replaces the application's commands in a guild, effective at once. An empty guild registers them globally.
 func (c *Client) Register(ctx context.Context, applicationID, guild, botToken string, commands []Command) error {
 	path := "/applications/" + url.PathEscape(applicationID)
 	if guild != "" {
@@ -63,7 +60,7 @@ func (c *Client) base() string {
 	return strings.TrimRight(c.BaseURL, "/")
 }
 
-// call sends one request and, when Discord asks for patience, once more.
+// call sends one request. If Discord limits the rate and the delay is short, it waits and tries once more.
 func (c *Client) call(ctx context.Context, method, target, authorization string, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -82,13 +79,13 @@ func (c *Client) call(ctx context.Context, method, target, authorization string,
 	return err
 }
 
-// once sends one request. The pause is above zero if Discord limits our rate.
+// once sends one request. pause is positive if Discord limits the rate.
 func (c *Client) once(ctx context.Context, method, target, authorization string, body []byte) (pause time.Duration, err error) {
 	ctx, stop := context.WithTimeout(ctx, clientTimeout)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
-		return 0, errors.New("discord: the address is not a URL") // it holds a token
+		return 0, errors.New("discord: the address is not a URL") // err contains the address, which holds a token
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "DiscordBot (https://github.com/yeolda/yeolda, 1)")
@@ -120,7 +117,7 @@ func (c *Client) once(ctx context.Context, method, target, authorization string,
 		Message    string  `json:"message"`
 		RetryAfter float64 `json:"retry_after"` // seconds
 	}
-	_ = json.Unmarshal(answer, &refusal) // an answer of another shape has no details
+	_ = json.Unmarshal(answer, &refusal) // if the body has another shape, the details stay empty
 	if resp.StatusCode == http.StatusTooManyRequests {
 		pause = time.Duration(refusal.RetryAfter * float64(time.Second))
 	}

@@ -20,14 +20,14 @@ const (
 	optionRoom   = "룸"
 )
 
-// Command is a command as Discord registers it.
+// Command is a command in Discord's registration format.
 type Command struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Type        int             `json:"type"`
 	Options     []CommandOption `json:"options,omitempty"`
-	// Permissions "0" shows the command to administrators of the server until they open
-	// it to others. The real check is [Users].
+	// Permissions "0" hides the command from all but the server's administrators until they allow others. [Users] is the
+	// actual authorization.
 	Permissions string `json:"default_member_permissions"`
 	Contexts    []int  `json:"contexts"`
 }
@@ -67,8 +67,7 @@ func Commands() []Command {
 	}
 }
 
-// run carries out a command of a user who may give it in the branch, and returns the
-// answer's text.
+// run executes a command of an authorized user and returns the text of the answer.
 func (h *Handler) run(ctx context.Context, i interaction, branch string) (string, error) {
 	switch i.Data.Name {
 	case commandReservations:
@@ -93,7 +92,7 @@ func (h *Handler) run(ctx context.Context, i interaction, branch string) (string
 	return "", Refusal("알 수 없는 명령입니다.")
 }
 
-// room is the room option, 0 if it is absent.
+// room returns the room option, or 0 if it is absent.
 func (i interaction) room() (int, error) {
 	for _, o := range i.Data.Options {
 		if o.Name != optionRoom {
@@ -153,7 +152,7 @@ func readingsText(branch string, list []Reading) string {
 	return b.String()
 }
 
-// unlockText never holds the failover PIN: what is written to Discord stays there.
+// unlockText never contains the failover PIN, because Discord stores messages.
 func unlockText(branch string, room int, opened bool) string {
 	door := "현관"
 	if room > 0 {
@@ -165,14 +164,14 @@ func unlockText(branch string, room int, opened bool) string {
 	return fmt.Sprintf("**%s** %s 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요.", branch, door)
 }
 
-// plain takes Discord's markup out of what a guest typed.
+// plain removes Discord's markup from text that a guest entered.
 func plain(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("`*_~|<>@#[]()\\", r)
 	}), " ")
 }
 
-// failureText is what the person who asked reads about an error.
+// failureText returns the text that the user is shown for an error.
 func failureText(err error) string {
 	var refusal Refusal
 	switch {

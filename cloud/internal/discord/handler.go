@@ -17,8 +17,8 @@ const (
 	maxBody    = 256 << 10
 	maxChoices = 25
 
-	// patience is how long a command may take to be answered in the same response;
-	// Discord gives up after 3 s. runTime bounds the command itself.
+	// patience is how long the response waits for a command's result before it is deferred; Discord's limit is 3 s. runTime
+	// bounds the command itself.
 	patience = 2 * time.Second
 	runTime  = 12 * time.Second
 )
@@ -28,21 +28,20 @@ type Handler struct {
 	PublicKey ed25519.PublicKey
 	Users     Users
 	Backend   Backend
-	Client    *Client // for answers that come late
+	Client    *Client // for deferred answers
 	Log       *slog.Logger
 	Now       func() time.Time
 
 	running sync.WaitGroup
 
 	mu   sync.Mutex
-	seen map[string]time.Time // interactions taken in the last maxAge, by id
+	seen map[string]time.Time // interactions accepted in the last 2*maxAge, by id
 }
 
-// Wait returns when every command under way has been answered. The server has stopped
-// taking requests by then.
+// Wait returns when every command in progress has been answered. Call it after the server has stopped accepting requests.
 func (h *Handler) Wait() { h.running.Wait() }
 
-// ServeHTTP implements [http.Handler]. Errors are bare statuses: Discord reads no bodies.
+// ServeHTTP implements [http.Handler]. Errors are plain statuses, because Discord ignores their bodies.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -83,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func write(w http.ResponseWriter, r response) {
 	w.Header().Set("Content-Type", "application/json")
-	// A write error means that Discord hung up; there is nobody left to tell.
+	// A write error means that Discord closed the connection.
 	_ = json.NewEncoder(w).Encode(r)
 }
 
@@ -110,7 +109,7 @@ func (h *Handler) complete(ctx context.Context, i interaction) choices {
 	return list
 }
 
-// command answers a command: at once if it is done within patience, else later.
+// command answers a command: with the result if it is available within patience, otherwise with a deferred answer.
 func (h *Handler) command(i interaction, now time.Time) response {
 	branch := i.text(optionBranch)
 	if !h.Users.allows(i.userID(), branch) {
@@ -122,7 +121,7 @@ func (h *Handler) command(i interaction, now time.Time) response {
 	}
 	h.Log.Info("discord: command", "user", i.userID(), "command", i.Data.Name, "branch", branch)
 
-	// The command outlives the request: a door that opens after 2 s is still reported.
+	// The command outlives the request, so a door that opens after 2 s is still reported.
 	ctx, stop := context.WithTimeout(context.Background(), runTime)
 	done := make(chan string, 1)
 	h.running.Go(func() {
@@ -150,8 +149,8 @@ func (h *Handler) command(i interaction, now time.Time) response {
 	return response{deferredMessage, message{Flags: ephemeral, AllowedMentions: mentions{Parse: []string{}}}}
 }
 
-// first reports whether an interaction is new, and remembers it for as long as its
-// signature would be taken again.
+// first reports whether an interaction is new. It remembers the id for as long as the signature stays valid, so a captured
+// request cannot be replayed.
 func (h *Handler) first(id string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,7 +36,7 @@ var (
 	signedAt  = time.Unix(1700000000, 0)
 )
 
-// backend is a Backend with two branches that does what it is told.
+// backend is a Backend with three branches and configurable results.
 type backend struct {
 	delay  time.Duration
 	err    error
@@ -90,7 +90,7 @@ func (d *backend) Readings(ctx context.Context, _ string) ([]Reading, error) {
 	return []Reading{{"로비", 23.46, 41.2}, {"1번 룸", -0.5, 100}}, d.act(ctx)
 }
 
-// platform is Discord's side: it records what is sent to it.
+// platform is a fake of Discord's API that records the requests.
 type platform struct {
 	mu      sync.Mutex
 	calls   []string
@@ -141,7 +141,7 @@ func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// content asks a command and returns the answer's kind and text.
+// content sends a command and returns the type and text of the answer.
 func content(t *testing.T, h *Handler, body string) (kind int, text string) {
 	t.Helper()
 	w := do(h, signed(body, signedAt))
@@ -236,8 +236,7 @@ func TestUnlockSaysWhoAsked(t *testing.T) {
 	if want := (UnlockRequest{"i-2-문열기-gangnam", "discord:2", "gangnam", 3}); len(d.unlocks) != 1 || d.unlocks[0] != want {
 		t.Errorf("unlocked %+v", d.unlocks)
 	}
-	// Discord does not repeat interactions, so a repetition within the signature's life
-	// is somebody else's.
+	// Discord does not repeat interactions, so a repetition is a replay.
 	if _, text := content(t, h, ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`)); text != "이미 처리한 요청입니다." {
 		t.Errorf("again: %q", text)
 	}
@@ -254,7 +253,7 @@ func TestOnlyListedUsersInTheirBranches(t *testing.T) {
 			ask("2", command, "hongdae", ""), ask("2", command, "", ""), ask("2", command, "*", ""),
 			ask("3", command, "gangnam", ""), ask("", command, "gangnam", ""),
 			strings.Replace(ask("2", command, "gangnam", ""), `"member":{"user":{"id":"2"}},`, "", 1),
-			// a guild member counts, whatever user stands beside
+			// if both are present, the guild member is the user, not the user field
 			strings.Replace(ask("3", command, "gangnam", ""), `"guild_id"`, `"user":{"id":"2"},"guild_id"`, 1),
 		} {
 			d := &backend{}
@@ -298,7 +297,7 @@ func TestAutocomplete(t *testing.T) {
 	}
 }
 
-// What takes longer than Discord waits is answered by a follow-up.
+// If a command takes longer than patience, the result arrives as a follow-up.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -21,14 +21,14 @@ const (
 	autocompleteResult = 8
 )
 
-// ephemeral is the message flag "only you can see this".
+// ephemeral is the message flag that shows an answer only to the user who sent the command.
 const ephemeral = 1 << 6
 
-// interaction is what this service reads of a request. Everything else is ignored.
+// interaction holds the fields of a request that this service uses.
 type interaction struct {
 	ID            string `json:"id"`
 	ApplicationID string `json:"application_id"`
-	Token         string `json:"token"` // lets us answer for 15 minutes: a secret
+	Token         string `json:"token"` // a secret: it authorizes answers for 15 minutes
 	Type          int    `json:"type"`
 	Member        *struct {
 		User user `json:"user"`
@@ -61,7 +61,7 @@ func decode(body []byte) (interaction, error) {
 	return i, nil
 }
 
-// userID is who asked, "" if nobody is named.
+// userID returns the id of the user who sent the interaction, or "" if there is none.
 func (i interaction) userID() string {
 	switch {
 	case i.Member != nil:
@@ -72,7 +72,7 @@ func (i interaction) userID() string {
 	return ""
 }
 
-// text returns a string option's value, "" if it is absent.
+// text returns the value of a string option, or "" if it is absent.
 func (i interaction) text(name string) string {
 	for _, o := range i.Data.Options {
 		var s string
@@ -95,7 +95,7 @@ type message struct {
 	AllowedMentions mentions `json:"allowed_mentions"`
 }
 
-// mentions allows nobody to be pinged, whatever a guest's name says.
+// mentions, if empty, keeps Discord from notifying users whom a guest's name mentions.
 type mentions struct {
 	Parse []string `json:"parse"`
 }

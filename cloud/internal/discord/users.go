@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Users says who may give commands in which branches: Discord user ids, each with
-// branch codes. The branch "*" is every branch. Nobody else may do anything.
+// Users maps Discord user ids to the codes of the branches in which the user may give commands. "*" stands for every branch.
+// Other users have no access.
 type Users map[string][]string
 
-// ParseUsers reads the setting: user id to branch codes with commas between them.
+// ParseUsers parses the setting, which maps each user id to comma-separated branch codes.
 func ParseUsers(setting map[string]string) (Users, error) {
 	users := Users{}
 	for id, list := range setting {

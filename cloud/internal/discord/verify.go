@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// maxAge is how far a request's timestamp may be off. Discord does not ask for the
-// check; it bounds how long a captured request could be played again.
+// maxAge is the largest accepted difference between a request's timestamp and the clock. Discord does not require this
+// check; it bounds how long a captured request can be replayed.
 const maxAge = 5 * time.Minute
 
 var errSignature = errors.New("discord: wrong signature")
 
-// ParsePublicKey reads the application's public key as the developer portal shows it.
+// ParsePublicKey parses the application's public key in the hexadecimal form of Discord's developer portal.
 func ParsePublicKey(s string) (ed25519.PublicKey, error) {
 	key, err := hex.DecodeString(s)
 	if err != nil || len(key) != ed25519.PublicKeySize {
@@ -25,11 +25,11 @@ func ParsePublicKey(s string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// verify checks that Discord signed body at about now.
+// verify checks Discord's signature of body and that its timestamp is at most maxAge from now.
 func verify(key ed25519.PublicKey, h http.Header, body []byte, now time.Time) error {
 	timestamp := h.Get("X-Signature-Timestamp")
 	signature, err := hex.DecodeString(h.Get("X-Signature-Ed25519"))
-	// Verify panics on a key of the wrong length.
+	// ed25519.Verify panics if the key has the wrong length.
 	if err != nil || len(signature) != ed25519.SignatureSize || len(key) != ed25519.PublicKeySize ||
 		!ed25519.Verify(key, append([]byte(timestamp), body...), signature) {
 		return errSignature

@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// airConditionerOptions is GET /admin/airconditioner/{branch}. The protocol's tree is the interface's.
+// airConditionerOptions handles GET /admin/airconditioner/{branch}. It returns the protocol's option tree unchanged.
 func (a *API) airConditionerOptions(w http.ResponseWriter, r *http.Request) error {
 	branch := chi.URLParam(r, "branch")
 	if err := wire.Scope(r, branch); err != nil {
@@ -21,7 +21,7 @@ func (a *API) airConditionerOptions(w http.ResponseWriter, r *http.Request) erro
 	return wire.WriteData(w, tree)
 }
 
-// commandAirConditioner is POST /admin/airconditioner/{airconditioner_id}. The branch is the option's own.
+// commandAirConditioner handles POST /admin/airconditioner/{airconditioner_id}. The option determines the branch.
 func (a *API) commandAirConditioner(w http.ResponseWriter, r *http.Request) error {
 	option := chi.URLParam(r, "airconditioner_id")
 	branch, err := a.Climate.BranchOfOption(r.Context(), option)

@@ -15,12 +15,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// wireUnlock is the answer to an unlock request: the id to subscribe with.
+// wireUnlock is the response to an unlock request: the id to subscribe with.
 type wireUnlock struct {
 	RequestID string `json:"requestId"`
 }
 
-// unlockDoor is POST /door/v2/unlock.
+// unlockDoor handles POST /door/v2/unlock.
 func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Branch       *string      `json:"branch"`
@@ -51,7 +51,7 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := a.Access.RequestFor(r.Context(), branch, kind, key, room)
 	switch {
-	case errors.Is(err, booking.ErrNoBranch): // here a wrong value, not a missing thing (docs/specification.md, Doors 3)
+	case errors.Is(err, booking.ErrNoBranch): // an invalid value, not 404 (docs/specification.md, Doors 3)
 		return wire.UnknownValue("branch")
 	case errors.Is(err, access.ErrUnknownDoor):
 		return wire.UnknownValue("doorlockType")
@@ -64,7 +64,7 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, wireUnlock{id})
 }
 
-// adminUnlockDoor is POST /admin/door/v2/unlock/{branch}/{doorType}/{roomNo?}.
+// adminUnlockDoor handles POST /admin/door/v2/unlock/{branch}/{doorType}/{roomNo?}.
 func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	branch, kind := chi.URLParam(r, "branch"), chi.URLParam(r, "doorType")
 	if err := wire.Scope(r, branch); err != nil {
@@ -91,7 +91,7 @@ func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, wireUnlock{id})
 }
 
-// actor is the administrator of a request, as the audit log of doors names them.
+// actor returns the administrator of a request in the form that package access records.
 func (a *API) actor(r *http.Request) access.Actor {
 	return access.Actor{Name: wire.Principal(r).Actor(), Address: a.client(r), RequestID: audit.OriginOf(r.Context()).RequestID,
 		NoPIN: wire.Principal(r).Role == account.Viewer}

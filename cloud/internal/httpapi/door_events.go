@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// wireDoorResult is the data of the event door-result (docs/specification.md, Doors 4).
+// wireDoorResult is the data of the door-result event (docs/specification.md, Doors 4).
 type wireDoorResult struct {
 	Status      string  `json:"status"`
 	Device      *string `json:"device"`
 	FailoverKey *string `json:"failoverKey"`
 }
 
-// awaitDoor is GET /door/v2/unlock/subscribe.
+// awaitDoor handles GET /door/v2/unlock/subscribe.
 func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.Query(r, "requestId")
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *API) awaitDoor(w http.ResponseWriter, r *http.Request) error {
 	return writeDoorResult(w, id, outcome)
 }
 
-// adminAwaitDoor is GET /admin/door/v2/unlock/subscribe. The branch is the request's own.
+// adminAwaitDoor handles GET /admin/door/v2/unlock/subscribe. The branch is that of the unlock request.
 func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.Query(r, "requestId")
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *API) streamDoor(w http.ResponseWriter, r *http.Request, id, key string)
 	w.Header().Set("Door-Request", id)
 	doorStreamHeaders(w)
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush() // without it the headers arrive together with the result
+	_ = http.NewResponseController(w).Flush() // otherwise the headers arrive together with the result
 	outcome, err := a.Access.Await(r.Context(), a.client(r), id, key)
 	if err == nil {
 		err = writeDoorEvent(w, id, outcome)
@@ -74,11 +74,11 @@ func (a *API) streamDoor(w http.ResponseWriter, r *http.Request, id, key string)
 	if err != nil && r.Context().Err() == nil {
 		a.Log.WarnContext(r.Context(), "no result for a streamed unlock request", "request", id, "error", err)
 	}
-	return nil // the headers are sent: the error table cannot be used any more
+	return nil // the headers are already sent, so no error response is possible
 }
 
-// reconnects answers an EventSource that has the result and connects again, as it does by itself whenever a stream ends:
-// 204 is the one answer that makes it stop.
+// reconnects handles the automatic reconnect of an EventSource that already has the result. It responds with 204, the only
+// status that makes the client stop.
 func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
 	if r.Header.Get("Last-Event-ID") != requestID {
 		return false
@@ -88,8 +88,8 @@ func reconnects(w http.ResponseWriter, r *http.Request, requestID string) bool {
 	return true
 }
 
-// writeDoorResult writes the stream, which has one event. Nothing of it, headers included, is sent before the result is
-// known: once they are out, a 503 is not possible any more.
+// writeDoorResult writes the stream, which has one event. It is called once the result is known, because a 503 is impossible
+// after the headers are sent.
 func writeDoorResult(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
 	doorStreamHeaders(w)
 	return writeDoorEvent(w, requestID, outcome)
@@ -108,6 +108,6 @@ func writeDoorEvent(w http.ResponseWriter, requestID string, outcome access.Outc
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(w, "id: %s\nevent: door-result\ndata: %s\n\n", requestID, data) // the client is gone: nobody is left to tell
+	_, _ = fmt.Fprintf(w, "id: %s\nevent: door-result\ndata: %s\n\n", requestID, data) // an error means that the client closed the connection
 	return nil
 }

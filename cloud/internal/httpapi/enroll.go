@@ -6,8 +6,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// exchangeToken is POST /v2/agent/enroll: a machine that is to be a branch's agent gives its token and becomes it. The
-// password is in this answer and nowhere else.
+// exchangeToken handles POST /v2/agent/enroll: a machine exchanges its enrolment token for the credential of a branch's
+// agent. Only this response contains the password.
 func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Token *string `json:"token"`

@@ -15,7 +15,7 @@ type wireSensor struct {
 	Hygrometer  float64 `json:"hygrometer"`  // percent
 }
 
-// readSensors is POST /admin/thermo-hygrometer/{branch}.
+// readSensors handles POST /admin/thermo-hygrometer/{branch}.
 func (a *API) readSensors(w http.ResponseWriter, r *http.Request) error {
 	code := chi.URLParam(r, "branch")
 	if err := wire.Scope(r, code); err != nil {

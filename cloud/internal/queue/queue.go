@@ -1,9 +1,8 @@
-// Package queue puts background work into PostgreSQL, in the transaction that makes it necessary: the work exists
-// if and only if the change was committed.
+// Package queue inserts background jobs into PostgreSQL in the transaction that requires them: the job exists if and only if
+// the change was committed.
 //
-// It is the inserting half of River. The working half is package jobs, which stands above the verbs it calls; this
-// one stands below them. A job is a hint, not a state: what is to be done is in the rows, and a sweep that does not
-// trust the queue looks at them too.
+// It is the inserting half of River. Package jobs, which depends on this one, executes the jobs. A job is a hint, not a
+// state: the rows define what has to be done, and a periodic sweep finds work whose job is missing.
 package queue
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
-// SendMessage sends one message of the table of the same name.
+// SendMessage sends the message with the given id.
 type SendMessage struct {
 	MessageID int64 `json:"messageId"`
 }
@@ -30,14 +29,13 @@ type SendMessage struct {
 // Kind implements river.JobArgs.
 func (SendMessage) Kind() string { return "send-message" }
 
-// Messages is the queue of messages. They have workers of their own, so that they do not wait for a payment provider that
-// hangs.
+// Messages is the queue of messages. It has workers of its own, so that messages do not wait for a slow payment provider.
 const Messages = "messages"
 
 // InsertOpts implements river.JobArgsWithInsertOpts.
 func (SendMessage) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: Messages} }
 
-// Settle asks the provider about a reservation whose money is not settled and acts on the answer.
+// Settle queries the provider about a reservation whose payment is not settled, and acts on the answer.
 type Settle struct {
 	ReservationID int64 `json:"reservationId"`
 }
@@ -45,7 +43,7 @@ type Settle struct {
 // Kind implements river.JobArgs.
 func (Settle) Kind() string { return "settle" }
 
-// SyncChannel brings a block at a partner channel in line with what we want there.
+// SyncChannel updates a block at a partner channel to its wanted state.
 type SyncChannel struct {
 	BlockID int64 `json:"blockId"`
 }
@@ -53,7 +51,7 @@ type SyncChannel struct {
 // Kind implements river.JobArgs.
 func (SyncChannel) Kind() string { return "sync-channel" }
 
-// messagePurpose is what message variables are sealed for.
+// messagePurpose is the seal purpose of message variables.
 const messagePurpose = "message"
 
 // Queue inserts jobs.
@@ -62,7 +60,7 @@ type Queue struct {
 	keys   *seal.Keyring
 }
 
-// New makes a queue that inserts through transactions of the pool's database.
+// New returns a queue for the database of the pool.
 func New(pool *pgxpool.Pool, keys *seal.Keyring) (*Queue, error) {
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
 	if err != nil {
@@ -71,8 +69,8 @@ func New(pool *pgxpool.Pool, keys *seal.Keyring) (*Queue, error) {
 	return &Queue{client: client, keys: keys}, nil
 }
 
-// Message is a message to be written down and sent after the commit. It goes to the mobile number or, without one,
-// to the e-mail address; without both nobody is told.
+// Message is a message to store and to send after the commit. It goes to the mobile number or, without one, to the e-mail
+// address; without either, it is dropped.
 type Message struct {
 	Reservation booking.ReservationID // 0: none
 	Branch      booking.BranchID      // 0: none
@@ -83,7 +81,7 @@ type Message struct {
 	Variables   map[string]string
 }
 
-// Message enqueues a message. Its variables, which may hold keys and codes, are sealed.
+// Message stores and enqueues a message. Its variables are sealed, because they may hold keys and codes.
 func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
 	if m.Mobile == "" && m.Email == "" {
 		return nil
@@ -106,7 +104,7 @@ func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
 	return q.insert(ctx, tx, SendMessage{MessageID: id}, time.Time{})
 }
 
-// Variables opens the variables of a stored message.
+// Variables decrypts the variables of a stored message.
 func (q *Queue) Variables(m booking.Message) (map[string]string, error) {
 	plain, err := q.keys.Open(messagePurpose, m.Variables)
 	if err != nil {
@@ -116,15 +114,15 @@ func (q *Queue) Variables(m booking.Message) (map[string]string, error) {
 	return variables, json.Unmarshal(plain, &variables)
 }
 
-// NoVariables are the variables of a message whose text is forgotten.
+// NoVariables returns the sealed value of a message without variables, which replaces the variables of an erased message.
 func (q *Queue) NoVariables() []byte { return q.keys.Seal(messagePurpose, []byte("{}")) }
 
-// Settle has a reservation looked at, not before at.
+// Settle enqueues a check of a reservation's payment, not before at.
 func (q *Queue) Settle(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
 	return q.insert(ctx, tx, Settle{ReservationID: int64(id)}, at)
 }
 
-// SyncChannel has a block brought in line.
+// SyncChannel enqueues the update of a block.
 func (q *Queue) SyncChannel(ctx context.Context, tx pgx.Tx, block int64) error {
 	return q.insert(ctx, tx, SyncChannel{BlockID: block}, time.Time{})
 }
