@@ -11,7 +11,7 @@ import (
 )
 
 // SetLoginCode replaces a customer's login code. loginID is normalised; browser is the hash of the secret of the browser
-// that asked.
+// that requested the code.
 func SetLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, hash, browser []byte, expires time.Time) error {
 	_, err := q.Exec(ctx, `
 		insert into login_code (login_type, login_id, code_hash, browser_hash, tries, expires_at) values ($1, $2, $3, $4, 0, $5)
@@ -21,9 +21,9 @@ func SetLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, l
 	return err
 }
 
-// TryLoginCode counts an attempt and returns the hash of the customer's code, or nil if there is no code, it has expired
-// or it has reached maxTries attempts. The attempts of the browser that asked for the code are counted apart from all
-// others. Counting and reading are one statement, so concurrent guesses get no extra attempts.
+// TryLoginCode counts an attempt and returns the hash of the customer's code. It returns nil if there is no code, or if the
+// code has expired or reached maxTries attempts. The attempts of the browser that requested the code are counted separately
+// from those of other browsers. Counting and reading are one statement, so concurrent guesses get no extra attempts.
 func TryLoginCode(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, browser []byte, maxTries int, now time.Time) (hash []byte, err error) {
 	err = q.QueryRow(ctx, `
 		update login_code set tries = tries + case when browser_hash = $3 then 1 else 0 end,

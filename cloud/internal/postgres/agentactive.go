@@ -15,8 +15,8 @@ import (
 // active automatically.
 const connectedWithin = 10 * time.Minute
 
-// ConnectedAgent returns the user name under which the active agent of a branch is connected; online are the user names of
-// the branch's connected agents. It is not ok if the active agent is not among them.
+// ConnectedAgent returns the user name of the active agent of a branch if it is among online, the user names of the branch's
+// connected agents. Otherwise ok is false.
 func ConnectedAgent(ctx context.Context, q Querier, branch string, online []string) (username string, ok bool, err error) {
 	if len(online) == 0 {
 		return "", false, nil
@@ -37,8 +37,8 @@ type SeenAgent struct {
 	Active   bool
 }
 
-// SeeAgents records presence and reports of agents, for each credential. It returns the credentials found: agents of
-// revoked credentials are missing, and so are agents without a user name in a branch with several credentials.
+// SeeAgents records presence and reports of agents, for each credential. It returns the credentials found. Revoked
+// credentials are omitted, and so are agents without a user name in a branch with several credentials.
 func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.Time) ([]SeenAgent, error) {
 	reports := make([]*string, len(updates))
 	for i, u := range updates {
@@ -51,7 +51,7 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 		}
 		reports[i] = new(string(text))
 	}
-	// Rows are locked in the order of their user names: another replica may update the same ones.
+	// Rows are locked in the order of their user names, because another replica may update the same ones.
 	rows, err := q.Query(ctx, `
 		with target as (
 			select a.username, u.code, u.username as given, u.online, u.report::jsonb as report
@@ -79,7 +79,7 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 	})
 }
 
-// ActiveAgents returns those of the agents that are the active ones of their branches.
+// ActiveAgents returns the agents that are the active ones of their branches.
 func ActiveAgents(ctx context.Context, q Querier, agents []protocol.Agent) (map[protocol.Agent]bool, error) {
 	rows, err := q.Query(ctx, `
 		select distinct s.code, s.username from unnest($1::text[], $2::text[]) s (code, username) join branch b on b.code = s.code
@@ -98,9 +98,9 @@ func ActiveAgents(ctx context.Context, q Querier, agents []protocol.Agent) (map[
 	return active, err
 }
 
-// NewAgents returns those of the user names that become active automatically: credentials that are connected and were
-// never active, whose report has every door of the branch without a failed self-test, in branches of which no other
-// credential was online in the last ten minutes.
+// NewAgents returns the user names that become active automatically: credentials that are connected and were never active,
+// whose report has every door of the branch without a failed self-test, in branches in which no other credential was online
+// within connectedWithin.
 func NewAgents(ctx context.Context, tx pgx.Tx, usernames []string, now time.Time) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select a.username from agent_credential a join branch b on b.id = a.branch_id

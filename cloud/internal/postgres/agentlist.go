@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AgentCredential is a credential as an operator sees it.
+// AgentCredential is a credential as listed for operators.
 type AgentCredential struct {
 	Username    string
 	Branch      string // code
 	Demo        bool
 	CreatedAt   time.Time
 	RevokedAt   time.Time // zero: not revoked
-	Active      bool      // else standby, unless revoked
+	Active      bool      // otherwise standby, unless revoked
 	Online      bool
 	SeenAt      time.Time // zero: never connected
-	Version     string    // of the agent, as reported last
-	Takeovers   int       // how often another machine connected with this credential
+	Version     string    // of the agent, from its last report
+	Takeovers   int       // number of times another machine connected with this credential
 	TakenOverAt time.Time // the last time; zero: never
 }
 
-// State is active, standby or revoked.
+// State returns active, standby or revoked.
 func (a AgentCredential) State() string {
 	switch {
 	case !a.RevokedAt.IsZero():

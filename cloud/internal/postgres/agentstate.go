@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// AgentCondition is what is known of a branch's agent. The zero value is that of a branch that never had one.
+// AgentCondition is the last known state of a branch's agent. It is zero if the branch never had an agent.
 type AgentCondition struct {
 	Online      bool
 	SeenAt      time.Time
@@ -20,10 +20,10 @@ type AgentCondition struct {
 	Version     string
 	Inventory   protocol.Inventory
 	SelfTest    []protocol.SelfTest
-	ClockOffset *time.Duration // by which the agent's clock is ahead; nil: not known
+	ClockOffset *time.Duration // the agent's clock minus ours; nil: unknown
 }
 
-// AgentOf returns what is known of the agent of a branch.
+// AgentOf returns the last known state of the agent of a branch.
 func AgentOf(ctx context.Context, q Querier, branch booking.BranchID) (s AgentCondition, err error) {
 	var inventory, tests []byte
 	var offset *int64
@@ -43,10 +43,10 @@ func AgentOf(ctx context.Context, q Querier, branch booking.BranchID) (s AgentCo
 	return s, errors.Join(json.Unmarshal(inventory, &s.Inventory), json.Unmarshal(tests, &s.SelfTest))
 }
 
-// clockGrain is the change of an agent's clock that is worth a write.
+// clockGrain is the smallest change of a clock offset that is stored.
 const clockGrain = 500 // ms
 
-// queueClockOffsets notes by how much the agents' clocks are ahead.
+// queueClockOffsets stores the offsets of the agents' clocks.
 func queueClockOffsets(batch *pgx.Batch, told []Telemetry, now time.Time) {
 	batch.Queue(`
 		update agent_inventory i set clock_offset_ms = t.ahead

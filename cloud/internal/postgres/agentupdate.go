@@ -33,15 +33,15 @@ type Option struct {
 	Path   []string `json:"path"`
 }
 
-// TouchAgents records for several branches, each at most once, whether the active agent is connected, if its report is
-// unchanged or missing. It returns the branches with a new report, for PutAgents. A branch without a report so far gets
-// none from an agent that disconnects.
+// TouchAgents records whether the active agents of branches are connected, if their reports are unchanged or missing.
+// updates has each branch at most once. It returns the branches with a new report, for PutAgents. If a branch has no report
+// yet, an agent that disconnects does not add one.
 func TouchAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.Time) (changed []string, err error) {
 	c, err := columnsOf(updates)
 	if err != nil {
 		return nil, err
 	}
-	// Rows are locked in the order of their branches: another replica may update the same ones.
+	// Rows are locked in the order of their branches, because another replica may update the same ones.
 	rows, err := q.Query(ctx, `
 		with news as (
 			select * from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[]) n (code, online, version, started_at, inventory)

@@ -142,13 +142,13 @@ func LockRooms(ctx context.Context, tx pgx.Tx, rooms ...booking.RoomID) error {
 	return err
 }
 
-// SetRoomLock stores what is known of a room's lock. The caller holds the room's lock.
+// SetRoomLock stores the state of a room's lock. The caller holds the room's row lock.
 func SetRoomLock(ctx context.Context, tx pgx.Tx, room booking.RoomID, lock booking.Lock) error {
 	_, err := tx.Exec(ctx, `update room set lock = $2 where id = $1 and lock <> $2`, room, lock)
 	return err
 }
 
-// RoomLock reads what is known of a room's lock. The caller holds the room's lock.
+// RoomLock returns the state of a room's lock. The caller holds the room's row lock.
 func RoomLock(ctx context.Context, tx pgx.Tx, room booking.RoomID) (lock booking.Lock, err error) {
 	err = tx.QueryRow(ctx, `select lock from room where id = $1`, room).Scan(&lock)
 	return lock, err

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchState is everything that a branch file describes of a branch.
+// BranchState is the part of a branch that a branch file describes.
 type BranchState struct {
 	booking.Branch
 	Demo bool

@@ -30,8 +30,8 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	return err
 }
 
-// EditRoom stores a room of a branch under its number. A new room is disabled, because no door vouches for its lock yet;
-// whether an existing room is enabled is not changed.
+// EditRoom stores a room of a branch under its number. A new room is disabled, because its door is not verified yet; the
+// enabled flag of an existing room does not change.
 func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking.Room) error {
 	_, err := q.Exec(ctx, `
 		insert into room (branch_id, no, machine, grade, min10, min30, min60, lock, enabled) values ($1, $2, $3, $4, $5, $6, $7, $8, false)
@@ -71,7 +71,7 @@ func PutPIN(ctx context.Context, q Querier, branch booking.BranchID, device stri
 	return err
 }
 
-// DoorProof tells what vouches for a door: the agent reported it, and its PIN is known.
+// DoorProof is the evidence for a working door: the agent has reported it, and its PIN is stored.
 type DoorProof struct{ Reported, PIN bool }
 
 // DoorProofs returns the proofs of the doors of a branch, by device. Doors without any are missing.

@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchPage returns at most limit branches in the order in which they were added, those after the branch with id after
-// whose code, name or address contains query. more reports whether others follow.
+// BranchPage returns at most limit branches whose code, name or address contains query, in the order in which they were
+// added, starting after the branch with id after. more reports whether further branches follow.
 func (db *DB) BranchPage(ctx context.Context, query string, after booking.BranchID, limit int) (page []booking.Branch, more bool, err error) {
 	rows, err := db.Pool.Query(ctx, `
 		select code, revision from branch
@@ -34,7 +34,7 @@ func (db *DB) BranchPage(ctx context.Context, query string, after booking.Branch
 		branch, cached := db.branches.get(v.Code)
 		if !cached || branch.Revision != v.Revision {
 			if branch, err = db.loadBranch(ctx, v.Code); errors.Is(err, ErrNoBranch) {
-				continue // removed since
+				continue // deleted in the meantime
 			} else if err != nil {
 				return nil, false, fmt.Errorf("branch %s: %w", v.Code, err)
 			}

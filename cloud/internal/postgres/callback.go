@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// SaveCallback stores a callback once and returns its id; 0 means that it is stored already.
+// SaveCallback stores a callback and returns its id, or 0 if it is already stored.
 func SaveCallback(ctx context.Context, q Querier, c money.Callback) (int64, error) {
 	rows, err := q.Query(ctx, `
 		insert into webhook_event (transmission_id, order_id, status)
@@ -28,8 +28,8 @@ func SaveCallback(ctx context.Context, q Querier, c money.Callback) (int64, erro
 	return ids[0], err
 }
 
-// ClaimCallbackLookUp reports whether a callback without a signature may have the provider asked about a payment: once per
-// interval.
+// ClaimCallbackLookUp reports whether a callback without a signature may cause a query to the provider about a payment: at
+// most one per interval.
 func ClaimCallbackLookUp(ctx context.Context, q Querier, id booking.ReservationID, now time.Time, interval time.Duration) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update payment set callback_look_up_at = $2
@@ -43,21 +43,21 @@ func LastCallback(ctx context.Context, q Querier, orderID string) (id int64, err
 	return id, err
 }
 
-// MarkCallbacksApplied closes the callbacks of an order up to one that was stored before the provider was asked: its
-// answer covers them.
+// MarkCallbacksApplied closes the callbacks of an order up to last, which was stored before the provider was queried: the
+// response covers them.
 func MarkCallbacksApplied(ctx context.Context, q Querier, orderID string, last int64, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update webhook_event set applied_at = $3 where order_id = $1 and id <= $2 and applied_at is null`, orderID, last, now)
 	return err
 }
 
-// CallbackApplied reports whether a callback has been acted on.
+// CallbackApplied reports whether a callback has been applied.
 func CallbackApplied(ctx context.Context, q Querier, id int64) (applied bool, err error) {
 	err = q.QueryRow(ctx, `select applied_at is not null from webhook_event where id = $1`, id).Scan(&applied)
 	return applied, err
 }
 
-// UnappliedOrders returns the orders with callbacks that have not been acted on, and the latest callback of each.
+// UnappliedOrders returns the orders with unapplied callbacks, and the latest callback of each.
 func UnappliedOrders(ctx context.Context, q Querier, limit int) (map[string]int64, error) {
 	rows, err := q.Query(ctx, `
 		select order_id, max(id) from webhook_event where applied_at is null
@@ -77,7 +77,7 @@ func UnappliedOrders(ctx context.Context, q Querier, limit int) (map[string]int6
 	return last, err
 }
 
-// PurgeCallbacks forgets callbacks that were acted on and that the provider does not repeat any more.
+// PurgeCallbacks deletes applied callbacks that the provider no longer repeats.
 func PurgeCallbacks(ctx context.Context, q Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		delete from webhook_event where id in (

@@ -77,8 +77,8 @@ const feedAlert = `
 	select 'discrepancy', b.code, 'calendar:' || l.id, $2 from %s l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.id = $1 and %s
 	on conflict (kind, branch, subject) where ended_at is null do nothing`
 
-// BeginFetch records that the reading of a calendar begins. The record comes before the reading, so that a calendar
-// that kills the process is not due again at once. It raises an alert when that puts the feed in quarantine.
+// BeginFetch records that the reading of a calendar begins. It is stored before the reading, so that a calendar that crashes
+// the process is not due again immediately. If the record puts the feed in quarantine, it raises an alert.
 func BeginFetch(ctx context.Context, q Querier, listing int, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		with begun as (update channel_listing set fetched_at = $2, feed_unfinished = feed_unfinished + 1 where id = $1 returning id, room_id, feed_unfinished)`+

@@ -11,10 +11,10 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// ErrNoOption says that no air conditioner has an option of that id.
+// ErrNoOption is returned if no air conditioner has an option with that id.
 var ErrNoOption = errors.New("postgres: no such air conditioner option")
 
-// OptionByID returns a leaf, of whichever branch, or ErrNoOption.
+// OptionByID returns an option of any branch, or ErrNoOption.
 func OptionByID(ctx context.Context, q Querier, id string) (o Option, err error) {
 	err = q.QueryRow(ctx, `
 		select o.id, b.code, o.unit, o.path from airconditioner_option o join branch b on b.id = o.branch_id where o.id = $1`, id,
@@ -25,7 +25,7 @@ func OptionByID(ctx context.Context, q Querier, id string) (o Option, err error)
 	return o, err
 }
 
-// InsertCommand logs a command to an air conditioner and what became of it.
+// InsertCommand logs a command to an air conditioner and its outcome.
 func InsertCommand(ctx context.Context, q Querier, o Option, by, outcome string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		insert into airconditioner_command (branch_id, option_id, unit, path, requested_by, at, outcome)
@@ -33,13 +33,13 @@ func InsertCommand(ctx context.Context, q Querier, o Option, by, outcome string,
 	return err
 }
 
-// The kinds of door events that the cloud concludes, besides those agents report.
+// The kinds of door events that the cloud derives, in addition to those that agents report.
 const (
-	DoorForced = "forced" // the leaf opened although nobody unlocked it from outside or pressed the exit button
-	DoorHeld   = "held"   // the leaf stays open
+	DoorForced = "forced" // the leaf opened without an unlock from outside or a press of the exit button
+	DoorHeld   = "held"   // the leaf has been open for too long
 )
 
-// passWindow is how long after an unlock or the exit button a door may be opened.
+// passWindow is the time after an unlock or a press of the exit button within which the door may open.
 const passWindow = 10 * time.Second
 
 // Telemetry is a telemetry message of an agent.
@@ -48,8 +48,8 @@ type Telemetry struct {
 	protocol.Telemetry
 }
 
-// InsertTelemetry stores readings and door events of several branches. now is the time of arrival: an agent's clock may
-// be wrong. They are not waited for until they are on disk; on their way here they were in memory only, too.
+// InsertTelemetry stores readings and door events of several branches. now is the time of arrival, because an agent's clock
+// may be wrong. The commit does not wait for the disk, because agents keep this data in memory only, too.
 func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.Time) error {
 	batch := new(pgx.Batch)
 	var (
@@ -103,7 +103,7 @@ type eventDetail struct {
 	Detail      string    `json:"detail,omitempty"`
 }
 
-// queueReadings writes readings. Of those of one place that came together the last told stays.
+// queueReadings writes readings. If several messages of a batch have a reading of the same location, the last one wins.
 func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 	batch.Queue(`
 		with `+relaxed+`
@@ -121,7 +121,7 @@ func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 		array(readings, func(r reading) float64 { return r.RelativeHumidity }))
 }
 
-// queueEvents writes events, in their order.
+// queueEvents writes events in the order of the list.
 func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 	batch.Queue(`
 		with `+relaxed+`
@@ -139,12 +139,12 @@ func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
 		array(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
 }
 
-// pinWindow is how long after a disclosure a guest may use the PIN: the longest stay.
+// pinWindow is the time after a disclosure within which a guest may use the PIN: the longest stay.
 const pinWindow = 5 * time.Hour
 
-// queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening: the sense
-// line reports a release by the keypad; without a sense line, a PIN that was disclosed lately explains it. Doors without an
-// observed exit button are not judged, because a guest who leaves looks like a break-in.
+// queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening. A sense
+// line reports a release by the keypad; without a sense line, a recently disclosed PIN explains it. Doors without a
+// monitored exit button are skipped, because every guest who leaves would look like a break-in.
 func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
 	batch.Queue(`
 		insert into door_event (branch_id, device, kind, at)
@@ -163,17 +163,17 @@ func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
 		branch, device, DoorForced, now, now.Add(-passWindow), now.Add(-pinWindow))
 }
 
-// Contact is the level of a door contact as an agent reported it in its status.
+// Contact is the level of a door contact in an agent's status message.
 type Contact struct {
 	Branch string // code
 	protocol.Contact
 }
 
-// settledLevel is how long a level must have lasted: the event of a later change may still be on its way.
+// settledLevel is the minimum age of a level. The event of a more recent change may still arrive.
 const settledLevel = 5 * time.Second
 
-// PutContacts writes the event that is missing where a contact's level differs from its last event of the day: the event
-// happened before the agent started, or it was lost.
+// PutContacts writes the missing event if a contact's level differs from its last event of the day. The event happened
+// before the agent started, or its message was lost.
 func PutContacts(ctx context.Context, q Querier, contacts []Contact, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		insert into door_event (branch_id, device, kind, at, detail)
@@ -199,16 +199,16 @@ func PutContacts(ctx context.Context, q Querier, contacts []Contact, now time.Ti
 // Settled reports whether the level has lasted long enough.
 func (c Contact) Settled() bool { return c.ForMs >= uint64(settledLevel.Milliseconds()) }
 
-// HeldDoor is a door that stays open.
+// HeldDoor is a door that has been open for too long.
 type HeldDoor struct {
 	Branch string
 	Device string
 }
 
-// MarkHeldDoors writes an event for each door that opened more than after ago and did not close since, once. What
-// opened more than a day ago is left to people.
+// MarkHeldDoors writes one event for each door that opened more than after ago and has not closed since. Doors that opened
+// more than a day ago are ignored.
 func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time.Time) ([]HeldDoor, error) {
-	// Replicas take turns: the second finds the event of the first.
+	// The lock serializes replicas: the second one finds the event of the first.
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext($1))`, "door-held"); err != nil {
 		return nil, err
 	}
@@ -231,8 +231,7 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HeldDoor])
 }
 
-// Prune deletes what is only of interest for a while: sensor readings, and what doors were asked and did. The audit log
-// keeps what must be answered for.
+// Prune deletes old sensor readings, door events and door requests. The audit log keeps what has to be accounted for.
 func Prune(ctx context.Context, q Querier, readingsBefore, doorsBefore time.Time) (deleted int64, err error) {
 	for _, table := range []struct {
 		sql    string

@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// SensorReading is what a sensor said.
+// SensorReading is a reading of a sensor.
 type SensorReading struct {
 	At       time.Time
 	Celsius  float64
 	Humidity float64 // percent
 }
 
-// LatestReadings returns the last reading of each of the locations that has one.
+// LatestReadings returns the last reading of each location. Locations without one are not in the map.
 func LatestReadings(ctx context.Context, q Querier, branch booking.BranchID, locations []string) (map[string]SensorReading, error) {
 	rows, err := q.Query(ctx, `
 		select location, latest.at, latest.celsius, latest.humidity from unnest($2::text[]) location,
@@ -35,7 +35,7 @@ func LatestReadings(ctx context.Context, q Querier, branch booking.BranchID, loc
 	return latest, err
 }
 
-// Readings returns the readings of a sensor since a time, oldest first, as averages over step.
+// Readings returns the readings of a sensor since a time, oldest first, averaged over step.
 func Readings(ctx context.Context, q Querier, branch booking.BranchID, location string, since time.Time, step time.Duration) ([]SensorReading, error) {
 	rows, err := q.Query(ctx, `
 		select date_bin($4, at, 'epoch') as bin, avg(celsius), avg(humidity) from sensor_reading

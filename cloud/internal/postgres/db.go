@@ -44,8 +44,8 @@ const (
 // DB is the service's database. It is safe for concurrent use.
 type DB struct {
 	Pool *pgxpool.Pool
-	// Doors are connections for the statements of package access only: a press waits for no other query and no query plan,
-	// and only briefly for a locked row.
+	// Doors are connections for the statements of package access only, so that an unlock waits for no other query and no
+	// planning, and only briefly for a locked row.
 	Doors  *pgxpool.Pool
 	Logger *slog.Logger
 
@@ -73,7 +73,8 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	for name, value := range map[string]string{
 		"application_name": "yeolda",
 		"timezone":         "UTC",
-		// Every wait ends. Requests have shorter time-outs; these release connection and row locks of a caller without one.
+		// Every wait is bounded. Requests have shorter time-outs; these release the connection and row locks of a caller
+		// without one.
 		"statement_timeout":                   "30s",
 		"idle_in_transaction_session_timeout": "30s",
 	} {
@@ -172,7 +173,7 @@ func IsUniqueViolation(err error, constraint string) bool {
 	return violates(err, "23505", constraint)
 }
 
-// IsForeignKeyViolation reports whether rows elsewhere refer to the row.
+// IsForeignKeyViolation reports whether err is a violation of a foreign key.
 func IsForeignKeyViolation(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23503"

@@ -9,8 +9,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// ReportDiscrepancy lists a discrepancy between the provider's books and ours, once per order and kind. It returns false if
-// it is listed already. One that settled itself is opened again; one that an administrator resolved only if it has changed.
+// ReportDiscrepancy stores a discrepancy between the provider's books and ours, once per order and kind. It returns false if
+// it is already stored. A discrepancy that was closed automatically is reopened; one that an administrator resolved is
+// reopened only if it has changed.
 func ReportDiscrepancy(ctx context.Context, q Querier, orderID, kind, detail string) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		insert into reconciliation_difference as d (order_id, kind, detail) values ($1, $2, $3)
@@ -20,8 +21,8 @@ func ReportDiscrepancy(ctx context.Context, q Querier, orderID, kind, detail str
 	return tag.RowsAffected() == 1, err
 }
 
-// ResolveDiscrepancies closes the discrepancies of a kind about the orders that were compared, except those that still
-// differ. compared is nil for all orders.
+// ResolveDiscrepancies closes the discrepancies of a kind about the compared orders, except the orders in still. compared is
+// nil for all orders.
 func ResolveDiscrepancies(ctx context.Context, q Querier, kind string, compared, still []string, resolution string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update reconciliation_difference set resolved_at = $4, resolution = $3
@@ -30,7 +31,7 @@ func ResolveDiscrepancies(ctx context.Context, q Querier, kind string, compared,
 	return err
 }
 
-// SettleDiscrepancy closes a difference of a kind about an order, if there is one.
+// SettleDiscrepancy closes the discrepancy of a kind about an order, if there is one.
 func SettleDiscrepancy(ctx context.Context, q Querier, orderID, kind, resolution string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update reconciliation_difference set resolved_at = $4, resolution = $3
@@ -38,8 +39,8 @@ func SettleDiscrepancy(ctx context.Context, q Querier, orderID, kind, resolution
 	return err
 }
 
-// ProviderBalances returns, by order id, what we believe the provider holds: of the orders named, and of all that were paid
-// since a time.
+// ProviderBalances returns, by order id, the balance that the provider should hold, for the given orders and for all that
+// were paid since a time.
 func ProviderBalances(ctx context.Context, q Querier, orders []string, since time.Time) (map[string]money.ProviderBalance, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id,

@@ -48,8 +48,7 @@ func activeAgent(branchID, username string) string {
 			where other.branch_id = active.branch_id and other.revoked_at is null and other.username <> active.username)))`
 }
 
-// connectedAgent is the user name of the agent of branch b to ask: the one of the user names in the array online that is
-// active; null if there is none.
+// connectedAgent is the user name of the active agent of branch b if it is in the array online, otherwise null.
 const connectedAgent = `(
 	select o.username from unnest(online) o (username) join agent_credential a
 	  on a.branch_id = b.id and a.active and a.revoked_at is null
@@ -75,11 +74,11 @@ type KeyedAsk struct {
 
 // KeyedDoor is the answer to a customer's request.
 type KeyedDoor struct {
-	door.Request                     // BranchID 0: there is no such branch
-	Holder       booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key opens nothing in this branch
+	door.Request                     // BranchID 0: unknown branch
+	Holder       booking.Reservation // ID, State, RoomNo and Interval; ID 0: the key is invalid in this branch
 	Agent        string              // user name of the agent to ask, if the request is pending
 	Made         bool                // the request was written
-	Joined       bool                // a request with this key for this door is in progress: the ID is that one's
+	Joined       bool                // a request with this key for this door is in progress; ID is its id
 }
 
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
@@ -321,8 +320,8 @@ func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent
 	return tag.RowsAffected() == 1, err
 }
 
-// FailDoor ends a request that was not granted. It reports false if the request was granted or has ended: a row takes one
-// of the two ways out of PENDING.
+// FailDoor ends a pending request. It reports false if the request was granted or has ended, so a request is either granted
+// or failed, never both.
 func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail string) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = $3
@@ -335,7 +334,7 @@ func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail strin
 const noReport = "no report"
 
 // abandoned is the final state of a granted request d without a report. If the previous request with the same key for the
-// same door ended like that too, it is FAILED, so that the guest gets the PIN; no lock can be driven for it by then.
+// same door ended without a report, too, it is FAILED, so that the guest gets the PIN; no lock can be driven for it by then.
 const abandoned = `case when d.key_hash is not null and (
 		select p.detail from door_request p
 		where p.reservation_id = d.reservation_id and p.device = d.device and p.key_hash = d.key_hash and p.created_at < d.created_at
@@ -353,8 +352,8 @@ func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state door.State
 	return state, err
 }
 
-// EndOverdueDoors ends requests that a replica left open when it died: pending for longer than claimLimit, or granted
-// without a report for longer than reportLimit.
+// EndOverdueDoors ends requests that a crashed replica left open: pending for longer than claimLimit, or granted without a
+// report for longer than reportLimit.
 func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration) ([]door.Ended, error) {
 	rows, err := q.Query(ctx, `
 		with overdue as (
@@ -414,7 +413,7 @@ func DoorRequestByKey(ctx context.Context, q Querier, id uuid.UUID, keyHash []by
 	return oneDoorRequest(ctx, q, `where d.id = $1 and d.key_hash = $2`, id, keyHash)
 }
 
-// revealLimit is the age of a request after which its PIN is not disclosed any more.
+// revealLimit is the age of a request after which its PIN is no longer disclosed.
 const revealLimit = 10 * time.Minute
 
 // RevealDoorPIN returns the sealed PIN of a request's door and records the disclosure. It is nil if there is none, if

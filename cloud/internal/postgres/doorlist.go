@@ -9,19 +9,19 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// DoorHistoryItem is something that happened at a door: a press of a button, or what the door itself reported.
+// DoorHistoryItem is an unlock request or an event of a door.
 type DoorHistoryItem struct {
 	At          time.Time
 	Device      string
 	Kind        string // the state of a request or the kind of an event
-	By          string // admin:…, discord:…; empty for guests and for the door itself
+	By          string // admin:…, discord:…; empty for guests and for events
 	Reservation *booking.ReservationID
-	LatencyMs   *int64 // from the press to its end
+	LatencyMs   *int64 // from the request to its end
 	Detail      string
 }
 
-// DoorHistory returns the latest of a branch, newest first. What a lock does because it was asked to is left out:
-// the request tells it.
+// DoorHistory returns the latest items of a branch, newest first. It omits the lock events that belong to a request, because
+// the request represents them.
 func DoorHistory(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHistoryItem, error) {
 	rows, err := q.Query(ctx, `
 		select at, device, kind, by, reservation_id, latency, detail from (
@@ -43,7 +43,7 @@ type DoorPIN struct {
 	Branch    string // code
 	Device    string // front, room_<n>
 	ChangedAt time.Time
-	Reveals   int // how often it was disclosed since then
+	Reveals   int // number of disclosures since then
 }
 
 // DoorPINs returns the PINs of a branch, or of all branches if the code is empty.
@@ -59,7 +59,8 @@ func DoorPINs(ctx context.Context, q Querier, branch string) ([]DoorPIN, error) 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorPIN])
 }
 
-// DoorContacts tells of each door with a contact whether it is open, as far as the last day's events tell.
+// DoorContacts returns whether each door is open, by device, derived from the events of the last day. Doors without such an
+// event are not in the map.
 func DoorContacts(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `
 		select distinct on (device) device, kind = 'door-opened' from door_event

@@ -10,16 +10,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// LiveState is what is watched of a branch. Two of them, one after the other, tell what has happened in between.
+// LiveState is a snapshot of a branch. The difference between two snapshots shows what has changed.
 type LiveState struct {
 	Revision     int64                                 // of the branch and its rooms
-	Reservations map[booking.ReservationID]LiveVersion // of the day, the live ones: one that has ended is missing
-	Doors        time.Time                             // when something last happened at a door
-	Door         string                                // the door it happened at
+	Reservations map[booking.ReservationID]LiveVersion // the live ones of the day; ended ones are missing
+	Doors        time.Time                             // time of the latest door event
+	Door         string                                // door of the latest event
 	Agent        string                                // version and connection of the agent; empty if there never was one
 	Sensors      time.Time                             // when a sensor last reported
-	Ledger       int64                                 // the latest entry, of any day; 0 if it is long ago
-	Refunds      string                                // how many are open, and when one of them last changed
+	Ledger       int64                                 // id of the latest entry of any day; 0 if there is no recent one
+	Refunds      string                                // the number of open refunds and their latest change
 }
 
 // LiveVersion is a reservation's state and version.
@@ -28,7 +28,7 @@ type LiveVersion struct {
 	Version int
 }
 
-// Live looks at a branch and one of its days in one round trip, by indexes. It returns ErrNoBranch.
+// Live reads a snapshot of a branch and one of its days in one round trip, using indexes only. It returns ErrNoBranch.
 func Live(ctx context.Context, q Querier, branch string, day booking.Interval, now time.Time) (LiveState, error) {
 	state := LiveState{Reservations: map[booking.ReservationID]LiveVersion{}}
 	batch := new(pgx.Batch)

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// BookEntry books a movement of money; the same source is booked once.
+// BookEntry stores a movement of money, once per source.
 func BookEntry(ctx context.Context, tx pgx.Tx, e money.Entry) error {
 	_, err := tx.Exec(ctx, `
 		insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
@@ -19,7 +19,7 @@ func BookEntry(ctx context.Context, tx pgx.Tx, e money.Entry) error {
 	return err
 }
 
-// CountReversals counts the deposits of a reservation that the bank took back.
+// CountReversals counts the deposits of a reservation that the bank reversed.
 func CountReversals(ctx context.Context, q Querier, id booking.ReservationID) (n int, err error) {
 	err = q.QueryRow(ctx, `select count(*) from money_entry where reservation_id = $1 and kind = 'reversed'`, id).Scan(&n)
 	return n, err
@@ -35,13 +35,13 @@ func MoneyTotals(ctx context.Context, q Querier, branch booking.BranchID, span b
 	return t, err
 }
 
-// BeginReconciliation records that a comparison with the provider's books has begun, and returns its id.
+// BeginReconciliation records the start of a comparison with the provider's books, and returns its id.
 func BeginReconciliation(ctx context.Context, q Querier, kind string, now time.Time) (id int64, err error) {
 	err = q.QueryRow(ctx, `insert into reconciliation_run (kind, began_at) values ($1, $2) returning id`, kind, now).Scan(&id)
 	return id, err
 }
 
-// EndReconciliation records its result. It is complete if no order failed.
+// EndReconciliation records the result of a comparison, which is complete if no order failed.
 func EndReconciliation(ctx context.Context, q Querier, id int64, compared int, failed []string, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update reconciliation_run set compared = $2, failed = $3, completed_at = case when cardinality($3::text[]) = 0 then $4::timestamptz end

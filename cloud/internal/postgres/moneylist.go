@@ -44,7 +44,7 @@ func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span book
 	return rows.Err()
 }
 
-// PaidSum is the number and the sum of the payments of one day, method and state.
+// PaidSum is the number and the total of the payments of one day, method and state.
 type PaidSum struct {
 	Day    string // YYYY-MM-DD, local to the branch
 	Method booking.Method
@@ -53,7 +53,7 @@ type PaidSum struct {
 	Amount int64
 }
 
-// PaidSums adds up payments in the database, so that no page limits them.
+// PaidSums sums payments in the database, so that the totals do not depend on page limits.
 func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, zone string) ([]PaidSum, error) {
 	rows, err := q.Query(ctx, `
 		select to_char(coalesce(r.paid_at, r.created_at) at time zone $4, 'YYYY-MM-DD'), r.method, r.state, count(*), sum(r.amount)
@@ -64,7 +64,7 @@ func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span book
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[PaidSum])
 }
 
-// RefundRow is a refund as it is shown.
+// RefundRow is a refund as listed in the console.
 type RefundRow struct {
 	ID           int64
 	Reservation  booking.ReservationID
@@ -79,7 +79,7 @@ type RefundRow struct {
 	DueAt        *time.Time
 	Account      *string         // masked
 	AccountBy    *string         // who entered an account that another administrator has to approve
-	Outside      json.RawMessage // how an administrator returned it outside the provider; nil: at the provider
+	Outside      json.RawMessage // how an administrator refunded it outside the provider; nil: by the provider
 }
 
 // OpenRefunds returns the unfinished refunds of a branch, failed ones first.
@@ -96,8 +96,8 @@ func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]Ref
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[RefundRow])
 }
 
-// DiscrepanciesOf returns the differences about orders of a branch, and with unknown set also those about orders that
-// are not ours; the open ones first.
+// DiscrepanciesOf returns the discrepancies about orders of a branch, open ones first. If unknown is set, it includes those
+// about orders that do not exist here.
 func DiscrepanciesOf(ctx context.Context, q Querier, branch booking.BranchID, unknown bool) ([]money.Discrepancy, error) {
 	rows, err := q.Query(ctx, `
 		select d.id, d.found_at, d.order_id, d.kind, d.detail, d.resolved_at, coalesce(d.resolution, '')
@@ -115,10 +115,10 @@ func DiscrepanciesOf(ctx context.Context, q Querier, branch booking.BranchID, un
 	})
 }
 
-// ErrNoDiscrepancy says that no open difference has that id.
+// ErrNoDiscrepancy is returned if no open discrepancy has that id.
 var ErrNoDiscrepancy = errors.New("postgres: no such open difference")
 
-// ResolveDiscrepancy notes what was done about a difference, or returns ErrNoDiscrepancy.
+// ResolveDiscrepancy records how an administrator resolved a discrepancy, or returns ErrNoDiscrepancy.
 func ResolveDiscrepancy(ctx context.Context, q Querier, id int64, resolution, by string, now time.Time) error {
 	tag, err := q.Exec(ctx, `
 		update reconciliation_difference set resolved_at = $2, resolution = $3, resolved_by = $4 where id = $1 and resolved_at is null`, id, now, resolution, by)

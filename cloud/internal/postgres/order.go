@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// OrderOf returns what is recorded about an order. An order of an earlier release without a record is current.
+// OrderOf returns the record of an order. An order of an earlier release without a record is current.
 func OrderOf(ctx context.Context, q Querier, orderID string) (money.Order, error) {
 	order := money.Order{ID: orderID}
 	var replaced, abandoned, pending *time.Time
@@ -25,9 +25,9 @@ func OrderOf(ctx context.Context, q Querier, orderID string) (money.Order, error
 	return order, err
 }
 
-// RegisterOrder stores the payment data of a hold under a new order id. The caller has locked the row and found the hold
-// alive. An order that it had is replaced: if its payment was attempted, a charge may still arrive, so it moves with its
-// payment to a released row of its own.
+// RegisterOrder stores the payment data of a hold under a new order id. The caller has locked the row and checked that the
+// hold is valid. An existing order is replaced: if its payment was attempted, a charge may still arrive, so the order and
+// its payment move to a released row of their own.
 func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c booking.Contact, orderID string, amount int, now time.Time) error {
 	if r.OrderID != "" {
 		if err := replaceOrder(ctx, tx, r, now); err != nil {
@@ -92,7 +92,7 @@ func AbandonOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, now tim
 	return err
 }
 
-// OweOutcome records that the guest got "pending" for an answer: the outcome is to be sent as a message.
+// OweOutcome records that the guest received the response "pending", so the outcome must be sent as a message.
 func OweOutcome(ctx context.Context, tx pgx.Tx, r booking.Reservation, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into orders (order_id, purchase_id, reservation_id, amount, pending_at) values ($1, $2, $2, $3, $4)
@@ -107,7 +107,7 @@ func OutcomeSent(ctx context.Context, tx pgx.Tx, orderID string) error {
 	return err
 }
 
-// CloseAttempt records that no charge of a payment's attempt can arrive any more.
+// CloseAttempt records that a payment's attempt can no longer result in a charge.
 func CloseAttempt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `update payment set closed_at = coalesce(closed_at, $2) where reservation_id = $1`, id, now)
 	return err

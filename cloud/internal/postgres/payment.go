@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// ErrNoPayment says that a reservation has no payment at the provider.
+// ErrNoPayment is returned if a reservation has no payment at the provider.
 var ErrNoPayment = errors.New("postgres: no such payment")
 
 const selectPayment = `
@@ -62,8 +62,8 @@ func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (ma
 	return byID, err
 }
 
-// StartAttempt writes down, before the provider is called, that a payment is being confirmed or an account issued.
-// A payment key that belongs to another reservation is a unique violation. Answers to earlier attempts are void.
+// StartAttempt records, before the provider is called, that a payment is being confirmed or an account issued. A payment key
+// that belongs to another reservation is a unique violation. Responses to earlier attempts are void.
 func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into payment (reservation_id, key_set, payment_key, confirm_key, attempted_at, check_at)
@@ -76,8 +76,8 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck tim
 	return err
 }
 
-// SaveProviderState stores what the provider said and counts the answer. depositedAt is kept from the first time it is
-// not zero and cleared by a reversal. The payment key stays the one that was confirmed.
+// SaveProviderState stores the provider's state and counts the response. deposited_at keeps its first value that is not zero
+// until a reversal clears it. A confirmed payment key does not change.
 func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID, s money.ProviderState, depositedAt time.Time, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update payment set payment_key = coalesce(payment_key, $2), provider_status = $3, total_amount = $4, balance_amount = $5,
@@ -92,54 +92,55 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 	return err
 }
 
-// CountRefusal counts an answer by which the provider refused to charge. The payment key is free again: it may belong
-// to another order.
+// CountRefusal counts a response in which the provider rejected the charge. It releases the payment key, which may belong to
+// another order.
 func CountRefusal(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `update payment set answers = answers + 1, payment_key = null where reservation_id = $1`, id)
 	return err
 }
 
-// ScheduleCheck says when the provider is to be asked next, now that something has happened.
+// ScheduleCheck sets the time of the next query to the provider and resets the count of checks.
 func ScheduleCheck(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
 	_, err := tx.Exec(ctx, `update payment set checks = 0, check_at = $2 where reservation_id = $1`, id, at)
 	return err
 }
 
-// PostponeCheck notes that the provider could not tell, and when to ask again.
+// PostponeCheck counts an inconclusive check and sets the time of the next one.
 func PostponeCheck(ctx context.Context, q Querier, id booking.ReservationID, at time.Time) error {
 	_, err := q.Exec(ctx, `update payment set checks = checks + 1, check_at = $2 where reservation_id = $1`, id, at)
 	return err
 }
 
-// ClaimCheck takes the question that is due about a reservation for as long as lease, so that it is asked once however
-// many find it due. False: it is not due, or somebody else asks.
+// ClaimCheck claims the check that is due for a reservation for the lease, so that only one caller queries the provider. It
+// returns false if the check is not due or another caller has claimed it.
 func ClaimCheck(ctx context.Context, q Querier, id booking.ReservationID, now time.Time, lease time.Duration) (bool, error) {
 	tag, err := q.Exec(ctx, `update payment set check_at = $3 where reservation_id = $1 and check_at <= $2`, id, now, now.Add(lease))
 	return tag.RowsAffected() == 1, err
 }
 
-// RenewConfirmKey gives the next attempt of the same confirmation a fresh Idempotency-Key, once per key.
+// RenewConfirmKey sets a new Idempotency-Key for the next attempt of the same confirmation, once per key.
 func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, old, key string) error {
 	_, err := q.Exec(ctx, `
 		update payment set confirm_key = $3, attempt = attempt + 1 where reservation_id = $1 and confirm_key = $2`, id, old, key)
 	return err
 }
 
-// unsettled is true of a reservation r whose outcome at the provider is open: under confirmation, waiting for a
-// deposit, or with a refund under way.
+// unsettled is the condition that the outcome of reservation r at the provider is open: it is being confirmed, waits for a
+// deposit, or has a refund in progress.
 const unsettled = `(r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
 	or r.blocked_key is not null
 	or exists (select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING')))`
 
-// mayStillCharge is true of a reservation r with payment p whose attempt is over here, while another request of the same
-// attempt, slower than the one that was answered, may still reach the provider and charge. It ends when the provider was
-// asked after its payment session had ended: see CloseAttempt. $3 bounds the search.
+// mayStillCharge is the condition that the attempt of reservation r with payment p is over here, but a slower request of the
+// same attempt may still reach the provider and charge. It ends when the provider is queried after the end of its payment
+// session: see CloseAttempt. $3 bounds the search.
 const mayStillCharge = `(r.state in ('HOLD', 'EXPIRED', 'RELEASED') and p.closed_at is null and p.attempted_at > $3)`
 
-// maxWatch bounds how long an attempt is watched: a provider that is away longer is covered by the reconciliation.
+// maxWatch bounds how long an attempt is watched. If the provider is unavailable for longer, the reconciliation covers the
+// attempt.
 const maxWatch = 7 * 24 * time.Hour
 
-// Unsettled returns reservations that the provider is due to be asked about, the longest waiting first.
+// Unsettled returns the reservations whose check at the provider is due, the longest waiting first.
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from payment p join reservation r on r.id = p.reservation_id
@@ -150,8 +151,8 @@ func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]book
 	return pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
 }
 
-// Stuck returns the reservations, with their orders, whose slot is kept because the provider has not told for too
-// long what became of the money: nothing has happened to them since before, and no answer is waited for by rule.
+// Stuck returns the reservations, by order id, that occupy a slot although the outcome of their payment or refund has been
+// unknown since before. Regular waits, such as for a deposit that is not yet due, are excluded.
 func Stuck(ctx context.Context, q Querier, before time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from reservation r join payment p on p.reservation_id = r.id
@@ -179,7 +180,7 @@ func idsByOrder(rows pgx.Rows) (map[string]booking.ReservationID, error) {
 	return ids, err
 }
 
-// AppendLedger writes a line of money's history.
+// AppendLedger appends an entry to the ledger.
 func AppendLedger(ctx context.Context, q Querier, e money.LedgerEntry) error {
 	detail, err := json.Marshal(e.Detail)
 	if err != nil {
@@ -191,8 +192,8 @@ func AppendLedger(ctx context.Context, q Querier, e money.LedgerEntry) error {
 	return err
 }
 
-// LastRefusal returns the code and message of the provider's last refusal to confirm an order; both are empty if it
-// never refused.
+// LastRefusal returns the code and message of the provider's last rejection of an order's confirmation; both are empty if
+// there is none.
 func LastRefusal(ctx context.Context, q Querier, orderID string) (code, message string, err error) {
 	err = q.QueryRow(ctx, `
 		select coalesce(code, ''), coalesce(detail ->> 'message', '') from ledger
@@ -203,7 +204,7 @@ func LastRefusal(ctx context.Context, q Querier, orderID string) (code, message 
 	return code, message, err
 }
 
-// SetAccountDue stores until when a virtual account waits: the earlier of the provider's deadline and ours.
+// SetAccountDue stores the deadline of a virtual account: the earlier of the provider's deadline and ours.
 func SetAccountDue(ctx context.Context, q Querier, id booking.ReservationID, due time.Time) error {
 	_, err := q.Exec(ctx, `update payment set account_due_at = $2 where reservation_id = $1`, id, due)
 	return err

@@ -40,8 +40,9 @@ func rejectPooler(ctx context.Context, pool *pgxpool.Pool) error {
 	return keepsSession(ctx, pool, first)
 }
 
-// keepsSession sets a value in the first session and occupies the server connection that is free then. Without a session
-// of its own, the first connection is given another server connection next, which does not have the value.
+// keepsSession sets a value in the session of the first connection and then occupies the server connection that is free. If
+// the first connection has no session of its own, the pooler assigns it another server connection next, which does not have
+// the value.
 func keepsSession(ctx context.Context, pool *pgxpool.Pool, first *pgxpool.Conn) error {
 	probe := uuid.NewString()
 	if _, err := first.Exec(ctx, `select set_config('yeolda.session', $1, false)`, probe); err != nil {

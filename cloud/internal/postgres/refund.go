@@ -13,10 +13,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
-// ErrNoRefund says that there is no such refund, or none under way.
+// ErrNoRefund is returned if there is no such refund, or none in progress.
 var ErrNoRefund = errors.New("postgres: no such refund")
 
-// OpenRefund writes down the intent to refund before anything is sent.
+// OpenRefund stores a refund before any request is sent to the provider.
 func OpenRefund(ctx context.Context, tx pgx.Tx, f money.Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
@@ -31,7 +31,7 @@ func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (mo
 	return oneRefund(ctx, q, `where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
 }
 
-// RefundByID returns a refund, whatever became of it, or ErrNoRefund.
+// RefundByID returns a refund in any state, or ErrNoRefund.
 func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) {
 	return oneRefund(ctx, q, `where id = $1`, id)
 }
@@ -64,7 +64,7 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 	return f, err
 }
 
-// AdvanceRefund moves a refund to a state, with the provider's words where it declined.
+// AdvanceRefund moves a refund to a state, with the provider's code and message if it was rejected.
 func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to money.RefundState, code, message string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = $2, error_code = $3, error_message = $4, updated_at = clock_timestamp() where id = $1`,
@@ -72,8 +72,8 @@ func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to money.RefundStat
 	return err
 }
 
-// RenewRefundKey gives the next attempt its own Idempotency-Key, once per key: the provider replays an error for the
-// old one.
+// RenewRefundKey sets a new Idempotency-Key for the next attempt, once per key, because the provider replays an error for
+// the old one.
 func RenewRefundKey(ctx context.Context, q Querier, id int64, old, key string) error {
 	_, err := q.Exec(ctx, `
 		update refund set idempotency_key = $3, attempt = attempt + 1, updated_at = clock_timestamp()
@@ -81,13 +81,13 @@ func RenewRefundKey(ctx context.Context, q Querier, id int64, old, key string) e
 	return err
 }
 
-// RestoreKey makes a reservation stand again whose cancellation the provider declined for good.
+// RestoreKey confirms a reservation again after the provider permanently rejected its cancellation.
 func RestoreKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key string) error {
 	_, err := tx.Exec(ctx, `update reservation set state = 'DONE', doorlock_key = $2 where id = $1`, id, key)
 	return err
 }
 
-// ReopenRefund sends a failed refund on its way again, with another account if there is one.
+// ReopenRefund requests a failed refund again, with another account if there is one.
 func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
@@ -95,25 +95,25 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 	return err
 }
 
-// SetRefundAmount records what the provider returned.
+// SetRefundAmount stores the amount that the provider refunded.
 func SetRefundAmount(ctx context.Context, tx pgx.Tx, id int64, won int) error {
 	_, err := tx.Exec(ctx, `update refund set amount = $2, updated_at = clock_timestamp() where id = $1`, id, won)
 	return err
 }
 
-// HasRefund reports whether money of a reservation is, or was, returned.
+// HasRefund reports whether a refund of a reservation's payment exists that was not refused.
 func HasRefund(ctx context.Context, q Querier, id booking.ReservationID) (refunded bool, err error) {
 	err = q.QueryRow(ctx, `select exists (select from refund where reservation_id = $1 and amount > 0 and state <> 'REFUSED')`, id).Scan(&refunded)
 	return refunded, err
 }
 
-// SetRefundDue records by when the bank has to have transferred a refund.
+// SetRefundDue stores the deadline of the bank's transfer; the first value is kept.
 func SetRefundDue(ctx context.Context, tx pgx.Tx, id int64, due time.Time) error {
 	_, err := tx.Exec(ctx, `update refund set due_at = coalesce(due_at, $2) where id = $1`, id, due)
 	return err
 }
 
-// OverdueRefunds returns the orders, with their ids, whose refund the bank has not transferred in time.
+// OverdueRefunds returns the reservations, by order id, whose refund the bank has not transferred in time.
 func OverdueRefunds(ctx context.Context, q Querier, now time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from refund f join reservation r on r.id = f.reservation_id
@@ -140,14 +140,14 @@ func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationI
 	return err
 }
 
-// NoteRefundAccount records whose account a refund goes to, masked, and who entered it if another administrator has to
+// NoteRefundAccount stores the masked account of a refund, and the administrator who entered it if another one has to
 // approve it.
 func NoteRefundAccount(ctx context.Context, tx pgx.Tx, id int64, summary, by string) error {
 	_, err := tx.Exec(ctx, `update refund set account_summary = $2, account_by = $3 where id = $1`, id, null(summary), null(by))
 	return err
 }
 
-// ApproveRefundAccount records who approved it.
+// ApproveRefundAccount stores the administrator who approved the account.
 func ApproveRefundAccount(ctx context.Context, tx pgx.Tx, id int64, by string) error {
 	_, err := tx.Exec(ctx, `update refund set account_approved_by = $2, account_by = null where id = $1`, id, by)
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// ErrNoReservation says that no reservation is what was asked for.
+// ErrNoReservation is returned if no reservation matches.
 var ErrNoReservation = booking.ErrNoReservation
 
 // liveStates is the predicate of the exclusion constraint and of the partial indexes.
@@ -59,7 +59,7 @@ func value[T any](p *T) T {
 	return *p
 }
 
-// null is a NULL for a zero value.
+// null returns nil for a zero value, which is stored as NULL.
 func null[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -93,7 +93,7 @@ func Reservation(ctx context.Context, q Querier, id booking.ReservationID) (book
 	return oneReservation(ctx, q, `where r.id = $1`, id)
 }
 
-// LockReservation returns a reservation and keeps its row until the transaction ends.
+// LockReservation returns a reservation and locks its row until the transaction ends.
 func LockReservation(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (booking.Reservation, error) {
 	return oneReservation(ctx, tx, `where r.id = $1 for no key update of r`, id)
 }
@@ -108,17 +108,17 @@ func ReservationByOrder(ctx context.Context, q Querier, orderID string) (booking
 	return oneReservation(ctx, q, `where r.order_id = $1`, orderID)
 }
 
-// ReservationByToken returns what the hold cookie with this hash has led to, or ErrNoReservation.
+// ReservationByToken returns the reservation that was created with the hold cookie of this hash, or ErrNoReservation.
 func ReservationByToken(ctx context.Context, q Querier, token []byte) (booking.Reservation, error) {
 	return oneReservation(ctx, q, `where r.hold_token = $1`, token)
 }
 
-// LockToken is ReservationByToken that keeps the row until the transaction ends.
+// LockToken is ReservationByToken, but also locks the row until the transaction ends.
 func LockToken(ctx context.Context, tx pgx.Tx, token []byte) (booking.Reservation, error) {
 	return oneReservation(ctx, tx, `where r.hold_token = $1 for no key update of r`, token)
 }
 
-// NewHold is a hold to be taken.
+// NewHold is the input of InsertHold.
 type NewHold struct {
 	Room booking.RoomID
 	booking.Interval
@@ -129,7 +129,7 @@ type NewHold struct {
 	Client    string // address of a customer's client; empty: not recorded
 }
 
-// HoldStatement is the statement of InsertHold; the benchmark has pgbench run the same.
+// HoldStatement is the statement of InsertHold, exported so that a benchmark can run it with pgbench.
 const HoldStatement = `
 		with target as (
 			select id, branch_id from room where id = $1 and enabled for share
@@ -142,12 +142,12 @@ const HoldStatement = `
 		on conflict do nothing
 		returning id`
 
-// InsertHold takes a slot in one statement: holds that have run out make room first, then the exclusion constraint
-// decides. It returns 0 when the room is taken or disabled.
+// InsertHold takes a slot in one statement: it first ends expired holds, then the exclusion constraint decides. It returns 0
+// if the room is occupied or disabled.
 //
-// ON CONFLICT DO NOTHING and not a plain INSERT: two inserters that wait for each other's uncommitted entries
-// deadlock, one second at a time; speculative insertion breaks the tie at once. FOR SHARE makes a room that is
-// being disabled, or a move into it, wait for us or us for it.
+// With a plain INSERT, two transactions that wait for each other's uncommitted entries deadlock, which PostgreSQL resolves
+// after one second; the speculative insertion of ON LICT DO NOTHING resolves it immediately. FOR SHARE conflicts with the
+// lock of a transaction that disables the room or moves a reservation into it.
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
@@ -158,13 +158,13 @@ func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booki
 	return id, err
 }
 
-// Conflict says why a room cannot be had.
+// Conflict is the reason why a room is not available.
 type Conflict struct {
-	Disabled  bool // the room is switched off
-	Confirmed bool // the other one is confirmed or waits for its deposit, not merely held
+	Disabled  bool // the room is disabled
+	Confirmed bool // the other reservation is confirmed or waits for its deposit, not only held
 }
 
-// ConflictAt looks for what is in the way of an interval, after InsertHold or a move found that something was.
+// ConflictAt returns the reason after InsertHold or a move has found an interval occupied.
 func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, i booking.Interval, except booking.ReservationID) (Conflict, error) {
 	var o Conflict
 	err := q.QueryRow(ctx, `
@@ -175,7 +175,8 @@ func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, i booking.I
 	return o, err
 }
 
-// RoomFree reports whether a room is on and nothing but except occupies it. The caller holds the room's lock.
+// RoomFree reports whether a room is enabled and no reservation other than except occupies the interval. The caller holds
+// the room's lock.
 func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID) (bool, error) {
 	var free bool
 	err := tx.QueryRow(ctx, `
@@ -185,8 +186,7 @@ func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Int
 	return free, err
 }
 
-// ExpireHolds ends the holds of a room that have run out and stand in the way of an interval. The caller holds
-// the room's lock.
+// ExpireHolds ends the expired holds of a room that overlap an interval, except one. The caller holds the room's lock.
 func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'EXPIRED'
@@ -201,14 +201,14 @@ func SetState(ctx context.Context, q Querier, id booking.ReservationID, from, to
 	return tag.RowsAffected() == 1, err
 }
 
-// Confirmation is what turns a reservation into a confirmed one.
+// Confirmation holds the values that confirm a reservation.
 type Confirmation struct {
 	Method booking.Method
 	Key    uuid.UUID
 	PaidAt time.Time
 }
 
-// MarkDone confirms a reservation: from here on its key opens doors.
+// MarkDone confirms a reservation. Its key opens doors from now on.
 func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confirmation) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null, blocked_key = null
@@ -216,7 +216,7 @@ func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confir
 	return err
 }
 
-// MarkWaiting makes a reservation wait for a deposit until due. A key it had is dead from here on.
+// MarkWaiting makes a reservation wait for a deposit until due, and deletes its key.
 func MarkWaiting(ctx context.Context, tx pgx.Tx, id booking.ReservationID, due time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, blocked_key = null, paid_at = null, expires_at = $3
@@ -224,21 +224,21 @@ func MarkWaiting(ctx context.Context, tx pgx.Tx, id booking.ReservationID, due t
 	return err
 }
 
-// MarkCanceling starts a cancellation: the key dies here, before any money moves.
+// MarkCanceling starts a cancellation. It deletes the key before any money moves.
 func MarkCanceling(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null, blocked_key = null where id = $1`, id)
 	return err
 }
 
-// MarkCanceled ends a reservation and frees its slot.
+// MarkCanceled cancels a reservation and releases its slot.
 func MarkCanceled(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'CANCELED', doorlock_key = null, blocked_key = null, canceled_at = $2 where id = $1`, id, now)
 	return err
 }
 
-// MarkHeld returns a reservation whose confirmation failed to a hold. With extend the hold lives at least until keep, so
-// that the guest can try again, but only once per hold.
+// MarkHeld returns a reservation whose confirmation failed to a hold. If extend is set, the hold lasts at least until keep,
+// so that the guest can try again, but only once per hold.
 func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, extend bool, keep time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'HOLD',
@@ -272,7 +272,7 @@ func MoveReservation(ctx context.Context, tx pgx.Tx, r booking.Reservation, room
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// Occupancy is what look-ups need of a live reservation.
+// Occupancy holds the fields of a live reservation that look-ups need.
 type Occupancy struct {
 	ID    booking.ReservationID
 	Room  booking.RoomID
@@ -280,8 +280,8 @@ type Occupancy struct {
 	booking.Interval
 }
 
-// Occupancies returns the branch and what occupies its rooms, margins included, within a window, in one round trip:
-// the reservations and the branch's revision travel together, so that the cached branch is known to be current.
+// Occupancies returns the branch and the reservations that occupy its rooms within a window, margins included. One round
+// trip returns the reservations and the branch's revision, which shows whether the cached branch is current.
 func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.Branch) (booking.Interval, error), now time.Time) (booking.Branch, booking.Interval, []Occupancy, error) {
 	branch, cached := db.branches.get(code)
 	if !cached {
@@ -306,12 +306,12 @@ func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.
 }
 
 func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window booking.Interval, now time.Time) (revision int64, list []Occupancy, err error) {
-	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time;
-	// its margins reach one slot further on both sides. What is being cancelled still counts as what it was, and only
-	// there is a column asked for that the index does not have.
+	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time; its margins extend
+	// one slot further on both sides. A reservation that is being cancelled counts as its previous state; only that case
+	// reads a column that the index does not have.
 	//
-	// The times are selected so that PostgreSQL keeps one plan for all of them. If it could see them it would make the
-	// plan anew each time, which takes longer than the search: with them it expects fewer rows.
+	// The times are selected so that PostgreSQL keeps one generic plan. If it saw their values, it would expect fewer rows
+	// and plan each execution anew, which takes longer than the search.
 	rows, err := db.Pool.Query(ctx, `
 		select b.revision, r.id, r.room_id, case when r.state = 'CANCELING' and (select c.paid_at is null from reservation c where c.id = r.id)
 		                                    then 'WAITING_FOR_DEPOSIT' else r.state end, r.start_at, r.end_at
@@ -323,7 +323,7 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 	if err != nil {
 		return 0, nil, err
 	}
-	var o Occupancy // one for all rows, and space for those of a usual window: look-ups are frequent
+	var o Occupancy // reused for all rows; the capacity fits a usual window, because look-ups are frequent
 	list = make([]Occupancy, 0, 32)
 	_, err = pgx.ForEachRow(rows, []any{&revision, (*zeronull.Int8)(&o.ID), (*zeronull.Int4)(&o.Room), (*zeronull.Text)(&o.State),
 		(*zeronull.Timestamptz)(&o.Start), (*zeronull.Timestamptz)(&o.End)}, func() error {
@@ -332,11 +332,11 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 		}
 		return nil
 	})
-	return revision, list, err // revision 0: the branch is gone, loadBranch will say so
+	return revision, list, err // revision 0: the branch was deleted, and loadBranch returns the error
 }
 
-// Blocking returns the live reservations of a room that have not ended, soonest first: what stands in the way of
-// switching it off.
+// Blocking returns the live reservations of a room that have not ended, soonest first. They prevent the room from being
+// disabled.
 func Blocking(ctx context.Context, q Querier, room booking.RoomID, now time.Time) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.room_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
@@ -354,13 +354,13 @@ func PaidBy(ctx context.Context, q Querier, loginType booking.LoginType, loginID
 		order by r.id desc limit $3`, key, since, limit)
 }
 
-// HasHistory reports whether a customer has ever paid, or been asked to, under this phone number or address.
+// HasHistory reports whether a customer has a payment, completed or awaited, under this phone number or address.
 func HasHistory(ctx context.Context, q Querier, loginType booking.LoginType, loginID string, since time.Time) (bool, error) {
 	list, err := PaidBy(ctx, q, loginType, loginID, since, 1)
 	return len(list) > 0, err
 }
 
-// ExpireHoldsEverywhere writes down that holds have run out. Nothing waits for it: a hold ends by its column.
+// ExpireHoldsEverywhere marks expired holds as EXPIRED. No other code depends on it, because expires_at ends a hold.
 func ExpireHoldsEverywhere(ctx context.Context, q Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		update reservation set state = 'EXPIRED' where id in (
@@ -378,10 +378,11 @@ func lockClient(ctx context.Context, tx pgx.Tx, client string) error {
 	return err
 }
 
-// unpaid is true of a customer's reservation that occupies a room without having been paid.
+// unpaid is the condition that a customer's reservation occupies a room without a payment.
 const unpaid = `source = 'CUSTOMER' and (state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT') or state = 'HOLD' and expires_at > $2)`
 
-// CountClientHolds counts the live unpaid reservations of a client, and serializes with other holds of that client.
+// CountClientHolds counts the live unpaid reservations of a client. Until the transaction ends, it blocks other holds of the
+// client.
 func CountClientHolds(ctx context.Context, tx pgx.Tx, client string, now time.Time) (n int, err error) {
 	if err := lockClient(ctx, tx, client); err != nil {
 		return 0, err
@@ -390,8 +391,8 @@ func CountClientHolds(ctx context.Context, tx pgx.Tx, client string, now time.Ti
 	return n, err
 }
 
-// CountPhoneHolds counts the live unpaid reservations under a phone number but one, and serializes with other registrations
-// of that number.
+// CountPhoneHolds counts the live unpaid reservations under a phone number, except one. Until the transaction ends, it
+// blocks other registrations under the number.
 func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booking.ReservationID, now time.Time) (n int, err error) {
 	if err := lockClient(ctx, tx, mobile); err != nil {
 		return 0, err
@@ -400,7 +401,7 @@ func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booki
 	return n, err
 }
 
-// BlockKey takes the key of a confirmed reservation out of use until the provider was asked again, at least until a time.
+// BlockKey disables the key of a confirmed reservation until the provider has been queried again, at least until a time.
 func BlockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set blocked_key = doorlock_key, doorlock_key = null, blocked_until = $2
@@ -408,7 +409,7 @@ func BlockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until ti
 	return err
 }
 
-// UnblockKey puts a blocked key back into use.
+// UnblockKey enables a blocked key again.
 func UnblockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set doorlock_key = blocked_key, blocked_key = null

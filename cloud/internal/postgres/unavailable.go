@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// IsUnavailable reports whether a request failed because the database did not answer or takes no writes, not because of the
-// request: it may be repeated later.
+// IsUnavailable reports whether a request failed because the database did not answer or accepts no writes. The request may
+// be repeated later.
 func IsUnavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -25,14 +25,14 @@ func IsUnavailable(err error) bool {
 	case strings.HasPrefix(code, "08"), // connection exceptions
 		strings.HasPrefix(code, "57P"),   // shutdown, crash, start-up
 		strings.HasPrefix(code, "53"),    // out of connections, memory, disk
-		code == "25006", code == "55P03", // read-only after a failover, a lock that was not released in time
+		code == "25006", code == "55P03", // read-only after a failover; a lock that was not released in time
 		code == "57014": // statement_timeout
 		return true
 	}
 	return false
 }
 
-// isBrokenConnection recognises the connection that ended within a query; pgconn has no type for it.
+// isBrokenConnection recognises a connection that ended during a query, for which pgconn has no type.
 func isBrokenConnection(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "unexpected EOF") || strings.Contains(text, "conn closed") || strings.Contains(text, "broken pipe") || strings.Contains(text, "connection reset")

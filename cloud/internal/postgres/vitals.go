@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Vitals are figures about the whole service that its rows hold; every replica reads the same ones.
+// Vitals are figures about the whole service, read from the database, so every replica returns the same ones.
 type Vitals struct {
 	Reservations map[string]int // upcoming and running ones by state
 	Payments     map[string]int // those of the last day by the state of their reservation
@@ -128,7 +128,7 @@ func readBranches(ctx context.Context, q Querier, v *Vitals, now time.Time) erro
 	return err
 }
 
-// age is never negative: the clocks of machines differ a little.
+// age is never negative, although the clocks of machines differ slightly.
 func age(seconds float64) time.Duration { return time.Duration(max(seconds, 0) * float64(time.Second)) }
 
 func counts(ctx context.Context, q Querier, sql string, args ...any) (map[string]int, error) {
