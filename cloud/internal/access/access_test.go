@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// house is two branches with their doors, a broker, and a replica of the service.
+// house is a test fixture: two branches with their doors, a broker, and one replica of the service.
 type house struct {
 	*access.Service
 	t      testing.TB
@@ -44,7 +44,7 @@ type house struct {
 	offset time.Duration // of the service's clock
 }
 
-// devices ignores what doors do not need.
+// devices implements the parts of the device interface that doors do not need, as no-ops.
 type devices struct{}
 
 func (devices) Announced(context.Context, []device.Announcement) error                   { return nil }
@@ -90,14 +90,14 @@ func build(t testing.TB) *house {
 	return h
 }
 
-// replica is one more service on the same database. It has no broker: an agent is always at one only.
+// replica returns another service on the same database. It has no broker, because an agent connects to one broker only.
 func (h *house) replica() *access.Service {
 	return &access.Service{DB: h.db, Keys: h.keys, GrantKey: h.grants, Log: h.log(), Now: h.now}
 }
 
 func (h *house) log() *slog.Logger { return slog.New(slog.NewTextHandler(h.t.Output(), nil)) }
 
-// run runs something until the test is over.
+// run runs a function until the test ends.
 func (h *house) run(run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -141,7 +141,7 @@ func one[T any](h *house, sql string, args ...any) (v T) {
 	return v
 }
 
-// reserve makes a paid reservation of a room in gangnam that runs now, from half an hour ago for an hour.
+// reserve adds a paid one-hour reservation of a room in gangnam that began half an hour ago, and returns its key.
 func (h *house) reserve(room int) (key string) {
 	h.t.Helper()
 	start := time.Now().Truncate(10 * time.Minute).Add(-30 * time.Minute)
@@ -267,7 +267,7 @@ func TestWhoMayOpen(t *testing.T) {
 	}
 }
 
-// TestNothingIsRevealedToNobody: who only wants to know whether a door opened is told, and no PIN leaves its place.
+// TestNothingIsRevealedToNobody checks that Opened returns the result without disclosing a PIN.
 func TestNothingIsRevealedToNobody(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -305,7 +305,7 @@ func TestPressesOfAKeyAreLimited(t *testing.T) {
 		}
 	}
 	exceeded := new(limit.ExceededError)
-	// The machine may be so slow that a second has passed since the first press.
+	// On a slow machine, a second may have passed since the first request.
 	var err error
 	for n := 0; err == nil && n < 1000; n++ {
 		err = press(access.Front, key)
@@ -327,7 +327,7 @@ func TestPressesOfStaffAreLimited(t *testing.T) {
 	h.Limits = &limit.Limiter{DB: h.db}
 	rule := access.PressesByStaff
 	for range rule.Max {
-		_ = h.Limits.Take(t.Context(), rule, "admin:hq") // at another replica
+		_ = h.Limits.Take(t.Context(), rule, "admin:hq") // as if another replica had counted it
 	}
 	var err error
 	for n := 0; err == nil && n < rule.Max; n++ {
@@ -338,7 +338,7 @@ func TestPressesOfStaffAreLimited(t *testing.T) {
 	}
 }
 
-// Presses of one key for one door join the request in progress, also if they arrive in one batch.
+// Requests with the same key for the same door join the request in progress, even within one batch.
 func TestPressJoinsTheRequestInProgress(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -373,7 +373,7 @@ func TestPressJoinsTheRequestInProgress(t *testing.T) {
 	if again := h.request(access.Front, key); again != id {
 		t.Error("did not join the granted request")
 	}
-	// A grant without a result is over after the time in which a lock may be driven.
+	// A grant without a result counts as ended after the time in which a lock may be driven.
 	h.exec(`update door_request set created_at = created_at - interval '4 seconds' where id = $1`, id)
 	if again := h.request(access.Front, key); again == id {
 		t.Error("joined a request that can no longer open the door")

@@ -1,6 +1,6 @@
 package access
 
-// PressesByKey and PressesByStaff are the limits.
+// PressesByKey and PressesByStaff export the rate limits.
 var (
 	PressesByKey   = pressesByKey
 	PressesByStaff = pressesByStaff

@@ -32,7 +32,7 @@ func TestSilentAgentFailsWithin3Seconds(t *testing.T) {
 	if n := a.Asked(id); n < 5 || n > 8 {
 		t.Errorf("asked %d times in 2.5 s", n)
 	}
-	// FAILED is final: the agent wakes up and claims.
+	// FAILED is final: a late claim of the agent changes nothing.
 	if err := a.Publish(protocol.Claim{RequestID: id, Nonce: protocol.NewNonce()}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestLateClaimIsDenied(t *testing.T) {
 	}
 }
 
-// A claim that overtakes the timer of a request that is too old is denied by age, whatever the timer does.
+// If a request is too old, its claim is denied by age, even if it arrives before the replica's timer has ended the request.
 func TestOldRequestIsNotGranted(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -159,7 +159,7 @@ func TestReservationChangesBetweenAskAndClaim(t *testing.T) {
 			a.Fail(agenttest.Faults{})
 			began := time.Now()
 			got := h.await(h.Service, id, key)
-			// The PIN of a door is not for somebody who has no reservation for it any more.
+			// A PIN is disclosed only to a guest who still has the reservation.
 			if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: test.pin}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -173,7 +173,7 @@ func TestReservationChangesBetweenAskAndClaim(t *testing.T) {
 	}
 }
 
-// The cancellation is written and not yet committed when the claim comes: the claim must wait and then be denied.
+// A cancellation is executed but not yet committed when the claim arrives. The claim must wait for it and then be denied.
 func TestCancellationUnderWayIsSeen(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -206,7 +206,7 @@ func TestCancellationUnderWayIsSeen(t *testing.T) {
 	}
 }
 
-// until looks again until ok reports true, for what no event tells.
+// until polls until ok returns true, for conditions without an event.
 func (h *house) until(what string, ok func() bool) {
 	h.t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -235,10 +235,10 @@ func TestOtherBranchesCannotInterfere(t *testing.T) {
 	if err := thief.Publish(protocol.Result{RequestID: id, Device: "room_1", Outcome: protocol.Failed}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_2", Outcome: protocol.Failed}); err != nil { // not asked for
+	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_2", Outcome: protocol.Failed}); err != nil { // a door that is not part of the request
 		t.Fatal(err)
 	}
-	a.Fail(agenttest.Faults{}) // it is asked again and reports
+	a.Fail(agenttest.Faults{}) // the ask is repeated, and now the agent reports
 	if got := h.await(h.Service, id, key); got.Status != access.Success {
 		t.Errorf("got %+v", got)
 	}
@@ -278,7 +278,7 @@ func TestNoReport(t *testing.T) {
 	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.TimedOut, Device: "room_1", PIN: "0815"}); got != want {
 		t.Errorf("who came later got %+v, want %+v", got, want)
 	}
-	// A report that comes now is written down and changes nothing.
+	// A report that arrives now is stored and changes nothing.
 	if err := a.Publish(protocol.Result{RequestID: id, Device: "room_1", Outcome: protocol.Opened}); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,8 @@ func TestNoReport(t *testing.T) {
 		t.Errorf("state %s", h.state(id))
 	}
 
-	// The second in a row fails, so that nobody stands outside for ever; and the one who waited sees it.
+	// The second request without a result fails, so that the guest gets the PIN and is not locked out. A subscriber sees the
+	// same.
 	id = h.request(access.Room, key)
 	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
 		t.Errorf("the second time: got %+v, want %+v", got, want)
@@ -345,8 +346,8 @@ func TestSubscriberAtAnotherReplica(t *testing.T) {
 	}
 }
 
-// TestLockedReservationKeepsOnlyItsOwnDoorWaiting: whoever changes a reservation, and then stalls, does not close the
-// other doors; and a door whose reservation is free again in time still opens.
+// If a transaction locks a reservation and stalls, the doors of other reservations still open. The reservation's own door
+// opens if the lock is released in time.
 func TestLockedReservationKeepsOnlyItsOwnDoorWaiting(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -376,7 +377,7 @@ func TestLockedReservationKeepsOnlyItsOwnDoorWaiting(t *testing.T) {
 	}
 }
 
-// dead is a replica that accepts a request and then repeats no ask and ends nothing.
+// dead returns a replica that accepts a request, but neither repeats an ask nor ends a request.
 func (h *house) dead(link access.Link) *access.Service {
 	h.t.Helper()
 	s := h.replica()
@@ -389,7 +390,7 @@ func (h *house) dead(link access.Link) *access.Service {
 	return s
 }
 
-// A replica accepts requests and dies: another one ends them.
+// If a replica dies after accepting requests, another one ends them.
 func TestRequestsOfADeadReplicaEnd(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -415,7 +416,7 @@ func TestRequestsOfADeadReplicaEnd(t *testing.T) {
 	h.until("its granted request to end", func() bool { return h.state(granted) == "UNKNOWN" })
 }
 
-// slowLink delays what the cloud says, as a bad line would.
+// slowLink delays messages to agents, like a slow network.
 type slowLink struct {
 	*broker.Broker
 	delay time.Duration
@@ -441,7 +442,7 @@ func TestGrantThatComesTooLateDrivesNothing(t *testing.T) {
 	}
 }
 
-// The replica that accepted a request dies, and with it the report of the agent. Another one asks again.
+// If the replica that accepted a request dies before it receives the agent's report, another one repeats the ask.
 func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
 	t.Parallel()
 	h := build(t)
@@ -460,7 +461,7 @@ func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
 	}
 }
 
-// lonely is the link of a replica that died at once: whatever it sends reaches nobody.
+// lonely is the link of a dead replica: it drops every message.
 type lonely struct{}
 
 func (lonely) Send(protocol.Peer, protocol.Message) error { return nil }

@@ -23,9 +23,9 @@ import (
 	"github.com/yeolda/yeolda/protocol/model"
 )
 
-// TestModelIsTheRealThing applies the same random steps to protocol/model, which is the cloud of the simulation of the door
-// exchange (agent/internal/doorsim), and to this package with PostgreSQL, and compares every answer and every row. Branch
-// gangnam has a standby agent, which may be activated; hongdae has one agent.
+// TestModelIsTheRealThing applies the same random steps to protocol/model, which represents the cloud in the simulation of
+// the door exchange (agent/internal/doorsim), and to this package with PostgreSQL. It compares every answer and every row.
+// Branch gangnam has a standby agent, which may be activated; hongdae has one agent.
 func TestModelIsTheRealThing(t *testing.T) {
 	t.Parallel()
 	h := &house{t: t, db: pgtest.New(t), grants: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
@@ -42,14 +42,14 @@ func TestModelIsTheRealThing(t *testing.T) {
 	})
 }
 
-// both is the model and the real thing.
+// both is the model and the implementation.
 type both struct {
 	h       *house
 	service *access.Service
 	answers *answers
 	table   model.Table
-	ahead   time.Duration // of the model's clock; the real thing's rows are made older instead
-	guests  []string      // keys; a cancelled one stays
+	ahead   time.Duration // of the model's clock; the implementation's rows are made older instead
+	guests  []string      // keys, including cancelled ones
 	gone    map[string]bool
 	nonces  map[string][]string // that have claimed a request
 	active  string              // of gangnam
@@ -68,7 +68,7 @@ func newBoth(t *rapid.T, h *house) *both {
 	}
 	b.service = h.replica()
 	b.service.Link = b.answers
-	// A replica that has stopped does what it is asked and nothing by itself: no timer of its own gets in the way.
+	// A stopped replica executes calls, but its own timers do not interfere.
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	if err := b.service.Run(stopped); err != nil {
@@ -77,7 +77,7 @@ func newBoth(t *rapid.T, h *house) *both {
 	return b
 }
 
-// answers is an access.Link that keeps the answers to claims.
+// answers is an access.Link that records the answers to claims.
 type answers struct {
 	mu   sync.Mutex
 	sent []protocol.Message
@@ -96,7 +96,7 @@ func (a *answers) Send(_ protocol.Peer, m protocol.Message) error {
 	return nil
 }
 
-// take returns which nonces were granted what, and which denied (no doors).
+// take returns, by nonce, the granted doors. The list is empty if the claim was denied.
 func (a *answers) take() map[string][]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *answers) take() map[string][]string {
 // The agents of branch gangnam.
 const main, spare = "agent-gangnam", "agent-gangnam-spare"
 
-// someAgent draws an agent: mostly one of gangnam, active or standby, or one that uses the topics of the branch.
+// someAgent draws an agent: usually one of gangnam, active or standby, or one that uses the topics of the branch.
 func someAgent(t *rapid.T) protocol.Agent {
 	return rapid.SampledFrom([]protocol.Agent{
 		{Branch: "gangnam", Username: main}, {Branch: "gangnam", Username: main}, {Branch: "gangnam", Username: spare},
@@ -143,7 +143,7 @@ func (b *both) press(t *rapid.T) {
 	b.pressAs(t, kind, rapid.IntRange(0, len(b.guests)).Draw(t, "who"))
 }
 
-// pressAs presses as a guest or, behind the last of them, as staff.
+// pressAs makes a request as guest number who, or as staff if there is no such guest.
 func (b *both) pressAs(t *rapid.T, kind string, who int) {
 	r := model.Row{Branch: "gangnam", Device: kind, Doors: []string{"front_1", "front_2"}, State: model.Pending, Created: b.now()}
 	var err error
@@ -181,7 +181,7 @@ func (b *both) pressAs(t *rapid.T, kind string, who int) {
 	b.table.Insert(r)
 }
 
-// inProgress is the request that a press with the same key joins.
+// inProgress returns the request that a further request with the same key joins.
 func (b *both) inProgress(press model.Row) *model.Row {
 	for _, r := range b.table.Rows() {
 		if press.Key != "" && r.Key == press.Key && r.Device == press.Device && !r.State.Final() && b.now().Sub(r.Created) < model.DriveLimit {
@@ -191,7 +191,7 @@ func (b *both) inProgress(press model.Row) *model.Row {
 	return nil
 }
 
-// some draws one of the requests, mostly a late one; nil if there is none.
+// some draws a request, one of the latest four. Without any request, it skips the step.
 func (b *both) some(t *rapid.T) *model.Row {
 	rows := b.table.Rows()
 	if len(rows) == 0 {
@@ -214,7 +214,7 @@ func branchOf(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"gangnam", "gangnam", "gangnam", "hongdae"}).Draw(t, "branch")
 }
 
-// grant is the model's answer to a claim.
+// grant returns the model's answer to a claim.
 func (b *both) grant(r *model.Row, from protocol.Agent, nonce string) []string {
 	return b.table.Grant(r.ID, from, nonce, !b.gone[r.Key], b.now())
 }
@@ -234,7 +234,8 @@ func (b *both) claimAs(t *rapid.T, r *model.Row, from protocol.Agent, nonce stri
 	}
 }
 
-// claimAtOnce has two nonces claim in the same moment. Either may be first; then all else follows.
+// claimAtOnce sends claims with two nonces concurrently. Either may be granted; the model follows the implementation's
+// order.
 func (b *both) claimAtOnce(t *rapid.T) {
 	r := b.some(t)
 	nonces := []string{b.nonce(t, r), protocol.NewNonce()}
@@ -276,7 +277,7 @@ func (b *both) report(t *rapid.T) {
 	}
 }
 
-// fail and abandon are what the timers of the replica do that accepted a request.
+// fail and abandon do the work of the timers of the replica that accepted the request.
 func (b *both) fail(t *rapid.T) {
 	r := b.some(t)
 	branch := branchOf(t)
@@ -295,10 +296,10 @@ func (b *both) abandonOne(t *rapid.T, r *model.Row) {
 	}
 }
 
-// unheard is a press that is granted and never reported; its end depends on that of the previous one.
+// unheard makes a request that is granted and never reported. Its final state depends on that of the previous request.
 func (b *both) unheard(t *rapid.T) {
 	made := len(b.table.Rows())
-	b.age(t) // or the press may join
+	b.age(t) // otherwise the request might join
 	b.pressAs(t, access.Room, 0)
 	if rows := b.table.Rows(); len(rows) > made {
 		r := rows[made]
@@ -307,8 +308,8 @@ func (b *both) unheard(t *rapid.T) {
 	}
 }
 
-// overdue is the sweep. Rows that end in it together are judged by those before them as these were: no request is swept
-// twice, and the order in which one statement sees its rows is PostgreSQL's.
+// overdue runs the sweep. Requests that end in the same sweep are judged by the states before it: no request is swept twice,
+// and PostgreSQL determines the order in which a statement sees its rows.
 func (b *both) overdue(t *rapid.T) {
 	const claimLimit, reportLimit = 2600 * time.Millisecond, 7 * time.Second
 	var old []*model.Row
@@ -338,7 +339,7 @@ func (b *both) age(t *rapid.T) {
 	b.h.exec(`update door_request set created_at = created_at - $1::interval`, by)
 }
 
-// line is a row as both have it.
+// line holds the fields of a row that the model and the implementation share.
 type line struct {
 	State, Nonce, Detail string
 	Granted              bool

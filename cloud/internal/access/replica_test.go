@@ -38,7 +38,7 @@ func externalBroker(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Two replicas at an external broker: each accepts requests and subscribers, and either handles the agent's claim and
+// Two replicas use an external broker. Each accepts requests and subscribers, and either one handles the agent's claim and
 // result.
 func TestReplicasAtAnExternalBroker(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 )
 
-// BenchmarkUnlock is an unlock from the request to its result, with the agent in the same process: database, broker and
-// sockets are real. Each of the callers has a key of its own.
+// BenchmarkUnlock measures an unlock from the request to its result. The agent runs in the same process; database, broker
+// and sockets are real. Each caller has its own key.
 func BenchmarkUnlock(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -18,7 +18,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// second enrolls another credential of gangnam, which is standby.
+// second enrolls another credential of gangnam. It is standby.
 func (h *house) second() agenttest.Config {
 	h.t.Helper()
 	const username = "agent-gangnam-2"
@@ -30,7 +30,7 @@ func (h *house) second() agenttest.Config {
 		Keys: []ed25519.PublicKey{h.grants.Public().(ed25519.PublicKey)}}
 }
 
-// thief publishes claims and results for requests of other agents, on the topics of its credential and of the branch.
+// thief publishes claims and results for requests of other agents, on the topics of its own credential and of the branch.
 type thief struct {
 	*agenttest.Agent
 	outcome protocol.Outcome
@@ -50,8 +50,8 @@ func (th thief) publish(t *testing.T, m protocol.Message) {
 	}
 }
 
-// attack does what a stolen credential can do if it somehow learns the request id: it claims, and reports results with
-// its own nonce and without one.
+// attack acts as a stolen credential that has learned a request id: it claims the request, and reports results with its own
+// nonce and without one.
 func (th thief) attack(t *testing.T, requestID, device string) {
 	nonce := protocol.NewNonce()
 	th.publish(t, protocol.Claim{RequestID: requestID, Nonce: nonce})
@@ -59,8 +59,8 @@ func (th thief) attack(t *testing.T, requestID, device string) {
 	th.publish(t, protocol.Result{RequestID: requestID, Device: device, Outcome: th.outcome})
 }
 
-// A branch has a second agent: the bench Pi that is being prepared, or a stolen credential. Every answer must agree with
-// what the active agent did.
+// A branch has a second agent, such as one that is being prepared, or a stolen credential. Every answer must agree with the
+// actions of the active agent.
 func TestSecondAgentChangesNoResult(t *testing.T) {
 	t.Parallel()
 	const presses = 100
@@ -100,7 +100,7 @@ func TestSecondAgentChangesNoResult(t *testing.T) {
 				key := h.reserve(1)
 				results := map[access.Status]int{}
 				for n := range presses {
-					// Every other press fails at the door, so that a forged result would be noticed either way.
+					// Every other request fails at the door, so that a forged result of either kind would be detected.
 					fails := n%2 == 1
 					active.Fail(agenttest.Faults{})
 					if fails {
@@ -125,7 +125,7 @@ func TestSecondAgentChangesNoResult(t *testing.T) {
 	}
 }
 
-// result reports a result as if it had come from an agent, and returns the state afterwards.
+// result reports a result in the name of an agent, and returns the state of the request afterwards.
 func (h *house) result(from protocol.Agent, id, nonce string, outcome protocol.Outcome) (state string) {
 	h.t.Helper()
 	err := h.Result(h.t.Context(), protocol.Peer{Agent: from}, protocol.Result{RequestID: id, Nonce: nonce, Device: "room_1", Outcome: outcome})

@@ -23,7 +23,7 @@ func TestForeignTopicsAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	a := b.agent(t, "gangnam")
-	receive(t, b.devices) // its status
+	receive(t, b.devices) // the agent's status
 	ctx := t.Context()
 	for _, topic := range []string{
 		"yeolda/v1/hongdae/door/claim", "yeolda/v1/hongdae/status", "yeolda/v1/gangnam/door/grant",
@@ -37,11 +37,11 @@ func TestForeignTopicsAreOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// mochi drops this one without an answer.
+	// mochi drops this packet without an answer.
 	if _, err := a.Client().Publish(ctx, &paho.Publish{Topic: "$SYS/broker/version", Payload: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
-	// A client that minds no CONNACK: paho refuses wildcards by itself where a broker offers none.
+	// This client ignores the CONNACK, because paho itself rejects wildcards if a broker offers none.
 	rude := dial(t, b.addr)
 	if _, err := rude.Write(connectPacket("agent-hongdae", "agent-hongdae", "agent-hongdae-demo", 5, 10)); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestForeignTopicsAreOutOfReach(t *testing.T) {
 			t.Errorf("%s: %v, want not authorized", filter, answer.Content)
 		}
 	}
-	// What was published before this reached nobody.
+	// The messages published before this one were not delivered.
 	if err := a.Publish(protocol.Telemetry{At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +85,13 @@ func TestNothingButAStatusMaySayRetain(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	a := b.agent(t, "gangnam")
-	receive(t, b.devices) // its status
+	receive(t, b.devices) // the agent's status
 	topic := protocol.Topic("gangnam", protocol.KindTelemetry)
 	payload := []byte(`{"at":"2026-11-21T00:00:00Z"}`)
 	if response, err := a.Client().Publish(t.Context(), &paho.Publish{Topic: topic, QoS: 1, Retain: true, Payload: payload}); err == nil || response.ReasonCode != 0x87 {
 		t.Errorf("retained telemetry at QoS 1: %+v, %v", response, err)
 	}
-	// mochi publishes what a hook refuses at QoS 0, unless told in another way.
+	// mochi publishes a QoS 0 message that a hook rejects, unless the hook returns ErrRejectPacket.
 	if _, err := a.Client().Publish(t.Context(), &paho.Publish{Topic: topic, Retain: true, Payload: payload}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestQoS2AndTopicAliasesAreNotOffered(t *testing.T) {
 	}
 }
 
-// TestQoS2EndsTheConnection: it was not offered [MQTT-3.2.2-11].
+// TestQoS2EndsTheConnection publishes with QoS 2, which the broker does not offer [MQTT-3.2.2-11].
 func TestQoS2EndsTheConnection(t *testing.T) {
 	t.Parallel()
 	b := start(t)
@@ -242,7 +242,7 @@ func TestMessagesReachTheAddressedAgentOnly(t *testing.T) {
 	for range 2 {
 		h := receive(t, b.doors)
 		claims[h.message.(protocol.Claim).RequestID] = h.from.Username
-		// An answer to the session that claimed arrives; one to an earlier session of the credential does not.
+		// The broker delivers an answer to the session that claimed, but not to an earlier session of the credential.
 		if err := b.Send(protocol.Peer{Agent: h.from.Agent, Session: h.from.Session + 10}, protocol.Deny{RequestID: one, Nonce: protocol.NewNonce()}); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestWillOfALostAgent(t *testing.T) {
 		return line, err
 	}})
 	receive(t, b.devices)
-	_ = line.(*net.TCPConn).SetLinger(0) // a reset, no goodbye
+	_ = line.(*net.TCPConn).SetLinger(0) // a reset, without a DISCONNECT
 	_ = line.Close()
 	if h := receive(t, b.devices); h.message.(protocol.Status).State != protocol.Offline {
 		t.Errorf("got %+v", h)
@@ -341,7 +341,8 @@ func TestSilenceIsOffline(t *testing.T) {
 	}
 }
 
-// TestLostEntryDeafensNobody: mochi can lose the entry of a client to the end of an earlier connection.
+// TestLostEntryDeafensNobody deletes an agent from mochi's list of clients, which mochi does when an earlier connection ends
+// at the wrong moment. The agent must still receive messages.
 func TestLostEntryDeafensNobody(t *testing.T) {
 	t.Parallel()
 	b := start(t)

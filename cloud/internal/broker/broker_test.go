@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// heard is something a verb was called with.
+// heard holds the arguments of a call to verbs.
 type heard struct {
 	branch  string
 	from    protocol.Peer // of a claim
@@ -30,14 +30,14 @@ type heard struct {
 	message protocol.Message
 }
 
-// verbs writes down what it is handed.
+// verbs records its calls.
 type verbs struct {
 	doors     chan heard
 	devices   chan heard
 	comings   chan heard
 	takeovers chan protocol.Agent
 	hold      chan struct{} // when set, claims wait until it is closed
-	refused   string        // news of this branch spoil those they come with
+	refused   string        // updates of this branch fail, and with them the batch they are in
 }
 
 func newVerbs() *verbs {
@@ -99,7 +99,7 @@ func (v *verbs) TakenOver(_ context.Context, agent protocol.Agent) error {
 	return nil
 }
 
-// to addresses the agent of a branch.
+// to returns the address of the agent of a branch.
 func to(branch string) protocol.Peer {
 	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}}
 }
@@ -123,7 +123,7 @@ type running struct {
 
 	mu      sync.Mutex
 	revoked map[string]bool
-	broken  bool // credentials cannot be looked up
+	broken  bool // looking up credentials fails
 	stop    context.CancelFunc
 	stopped chan error
 }
@@ -206,7 +206,7 @@ func (r *running) ask(t *testing.T, branch string) string {
 	return id
 }
 
-// wait looks again until ok reports true, for what no event tells.
+// wait polls until ok returns true, for conditions without an event.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -257,7 +257,7 @@ func TestCommandsCarryResponseTopic(t *testing.T) {
 	if err := b.Send(to("gangnam"), protocol.ClimateCommand{RequestID: id, AirConditionerID: option}); err != nil {
 		t.Fatal(err)
 	}
-	// The agent answers to the Response Topic only.
+	// The agent answers on the Response Topic only.
 	h := receive(t, b.devices)
 	if m, ok := h.message.(protocol.ClimateResult); !ok || m.RequestID != id || m.AirConditionerID != option {
 		t.Errorf("got %+v", h)
@@ -350,7 +350,8 @@ func TestRevokedAgentIsDisconnected(t *testing.T) {
 	hongdae.Until(t, "the ask", func() bool { return hongdae.Asked(id) > 0 })
 }
 
-// TestNewsComeTogether: what waits is handed over at once, in its order; what one branch spoils, the others get alone.
+// TestNewsComeTogether: waiting updates are processed as one batch, in order. If one branch makes the batch fail, the
+// updates of the other branches are processed separately.
 func TestNewsComeTogether(t *testing.T) {
 	t.Parallel()
 	v := newVerbs()
@@ -386,7 +387,7 @@ func TestNewsComeTogether(t *testing.T) {
 	}
 }
 
-// TestCredentialsTogether: connections that come while the database is asked share the next question.
+// TestCredentialsTogether: connections that arrive during a database query share the next query.
 func TestCredentialsTogether(t *testing.T) {
 	t.Parallel()
 	asked := make(chan []string)

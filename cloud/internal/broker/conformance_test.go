@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// party is an MQTT v5 client that is no agent of ours, with what it heard.
+// party is an MQTT v5 client that is not one of our agents. It records the messages it receives.
 type party struct {
 	*paho.Client
 	connack  *paho.Connack
@@ -22,7 +22,7 @@ type party struct {
 	gone     chan byte // reason of the broker's DISCONNECT
 }
 
-// attend connects as the agent of gangnam, but for what change changes.
+// attend connects as the agent of gangnam, with the modifications of change.
 func attend(t *testing.T, b *running, change func(*paho.Connect)) (*party, error) {
 	t.Helper()
 	conn, err := agenttest.TCP(b.addr)()
@@ -66,10 +66,10 @@ func (p *party) subscribe(t *testing.T, filters ...string) []byte {
 	return answer.Reasons
 }
 
-// TestInteroperabilityCases goes through the 27 cases of Eclipse Paho's MQTT v5 suite (client_test5.py), by their names. The
-// suite itself cannot run against this broker: its two clients speak to each other over topics of their own making, which
-// an agent may not. What a case demands is asked here of a client that may exist; where the broker refuses by design, the
-// refusal is what the standard has for it, and is announced where it has an announcement.
+// TestInteroperabilityCases covers the 27 cases of Eclipse Paho's MQTT v5 suite (client_test5.py) by name. The suite itself
+// cannot run against this broker, because its two clients exchange messages over topics that an agent may not use. Each case
+// is checked with a permitted client. If the broker rejects something by design, the test expects the rejection that the
+// standard defines, and its announcement where the standard has one.
 func TestInteroperabilityCases(t *testing.T) {
 	t.Parallel()
 	topic := func(kind protocol.Kind) string { return protocol.Topic("gangnam", kind) }
@@ -92,7 +92,7 @@ func TestInteroperabilityCases(t *testing.T) {
 			}
 			wait(t, "the end of the session", func() bool { return len(b.Online("gangnam")) == 0 })
 		},
-		"retained_message": func(t *testing.T, b *running, p *party) { // a status may say so; nobody may subscribe to one
+		"retained_message": func(t *testing.T, b *running, p *party) { // a status may be retained; no client may subscribe to one
 			if code := p.publish(t, &paho.Publish{Topic: topic(protocol.KindStatus), QoS: 1, Retain: true, Payload: []byte(`{"state":"offline","bootId":"boot","connection":1}`)}); code != 0 {
 				t.Errorf("PUBACK %#x", code)
 			}
@@ -115,7 +115,7 @@ func TestInteroperabilityCases(t *testing.T) {
 				t.Errorf("got %+v", h)
 			}
 		},
-		"will_delay": func(t *testing.T, b *running, _ *party) { // a will may come sooner [MQTT-3.1.3-9]; here it always comes at once
+		"will_delay": func(t *testing.T, b *running, _ *party) { // a will may be sent before its delay [MQTT-3.1.3-9]; this broker sends it at once
 			p, err := attend(t, b, func(c *paho.Connect) {
 				c.WillMessage = &paho.WillMessage{Topic: topic(protocol.KindStatus), QoS: 1, Payload: []byte(`{"state":"offline","bootId":"boot","connection":1}`)}
 				c.WillProperties = &paho.WillProperties{WillDelayInterval: ptr(uint32(60))}
@@ -130,7 +130,7 @@ func TestInteroperabilityCases(t *testing.T) {
 		},
 		"zero_length_clientid": idsAreCredentials,
 		"assigned_clientid":    idsAreCredentials,
-		"overlapping_subscriptions": func(t *testing.T, b *running, p *party) { // without wildcards a topic has one filter; twice is once
+		"overlapping_subscriptions": func(t *testing.T, b *running, p *party) { // without wildcards a topic has one filter; a repetition has no effect
 			p.subscribe(t, ask)
 			p.subscribe(t, ask)
 			b.ask(t, "gangnam")
@@ -140,7 +140,7 @@ func TestInteroperabilityCases(t *testing.T) {
 				t.Error("delivered twice")
 			}
 		},
-		"keepalive": func(t *testing.T, b *running, _ *party) { // a client that says nothing is ended after one and a half
+		"keepalive": func(t *testing.T, b *running, _ *party) { // a silent client is disconnected after one and a half times the keep-alive
 			conn := dial(t, b.addr)
 			if _, err := conn.Write(connectPacket("agent-hongdae", "agent-hongdae", "agent-hongdae-demo", 5, 1)); err != nil {
 				t.Fatal(err)
@@ -181,7 +181,7 @@ func TestInteroperabilityCases(t *testing.T) {
 				t.Errorf("SUBACK %+v", answer)
 			}
 		},
-		"user_properties": func(t *testing.T, b *running, p *party) { // they are for receivers, and do not come back with an acknowledgement
+		"user_properties": func(t *testing.T, b *running, p *party) { // they are for receivers; acknowledgements do not return them
 			answer, err := p.Publish(t.Context(), &paho.Publish{Topic: topic(protocol.KindHeartbeat), QoS: 1, Payload: heartbeat,
 				Properties: &paho.PublishProperties{User: paho.UserProperties{{Key: "a", Value: "2"}, {Key: "a", Value: "2"}}}})
 			if err != nil || answer.Properties != nil && len(answer.Properties.User) > 0 {
@@ -201,14 +201,14 @@ func TestInteroperabilityCases(t *testing.T) {
 				t.Errorf("received %+v", m.Properties)
 			}
 		},
-		"subscribe_options": func(t *testing.T, b *running, p *party) { // no local, retain as published, retain handling: nothing they could change
+		"subscribe_options": func(t *testing.T, b *running, p *party) { // no local, retain as published, retain handling: none has an effect here
 			if answer, err := p.Subscribe(t.Context(), &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: ask, QoS: 1, NoLocal: true, RetainAsPublished: true, RetainHandling: 2}}}); err != nil || answer.Reasons[0] > 2 {
 				t.Errorf("SUBACK %+v, %v", answer, err)
 			}
 			b.ask(t, "gangnam")
 			<-p.received
 		},
-		"subscribe_identifiers": func(t *testing.T, b *running, p *party) { // not echoed: with exact topics the topic says as much
+		"subscribe_identifiers": func(t *testing.T, b *running, p *party) { // not returned: with exact topics, the topic identifies the subscription
 			if _, err := p.Subscribe(t.Context(), &paho.Subscribe{Properties: &paho.SubscribeProperties{SubscriptionIdentifier: ptr(456789)},
 				Subscriptions: []paho.SubscribeOptions{{Topic: ask}}}); err != nil {
 				t.Fatal(err)
@@ -248,7 +248,7 @@ func TestInteroperabilityCases(t *testing.T) {
 				t.Errorf("an aliased message passed: %+v", <-b.doors)
 			}
 		},
-		"server_topic_alias": func(t *testing.T, b *running, _ *party) { // a broker need not use those a client offers
+		"server_topic_alias": func(t *testing.T, b *running, _ *party) { // a broker need not use the aliases that a client offers
 			p, err := attend(t, b, func(c *paho.Connect) { c.Properties.TopicAliasMaximum = ptr(uint16(10)) })
 			if err != nil {
 				t.Fatal(err)
@@ -261,7 +261,7 @@ func TestInteroperabilityCases(t *testing.T) {
 				}
 			}
 		},
-		"maximum_packet_size": func(t *testing.T, b *running, other *party) { // what a client cannot take is not sent [MQTT-3.1.2-24]
+		"maximum_packet_size": func(t *testing.T, b *running, other *party) { // messages larger than the client accepts are not sent [MQTT-3.1.2-24]
 			if max := other.connack.Properties.MaximumPacketSize; max == nil || *max != protocol.MaxPacket {
 				t.Errorf("CONNACK %v, want the broker's own limit", max)
 			}
@@ -291,8 +291,8 @@ func TestInteroperabilityCases(t *testing.T) {
 	}
 }
 
-// nothingIsKept: sessions end with their connection, as CONNACK says [MQTT-3.2.2-18], because a door that opens late opens
-// for nobody.
+// nothingIsKept checks that sessions end with their connection, as CONNACK announces [MQTT-3.2.2-18], because an unlock that
+// arrives late would open a door after the guest has left.
 func nothingIsKept(t *testing.T, b *running, _ *party) {
 	change := func(c *paho.Connect) {
 		c.ClientID, c.Username, c.Password = "agent-hongdae", "agent-hongdae", []byte("agent-hongdae-demo")
@@ -318,7 +318,7 @@ func nothingIsKept(t *testing.T, b *running, _ *party) {
 	}
 }
 
-// idsAreCredentials: a client id is the user name of a credential, so none is made up here.
+// idsAreCredentials checks that the broker assigns no client id, because a client id is the user name of a credential.
 func idsAreCredentials(t *testing.T, b *running, _ *party) {
 	for _, username := range []string{"agent-gangnam", ""} {
 		p, err := attend(t, b, func(c *paho.Connect) { c.ClientID, c.Username, c.UsernameFlag = "", username, username != "" })
@@ -328,8 +328,8 @@ func idsAreCredentials(t *testing.T, b *running, _ *party) {
 	}
 }
 
-// manyAtOnce: a client may have more messages on their way than it allowed the broker, and the other way round nothing is
-// sent that a Receive Maximum could count.
+// manyAtOnce checks that a client may have more messages in flight than its own Receive Maximum, and that the broker sends
+// only QoS 0 messages, which a Receive Maximum does not count.
 func manyAtOnce(t *testing.T, b *running, _ *party) {
 	p, err := attend(t, b, func(c *paho.Connect) { c.Properties.ReceiveMaximum = ptr(uint16(2)) })
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// BenchmarkExchange measures a bare exchange with an agent, an ask and its claim, over the embedded broker and over
-// Mosquitto, which the cloud and the agents reach over TCP: one at a time among a hundred agents, and a hundred at once.
-// The two take turns, so that what else the machine does falls on both; medians of the rounds are reported.
+// BenchmarkExchange measures an ask and its claim over the embedded broker and over Mosquitto, which the cloud and the
+// agents reach over TCP: sequentially among a hundred agents, and a hundred concurrently. The two brokers alternate, so that
+// other load on the machine affects both; the medians of the rounds are reported.
 func BenchmarkExchange(b *testing.B) {
 	const agents, rounds, length = 100, 3, 2 * time.Second
 	house := []exchange{embedded(b, agents)}
@@ -66,7 +66,7 @@ type exchange struct {
 	agents int
 }
 
-// claims hands a claim to whoever waits for it. It ignores everything else.
+// claims passes each claim to the caller that waits for it. It ignores other messages.
 type claims struct {
 	*verbs
 	mu      sync.Mutex
@@ -86,11 +86,11 @@ func (c *claims) Claim(_ context.Context, _ protocol.Peer, m protocol.Claim) err
 
 func newClaims() *claims {
 	c := &claims{verbs: newVerbs(), waiting: map[string]chan struct{}{}}
-	c.devices, c.comings = make(chan heard, 1<<16), make(chan heard, 1<<16) // nobody reads them
+	c.devices, c.comings = make(chan heard, 1<<16), make(chan heard, 1<<16) // never read
 	return c
 }
 
-// once asks an agent and waits for its claim.
+// once sends an ask to an agent and waits for its claim.
 func (x exchange) once(agent int) (time.Duration, error) {
 	id, done := uuid.NewString(), make(chan struct{})
 	x.claims.mu.Lock()
@@ -188,7 +188,7 @@ func embedded(b *testing.B, agents int) exchange {
 	return x
 }
 
-// mosquitto is not there where it is not installed.
+// mosquitto starts Mosquitto with connected agents. It returns false if Mosquitto is not installed.
 func mosquitto(b *testing.B, agents int) (exchange, bool) {
 	program, err := exec.LookPath("mosquitto")
 	if err != nil {
@@ -208,7 +208,7 @@ func mosquitto(b *testing.B, agents int) (exchange, bool) {
 	}
 	_, port, _ := net.SplitHostPort(addr)
 	file := filepath.Join(b.TempDir(), "mosquitto.conf")
-	// Without set_tcp_nodelay every answer waits 40 ms for the one before.
+	// Without set_tcp_nodelay, each answer is delayed by 40 ms until the previous one is acknowledged.
 	const settings = "listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_inflight_messages 2000\nmax_queued_messages 100000\npersistence false\nlog_type none\n"
 	if err := os.WriteFile(file, fmt.Appendf(nil, settings, port), 0o600); err != nil {
 		b.Fatal(err)
@@ -234,7 +234,7 @@ func mosquitto(b *testing.B, agents int) (exchange, bool) {
 	return x, true
 }
 
-// background runs something until the benchmark is over.
+// background runs a function until the benchmark ends.
 func background(b *testing.B, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -33,7 +33,7 @@ func (c *fakeClock) set(t time.Time) {
 	c.t = t
 }
 
-// connectPacket is a CONNECT by hand, clean start, for clients that no library would be.
+// connectPacket builds a CONNECT with clean start, for invalid clients that no library supports.
 func connectPacket(clientID, username, password string, version byte, keepAlive uint16) []byte {
 	text := func(b []byte, s string) []byte { return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }
 	body := text(nil, "MQTT")
@@ -56,7 +56,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// hurry gives connections less time for their CONNECT.
+// hurry shortens the time limit for the CONNECT of a connection.
 func (r *running) hurry(within time.Duration) {
 	r.admission.mu.Lock()
 	defer r.admission.mu.Unlock()
@@ -68,7 +68,7 @@ func TestIdleSocketIsClosed(t *testing.T) {
 	b := start(t)
 	b.hurry(200 * time.Millisecond)
 	idle, slow := dial(t, b.addr), dial(t, b.addr)
-	if _, err := slow.Write([]byte{0x10, 100, 0}); err != nil { // the rest never comes
+	if _, err := slow.Write([]byte{0x10, 100, 0}); err != nil { // the rest is never sent
 		t.Fatal(err)
 	}
 	for _, conn := range []net.Conn{idle, slow} {
@@ -101,7 +101,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	b := start(t)
 	here := b.agent(t, "hongdae")
 	b.admission.mu.Lock()
-	b.admission.unauthenticated += maxUnauthenticated // as if so many were waiting
+	b.admission.unauthenticated += maxUnauthenticated // as if this many connections were waiting
 	b.admission.mu.Unlock()
 	conn := dial(t, b.addr)
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -116,7 +116,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	b.agent(t, "gangnam")
 }
 
-// Not parallel: it measures the heap.
+// Not parallel, because it measures the heap.
 func TestHugePacketBeforeAuthenticationCostsNothing(t *testing.T) {
 	b := start(t)
 	runtime.GC()
@@ -124,7 +124,7 @@ func TestHugePacketBeforeAuthenticationCostsNothing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range 4 {
 		conn := dial(t, b.addr)
-		if _, err := conn.Write([]byte{0x10, 0xff, 0xff, 0xff, 0x7f}); err != nil { // 256 MiB to come
+		if _, err := conn.Write([]byte{0x10, 0xff, 0xff, 0xff, 0x7f}); err != nil { // announces 256 MiB
 			t.Fatal(err)
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -146,14 +146,14 @@ func TestOversizePacketEndsTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "the session", func() bool { return len(b.Online("gangnam")) > 0 })
-	if _, err := conn.Write([]byte{0x30, 0x81, 0x80, 0x04}); err != nil { // PUBLISH of 64 KiB and a byte
+	if _, err := conn.Write([]byte{0x30, 0x81, 0x80, 0x04}); err != nil { // PUBLISH of one byte more than 64 KiB
 		t.Fatal(err)
 	}
 	wait(t, "the end of the session", func() bool { return len(b.Online("gangnam")) == 0 })
 }
 
-// An agent asks for a session that outlives its connection and goes away; a command comes meanwhile. Delivering it when
-// the agent is back would open a door for nobody.
+// An agent requests a session that outlives its connection and disconnects; then the cloud sends a command. If it were
+// delivered after the reconnect, the door would open after the guest has left.
 func TestNothingWaitsForAnAbsentAgent(t *testing.T) {
 	t.Parallel()
 	b := start(t)
@@ -200,7 +200,7 @@ func TestStuckSubscriberDelaysNobody(t *testing.T) {
 	}
 	filter := "yeolda/v1/gangnam/door/ask"
 	subscribe := append([]byte{0x82, byte(3 + 2 + len(filter) + 1), 0, 1, 0, 0, byte(len(filter))}, filter...)
-	if _, err := stuck.Write(append(subscribe, 0)); err != nil { // and it never reads
+	if _, err := stuck.Write(append(subscribe, 0)); err != nil { // the agent never reads
 		t.Fatal(err)
 	}
 	wait(t, "the subscription", func() bool { return b.hears("gangnam") })
@@ -223,7 +223,7 @@ func TestStuckSubscriberDelaysNobody(t *testing.T) {
 		t.Error("the line never filled: nothing was tested")
 	}
 	t.Logf("slowest send %v", slowest)
-	if slowest > 500*time.Millisecond { // measured: 8 ms; a blocked one waits for a keep-alive
+	if slowest > 500*time.Millisecond { // measured: 8 ms; if sending blocks, it takes until the keep-alive ends
 		t.Errorf("slowest send %v", slowest)
 	}
 	other := b.agent(t, "hongdae")
@@ -231,7 +231,7 @@ func TestStuckSubscriberDelaysNobody(t *testing.T) {
 	other.Until(t, "the ask", func() bool { return other.Asked(id) > 0 })
 }
 
-// With a Receive Maximum mochi leaks an agent's send quota and then deadlocks its session, within milliseconds.
+// With a Receive Maximum, mochi leaks an agent's send quota and then deadlocks its session within milliseconds.
 func TestReceiveMaximumDoesNotStall(t *testing.T) {
 	t.Parallel()
 	b := start(t)
@@ -245,7 +245,7 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 				if err := b.Send(to("gangnam"), protocol.Ask{RequestID: id, Doors: []string{"front_1"}}); err != nil {
 					t.Error(err)
 				}
-				receive(t, b.doors) // the claim of this or another
+				receive(t, b.doors) // the claim of this agent or of another
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 
 func TestOneBranchCannotFillTheInbox(t *testing.T) {
 	t.Parallel()
-	i := newInbox(nil, nil, nil, slog.New(slog.DiscardHandler)) // nobody works
+	i := newInbox(nil, nil, nil, slog.New(slog.DiscardHandler)) // no worker is running
 	for range urgentQueue {
 		i.put(delivery{from: to("gangnam"), kind: protocol.KindDoorClaim})
 	}
@@ -279,7 +279,7 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 	stop := make(chan struct{})
 	var agents sync.WaitGroup
 	for n := range 20 {
-		name := []string{"agent-gangnam", "agent-hongdae", "agent-gangnam-2"}[n%3] // they fight over their ids, too
+		name := []string{"agent-gangnam", "agent-hongdae", "agent-gangnam-2"}[n%3] // they also take over each other's client ids
 		agents.Go(func() {
 			for {
 				select {
@@ -318,7 +318,7 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 	}
 }
 
-// mochi's Close stood still for ever when a connection came off its list at the wrong moment: about one stop in 500.
+// mochi's Close blocked indefinitely if a connection was removed from its list at the wrong moment: about one stop in 500.
 func TestShutdownIsAlwaysInTime(t *testing.T) {
 	t.Parallel()
 	for range 100 {

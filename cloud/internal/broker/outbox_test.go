@@ -10,10 +10,10 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// agentLine notes each write of an outbox, and can be told to block them.
+// agentLine records each write of an outbox, and can block writes.
 type agentLine struct {
 	writes [][]byte
-	open   chan struct{} // nil: nothing blocks
+	open   chan struct{} // nil: writes do not block
 }
 
 func (l *agentLine) write(p []byte) {
@@ -36,7 +36,7 @@ func (l *agentLine) wrote(t *testing.T, want ...string) {
 	}
 }
 
-// withOutbox runs a test in the time of a bubble.
+// withOutbox runs a test in a synctest bubble.
 func withOutbox(t *testing.T, test func(*testing.T, *outbox, *agentLine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAcknowledgementGoesAlone(t *testing.T) {
 	})
 }
 
-// What comes while a write is under way goes with the next, in its order, and only so much of it.
+// Messages that are queued during a write are sent with the next write, in order, up to a limit.
 func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {
@@ -111,7 +111,7 @@ func TestOutboxOfAnAgentThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// In their order [MQTT-4.6.0-2], whether they may wait or not.
+// Acknowledgements are sent in order [MQTT-4.6.0-2], whether they may be delayed or not.
 func TestAcknowledgementWithoutAnAnswerGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	withOutbox(t, func(t *testing.T, o *outbox, line *agentLine) {

@@ -18,7 +18,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// outside is a broker that is not ours: it lets everybody do everything.
+// outside starts an external broker that allows every client everything.
 func outside(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func outside(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// replica is a cloud at a broker outside.
+// replica is a replica of the cloud at an external broker.
 type replica struct {
 	*Remote
 	*verbs
@@ -76,7 +76,7 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 			t.Errorf("got %+v", h)
 		}
 	}
-	// Whichever asks, one of them gets the claim, and only one.
+	// Each claim is received by exactly one replica, whichever sent the ask.
 	const asks = 40
 	for n := range asks {
 		r := []replica{first, second}[n%2]
@@ -99,14 +99,14 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	if len(got) != asks {
 		t.Errorf("%d of %d requests were claimed", len(got), asks)
 	}
-	// An answer goes to all: only the one that asked knows that it did.
+	// Every replica receives an answer, because only the one that sent the request recognises it.
 	const id = "99999999-2222-4333-8444-555555555555"
 	if err := first.Send(to("gangnam"), protocol.SensorsRead{RequestID: id}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []replica{first, second} {
 		h := receive(t, r.devices)
-		for h.message.Kind() == protocol.KindStatus { // the retained one may come besides the live one
+		for h.message.Kind() == protocol.KindStatus { // the retained status may arrive in addition to the live one
 			h = receive(t, r.devices)
 		}
 		if h.message.(protocol.SensorsReadings).RequestID != id {
@@ -195,8 +195,8 @@ func TestBranchesFromMessages(t *testing.T) {
 	}
 }
 
-// Two machines with one credential take turns. A restart has a new boot id, so an earlier one comes back only if another
-// machine uses the credential.
+// Two machines with one credential connect alternately. A restart has a new boot id, so an earlier boot id returns only if
+// another machine uses the credential.
 func TestAlternatingBootIDsAreATakeover(t *testing.T) {
 	t.Parallel()
 	b := newBranches(time.Now)

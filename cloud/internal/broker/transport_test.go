@@ -20,7 +20,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// wsLine is the agent's side of MQTT over WebSocket.
+// wsLine is the agent's end of MQTT over WebSocket.
 type wsLine struct {
 	*wsConn
 }

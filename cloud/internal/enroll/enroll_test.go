@@ -29,7 +29,7 @@ func database(t *testing.T) *postgres.DB {
 	return db
 }
 
-// TestOnce: of many machines that have the token, one becomes the agent.
+// TestOnce: if several machines have the token, exactly one becomes the agent.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	db := database(t)
@@ -86,7 +86,7 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
-// TestScript runs the script with a machine that writes down what is done to it.
+// TestScript runs the script with replacements of the system's commands that log their calls.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

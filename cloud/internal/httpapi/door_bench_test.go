@@ -17,8 +17,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// BenchmarkUnlock is an unlock as a guest's browser sees it: POST, then the event. Everything is real but the agent,
-// which shares the process with the service and drives nothing. The guests of six rooms share their keys.
+// BenchmarkUnlock measures an unlock from a guest's browser: the POST, then the event. All parts are real except the agent,
+// which runs in the same process and drives no locks. The callers share the keys of six rooms.
 func BenchmarkUnlock(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// doorPIN is the PIN of a door in the list of doors.
+// doorPIN is an element of the list of doors.
 type doorPIN struct {
 	Kind               string `json:"kind"`
 	ChangedAt          string `json:"changedAt"`
@@ -33,7 +33,7 @@ func pinOf(t *testing.T, c *servicetest.Client, device string) doorPIN {
 	return doorPIN{}
 }
 
-// The branch is offline, so every press fails at once and its PIN is disclosed, but only to the actor of the press.
+// The branch is offline, so every request fails at once and its PIN is disclosed, but only to the actor of the request.
 func TestOnlyTheActorSeesThePIN(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -65,7 +65,7 @@ func TestOnlyTheActorSeesThePIN(t *testing.T) {
 			}
 		}
 	}
-	// A manager who has become a viewer only looks.
+	// A manager who has become a viewer no longer sees the PIN.
 	if _, err := s.DB.Pool.Exec(t.Context(), `update administrator set role = 'viewer' where login_id = $1`, "gangnam-manager"); err != nil {
 		t.Fatal(err)
 	}

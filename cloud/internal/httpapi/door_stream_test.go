@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestStreamedUnlock checks the unlock request that is answered with its own result.
+// TestStreamedUnlock checks an unlock request whose response streams its result.
 func TestStreamedUnlock(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.Times.DoorResultTimeout = time.Second })

@@ -20,7 +20,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// connectAgent connects an agent that trusts the demo key of grants.
+// connectAgent connects an agent that accepts grants signed with the demo key.
 func connectAgent(t testing.TB, s *servicetest.Stack, branch string, inventory protocol.Inventory, readings ...protocol.Reading) *agenttest.Agent {
 	t.Helper()
 	keys, err := config.Settings{Secrets: config.Secrets{Mode: config.ModeDemo}}.Effective().GrantKeys()
@@ -31,7 +31,7 @@ func connectAgent(t testing.TB, s *servicetest.Stack, branch string, inventory p
 		Readings: readings, Keys: []ed25519.PublicKey{keys[0].Public().(ed25519.PublicKey)}})
 }
 
-// keyFor is the key of a paid reservation of a room of gangnam that runs now.
+// keyFor returns the key of a paid reservation of a room of gangnam that is in progress.
 func keyFor(t testing.TB, s *servicetest.Stack, room int) string {
 	t.Helper()
 	key, start := uuid.NewString(), slot(s, -30*time.Minute)
@@ -49,7 +49,7 @@ func unlockBody(kind, key string) map[string]string {
 	return map[string]string{"branch": "gangnam", "doorlockType": kind, "key": key}
 }
 
-// requestID presses the button.
+// requestID sends an unlock request and returns its id.
 func requestID(t *testing.T, c *servicetest.Client, path string, body any) string {
 	t.Helper()
 	var data struct {
@@ -62,7 +62,7 @@ func requestID(t *testing.T, c *servicetest.Client, path string, body any) strin
 	return data.RequestID
 }
 
-// stream is what a subscriber got.
+// stream is a subscriber's response.
 type stream struct {
 	status int
 	header http.Header
@@ -108,7 +108,7 @@ func subscribe(t *testing.T, s *servicetest.Stack, c *servicetest.Client, path s
 	return got
 }
 
-// result checks that a subscriber got the one event, with these data.
+// result checks that a subscriber received exactly one event with this data.
 func (s stream) result(t *testing.T, status, device string, failoverKey any) {
 	t.Helper()
 	if s.status != http.StatusOK || s.header.Get("Content-Type") != "text/event-stream" || s.event != "door-result" {
@@ -124,7 +124,7 @@ func (s stream) result(t *testing.T, status, device string, failoverKey any) {
 
 func waitOnline(t testing.TB, a *agenttest.Agent) {
 	t.Helper()
-	// Its status was acknowledged, so the broker counts it.
+	// The broker has acknowledged the agent's status, so it counts the agent as online.
 	if err := a.Publish(protocol.Heartbeat{BootID: "boot", Connection: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestOfflineBranchAnswersWithPIN(t *testing.T) {
 	c.Get(subscribePath+"?requestId="+id+"&key="+other).Fails(t, 400, "ResourceNotExistException", "")
 }
 
-// Until there is a result not even headers are sent: after them no 503 is possible.
+// Without a result not even headers are sent, because a 503 is impossible after them.
 func TestNoResultInTime(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Second

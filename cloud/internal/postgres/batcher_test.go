@@ -23,7 +23,7 @@ func TestBatcherGroupsWaitingCalls(t *testing.T) {
 	)
 	double := func(_ context.Context, questions []int) ([]int, error) {
 		batches.Add(1)
-		if questions[0] < 0 { // the batch during which the others queue
+		if questions[0] < 0 { // the first batch, while the other calls queue
 			blocked <- struct{}{}
 			<-release
 		}
@@ -53,7 +53,7 @@ func TestBatcherGroupsWaitingCalls(t *testing.T) {
 		call(question)
 	}
 	for batcher.Waiting() < 41 {
-		time.Sleep(time.Millisecond) // no event reports that a goroutine waits
+		time.Sleep(time.Millisecond) // no event reports that a goroutine is waiting
 	}
 	close(release)
 	calls.Wait()

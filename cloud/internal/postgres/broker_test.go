@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// brokerQueries are the questions that the deployment's broker asks, with the client in place of its placeholders.
+// brokerQueries are the queries of the deployment's broker, with the client in place of its placeholders.
 func brokerQueries(t *testing.T, username, clientID string) (password, rules string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../../deploy/kubernetes/emqx.conf")

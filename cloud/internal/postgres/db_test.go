@@ -146,8 +146,7 @@ func TestNowOfTransaction(t *testing.T) {
 	}
 }
 
-// Two transactions lock two rows in opposite order; PostgreSQL ends one of them,
-// and InTx runs that one again.
+// Two transactions lock two rows in opposite order. PostgreSQL aborts one of them, and InTx repeats it.
 func TestDeadlockIsRetried(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// BenchmarkDoor carries out the three statements of an unlock one after another, alone, and reports the median of each
-// and of all three: what an unlock costs of the database before anything else is done for it. The server is durable; only
-// the grant waits for the disk.
+// BenchmarkDoor executes the three statements of an unlock one after another, without concurrency, and reports the median of
+// each and of their sum: the database's share of an unlock. The server is durable; only the grant waits for the disk.
 func BenchmarkDoor(b *testing.B) {
 	const unlocks = 3000
 	db, _ := durable(b)
@@ -54,7 +53,7 @@ func BenchmarkDoor(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkBatcher grants the claims of 64 concurrent clients on a durable server, once through a Batcher and once with a
+// BenchmarkBatcher grants the claims of 64 concurrent clients on a durable server, first with a Batcher and then with a
 // statement and a commit for each claim.
 func BenchmarkBatcher(b *testing.B) {
 	const clients, claimsPerClient = 64, 30

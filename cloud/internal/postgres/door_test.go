@@ -20,7 +20,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// The unlock window stands twice: as a rule in booking and as a condition in two statements. They must agree on every edge.
+// The unlock window is implemented twice: as a rule in booking and as a condition in two statements. Both must agree at
+// every edge.
 func TestDoorWindowIsTheRuleOfBooking(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -65,7 +66,7 @@ func TestSecondRequestWithoutReportFails(t *testing.T) {
 			}
 			return state
 		}
-		// The same report twice in one batch: the first decides.
+		// A duplicate report in one batch is ignored: the first one decides.
 		opened := postgres.DoorReport{ID: id, Agent: agent("gangnam"), Nonce: "nonce", Device: "room_1", Outcome: door.Outcome{Outcome: "opened"}}
 		reported, err := postgres.ReportDoors(t.Context(), db.Doors, []postgres.DoorReport{opened, opened})
 		if err != nil {
@@ -86,7 +87,7 @@ func TestSecondRequestWithoutReportFails(t *testing.T) {
 	}
 }
 
-// Agents repeat messages, and a batch may contain the same one more than once. Each gets the answer it would get alone.
+// Agents repeat messages, and a batch may contain duplicates. Each gets the answer it would get alone.
 func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -139,7 +140,8 @@ func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 	}
 }
 
-// PostgreSQL makes the plans while the tables are small and a sequential scan would do. They are kept when the tables grow.
+// PostgreSQL plans the statements while the tables are small and a sequential scan would be cheap. The plans remain after
+// the tables have grown.
 func TestDoorPlansFindRowsByTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -213,7 +215,7 @@ func claim(t testing.TB, db *postgres.DB, id uuid.UUID, now time.Time) []string 
 	return doors[0]
 }
 
-// oneRoom is a branch with a room that is reserved for an hour.
+// oneRoom adds a branch with a room that is reserved for an hour.
 func oneRoom(t testing.TB, db *postgres.DB, start time.Time) (key uuid.UUID, hash []byte) {
 	t.Helper()
 	key = uuid.New()
@@ -237,7 +239,7 @@ func oneRoom(t testing.TB, db *postgres.DB, start time.Time) (key uuid.UUID, has
 	return key, sum[:]
 }
 
-// A statement that says so returns before its commit is on disk; the next one waits for the disk again.
+// A relaxed statement returns before its commit is on disk; the next statement waits for the disk again.
 func TestRelaxedCommitIsForOneStatement(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -246,7 +248,7 @@ func TestRelaxedCommitIsForOneStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), `select set_config('synchronous_commit', $1, false)`, "on"); err != nil { // test servers are lax
+	if _, err := conn.Exec(t.Context(), `select set_config('synchronous_commit', $1, false)`, "on"); err != nil { // test servers are not durable
 		t.Fatal(err)
 	}
 	if err := postgres.NotifyDoors(t.Context(), conn, []uuid.UUID{uuid.New()}); err != nil {
@@ -265,7 +267,7 @@ func TestListenDoors(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	var ids []uuid.UUID
-	for range 450 { // more than one notification holds
+	for range 450 { // more than one notification can hold
 		ids = append(ids, uuid.New())
 	}
 	heard := make(chan uuid.UUID, len(ids))

@@ -31,7 +31,7 @@ func MigrateTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
 	return err
 }
 
-// Waiting returns the number of calls that are in no batch yet.
+// Waiting returns the number of calls that are not in a batch yet.
 func (b *Batcher[Q, A]) Waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

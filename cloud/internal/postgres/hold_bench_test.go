@@ -23,8 +23,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// BenchmarkHoldAgainstPgbench takes holds of distinct slots through this package and through pgbench running the same
-// statement on the same server, in turn, and reports the median ratio of the two rates. The server is durable: every
+// BenchmarkHoldAgainstPgbench creates holds of distinct slots through this package and through pgbench with the same
+// statement on the same server, alternately, and reports the median ratio of the two rates. The server is durable: every
 // hold is on disk before it counts.
 func BenchmarkHoldAgainstPgbench(b *testing.B) {
 	pgbench := findPgbench(b)
@@ -61,7 +61,7 @@ func findPgbench(b *testing.B) string {
 	return found[len(found)-1]
 }
 
-// durable starts a server as the service does, on disk and synchronous.
+// durable starts a server with the service's durability: on disk, with synchronous commits.
 func durable(b *testing.B) (*postgres.DB, string) {
 	b.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-")
@@ -89,7 +89,7 @@ func durable(b *testing.B) (*postgres.DB, string) {
 	return db, server.URL()
 }
 
-// roomCount spreads the holds as a chain of branches does.
+// roomCount distributes the holds over as many rooms as a chain of branches has.
 const roomCount = 1000
 
 func benchRooms(b *testing.B, db *postgres.DB) []booking.RoomID {
@@ -120,10 +120,10 @@ func benchRooms(b *testing.B, db *postgres.DB) []booking.RoomID {
 	return rooms
 }
 
-// taken counts slots given out, over all rounds, so that no two holds meet.
+// taken counts the slots used in all rounds, so that no two holds conflict.
 var taken atomic.Int64
 
-// epoch is where our holds begin; pgbench's begin a century later.
+// epoch is the start of our first hold; those of pgbench start a century later.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func holdsPerSecond(b *testing.B, db *postgres.DB, rooms []booking.RoomID, clients int, round time.Duration) float64 {
@@ -167,7 +167,7 @@ func warm(b *testing.B, pool *pgxpool.Pool, clients int) {
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// pgbenchPerSecond runs the statement of InsertHold, word for word, with pgbench's variables for the parameters.
+// pgbenchPerSecond runs the exact statement of InsertHold with pgbench's variables as parameters.
 func pgbenchPerSecond(b *testing.B, pgbench, url string, clients int, round time.Duration) float64 {
 	b.Helper()
 	script := filepath.Join(b.TempDir(), "hold.sql")

@@ -12,13 +12,13 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// history fills the growing tables with a past of n reservations, and refreshes the planner's statistics.
+// history adds n past reservations and the rows that depend on them, and refreshes the planner's statistics.
 func history(t testing.TB, db *postgres.DB, n int) {
 	t.Helper()
 	for _, sql := range []string{
 		`insert into branch (code) values ('gangnam')`,
 		`insert into room (branch_id, no) select id, 1 from branch`,
-		`alter table reservation drop constraint reservation_no_overlap`, // building it takes most of the time
+		`alter table reservation drop constraint reservation_no_overlap`, // building its index takes most of the time
 	} {
 		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -48,8 +48,8 @@ func history(t testing.TB, db *postgres.DB, n int) {
 	}
 }
 
-// TestInstrumentsUseIndexes reads every figure of metrics, doctor and sweeps beside a long history, and expects that no
-// growing table is scanned.
+// TestInstrumentsUseIndexes reads every figure of metrics, doctor and sweeps with a long history in the database, and
+// expects that no large table is scanned.
 func TestInstrumentsUseIndexes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -88,7 +88,7 @@ func TestInstrumentsUseIndexes(t *testing.T) {
 	}
 }
 
-// slowFigure is a database on which one statement does not end.
+// slowFigure is a database on which one statement never finishes.
 type slowFigure struct {
 	postgres.Querier
 	slow string

@@ -58,7 +58,7 @@ func TestReplicasMigrateAtOnce(t *testing.T) {
 	if err != nil || tables != 2 {
 		t.Errorf("tables reservation and river_job: found %d, %v", tables, err)
 	}
-	// The server ends the session, and with it the lock, shortly after the connection is closed.
+	// The server ends the session, which releases the lock, shortly after the connection is closed.
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var locks int
 		if err := replicas[0].Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = $1
@@ -107,8 +107,8 @@ func TestSchemaHash(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnderLocks migrates a schema whose next migration (00012) changes the table of presses, while a transaction reads every table, as pg_dump does. The
-// migration must wait without making a press wait, and finish once the reader has ended.
+// TestUpgradeUnderLocks applies migration 00012, which changes the table of door requests, while a transaction reads every
+// table, as pg_dump does. The migration must wait without delaying unlock requests, and finish after the reader has ended.
 func TestUpgradeUnderLocks(t *testing.T) {
 	t.Parallel()
 	replicas := empty(t, 2)
@@ -131,7 +131,7 @@ func TestUpgradeUnderLocks(t *testing.T) {
 	migrated := make(chan error, 1)
 	go func() { migrated <- postgres.Migrate(t.Context(), db.Pool, slog.New(slog.DiscardHandler)) }()
 
-	// A statement of the last release, with the time-out that presses have.
+	// A statement of the previous release, with the time-out of unlock requests.
 	press := func() error {
 		_, err := db.Doors.Exec(t.Context(), `insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at)
 			select gen_random_uuid(), id, 'customer', 'front', 'front', '{front_1}', now() from branch where code = $1`, "gangnam")
@@ -144,7 +144,7 @@ func TestUpgradeUnderLocks(t *testing.T) {
 		select {
 		case err := <-migrated:
 			t.Fatalf("the migration ended while every table was locked: %v", err)
-		case <-time.After(20 * time.Millisecond): // 50 presses a second
+		case <-time.After(20 * time.Millisecond): // 50 requests a second
 		}
 	}
 	if err := reader.Rollback(t.Context()); err != nil {
@@ -169,7 +169,7 @@ func TestUpgradeUnderLocks(t *testing.T) {
 	}
 }
 
-// TestMigrateNamesTheHolder waits for a lock that another session holds, and expects its process id in the log.
+// TestMigrateNamesTheHolder waits for a lock that another session holds, and expects the log to contain its process id.
 func TestMigrateNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	db := empty(t, 1)[0]

@@ -14,8 +14,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// guests adds reservations of 01011112222 to a branch with one room: a paid one and a registered one from a year ago, and one
-// tomorrow, with a message for each. It also adds a login code and a franchise inquiry from a year ago.
+// guests adds reservations of 01011112222 to a branch with one room: a paid one and one by an administrator a year ago, and
+// one tomorrow, with a message for each. It also adds a login code and a franchise inquiry of a year ago.
 func guests(t *testing.T, now time.Time) *postgres.DB {
 	t.Helper()
 	db := pgtest.New(t)
@@ -80,7 +80,7 @@ func TestContactsAreForgottenInTime(t *testing.T) {
 		forgets                int64
 		reservations, messages int
 	}{
-		{now, 1, 2, 1}, // the registered one and both old messages; the paid one and tomorrow's are kept
+		{now, 1, 2, 1}, // the administrator's and both old messages; the paid one and tomorrow's are kept
 		{now, 0, 2, 1},
 		{now.AddDate(5, 0, 0), 1, 1, 0}, // the paid one; tomorrow's is one day short of its retention
 		{now.AddDate(6, 0, 0), 1, 0, 0},
@@ -126,8 +126,8 @@ func TestOnePersonIsErased(t *testing.T) {
 	}
 }
 
-// notPersonal lists the columns that can hold text and hold no data about a guest: names of things, states, codes,
-// times, hashes, sealed secrets of staff. A new column of such a type is added here or to PersonalTables.
+// notPersonal lists the columns that can hold text but no data about a guest: names of things, states, codes, times, hashes,
+// sealed secrets of staff. Each new column of such a type must be added here or to PersonalTables.
 var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
 	administrator_recovery.code_hash login_code.browser_hash
@@ -185,7 +185,7 @@ func TestEveryColumnIsClassified(t *testing.T) {
 	}
 }
 
-// dump returns every row of every table, as text.
+// dump returns every row of every table as text.
 func dump(t *testing.T, db *postgres.DB) string {
 	t.Helper()
 	rows, err := db.Pool.Query(t.Context(), `select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' and $1`, true)
@@ -207,8 +207,8 @@ func dump(t *testing.T, db *postgres.DB) string {
 	return all.String()
 }
 
-// A person with a row of every kind leaves no trace in any table. The stays are over, cancelled before they begin, and
-// failed.
+// After erasing, no table has a trace of a guest who had a row of every kind. The stays have ended, were cancelled before
+// they began, or failed.
 func TestErasureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

@@ -47,8 +47,8 @@ func TestPoolerInTransactionModeIsRejected(t *testing.T) {
 	}
 }
 
-// TestPoolerIsRecognisedByItsSessions gives the sessions behind PgBouncer all expected settings, so that only the sessions
-// themselves differ: lost in transaction mode, kept in session mode.
+// TestPoolerIsRecognisedByItsSessions configures all expected settings behind PgBouncer, so that only the sessions differ:
+// transaction mode loses them, session mode keeps them.
 func TestPoolerIsRecognisedByItsSessions(t *testing.T) {
 	t.Parallel()
 	program, err := osexec.LookPath("pgbouncer")
@@ -74,7 +74,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// bouncer runs PgBouncer before the database at a URL until the test ends, and returns its URL.
+// bouncer runs PgBouncer for the database at a URL until the test ends, and returns the URL of PgBouncer.
 func bouncer(t *testing.T, program, direct, mode, ignored string) string {
 	t.Helper()
 	target, err := pgx.ParseConfig(direct)
@@ -95,7 +95,7 @@ func bouncer(t *testing.T, program, direct, mode, ignored string) string {
 		t.Fatal(err)
 	}
 	command := osexec.Command(program, config)
-	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
+	if os.Geteuid() == 0 { // PgBouncer does not run as root
 		other, err := user.Lookup("postgres")
 		if err != nil {
 			t.Skip(err)

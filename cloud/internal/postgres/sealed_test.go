@@ -9,14 +9,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// hashes lists the other columns of type bytea, whose values never need to be opened.
+// hashes lists the other columns of type bytea, whose values are never decrypted.
 var hashes = map[string]bool{
 	"reservation.hold_token": true, "login_code.code_hash": true, "audit.prev_hash": true, "audit.hash": true,
 	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_enrollment.token_hash": true,
 	"channel_listing.export_token": true, "login_code.browser_hash": true, "administrator_recovery.code_hash": true,
 }
 
-// Every bytea column is listed here or in SealedColumns; otherwise a rotation of the encryption key would miss it.
+// Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.
 func TestEverySealedColumnIsKnown(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -19,11 +19,11 @@ import (
 // earliest is the schema of the first release from which an upgrade is supported.
 const earliest = 6
 
-// released is the last migration of the latest release. Its programs run beside the next release while replicas are
-// replaced one by one, and after a roll-back.
+// released is the last migration of the latest release. Programs of that release run on the next release's schema during a
+// rolling upgrade and after a roll-back.
 const released = 13
 
-// TestUpgrade migrates the rows of every earlier schema.
+// TestUpgrade migrates rows of every earlier schema.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	_, latest, err := postgres.SchemaVersions(t.Context(), empty(t, 1)[0].Pool)
@@ -71,11 +71,11 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// breaking are statements on which a program of the last release would fail. First a release that does without (expand),
-// in a later one the rest (contract), with a comment that states since when.
+// breaking are statements on which a program of the last release would fail. One release must stop using the column or table
+// (expand); a later one may remove it (contract), with a comment that names the release.
 var breaking = regexp.MustCompile(`(?i)\b(drop\s+(table|column)|rename|set\s+not\s+null|alter\s+column\s+\w+\s+type|add\s+column\s+\w+\s+[^;,]*not\s+null(?:[^;,]*default)?)`)
 
-// blocking are statements that hold off reads or writes of an existing table for as long as it is scanned.
+// blocking are statements that block reads or writes of an existing table while it is scanned.
 var blocking = []struct {
 	pattern *regexp.Regexp
 	remedy  string
@@ -86,7 +86,7 @@ var blocking = []struct {
 	{regexp.MustCompile(`(?is)\balter\s+table\s+(?:only\s+)?()(\w+)\s+(?:[^;]*,\s*)?add\s+(?:constraint\s+\w+\s+)?(?:check|foreign\s+key)\b`), "add the constraint NOT VALID and validate it in another migration"},
 }
 
-// smallTables have a few rows per branch: a scan takes no noticeable time.
+// smallTables have a few rows per branch, so a scan takes no noticeable time.
 var smallTables = []string{"agent_credential", "agent_inventory", "administrator", "branch", "channel_listing", "door_pin", "room"}
 
 // TestMigrationsKeepTheLastReleaseRunning rejects migrations that would break or block programs of the last release.
@@ -131,7 +131,7 @@ func lintMigration(text string) (problems []string) {
 				continue
 			}
 			if table := found[2]; table != "" && regexp.MustCompile(`(?i)create\s+table\s+(?:if\s+not\s+exists\s+)?`+table+`\b`).MatchString(statements.String()) {
-				continue // a new table: no other program uses it
+				continue // a new table, which no earlier program uses
 			}
 			problems = append(problems, fmt.Sprintf(" %q blocks: %s", strings.Join(strings.Fields(found[0]), " "), rule.remedy))
 		}
