@@ -350,8 +350,8 @@ func TestRevokedAgentIsDisconnected(t *testing.T) {
 	hongdae.Until(t, "the ask", func() bool { return hongdae.Asked(id) > 0 })
 }
 
-// TestNewsComeTogether: waiting updates are processed as one batch, in order. If one branch makes the batch fail, the
-// updates of the other branches are processed separately.
+// TestNewsComeTogether checks that waiting updates are processed as one batch, in order. If one branch makes the batch fail,
+// the updates of the other branches are processed separately.
 func TestNewsComeTogether(t *testing.T) {
 	t.Parallel()
 	v := newVerbs()
@@ -387,7 +387,7 @@ func TestNewsComeTogether(t *testing.T) {
 	}
 }
 
-// TestCredentialsTogether: connections that arrive during a database query share the next query.
+// TestCredentialsTogether checks that connections that arrive during a database query share the next query.
 func TestCredentialsTogether(t *testing.T) {
 	t.Parallel()
 	asked := make(chan []string)

@@ -29,7 +29,7 @@ func database(t *testing.T) *postgres.DB {
 	return db
 }
 
-// TestOnce: if several machines have the token, exactly one becomes the agent.
+// TestOnce checks that if several machines have the token, exactly one becomes the agent.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	db := database(t)

@@ -148,11 +148,11 @@ func eraseReservations(ctx context.Context, q Querier, ids []int64, empty []byte
 	return tag.RowsAffected(), nil
 }
 
-// ofPerson is the predicate of reservations r with a contact, which is a normalised phone number or e-mail address.
+// ofPerson is the predicate of reservations r with the contact $1, a normalised phone number or e-mail address.
 const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
 
-// Erase removes a person's data from everything that is no longer needed. It returns the number of erased reservations,
-// and of those that still need the contact. empty is the sealed value of a message without variables.
+// Erase removes a guest's data from everything that is no longer needed. It returns the number of erased reservations, and
+// of those that still need the contact. empty is the sealed value of a message without variables.
 func Erase(ctx context.Context, q Querier, contact string, empty []byte, now time.Time) (erased, kept int64, err error) {
 	var ids []int64
 	err = q.QueryRow(ctx, `select coalesce(array_agg(r.id), '{}') from reservation r where `+over+` and (r.mobile_key = $2 or r.email_key = $2)`, now, contact).Scan(&ids)
@@ -184,7 +184,7 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 // messageSummary lists messages g without their variables.
 const messageSummary = `coalesce(jsonb_agg(jsonb_build_object('at', g.created_at, 'template', g.template, 'channel', g.channel, 'state', g.state) order by g.id), '[]')`
 
-// PersonalData returns everything stored about a person, as JSON, without keys and codes.
+// PersonalData returns all stored data about a guest as JSON, without keys and codes.
 func PersonalData(ctx context.Context, q Querier, contact string) (data json.RawMessage, err error) {
 	err = q.QueryRow(ctx, `
 		select jsonb_build_object(
