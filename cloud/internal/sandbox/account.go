@@ -49,7 +49,7 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.state.order(in.OrderID, c.now) // brings its payments up to date
+	s.state.order(in.OrderID, c.now) // applies transitions that are due to its payments
 	if slices.ContainsFunc(s.state.byOrder[in.OrderID], (*record).processed) {
 		return nil, refuse("DUPLICATED_ORDER_ID")
 	}
@@ -104,7 +104,7 @@ var (
 // Deposit simulates the payer's transfer to the virtual account of an order. When it returns, the payment is DONE
 // and the delivery of the deposit callback has begun.
 //
-// The account accepts one transfer, until it is due and unless it is cancelled; otherwise Deposit returns ErrBounced.
+// The account accepts one transfer. If the account is overdue, cancelled or already paid, Deposit returns ErrBounced.
 func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,8 @@ func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
 	return d, nil
 }
 
-// Reverse simulates a bank correcting an erroneous transfer: the deposit is withdrawn and the account waits for a
-// deposit again, with the original due time.
+// Reverse simulates a bank that corrects an erroneous transfer: the bank withdraws the deposit, and the account waits for
+// a deposit again until the original due time.
 func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

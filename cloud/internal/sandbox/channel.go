@@ -18,8 +18,8 @@ import (
 // partnerSkew is the accepted clock difference of a signed channel request (docs/specification.md, Partner channels 2).
 const partnerSkew = 5 * time.Minute
 
-// Booking is a booking made at the partner channel. The channel notifies the service of each change under the same id
-// with a higher sequence number and stores the service's decision.
+// Booking is a booking made at the partner channel. The channel sends each change to the service with the same id and a
+// higher sequence number, and stores the service's decision.
 type Booking struct {
 	ID       string    `json:"id"`
 	Branch   string    `json:"branch"`

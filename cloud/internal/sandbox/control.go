@@ -15,7 +15,7 @@ import (
 )
 
 // firstAttemptWait is how long a request under /sandbox waits for the first delivery it caused, so that a test
-// usually finds the service notified when the response arrives. If the service is down or slow, the delivery
+// can usually assume that the service was notified before the response. If the service is down or slow, the delivery
 // continues in the background.
 const firstAttemptWait = 2 * time.Second
 
@@ -177,7 +177,7 @@ func (s *Sandbox) getLedger(r *http.Request) (any, error) {
 	return l, nil
 }
 
-// newest returns the end of a list: as many entries as the parameter limit allows, or all without it.
+// newest returns the last entries of a list, up to the query parameter limit. Without limit it returns all entries.
 func newest[T any](list []T, r *http.Request) []T {
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil || limit < 0 || limit >= len(list) {

@@ -15,8 +15,8 @@ type FaultKind string
 
 // The kinds of faults (docs/specification.md, Sandbox 3).
 const (
-	// FaultError answers with a refusal. Nothing is booked and the payment does not change, so the same call may
-	// succeed later.
+	// FaultError rejects the call. Nothing is booked and the payment does not change, so the same call may succeed
+	// later.
 	FaultError FaultKind = "error"
 	// FaultTimeout holds the connection without a response until the client gives up, for at most two minutes or
 	// Delay. Nothing is booked.
@@ -124,8 +124,8 @@ func (s *Sandbox) takeFault(target FaultTarget) *Fault {
 // is reports whether f is of the given kind; f may be nil.
 func (f *Fault) is(kind FaultKind) bool { return f != nil && f.Kind == kind }
 
-// meet takes the next fault of target, or nil, and waits for its delay. A request that timed out ends without a
-// response.
+// meet consumes the next fault of target, if any, and waits for its delay. If timedOut is true, the caller must close
+// the connection without a response.
 func (s *Sandbox) meet(target FaultTarget, caller context.Context) (f *Fault, timedOut bool) {
 	s.mu.Lock()
 	f = s.takeFault(target)
@@ -162,7 +162,7 @@ func (f *Fault) refusal() *Refusal {
 func (f *Fault) slowTime() time.Duration { return cmp.Or(f.Delay, 3*time.Second) }
 func (f *Fault) holdTime() time.Duration { return cmp.Or(f.Delay, maxHold) }
 
-// wait blocks for d, but no longer than the sandbox is open and, unless done is nil, until done closes.
+// wait blocks until d has passed, the sandbox is closed, or done is closed. done may be nil.
 func (s *Sandbox) wait(d time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,7 +174,7 @@ func (s *Sandbox) wait(d time.Duration, done <-chan struct{}) {
 }
 
 // hangUp closes the connection without a response, in the middle of the status line. If it closed before the first
-// byte on a reused connection, Go's transport would retry a request with an Idempotency-Key by itself and hide the
+// byte on a reused connection, Go's transport would automatically retry a request with an Idempotency-Key and hide the
 // fault.
 func hangUp(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()

@@ -14,7 +14,7 @@ const (
 	apiKeys    keySet = "api"
 )
 
-// mID returns the shop id of a key set; its first five letters start every payment key.
+// mID returns the shop id of a key set. Every payment key starts with the first five letters of the shop id.
 func (k keySet) mID() string {
 	if k == widgetKeys {
 		return "tgyeolda01"

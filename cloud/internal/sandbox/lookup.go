@@ -11,8 +11,8 @@ func (s *Sandbox) getPayment(c *tossCall) (any, error) {
 	return show(s.state.payment(c.PathValue("paymentKey"), c.now), c.keys)
 }
 
-// getOrder handles GET /v1/payments/orders/{orderId}. Of several payments of an order it returns the one the provider
-// processed, otherwise the newest.
+// getOrder handles GET /v1/payments/orders/{orderId}. If an order has several payments, it returns the one that the
+// provider processed, otherwise the newest.
 func (s *Sandbox) getOrder(c *tossCall) (any, error) {
 	return show(s.state.order(c.PathValue("orderId"), c.now), c.keys)
 }
@@ -60,7 +60,7 @@ func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	return found[:min(limit, len(found))], nil
 }
 
-// parseKoreanTime parses a local date-time, or a date, which means its first instant or, as an end, its last.
+// parseKoreanTime parses a local date-time or a date. A date means its first instant, or its last second if end is true.
 func parseKoreanTime(text string, end bool) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05.999"} {
 		if t, err := time.ParseInLocation(layout, text, kst); err == nil {

@@ -181,7 +181,7 @@ type record struct {
 // transfer is a refund that a bank executes later.
 type transfer struct {
 	Amount int       `json:"amount"`
-	At     time.Time `json:"at"`    // zero if it stays pending
+	At     time.Time `json:"at"`    // zero if the transfer stays pending
 	Fails  bool      `json:"fails"` // the receiving bank will return it
 }
 

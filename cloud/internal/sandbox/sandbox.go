@@ -1,4 +1,4 @@
-// Package sandbox simulates the outside world for development and tests: the payment provider, the message
+// Package sandbox simulates all external systems for development and tests: the payment provider, the message
 // provider, a mail server and a partner booking channel. Each uses its real protocol, so the service under
 // test runs its production clients against real sockets.
 //
@@ -85,8 +85,8 @@ type Options struct {
 	Logger    *slog.Logger     // nil discards log messages
 }
 
-// Sandbox is the outside world as one [http.Handler]. Its methods use the same state as its HTTP API, for tests in
-// Go. All methods are safe for concurrent use.
+// Sandbox serves all simulated systems as one [http.Handler]. Tests in Go can use its methods instead of the HTTP API;
+// both share the same state. All methods are safe for concurrent use.
 type Sandbox struct {
 	opts    Options
 	keys    map[string]keySet
@@ -161,12 +161,12 @@ func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.
 // Close stops retries, releases held connections and waits for both.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
-	s.cancel() // under the lock, so nothing is added to wg afterwards
+	s.cancel() // with the lock held, so that no goroutine is added to wg afterwards
 	s.mu.Unlock()
 	s.wg.Wait()
 	s.client.CloseIdleConnections()
 	return nil
 }
 
-// noRedirect prevents callbacks from following redirects, like the provider.
+// noRedirect prevents callbacks from following redirects; the provider does not follow them either.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

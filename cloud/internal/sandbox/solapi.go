@@ -248,8 +248,8 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 
 var placeholder = regexp.MustCompile(`#\{([^{}]+)\}`)
 
-// render fills the variables into a text. Without a text it lists the variables, because only KakaoTalk knows the
-// approved template.
+// render inserts the variables into a text. If the text is empty, it lists the variables, because the approved template
+// is stored only at KakaoTalk.
 func render(text string, variables map[string]string) string {
 	if text == "" {
 		var b strings.Builder

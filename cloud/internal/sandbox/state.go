@@ -49,7 +49,7 @@ func loadState(path string) (state, error) {
 	return st, nil
 }
 
-// saveInterval bounds what a crash of the sandbox can lose. A large state is saved less often, so that saving takes at
+// saveInterval bounds the changes that a crash of the sandbox can lose. A large state is saved less often, so that saving takes at
 // most a twentieth of the time.
 const saveInterval = 100 * time.Millisecond
 
@@ -65,7 +65,7 @@ func (s *Sandbox) keep() {
 	}
 }
 
-// save writes the state file until there is nothing unsaved. It holds s.mu only while it copies the state, because
+// save writes the state file until no change is unsaved. It holds s.mu only while it copies the state, because
 // encoding a large state takes longer than a request may wait. Errors are logged; the sandbox continues in memory.
 func (s *Sandbox) save() {
 	for pause := saveInterval; ; {
@@ -141,7 +141,7 @@ func (st *state) index(r *record) {
 	st.byOrder[r.Payment.OrderID] = append(st.byOrder[r.Payment.OrderID], r)
 }
 
-// payment returns a payment by key, brought up to date, or nil.
+// payment returns a payment by key after applying transitions that are due, or nil if the key is unknown.
 func (st *state) payment(key string, now time.Time) *record {
 	r := st.byKey[key]
 	if r != nil {
@@ -150,8 +150,8 @@ func (st *state) payment(key string, now time.Time) *record {
 	return r
 }
 
-// order returns, of the payments of an order, the one the provider processed, otherwise the newest, or nil. All of
-// them are brought up to date.
+// order returns the payment of an order that the provider processed, otherwise the newest, or nil if there is none. It
+// applies all transitions that are due.
 func (st *state) order(orderID string, now time.Time) *record {
 	var chosen *record
 	for _, r := range st.byOrder[orderID] {

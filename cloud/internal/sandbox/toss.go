@@ -80,8 +80,8 @@ func (s *Sandbox) toss(target FaultTarget, do func(*tossCall) (any, error)) http
 	}
 }
 
-// answerToss authenticates c and lets do handle it, once per idempotency key and subject to the next fault. It
-// returns nil if the connection is to be closed without a response.
+// answerToss authenticates c and calls do, once per idempotency key and subject to the next fault. It returns nil if the
+// connection must be closed without a response.
 //
 // The identity of a request consists of idempotency key, API key, URL and method, without the body. Refusals are
 // stored like successes. Responses to requests that the provider did not handle (5xx, 429, a time-out, or 409 while
@@ -125,8 +125,8 @@ func (s *Sandbox) answerToss(target FaultTarget, c *tossCall, do func(*tossCall)
 	return a
 }
 
-// begin returns the response of an earlier request with that identity, or a refusal while that request is in
-// progress, or nil if this is the first one; then end must follow.
+// begin returns the stored response of an earlier request with the identity, or a refusal while that request is in
+// progress. If it returns nil, this is the first request and the caller must call end.
 func (s *Sandbox) begin(identity string) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Sandbox) end(identity string) {
 	delete(s.running, identity)
 }
 
-// conclude handles the call and stores the response under its identity in one step.
+// conclude runs act and stores its response under the identity, both with s.mu held.
 func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,5 +43,5 @@ func writeZipped(w http.ResponseWriter, r *http.Request, status int, body, zippe
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has closed the connection
+	_, _ = w.Write(body) // an error means that the client has closed the connection
 }

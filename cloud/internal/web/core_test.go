@@ -102,8 +102,8 @@ func runInBrowser(t *testing.T, script string) {
 	}
 }
 
-// profile returns a directory for a browser profile. Child processes may still write there after the browser has exited,
-// so unlike with t.TempDir a failing removal is not an error.
+// profile returns a directory for a browser profile. Child processes may still write to it after the browser has exited,
+// so unlike t.TempDir it ignores an error of the removal.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "yeolda-browser-")

@@ -15,8 +15,8 @@ import (
 //go:embed src/template/key.html
 var keyHTML string
 
-// keyPage is what all key pages share. Style and script are inline, so the page is complete after one response even on a
-// poor network. The policy allows exactly these two texts.
+// keyPage holds the parts that all key pages share. Style and script are inline, so one response contains the complete
+// page even on a poor network. The policy allows exactly these two texts.
 type keyPage struct {
 	template *template.Template
 	style    template.CSS
@@ -52,7 +52,7 @@ type keyView struct {
 
 	Action                     string // the target of the form
 	State                      string // before, open, leaving, after
-	Next                       string // room, after the entrance was opened
+	Next                       string // "room" after the front door has opened
 	Place, Date, Times, Window string
 	OpensAt, RoomDoor          string
 	RoomName                   string
@@ -74,8 +74,8 @@ var panelOrder = []string{
 	"waiting", "opened", "pin", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
 }
 
-// showKey shows a key. If the query names an unlock request, it waits for its result first: the form post of a browser
-// without scripts redirects here, and a reload shows the result again instead of unlocking again.
+// showKey serves the page of a key. If the query names an unlock request, showKey waits for its result first: without
+// scripts, the browser is redirected here after the form post, and a reload shows the result instead of unlocking again.
 func (s *site) showKey(w http.ResponseWriter, r *http.Request) {
 	key, ok := s.findKey(w, r)
 	if !ok {
@@ -114,7 +114,7 @@ func (s *site) awaitResult(r *http.Request, request, door string, view *keyView)
 	}
 }
 
-// show reveals the panel of an outcome.
+// show makes the panel of an outcome visible.
 func (v *keyView) show(outcome, door string) {
 	for i := range v.Panels {
 		if p := &v.Panels[i]; p.Name == outcome {
@@ -123,7 +123,7 @@ func (v *keyView) show(outcome, door string) {
 	}
 }
 
-// pressDoor is the form post of a browser without scripts.
+// pressDoor handles the form post of a browser without scripts.
 func (s *site) pressDoor(w http.ResponseWriter, r *http.Request) {
 	key, ok := s.findKey(w, r)
 	if !ok {
@@ -159,7 +159,7 @@ func (s *site) pressDoor(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, r.URL.Path+"?"+result.Encode(), http.StatusSeeOther)
 }
 
-// findKey looks up the key of the address. If there is none, it responds itself and returns false.
+// findKey looks up the key in the request path. If the lookup fails, findKey sends the error page and returns false.
 func (s *site) findKey(w http.ResponseWriter, r *http.Request) (Key, bool) {
 	key, err := s.Keys.Find(r.Context(), r.PathValue("key"))
 	if errors.Is(err, ErrUnknownKey) {
@@ -220,7 +220,7 @@ func (v *keyView) panels() []panel {
 	return list
 }
 
-// state returns the phase of the reservation. While leaving, doors no longer open but the stay has not ended.
+// state returns the phase of the reservation. In the phase "leaving" doors no longer open, but the stay has not ended.
 func (k Key) state(now time.Time) string {
 	switch {
 	case now.Before(k.From):
@@ -247,7 +247,7 @@ func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address contains the key
 	header.Set("X-Robots-Tag", "noindex")
-	if view.Key != nil { // the service worker deletes its copy after that
+	if view.Key != nil { // the service worker deletes its cached copy at this time
 		header.Set("Key-Until", strconv.FormatInt(view.Key.End.Unix(), 10))
 	}
 	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))

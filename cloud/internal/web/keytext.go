@@ -22,7 +22,7 @@ type keyTexts struct {
 	date   func(time.Time) string
 }
 
-// panelText is the headline and the advice of one outcome.
+// panelText holds the headline and the advice of one outcome.
 type panelText struct{ title, text string }
 
 func (keyTexts) fill(text string, values ...any) string { return fmt.Sprintf(text, values...) }
@@ -102,7 +102,8 @@ var keyEnglish = keyTexts{
 	date: func(t time.Time) string { return t.Format("Mon 2 January") },
 }
 
-// keyLanguage returns the requested language, else the one chosen before, else the browser's. A request is remembered.
+// keyLanguage returns the language of the query, otherwise that of the cookie. Without either it returns English if
+// the browser does not accept Korean. It stores the language of the query in the cookie.
 func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyTexts) {
 	lang := r.URL.Query().Get("lang")
 	if lang == "ko" || lang == "en" {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// policy holds the Content-Security-Policies. Only the document that takes a payment may run the payment provider's
-// script; all others run only our own code.
+// policy holds the Content-Security-Policies. Only the payment document may run the payment provider's script; all other
+// documents run only our own code.
 type policy struct {
 	page    string
 	payment string

@@ -22,7 +22,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Company identifies the operator of the shop, as the law requires on every page. Empty fields are omitted.
+// Company identifies the operator of the shop. The law requires these details on every page. Empty fields are omitted.
 type Company struct {
 	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber, HostingProvider string
 }
@@ -76,7 +76,7 @@ type Result struct {
 	PIN    string // for the keypad, if the door did not open and a PIN may be shown
 }
 
-// ErrUnknownKey is returned for a key that never existed or no longer opens a door.
+// ErrUnknownKey is returned if a key never existed or no longer opens a door.
 var ErrUnknownKey = errors.New("web: unknown key")
 
 // site serves all pages.

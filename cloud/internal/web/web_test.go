@@ -19,7 +19,7 @@ const testKey = "0f3c1d52-7a54-4a6e-9a51-0b1f6f0a8f11"
 
 var seoul = time.FixedZone("KST", 9*60*60)
 
-// a door that can be told how to behave.
+// fakeKeys implements Keys for one key with configurable results, and records the unlock requests.
 type fakeKeys struct {
 	key     Key
 	unlock  error
@@ -42,7 +42,7 @@ func (f *fakeKeys) press(_ context.Context, branch, door, _ string) (string, err
 
 func (f *fakeKeys) wait(_ *http.Request, _, _ string) (Result, error) { return f.result, f.await }
 
-// newSite is a site at a moment; the key it knows is reserved from 15:00 to 16:20.
+// newSite returns a site whose clock is fixed at the given time. Its only key has a reservation from 15:00 to 16:20.
 func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04", "2026-11-22 "+clock, seoul)
