@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// guest gives 010-1234-5678, hong@example.com a paid reservation.
+// guest creates a paid reservation of 010-1234-5678, hong@example.com.
 func guest(t *testing.T, s *servicetest.Stack) {
 	t.Helper()
 	c := s.Client(t)
@@ -60,7 +60,7 @@ func sessionOf(t *testing.T, s *servicetest.Stack, c *servicetest.Client) string
 	return ""
 }
 
-// withSession returns a client that presents a session id.
+// withSession returns a client that sends a session id as its cookie.
 func withSession(t *testing.T, s *servicetest.Stack, id string) *servicetest.Client {
 	t.Helper()
 	u, err := url.Parse(s.URL)
@@ -180,7 +180,7 @@ func TestAdministratorLogin(t *testing.T) {
 	}
 }
 
-// A session id from before a login is worthless after it, whether it was invented or issued.
+// A login invalidates the session id that the client sent, whether the client invented it or the service issued it.
 func TestLoginGivesANewSession(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -242,7 +242,7 @@ func TestSessionsEnd(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	noSession(t, customer.Get("/my-reservations"))
 	s.Clock.Advance(22*time.Hour - 2*time.Minute)
-	admin.Get("/v2/me").OK(t) // sessions end after 24 hours, whether used or not
+	admin.Get("/v2/me").OK(t) // a session expires 24 hours after the login, even if it is in use
 	s.Clock.Advance(2 * time.Minute)
 	noSession(t, admin.Get("/v2/me"))
 }
@@ -260,7 +260,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	noSession(t, withSession(t, second, sessionOf(t, first, admin)).Get("/v2/me"))
 }
 
-// Rights that an administrator loses are lost at the next request of a live session.
+// If an administrator loses a right, the next request of an open session no longer has it.
 func TestRightsEndAtOnce(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -334,7 +334,7 @@ func TestTooManyLogins(t *testing.T) {
 	from("198.51.100.78").Post("/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}).OK(t)
 }
 
-// forwarded sends requests as a reverse proxy does.
+// forwarded sends requests with the headers of a reverse proxy.
 type forwarded struct{ client string }
 
 func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -29,7 +29,7 @@ func detail(t *testing.T, c *servicetest.Client, id string) (d bookingDetail) {
 	return d
 }
 
-// live is the id of the live reservation of a room.
+// live returns the id of the live reservation of a room.
 func live(t *testing.T, s *servicetest.Stack, room int) string {
 	t.Helper()
 	return only(t, s, `
@@ -91,7 +91,8 @@ func TestAdminDetail(t *testing.T) {
 		"paidDateTime": only(t, s, `select to_char(paid_at at time zone 'Asia/Seoul', 'YYYYMMDDHH24MI') from reservation where id = $1::bigint`, id),
 	})
 
-	// An administrator's hold is beforePaymentTab, with five minutes; registered it is paid, by 관리자, for nothing.
+	// An administrator's hold is beforePaymentTab and lasts five minutes. After its registration it is paid, with the
+	// amount 0 and the method 관리자.
 	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t)
 	id = live(t, s, 2)
 	got = detail(t, admin, id)
@@ -106,7 +107,7 @@ func TestAdminDetail(t *testing.T) {
 		t.Errorf("registered: %v", paid)
 	}
 
-	// A partner's says nothing of money.
+	// A partner's reservation has neither an amount nor a method.
 	if _, err := s.DB.Pool.Exec(t.Context(), `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, created_by, created_at)
 		select b.id, r.id, 'DONE', 'PARTNER', $1, $2, tstzrange($1, $2::timestamptz + interval '10 minutes'), '네이버 손님', '010-7777-8888', 'sandbox', $3
@@ -118,7 +119,7 @@ func TestAdminDetail(t *testing.T) {
 		t.Errorf("a partner's: %v", paid)
 	}
 
-	// What is over is not found any more.
+	// A released or expired hold is not found.
 	c.Post("/reservation", holdBody(3, start, time.Hour)).OK(t)
 	id = live(t, s, 3)
 	c.Delete("/reservation", nil).OK(t)
@@ -143,7 +144,7 @@ func TestAdminCancel(t *testing.T) {
 		return admin.Delete("/admin/reservation/"+id+"?bookingStatus="+status, body)
 	}
 	statuses := []string{"beforePaymentTab", "paymentTab", "waitingForDeposit", "paid", "DONE"}
-	// Every status but those that are so is refused, and changes nothing.
+	// onlyAs checks that a cancellation with any status other than the given ones is rejected.
 	onlyAs := func(id string, so ...string) {
 		t.Helper()
 		for _, status := range append([]string{"", "PAID", "canceled", "CANCELED", "WAITING_FOR_DEPOSIT"}, statuses...) {
@@ -211,7 +212,7 @@ func TestAdminCancel(t *testing.T) {
 	cancel(id, "paid", nil).OK(t)
 	free(6)
 
-	// While an account is being closed it counts as waiting for its deposit.
+	// While the provider is closing the account, the reservation is still waiting for its deposit.
 	later := start.Add(6 * time.Hour)
 	c.Post("/payment/confirm", order(t, s, c, 1, later, time.Hour, 30000, "가상계좌")).OK(t)
 	id = reservationAt(t, s, 1, later)

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// slots are those of a room from one time up to another, as the interface writes them.
+// slots returns the slots of a room from one time up to another, in the format of the interface.
 func slots(room int, from, to time.Time) []string {
 	list := []string{}
 	for t := from; t.Before(to); t = t.Add(10 * time.Minute) {
@@ -21,12 +21,12 @@ func slots(room int, from, to time.Time) []string {
 	return list
 }
 
-// hourOf is the query of both V1 look-ups for the hour that a time is in.
+// hourOf returns the query of both V1 look-ups for the hour that contains t.
 func hourOf(branch string, t time.Time) string {
 	return url.Values{"branch": {branch}, "base_date": {t.In(seoul).Format("20060102")}, "base_hour": {t.In(seoul).Format("15")}}.Encode()
 }
 
-// dayOf is the query of the V2 look-up for the hour that a time is in.
+// dayOf returns the query of the V2 look-up for the given number of hours, from the hour that contains t.
 func dayOf(t time.Time, hours int) string {
 	return url.Values{"date": {t.In(seoul).Format("2006-01-02")}, "baseHour": {t.In(seoul).Format("15")}, "hours": {fmt.Sprint(hours)}}.Encode()
 }
@@ -54,12 +54,12 @@ func equal(t *testing.T, what string, got, want any) {
 
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	c := newCast(t, servicetest.Start(t)) // room 1 is paid for an hour
+	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1
 	const minute = time.Minute
 	start := slot(c.s, 3*time.Hour)
 	base := start.Add(-minute * time.Duration(start.In(seoul).Minute())) // the full hour
-	// Room 2: a hold of 20 minutes; after its margin one that waits for a deposit; room 3: by an administrator;
-	// room 10 does not exist, but room numbers sort as numbers: give gangnam one.
+	// Room 2 has a hold of 20 minutes and, after its margin, a reservation that waits for a deposit. Room 3 has an
+	// administrator's reservation. Room 10 is added to check that room numbers are sorted as numbers.
 	if _, err := c.s.DB.Pool.Exec(t.Context(), `
 		insert into room (branch_id, no, machine, min60) select id, 10, '큰 룸', 50000 from branch where code = $1`, "gangnam"); err != nil {
 		t.Fatal(err)
@@ -76,9 +76,9 @@ func TestSlots(t *testing.T) {
 	paidMargin := slices.Concat(slots(1, at(-10), at(0)), slots(1, at(60), at(70)), slots(3, at(-10), at(0)), slots(3, at(60), at(70)),
 		slots(10, at(-10), at(0)), slots(10, at(60), at(70)))
 	booking := slices.Concat(slots(2, at(0), at(20)), slots(2, at(30), at(40)))
-	// The margin between the two is one slot, listed once.
+	// The margin between the two reservations is one slot, which is listed once.
 	bookingMargin := slices.Concat(slots(2, at(-10), at(0)), slots(2, at(20), at(30)), slots(2, at(40), at(50)))
-	if base.Equal(start) { // the margin before lies outside the window then
+	if base.Equal(start) { // then the margin before the reservation is outside the window
 		before := fmt.Sprint("-", wire(at(-10)))
 		outside := func(s string) bool { return s[len(s)-len(before):] == before }
 		paidMargin, bookingMargin = slices.DeleteFunc(paidMargin, outside), slices.DeleteFunc(bookingMargin, outside)
@@ -91,7 +91,7 @@ func TestSlots(t *testing.T) {
 		equal(t, "four hours", got, whole)
 		c.HQ.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &got)
 		equal(t, "with a session", got, whole)
-		// Four hours from the base hour: the window ends where the reservations begin, and ten minutes on.
+		// The window covers four hours from the base hour, so it ends at the full hour before the reservations start.
 		c.Nobody.Get("/reservations?"+hourOf("gangnam", base.Add(-4*time.Hour))).OK(t).Into(t, &got)
 		for name, list := range map[string][]string{"booking": got.Booking, "paid": got.Paid} {
 			if len(list) != 0 {
@@ -185,7 +185,7 @@ func TestSlots(t *testing.T) {
 		for _, room := range got.Rooms {
 			order = append(order, room.RoomNo)
 		}
-		// 13: 6 x 4000; 2, 11 (2 x 12500) and 21 cost the same; 12 and 20 have no price at all.
+		// Room 13 costs 6 x 4000. Rooms 2, 11 (2 x 12500) and 21 cost the same. Rooms 12 and 20 have no price.
 		equal(t, "rooms", order, []string{"10", "1", "2", "11", "21", "13", "3", "4", "5", "6", "12", "20"})
 	})
 
@@ -227,13 +227,13 @@ func TestOpeningHours(t *testing.T) {
 		closed = slices.Concat(closed, slots(room, day(time.May, 12, 8, 0), day(time.May, 12, 10, 0)), slots(room, day(time.May, 12, 22, 0), day(time.May, 13, 8, 0)))
 	}
 	equal(t, "after hours", got.ClosedTime, closed)
-	// On a Monday, and on a public holiday, all of the day is closed, and nothing of it a break.
+	// On a Monday and on a public holiday, the whole day is closed and has no break.
 	for name, d := range map[string]int{"Monday": 10, "children's day": 5} {
 		got := look(t, "hongdae", day(time.May, d, 0, 0), 24).UnavailableSlots
 		equal(t, name, got.ClosedTime, rooms(day(time.May, d, 0, 0), day(time.May, d+1, 0, 0)))
 		equal(t, name, got.BreakTime, []string{})
 	}
-	// Disabled rooms have them too.
+	// Disabled rooms also have breaks.
 	admin := s.Admin(t, "hq", "hq-demo")
 	admin.Patch("/admin/machines/hongdae/2", map[string]bool{"enabled": false}).OK(t)
 	equal(t, "with a disabled room", look(t, "hongdae", day(time.May, 12, 15, 0), 1).UnavailableSlots.BreakTime, rooms(day(time.May, 12, 15, 0), day(time.May, 12, 16, 0)))
@@ -285,7 +285,7 @@ func TestCalendar(t *testing.T) {
 	is(t, hongdae["2027-05-04"], "available", "")
 	is(t, hongdae["2027-05-05"], "holiday", "어린이날")
 	is(t, hongdae["2027-05-10"], "closed", "정기 휴무")
-	is(t, hongdae["2027-05-03"], "holiday", "대체공휴일(노동절)") // a Monday besides
+	is(t, hongdae["2027-05-03"], "holiday", "대체공휴일(노동절)") // also a Monday
 	gangnam := month(t, "gangnam", "2027-05")
 	is(t, gangnam["2027-05-05"], "available", "어린이날")
 	is(t, gangnam["2027-05-10"], "available", "")

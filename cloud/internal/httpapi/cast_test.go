@@ -22,7 +22,7 @@ type cast struct {
 	Viewer   *servicetest.Client // of gangnam
 }
 
-// newCast logs all of them in. The customer has paid for an hour in room 1 of gangnam, three hours from now.
+// newCast logs in a client for each role. The customer has paid for an hour in room 1 of gangnam, three hours from now.
 func newCast(t *testing.T, s *servicetest.Stack) *cast {
 	t.Helper()
 	accounts := &account.Service{DB: s.DB}
@@ -43,7 +43,7 @@ func newCast(t *testing.T, s *servicetest.Stack) *cast {
 	}
 }
 
-// role is a member of the cast by name.
+// role is a client of the cast with the name of its role.
 type role struct {
 	name   string
 	client *servicetest.Client
@@ -53,7 +53,7 @@ func (c *cast) roles() []role {
 	return []role{{"none", c.Nobody}, {"customer", c.Customer}, {"other", c.Other}, {"manager", c.Manager}, {"hq", c.HQ}, {"viewer", c.Viewer}}
 }
 
-// login logs a customer in by phone number. n is the number of codes that will have been sent to it then.
+// login logs in a customer by phone number. n is the number of codes sent to the phone number, including this one.
 func login(t *testing.T, s *servicetest.Stack, mobile string, n int) *servicetest.Client {
 	t.Helper()
 	c := s.Client(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The head quarters adds and disables administrators and changes their rights, with immediate effect.
+// If the head quarters adds or disables an administrator or changes rights, the change takes effect immediately.
 func TestAdministratorsInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -107,7 +107,7 @@ func TestOwnAccount(t *testing.T) {
 	}
 	says(t, "the other session", elsewhere.Get("/v2/me"), noSuchSession)
 
-	// With a second step, each code works once.
+	// If the second factor is enabled, each code is accepted once.
 	wrong := reply{401, "AuthenticationError", "아이디 또는 비밀번호가 올바르지 않습니다."}
 	wrongCode := reply{401, "AuthenticationError", "2단계 인증 번호가 올바르지 않습니다."}
 	says(t, "not begun", manager.Put(me+"/totp", map[string]string{"code": "123456"}), reply{400, "IllegalArguemntError", "2단계 인증 설정을 먼저 시작해 주세요."})

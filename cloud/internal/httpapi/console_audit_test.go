@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Every view of a guest's data is audited with its origin: the interface's detail, the console's record, a search, the
-// conflicts of a room, a message, a file.
+// Every access to a guest's data is audited with its origin: the detail in the interface, the record in the console, a
+// search, the conflicts of a room, a message, a file.
 func TestViewsAreAudited(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -26,7 +26,7 @@ func TestViewsAreAudited(t *testing.T) {
 		c.Manager.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t)
 	}
 	c.Manager.Get("/v2/admin/reservations?query=nobody").OK(t)
-	c.Other.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t) // finds nothing in its own branch
+	c.Other.Get("/v2/admin/reservations?" + url.Values{"query": {"홍길동"}}.Encode()).OK(t) // finds no reservation in the branch of this manager
 	c.Manager.Patch("/admin/machines/gangnam/1", map[string]bool{"enabled": false}).Fails(t, http.StatusConflict, "SettingConflictException", "")
 	key := only(t, c.s, `select doorlock_key::text from reservation where id = $1::bigint`, id)
 	if answer := c.Viewer.Get("/v2/admin/messages/" + message).OK(t); strings.Contains(string(answer.Raw), key) {

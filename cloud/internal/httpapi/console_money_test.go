@@ -9,8 +9,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// A refund that the bank could not carry out is sent again, to another account. A discrepancy between the books is closed by
-// an administrator.
+// If the bank could not execute a refund, an administrator retries it with another account. An administrator also closes
+// discrepancies between the books.
 func TestMoneyInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -77,7 +77,7 @@ func TestMoneyInTheConsole(t *testing.T) {
 	}
 }
 
-// The data of one guest can be exported, and erased from every reservation that is over.
+// The data of one guest can be exported. Erasing removes it from all reservations that have ended.
 func TestPersonalData(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -106,7 +106,7 @@ func TestPersonalData(t *testing.T) {
 	}
 }
 
-// paidDeposit is a paid reservation by virtual account in room 1 of gangnam.
+// paidDeposit creates a reservation of room 1 in gangnam, paid by virtual account, and returns its id and amount.
 func paidDeposit(t *testing.T, s *servicetest.Stack) (id string, amount int) {
 	t.Helper()
 	c := s.Client(t)
@@ -117,7 +117,8 @@ func paidDeposit(t *testing.T, s *servicetest.Stack) (id string, amount int) {
 	return live(t, s, 1), 30000
 }
 
-// A refund that the provider cannot make is settled outside: the reservation ends, and the sum counts as refunded.
+// If the provider cannot make a refund, it is settled outside: the reservation is cancelled and the amount counts as
+// refunded.
 func TestSettledOutside(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

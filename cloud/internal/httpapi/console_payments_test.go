@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The sums of a month, its pages and its file contain every payment, also when there are more than any list shows at once.
+// The sums of a month, its pages and its file contain every payment, even if there are more than one list can show.
 func TestPaymentsOfAMonthAreComplete(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

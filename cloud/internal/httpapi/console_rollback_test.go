@@ -8,8 +8,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// TestFailedAuditEntryRollsBackTheChange has the database reject audit entries and sends every kind of change that an
-// administrator can make: each answers 500 and leaves no trace.
+// TestFailedAuditEntryRollsBackTheChange makes the database reject audit entries and sends every kind of change that an
+// administrator can make. Each must answer 500 and change nothing.
 func TestFailedAuditEntryRollsBackTheChange(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -112,7 +112,7 @@ func TestOvernightHoursCanBeSaved(t *testing.T) {
 		reply{400, "IllegalArguemntError", "금요일 운영 시간(open) 값이 올바르지 않습니다."})
 }
 
-// TestFeedAddressesWithPasswordsAreRefused holds the console to channel.CheckFeedURL.
+// TestFeedAddressesWithPasswordsAreRefused checks that the console applies channel.CheckFeedURL.
 func TestFeedAddressesWithPasswordsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -48,7 +48,7 @@ func TestNewRoomNeedsAProvenLock(t *testing.T) {
 	enable("13", true).OK(t)
 	hold(13).OK(t)
 	enable("1", false).OK(t)
-	enable("1", true).OK(t) // a branch file vouches for its rooms
+	enable("1", true).OK(t) // rooms from a branch file need no proof of their locks
 
 	hq.Put(rooms+"14", map[string]any{"min60": 20000, "noLock": true}).OK(t)
 	enable("14", true).OK(t)
@@ -91,8 +91,8 @@ func TestClosureOverReservationsIsAConflict(t *testing.T) {
 	c.HQ.Put(path, settings).OK(t) // a conflict that was accepted is not reported again
 }
 
-// While a closure is being stored, many customers try to hold the day: afterwards no hold lies inside it that the
-// administrator has not seen.
+// Many customers try to hold slots of a day while an administrator stores a closure of that day. Afterwards the closure
+// must contain no hold that was not reported to the administrator.
 func TestNoHoldSlipsIntoAClosure(t *testing.T) {
 	t.Parallel()
 	s := unlimited(t)

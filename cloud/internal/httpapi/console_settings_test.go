@@ -28,7 +28,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 	settings, stale := read(), read()
 	week := settings["week"].([]any)
 	week[wednesday.Weekday()] = map[string]any{"closed": false, "open": []any{map[string]any{"from": "08:00", "to": "24:00"}}, "breaks": []any{}}
-	settings["phone"], settings["closedOnHolidays"] = "02-1234-5678", false // that Wednesday may be a holiday
+	settings["phone"], settings["closedOnHolidays"] = "02-1234-5678", false // because that Wednesday may be a public holiday
 	hq.Put(branch+"settings", settings).OK(t)
 	hold(wednesday.Add(-4*time.Hour), 1).OK(t)
 	hold(wednesday.Add(3*time.Hour), 1).OK(t) // the break was removed

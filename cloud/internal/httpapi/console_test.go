@@ -23,7 +23,7 @@ func TestLiveNeedsAWebSocket(t *testing.T) {
 	says(t, "an unknown branch", hq.Get("/v2/admin/live?branch=busan&date=2026-11-25"), noSuchPlace)
 }
 
-// A day at a branch in one call, a search, a record, and the audit entries of those views.
+// One call returns a day of a branch. The test also checks a search, a record, and the audit entries of these views.
 func TestDayInTheConsole(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -114,7 +114,7 @@ func TestDayInTheConsole(t *testing.T) {
 	}
 }
 
-// The doors, sensors and agent of a branch, also before its agent has ever connected.
+// The console shows the doors, sensors and agent of a branch, even if the agent has never connected.
 func TestDevicesInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

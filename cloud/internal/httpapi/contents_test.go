@@ -32,7 +32,8 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 		}
 		tables = append(tables, name)
 	}
-	// Changes of background work are excluded: the chain of the audit log, postponed jobs, the times of the next status checks.
+	// Columns that background work changes are excluded: the hash chain of the audit log, postponed jobs, the times of the
+	// next status checks.
 	background := map[string]string{"audit": "x.id::text", "river_job": "x.id::text", "payment": "x.reservation_id::text"}
 	digests := map[string]string{}
 	for _, table := range tables {

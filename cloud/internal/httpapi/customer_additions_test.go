@@ -92,7 +92,7 @@ func TestReceiptOfACardLeadsToTheKey(t *testing.T) {
 		Branch, RoomNo, State, StartDateTime, WindowFrom, ServerTime string
 		Online                                                       bool
 	}
-	stranger := s.Client(t) // the key is all it takes
+	stranger := s.Client(t) // the key is the only credential
 	stranger.Get("/v2/keys/"+*receipt.DoorlockKey).OK(t).Into(t, &key)
 	if key.Branch != "gangnam" || key.RoomNo != "1" || key.State != "before" || key.Online || key.StartDateTime != wire(start) {
 		t.Errorf("key: %+v", key)

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// secretOf is the secret of an order's callbacks, which the provider and the service share.
+// secretOf returns the secret that the provider and the service share for the callbacks of an order.
 func secretOf(t *testing.T, s *servicetest.Stack, orderID any) string {
 	t.Helper()
 	for _, p := range s.Sandbox.Payments(orderID.(string)) {
@@ -22,7 +22,7 @@ func secretOf(t *testing.T, s *servicetest.Stack, orderID any) string {
 	return ""
 }
 
-// callback is what the provider sends about a deposit.
+// callback returns the body of a deposit callback.
 func callback(orderID any, status, secret string) map[string]any {
 	return map[string]any{
 		"createdAt": time.Now().Format("2006-01-02T15:04:05.000000"), "orderId": orderID, "status": status, "secret": secret,
@@ -30,7 +30,7 @@ func callback(orderID any, status, secret string) map[string]any {
 	}
 }
 
-// delivered waits until the service has taken a callback.
+// delivered waits until the service has accepted a callback.
 func delivered(t *testing.T, d *sandbox.Delivery, err error) {
 	t.Helper()
 	if err != nil {
@@ -78,21 +78,21 @@ func TestDeposit(t *testing.T) {
 		t.Fatalf("%s with key %q before the deposit", state(), key())
 	}
 
-	// Callbacks that prove nothing.
+	// Callbacks that do not prove a deposit.
 	send := func(body any) servicetest.Answer { return s.Client(t).Post("/virtualaccount/webhook", body) }
 	wrongSecret := reply{403, "AuthorizationException", "웹훅 인증에 실패했습니다."}
 	says(t, "wrong secret", send(callback(orderID, "DONE", "guessed")), wrongSecret)
 	says(t, "no secret", send(callback(orderID, "DONE", "")), wrongSecret)
 	says(t, "unknown order", send(callback("ord-unknown", "DONE", "guessed")), noOrder)
 	secret := secretOf(t, s, orderID)
-	send(callback(orderID, "DONE", secret)).OK(t) // stored; but the provider, when asked, knows of no deposit
+	send(callback(orderID, "DONE", secret)).OK(t) // accepted, but the status check at the provider finds no deposit
 	if state() != "WAITING_FOR_DEPOSIT" || key() != "" {
 		t.Fatalf("%s with key %q after a false callback", state(), key())
 	}
 	noStatus := callback(orderID, "DONE", secret)
 	delete(noStatus, "status")
 	says(t, "no status", send(noStatus), missingField("상태", "status"))
-	send(map[string]any{"eventType": "PAYOUT_STATUS_CHANGED", "data": map[string]any{}}).OK(t) // of no use to us
+	send(map[string]any{"eventType": "PAYOUT_STATUS_CHANGED", "data": map[string]any{}}).OK(t) // an event type that the service ignores
 
 	d, err := s.Sandbox.Deposit(orderID.(string))
 	delivered(t, d, err)
@@ -100,7 +100,7 @@ func TestDeposit(t *testing.T) {
 	if state() != "DONE" || first == "" {
 		t.Fatalf("%s with key %q after the deposit", state(), first)
 	}
-	// The same again, also under the provider's own form, changes nothing.
+	// A repeated callback, in either format of the provider, changes nothing.
 	before := only(t, s, `select version::text from reservation where order_id = $1`, orderID)
 	header := http.Header{"Content-Type": {"application/json"}, "Tosspayments-Webhook-Transmission-Id": {"whtrans_1"}}
 	for range 2 {
@@ -112,7 +112,7 @@ func TestDeposit(t *testing.T) {
 	}
 	awaitMessage(t, s, "01012345678", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == first })
 
-	// The bank takes the deposit back: the key is dead, the reservation waits again.
+	// If the bank reverses the deposit, the key becomes invalid and the reservation waits for a deposit again.
 	d, err = s.Sandbox.Reverse(orderID.(string))
 	delivered(t, d, err)
 	if state() != "WAITING_FOR_DEPOSIT" || key() != "" {
@@ -141,7 +141,7 @@ func awaitMessage(t *testing.T, s *servicetest.Stack, to string, is func(sandbox
 	}
 }
 
-// Without a deposit in ten minutes the account is closed at the provider and the slot is free.
+// If no deposit arrives within ten minutes, the account is closed at the provider and the slot is free.
 func TestDepositOverdue(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -154,7 +154,7 @@ func TestDepositOverdue(t *testing.T) {
 
 	s.Clock.Advance(9 * time.Minute)
 	says(t, "before it is due", hold(t, s, 1, start, time.Hour), taken)
-	// The money of the second comes in without a word of it to us.
+	// The second deposit arrives, but the status check that its callback triggers fails.
 	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: 1}); err != nil {
 		t.Fatal(err)
 	}

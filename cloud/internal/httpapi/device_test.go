@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// unit is an air conditioner with two leaves, one of them at the top.
+// unit returns an air conditioner with two selectable options, one of them at the top level.
 func unit(name string) protocol.AirConditioner {
 	return protocol.AirConditioner{Name: name, Options: []protocol.Option{
 		{Name: "전원 끄기"},
@@ -20,7 +20,7 @@ func unit(name string) protocol.AirConditioner {
 	}}
 }
 
-// tree waits until the inventory of an agent is served.
+// tree waits until the service returns the wanted inventory of a branch.
 func tree(t *testing.T, c *servicetest.Client, branch, want string) {
 	t.Helper()
 	var got json.RawMessage
@@ -64,7 +64,7 @@ func TestAirConditioner(t *testing.T) {
 	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
 	manager.Post("/admin/airconditioner/"+off, nil).Fails(t, 503, "DeviceUnavailableException", unavailable)
 	a.Close()
-	for online := true; online; time.Sleep(10 * time.Millisecond) { // the broker takes a moment to say so
+	for online := true; online; time.Sleep(10 * time.Millisecond) { // the broker reports the disconnection asynchronously
 		var devices struct{ Online bool }
 		manager.Get("/v2/admin/branches/gangnam/devices").OK(t).Into(t, &devices)
 		online = devices.Online
@@ -74,7 +74,7 @@ func TestAirConditioner(t *testing.T) {
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("offline known after %v", took)
 	}
-	tree(t, manager, "gangnam", documented) // also while the branch is away
+	tree(t, manager, "gangnam", documented) // also while the agent is disconnected
 
 	manager.Post("/admin/airconditioner/unknown", nil).Fails(t, 404, "ResourceNotFoundException", "")
 	connectAgent(t, s, "hongdae", protocol.Inventory{AirConditioners: []protocol.AirConditioner{

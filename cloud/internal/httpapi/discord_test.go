@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Interactions are Discord's if their signature says so; nothing else is answered, and nothing in the envelope.
+// The service answers only interactions that Discord has signed. The answers do not use the envelope.
 func TestDiscord(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
@@ -50,7 +50,7 @@ func TestDiscord(t *testing.T) {
 		t.Errorf("unsigned: %d", answer.HTTP)
 	}
 
-	// Staff get answers, for the branches they have; strangers get none.
+	// Configured users receive answers about their own branches. Other users receive none.
 	command := func(user, branch string) string {
 		body := fmt.Sprintf(`{"id":"%s-%s","application_id":"1","token":"t","type":2,"member":{"user":{"id":%q}},"data":{"name":"룸상태","options":[{"name":"지점","type":3,"value":%q}]}}`, user, branch, user, branch)
 		answer := interact(body, body)
@@ -73,7 +73,7 @@ func TestDiscord(t *testing.T) {
 	}
 }
 
-// Whoever tries too often is told to wait, and for how long.
+// A client that exceeds a limit receives 429 with the time to wait in Retry-After.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

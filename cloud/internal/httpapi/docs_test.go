@@ -48,7 +48,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("the policy %s does not allow the script %s", policy, inline[1])
 		}
 	}
-	// The page loads nothing from other servers, and all files that it names exist.
+	// The page loads no files from other servers, and all files that it references exist.
 	references := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page, -1)
 	if len(references) < 3 {
 		t.Errorf("references %v in %s", references, page)

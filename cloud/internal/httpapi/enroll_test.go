@@ -11,7 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// TestEnrollAgent: a machine that has only the token becomes an agent that the broker lets in, once.
+// TestEnrollAgent checks that a machine with only the token receives a credential that the broker accepts, and that the
+// token works once.
 func TestEnrollAgent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// BenchmarkLookUpByRooms measures the V2 look-up of four hours in branches of more and more rooms, reserved for a quarter of
-// the time. The answer grows with the rooms; floor serves the largest and the usual answer as constants over the same HTTP
-// stack.
+// BenchmarkLookUpByRooms measures the V2 look-up of four hours in branches with an increasing number of rooms, reserved for
+// a quarter of the time. Because the answer grows with the rooms, floor serves the largest and the usual answer as constants
+// over the same HTTP stack, for comparison.
 func BenchmarkLookUpByRooms(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := time.Now().In(seoul).AddDate(0, 0, 1).Format(time.DateOnly)
@@ -46,7 +46,7 @@ func BenchmarkLookUpByRooms(b *testing.B) {
 	}
 }
 
-// constantly serves a constant copy of an answer.
+// constantly starts a server that sends a stored copy of an answer, and returns its address.
 func constantly(b *testing.B, url string) string {
 	b.Helper()
 	answer, err := crowd.Get(url)

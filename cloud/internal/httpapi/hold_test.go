@@ -19,7 +19,7 @@ var (
 	tooLong      = reply{400, "IllegalArguemntError", "최대 예약 시간은 5시간입니다."}
 )
 
-// says checks an answer.
+// says checks status, error type and message of an answer.
 func says(t *testing.T, what string, answer servicetest.Answer, want reply) {
 	t.Helper()
 	if got := (reply{answer.HTTP, answer.ErrorType, answer.Message}); got != want {
@@ -27,7 +27,7 @@ func says(t *testing.T, what string, answer servicetest.Answer, want reply) {
 	}
 }
 
-// refuses checks that an answer is a 400 about a field, or about several.
+// refuses checks that an answer is a 400 that names the given fields.
 func refuses(t *testing.T, what string, answer servicetest.Answer, fields ...string) {
 	t.Helper()
 	if answer.HTTP != 400 || answer.ErrorType != "IllegalArguemntError" {
@@ -42,7 +42,7 @@ func refuses(t *testing.T, what string, answer servicetest.Answer, fields ...str
 
 func TestHold(t *testing.T) {
 	t.Parallel()
-	c := newCast(t, servicetest.Start(t)) // room 1 is paid from start for an hour
+	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1, from start
 	s := c.s
 	const minute = time.Minute
 	start := slot(s, 3*time.Hour)
@@ -108,7 +108,7 @@ func TestHold(t *testing.T) {
 		first := cookie(t, s, client, "PAY_SESSIONID")
 		says(t, "a taken one", client.Post("/reservation", holdBody(1, start, time.Hour)), taken)
 		says(t, "the earlier one stays", hold(3, 0, 30*minute), held)
-		client.Post("/reservation", holdBody(3, start.Add(10*minute), 30*minute)).OK(t) // overlaps its own
+		client.Post("/reservation", holdBody(3, start.Add(10*minute), 30*minute)).OK(t) // overlaps the client's own hold
 		if cookie(t, s, client, "PAY_SESSIONID") == first {
 			t.Error("the cookie is the same")
 		}
@@ -131,7 +131,7 @@ func TestHold(t *testing.T) {
 		client.Delete("/reservation", nil).OK(t) // without a cookie
 		give(t, s, client, "PAY_SESSIONID", "nonsense")
 		client.Delete("/reservation", nil).OK(t)
-		// What has become a reservation is not released.
+		// A hold that was paid is not released.
 		buyer := s.Client(t)
 		buyer.Post("/payment/confirm", order(t, s, buyer, 3, start.Add(8*time.Hour), time.Hour, 22000, "카드")).OK(t)
 		buyer.Delete("/reservation", nil).OK(t)
@@ -154,7 +154,7 @@ func cookieHas(t *testing.T, answer servicetest.Answer, name, attributes string)
 	t.Errorf("no cookie %s in %v", name, answer.Header.Values("Set-Cookie"))
 }
 
-// All three cookies are HttpOnly and, as the settings have it, Secure.
+// All three cookies are HttpOnly and, if the settings require it, Secure.
 func TestSecureCookies(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.CookieSecure = true })
@@ -184,7 +184,7 @@ func TestDatabaseForbidsOverlaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, state := range []string{"HOLD", "CONFIRMING", "WAITING_FOR_DEPOSIT", "DONE", "CANCELING"} {
-		for _, from := range []time.Duration{0, -10 * time.Minute, 60 * time.Minute} { // the same, into the margins
+		for _, from := range []time.Duration{0, -10 * time.Minute, 60 * time.Minute} { // the same time, and overlaps with the margins
 			if err := insert(state, from, 10*time.Minute); !postgres.IsExclusionViolation(err, "reservation_no_overlap") {
 				t.Errorf("%s at %s: %v", state, from, err)
 			}
@@ -200,7 +200,7 @@ func TestDatabaseForbidsOverlaps(t *testing.T) {
 	}
 }
 
-// The limits of live unpaid reservations: per client address at the hold, per phone number at the registration.
+// Live unpaid reservations are limited per client address at the hold and per phone number at the registration.
 func TestUnpaidHoldsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.MaxHoldsPerClient, set.HTTP.MaxHoldsPerPhone = 5, 3 })
@@ -216,7 +216,7 @@ func TestUnpaidHoldsAreLimited(t *testing.T) {
 	if answer := clients[5].Post("/reservation", holdBody(1, start, time.Hour)); answer.HTTP != 409 {
 		t.Errorf("a taken slot beyond the limit: got %d, want 409", answer.HTTP)
 	}
-	clients[0].Post("/reservation", holdBody(6, start, time.Hour)).OK(t) // instead of its own
+	clients[0].Post("/reservation", holdBody(6, start, time.Hour)).OK(t) // replaces the client's own hold
 	prices := []int{13000, 25000, 22000, 20000}
 	for i, price := range prices {
 		answer := clients[i].Post("/payment", map[string]any{"amount": price, "name": "홍길동", "mobileNum": "010-1234-5678"})

@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
-// Bodies that are not one JSON object, or too long, at every operation that takes a body.
+// Every operation that takes a body rejects bodies that are not one JSON object or are too long.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, unlimited(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Every query parameter, with the same kinds of mistakes.
+// Every query parameter is tested with the same kinds of mistakes.
 func TestBadQueries(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -69,7 +69,7 @@ func TestBadQueries(t *testing.T) {
 	unchanged(t, c.s, before)
 }
 
-// Path parameters that are not valid text, and numbers that are not numeric.
+// Path parameters that are not valid text, and non-numeric values for numbers, are rejected.
 func TestBadPaths(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -122,7 +122,7 @@ func TestBadPaths(t *testing.T) {
 	unchanged(t, c.s, before)
 }
 
-// anonymousBut fills the parameters of a path with a placeholder, and one of them with invalid text.
+// anonymousBut fills the named parameter of a path with invalid text and all others with a placeholder.
 func anonymousBut(path, name string) string {
 	path = strings.Replace(path, "{"+name+"}", "a%00", 1)
 	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "1")

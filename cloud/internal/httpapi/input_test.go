@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// raw is a JSON value as it is sent.
+// raw is a JSON value in its encoded form.
 type raw string
 
 // MarshalJSON must not be called: bodies are assembled by hand, because some of them are not JSON.
@@ -77,7 +77,7 @@ func emailField() field {
 		not("a"+long, "a", "a@", "@b.kr", "a@b", "a b@c.kr", "a@b.kr,c@d.kr", "a@b@c.kr", "a@b.kr\r\nBcc: c@d.kr")
 }
 
-// timeField is YYYYMMDDHHmm. Its invalid values are invalid whatever the other time is.
+// timeField is a time as YYYYMMDDHHmm. Its invalid values are invalid for every value of the other time.
 func timeField(name, korean string) field {
 	f := textField(name, korean, 12).valued()
 	f.bad = slices.DeleteFunc(f.bad, func(v any) bool { return v == "   " })
@@ -194,8 +194,8 @@ func illegal(t *testing.T, what string, answer servicetest.Answer, korean, name 
 	}
 }
 
-// Every field of every body: missing, null, of another type, one character too long, out of range, invalid text, invalid
-// time. Each is a 400 that names the field and stores nothing. Values at the bounds are accepted.
+// Every field of every body is tested: missing, null, of another type, one character too long, out of range, invalid text,
+// invalid time. Each answer is a 400 that names the field, and nothing is stored. Values at the bounds are accepted.
 func TestBadFields(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, unlimited(t))

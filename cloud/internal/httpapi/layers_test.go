@@ -16,8 +16,8 @@ var (
 	noSuchPlace = reply{404, "ResourceNotFoundException", "해당 지점을 찾을 수 없습니다."}
 )
 
-// Requests without a route, by every role: layer 1 applies before the existence of a path is checked, layer 2 to all of
-// /admin, and no encoding of a path bypasses them.
+// Every role requests paths without a route. Layer 1 applies before the existence of a path is checked, layer 2 applies to
+// all of /admin, and no encoding of a path bypasses them.
 func TestLayersWithoutARoute(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
@@ -110,7 +110,7 @@ func TestLayersWithoutARoute(t *testing.T) {
 	}
 }
 
-// A page of another site cannot use the session of its visitor.
+// A page of another site cannot use the session of the user who visits it.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -157,7 +157,7 @@ func TestUnknownBranch(t *testing.T) {
 		check(t, p.path, c.Manager, p.method, probe{path: p.path, body: p.body}, outOfScope)
 		check(t, p.path, c.HQ, p.method, probe{path: p.path, body: p.body}, noSuchPlace)
 	}
-	// And every path of the console that names a branch.
+	// The same applies to every path of the console that names a branch.
 	table := probes(t, c)
 	for _, o := range contract.Operations() {
 		p := table[o.OperationID]

@@ -21,8 +21,8 @@ func behindProxy(set *config.Settings) {
 
 func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
 
-// Wrong passwords from elsewhere lock out unknown browsers, but not the one that has logged in before, whose open session
-// also can change the password.
+// Wrong passwords from other addresses lock out unknown browsers. A browser that has logged in before is not locked out,
+// and its open session can change the password.
 func TestLockOutSparesTheOwnBrowser(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, behindProxy)
@@ -40,7 +40,7 @@ func TestLockOutSparesTheOwnBrowser(t *testing.T) {
 	browser.Post("/admin/login", map[string]string{"id": "hq", "password": "lamp river nine"}).OK(t)
 }
 
-// A stranger's guesses do not void a guest's code.
+// Wrong codes from another browser do not invalidate a guest's code.
 func TestStrangersGuessesSpareTheGuest(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, behindProxy)
@@ -58,7 +58,8 @@ func TestStrangersGuessesSpareTheGuest(t *testing.T) {
 	browser.Post("/account/login", right).OK(t)
 }
 
-// A session and the password alone neither change the password nor replace or recover the second factor.
+// If a second factor is enabled, a session and the password alone can neither change the password nor replace or recover
+// the second factor.
 func TestSecondFactorProtectsItself(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(*config.Settings) {})
@@ -98,7 +99,7 @@ func TestSecondFactorProtectsItself(t *testing.T) {
 	s.Client(t).Post("/admin/login", login).Fails(t, 401, "AuthenticationError", "")
 }
 
-// Where the policy requires a second factor, an administrator without one reaches the own account and nothing else.
+// If the policy requires a second factor, an administrator without one can access only the own account.
 func TestSecondFactorPolicy(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.SecondFactor = []string{"hq"} })
@@ -119,7 +120,7 @@ func TestSecondFactorPolicy(t *testing.T) {
 	hq.Get("/v2/admin/administrators").OK(t)
 }
 
-// An administrator's session ends when it is idle, and not while it is used.
+// An administrator's session expires when it is idle, but not while it is in use.
 func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.AdminIdle = time.Hour })
@@ -135,7 +136,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	hq.Get("/v2/admin/account").Fails(t, 401, "AuthenticationError", "")
 }
 
-// Whoever knows the address to which the payment provider returned the browser learns no contact.
+// A client that knows only the address to which the payment provider redirected the browser does not receive the contact.
 func TestRepeatedConfirmationHidesTheContact(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -164,7 +165,7 @@ func TestRepeatedConfirmationHidesTheContact(t *testing.T) {
 	}
 }
 
-// The address of a partner's calendar contains a secret, which viewers do not receive.
+// The address of a partner's calendar contains a secret, so viewers do not receive it.
 func TestViewersSeeNoFeedAddress(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -17,8 +17,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The V2 look-up must not slow down as the table grows: 12 rooms, 4 hours, 16 connections, with a thousand, a hundred thousand
-// and a million reservations. Load generator and PostgreSQL share the processors with the service.
+// BenchmarkLookUp measures whether the V2 look-up slows down as the table grows: 12 rooms, 4 hours and 16 connections, with
+// a thousand, a hundred thousand and a million reservations. Load generator and PostgreSQL share the processors with the
+// service.
 func BenchmarkLookUp(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := grow(b, s, 0, 1_000)
@@ -37,7 +38,7 @@ func BenchmarkLookUp(b *testing.B) {
 // in a real table. It returns tomorrow, on which the first branch is full.
 func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	b.Helper()
-	const hours = 12 // one hour in two
+	const hours = 12 // every second hour is reserved
 	tomorrow := time.Now().In(seoul).AddDate(0, 0, 1)
 	tomorrow = time.Date(tomorrow.Year(), tomorrow.Month(), tomorrow.Day(), 0, 0, 0, 0, seoul)
 	ctx := context.Background()
@@ -70,13 +71,13 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Without a checkpoint the pages would be written while look-ups are measured.
+	// Without a checkpoint, the database would write the pages during the measurement.
 	for _, settle := range []string{`vacuum (analyze) reservation`, `checkpoint`, `reset statement_timeout`} {
 		if _, err := conn.Exec(ctx, settle); err != nil {
 			b.Fatal(err)
 		}
 	}
-	// Syncing reservations to come to the partner is not measured.
+	// The measurement starts after all upcoming reservations are synchronised to the partner.
 	for waiting := 1; waiting > 0; time.Sleep(50 * time.Millisecond) {
 		err := s.DB.Pool.QueryRow(ctx, `
 			select count(*) from reservation r where end_at > now() and not exists (
@@ -88,7 +89,7 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	return tomorrow
 }
 
-// rate calls do from 16 connections, three times, and reports the median rate and the latencies of that round.
+// rate measures three rounds of calls to do on 16 connections. It reports the median rate and the latencies of that round.
 func rate(b *testing.B, unit string, do func() error) {
 	b.Helper()
 	const callers, rounds, length = 16, 3, 3 * time.Second
@@ -154,7 +155,7 @@ func fetchOK(url string) error {
 	return nil
 }
 
-// BenchmarkHoldAndRelease measures a hold and its release over HTTP, durably stored.
+// BenchmarkHoldAndRelease measures a durably stored hold and its release over HTTP.
 func BenchmarkHoldAndRelease(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	start := slot(s, 3*time.Hour)

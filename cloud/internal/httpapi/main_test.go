@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 )
 
-// After all tests, every answer that openapi.yaml describes for the interface has occurred. Additions for pages are tested in
-// the browser.
+// TestMain checks after all tests that every answer that openapi.yaml describes for the interface has occurred. Additions
+// for pages are tested in the browser.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}

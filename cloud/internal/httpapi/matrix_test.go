@@ -76,17 +76,17 @@ func missingField(korean, field string) reply {
 	return reply{400, "IllegalArguemntError", korean + "(" + field + ") 값은 필수입니다."}
 }
 
-// probe is a request that changes nothing if it is let through, and the answer to it then.
+// probe is a request that changes nothing even if the role is authorized, and the expected answer in that case.
 type probe struct {
 	path   string
 	body   any
 	want   reply
-	scoped bool // concerns gangnam, so the manager of another branch is out of scope
+	scoped bool // the request concerns gangnam, so a manager of another branch is out of scope
 }
 
 // probes are keyed by operation id of openapi.yaml, whose x-access defines who may call it.
 func probes(t *testing.T, c *cast) map[string]probe {
-	start := slot(c.s, 3*time.Hour) // the reservation of newCast
+	start := slot(c.s, 3*time.Hour) // start of the reservation that newCast creates
 	paid := reservationAt(t, c.s, 1, start)
 	order(t, c.s, c.s.Client(t), 2, start, time.Hour, 25000, "카드")
 	inTheWay := wire(start)
@@ -206,7 +206,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 	}
 }
 
-// expected is a cell of the matrix: the reply to a role for an operation.
+// expected returns a cell of the matrix: the reply that a role receives for an operation.
 func expected(access, role string, p probe) reply {
 	administrator := role != "none" && role != "customer"
 	switch {
@@ -230,7 +230,8 @@ func expected(access, role string, p probe) reply {
 	return p.want
 }
 
-// Every route and every role: the replies follow from x-access in openapi.yaml, the layers and the scope.
+// TestAuthorization calls every route with every role. The expected replies follow from x-access in openapi.yaml, the layers
+// and the scope.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))

@@ -10,7 +10,7 @@ import (
 
 func TestMove(t *testing.T) {
 	t.Parallel()
-	c := newCast(t, servicetest.Start(t)) // room 1 is paid from start for an hour
+	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1, from start
 	s, admin := c.s, c.Manager
 	const minute = time.Minute
 	start := slot(s, 3*time.Hour)
@@ -21,7 +21,7 @@ func TestMove(t *testing.T) {
 			"room": fmt.Sprint(room), "startDateTime": wire(start.Add(from)), "endDateTime": wire(start.Add(from + length)), "reason": "고객 요청",
 		})
 	}
-	// In the way: in room 2 a paid one, in room 3 a hold, room 5 is off.
+	// Obstacles: room 2 has a paid reservation, room 3 has a hold, and room 5 is disabled.
 	register(t, admin, 2, start)
 	hold(t, s, 3, start, time.Hour).OK(t)
 	admin.Patch("/admin/machines/gangnam/5", map[string]bool{"enabled": false}).OK(t)
@@ -41,10 +41,10 @@ func TestMove(t *testing.T) {
 	if answer := move(4, 0, 5*time.Hour).OK(t); string(answer.Data) != "null" {
 		t.Errorf("data %s", answer.Data)
 	}
-	hold(t, s, 1, start, time.Hour).OK(t) // its old place is free
+	hold(t, s, 1, start, time.Hour).OK(t) // the old slot is free
 	says(t, "its new place", hold(t, s, 4, start.Add(4*time.Hour), time.Hour), taken)
-	move(4, 10*minute, 20*minute).OK(t) // over itself
-	move(2, 70*minute, time.Hour).OK(t) // next to another's margin
+	move(4, 10*minute, 20*minute).OK(t) // overlaps its own old time
+	move(2, 70*minute, time.Hour).OK(t) // adjacent to the margin of another reservation
 	var paid map[string]any
 	admin.Get("/admin/reservation/"+id).OK(t).Into(t, &paid)
 	if paid["paidTotalAmount"] != "30000" || paid["paidRoom"] != "2" || paid["paidStartDateTime"] != wire(start.Add(70*minute)) || paid["paidEndDateTime"] != wire(start.Add(120*minute)) {
@@ -52,7 +52,7 @@ func TestMove(t *testing.T) {
 	}
 	move(1, 90*minute, 10*minute).OK(t)
 
-	// Someone who looked before another change is told so; who says nothing of it is not.
+	// A move that names an outdated version is rejected. The version is optional.
 	version := 0
 	if err := s.DB.Pool.QueryRow(t.Context(), `select version from reservation where id = $1::bigint`, id).Scan(&version); err != nil {
 		t.Fatal(err)

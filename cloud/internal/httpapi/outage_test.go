@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// cable is a connection between service and database that can be cut.
+// cable is a relay between service and database that can be cut or stalled.
 type cable struct {
 	server string // socket of the database
 
@@ -25,7 +25,7 @@ type cable struct {
 	lines map[net.Conn]bool
 }
 
-// through routes the service's connections to the database in url over a cable and returns the address to use instead.
+// through relays connections to the database over the cable. It returns the address that the service must use instead.
 func (c *cable) through(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -81,7 +81,7 @@ func (c *cable) carry(client net.Conn) {
 	var directions sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 		directions.Go(func() {
-			_, _ = io.Copy(pair[0], io.TeeReader(pair[1], stalling{c})) // one of the ends closed it
+			_, _ = io.Copy(pair[0], io.TeeReader(pair[1], stalling{c})) // the copy ends when either side closes the connection
 			_ = pair[0].Close()
 			_ = pair[1].Close()
 		})
@@ -116,7 +116,7 @@ func (c *cable) stall() (resume func()) {
 	}
 }
 
-// set cuts or restores the cable.
+// set cuts the cable and closes its connections, or restores it.
 func (c *cable) set(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,8 @@ func (c *cable) set(cut bool) {
 	clear(c.lines)
 }
 
-// Without its database the service answers quickly in the envelope, reveals no cause, and recovers with the database.
+// If the database is unreachable, the service answers quickly in the envelope without the cause. It recovers when the
+// database is reachable again.
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	line := new(cable)

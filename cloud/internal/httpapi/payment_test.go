@@ -17,7 +17,7 @@ var (
 	paymentPending = reply{503, "PaymentPendingException", "결제 결과를 확인하고 있습니다."}
 )
 
-// asked is how often the provider was asked to charge an order.
+// asked returns the number of requests to the provider to charge an order.
 func asked(s *servicetest.Stack, orderID any) (times int) {
 	for _, call := range s.Sandbox.Ledger().Calls {
 		if call.Method == http.MethodPost && call.OrderID == orderID {
@@ -62,7 +62,7 @@ func TestRegisterPayment(t *testing.T) {
 	}
 	says(t, "after the purchase", c.Post("/payment", payer), holdExpired)
 
-	// An administrator's hold is none of a customer's.
+	// A customer cannot register an administrator's hold.
 	admin := s.Admin(t, "hq", "hq-demo")
 	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t)
 	give(t, s, admin, "PAY_SESSIONID", cookie(t, s, admin, "ADMIN_PAY_SESSIONID"))
@@ -105,7 +105,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("errorCode %q, data %s", answer.ErrorCode, answer.Data)
 		}
 		says(t, "the hold is kept", hold(t, s, 2, start, time.Hour), held)
-		// With another card: the same order, another paymentKey.
+		// A retry with another card has the same order and another paymentKey.
 		key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: confirm["orderId"].(string), Amount: 25000, Method: "카드"})
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestConfirm(t *testing.T) {
 		if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit}); err != nil {
 			t.Fatal(err)
 		}
-		c.Post("/payment/confirm", confirm).OK(t) // the provider is asked by order id
+		c.Post("/payment/confirm", confirm).OK(t) // the service looks up the order at the provider
 		if times := asked(s, confirm["orderId"]); times != 1 {
 			t.Errorf("charged %d times", times)
 		}
@@ -168,12 +168,12 @@ func TestConfirm(t *testing.T) {
 			}
 		}
 		says(t, "the outcome is open", c.Post("/payment/confirm", confirm), paymentPending)
-		// While it is, the hold neither expires nor is taken.
+		// While the outcome is unknown, the hold does not expire and its slot is not free.
 		s.Clock.Advance(11 * time.Minute)
 		says(t, "its place", hold(t, s, 5, start, time.Hour), held)
 		s.Sandbox.ClearFaults()
 		s.Clock.Advance(time.Minute)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // the background work settles it
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a background job resolves the outcome
 			answer := c.Post("/payment/confirm", confirm)
 			if answer.HTTP == 200 {
 				break
@@ -236,7 +236,7 @@ func TestCancelPayment(t *testing.T) {
 		return client.Post("/payment/cancel", body)
 	}
 
-	// Four of the payments are this customer's, however the number was written.
+	// Four of the payments belong to this customer. The notation of the phone number does not matter.
 	var records []paymentRecord
 	c.Get("/my-reservations").OK(t).Into(t, &records)
 	var rooms []string
@@ -261,9 +261,9 @@ func TestCancelPayment(t *testing.T) {
 	says(t, "a hold", c.Post("/payment/cancel", map[string]any{"id": number(t, s, 6), "cancelReason": "a"}), noReservation)
 
 	cancel(c, 1).OK(t)
-	cancel(c, 1).OK(t)             // again: nothing happens
-	cancel(c, 5, "", "", "").OK(t) // a form that sends its empty fields
-	cancel(c, 3).OK(t)             // waiting for its deposit: no refund account needed
+	cancel(c, 1).OK(t)             // a repeated cancellation changes nothing
+	cancel(c, 5, "", "", "").OK(t) // empty refund fields are ignored
+	cancel(c, 3).OK(t)             // no deposit yet, so no refund account is required
 	refuses(t, "no account", cancel(c, 4), "refundReceiveAccountBank", "refundReceiveAccountNumber", "refundReceiveAccountHolderName")
 	refuses(t, "half an account", cancel(c, 4, "88", "1002123456789"), "refundReceiveAccountHolderName")
 	refuses(t, "an unknown bank", cancel(c, 4, "00", "1002123456789", "홍길동"), "refundReceiveAccountBank")
@@ -287,14 +287,14 @@ func TestCancelPayment(t *testing.T) {
 	}
 	for room := 1; room <= 5; room++ {
 		if room != 2 {
-			hold(t, s, room, start, time.Hour).OK(t) // its place is free again
+			hold(t, s, room, start, time.Hour).OK(t) // the slot is free again
 		}
 	}
 	if ledger := s.Sandbox.Ledger(); ledger.Refunded != 30000+20000+15000 {
 		t.Errorf("refunded %d won", ledger.Refunded)
 	}
 
-	// Nobody knows what became of a cancellation: the key is dead, the refund goes on by itself.
+	// If the outcome of a cancellation is unknown, the key is invalid at once and the refund continues automatically.
 	for _, f := range []sandbox.Fault{
 		{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Code: "FAILED_INTERNAL_SYSTEM_PROCESSING", Times: 2},
 		{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: 2},
@@ -310,7 +310,7 @@ func TestCancelPayment(t *testing.T) {
 	admin := s.Admin(t, "hq", "hq-demo")
 	says(t, "by an administrator", admin.Delete("/admin/reservation/"+fmt.Sprint(id(1))+"?bookingStatus=paid", nil), paymentPending)
 	c.Get("/my-reservations").OK(t).Into(t, &records)
-	if records[0].Status != "DONE" || records[1].Status != "DONE" { // the money is not back yet
+	if records[0].Status != "DONE" || records[1].Status != "DONE" { // the refund is still in progress
 		t.Errorf("under way they are %s and %s", records[0].Status, records[1].Status)
 	}
 	var look v1
@@ -323,7 +323,7 @@ func TestCancelPayment(t *testing.T) {
 		s.Clock.Advance(time.Second)
 	}
 
-	// By e-mail address, without regard to case, it is the other's.
+	// The e-mail address matches the other reservation, ignoring case.
 	other := s.Client(t)
 	other.Post("/account/code", map[string]string{"type": "email", "id": "hong@example.com"}).OK(t)
 	other.Post("/account/login", map[string]string{"type": "email", "id": "HONG@example.com", "code": awaitCode(t, s, "hong@example.com", 1)}).OK(t)
@@ -339,7 +339,7 @@ type paymentRecord struct {
 	VirtualaccountDueDate                               *string
 }
 
-// number is the id of the newest reservation of a room.
+// number returns the id of the newest reservation of a room.
 func number(t *testing.T, s *servicetest.Stack, room int) (id int) {
 	t.Helper()
 	if err := s.DB.Pool.QueryRow(t.Context(), `select max(r.id) from reservation r join room m on m.id = r.room_id where m.no = $1`, room).Scan(&id); err != nil {

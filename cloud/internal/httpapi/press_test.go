@@ -17,7 +17,7 @@ func TestPressesAreLimited(t *testing.T) {
 	}
 	byStaff := func() servicetest.Answer { return hq.Post("/admin/door/v2/unlock/gangnam/front", nil) }
 	const perMinute = 1200
-	for range perMinute/10 + 1 { // the replica starts to count in the database
+	for range perMinute/10 + 1 { // afterwards the replica counts presses in the database
 		byStaff().OK(t)
 	}
 	if _, err := s.DB.Pool.Exec(t.Context(), `update rate_limit set count = $1, window_start = clock_timestamp() where key like 'unlock:%'`, perMinute); err != nil {

@@ -18,19 +18,19 @@ var seoul = func() *time.Location {
 	return zone
 }()
 
-// slot is a start some hours ahead, on the grid, as requests carry it.
+// slot returns the start of the ten-minute slot at the given duration from now.
 func slot(s *servicetest.Stack, ahead time.Duration) time.Time {
 	return s.Clock.Now().In(seoul).Add(ahead).Truncate(10 * time.Minute)
 }
 
 func wire(t time.Time) string { return t.In(seoul).Format("200601021504") }
 
-// holdBody asks for a room of gangnam.
+// holdBody returns the request body of a hold for a room in gangnam.
 func holdBody(room int, start time.Time, length time.Duration) map[string]any {
 	return map[string]any{"branch": "gangnam", "room": room, "startDateTime": wire(start), "endDateTime": wire(start.Add(length))}
 }
 
-// order takes a purchase to the payment widget and back: what is left is the confirmation.
+// order performs all steps of a purchase before the confirmation, and returns the body of the confirmation request.
 func order(t *testing.T, s *servicetest.Stack, c *servicetest.Client, room int, start time.Time, length time.Duration, amount int, method string) map[string]any {
 	t.Helper()
 	c.Post("/reservation", holdBody(room, start, length)).OK(t)
@@ -86,7 +86,7 @@ func TestPurchaseByEachMethod(t *testing.T) {
 	}
 }
 
-// awaitMessages waits until n messages have gone to a number.
+// awaitMessages waits for the first message to a number and returns all messages to it.
 func awaitMessages(t *testing.T, s *servicetest.Stack, to string, _ int) []sandbox.Message {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)

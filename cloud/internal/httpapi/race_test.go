@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// A hundred customers press the button for the same slot at once, fifty times over: one of them gets it, the others are
-// told so, and the database never has to break a deadlock.
+// In each of fifty rounds, a hundred customers request the same slot at the same time. One request succeeds, all others are
+// answered 409, and no deadlock occurs in the database.
 func TestRaceForASlot(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -60,10 +60,10 @@ func TestRaceForASlot(t *testing.T) {
 	t.Logf("the slowest of %d answers took %s", customers*rounds, slowest.Round(time.Millisecond))
 }
 
-// crowd keeps connections for many clients at once.
+// crowd is an HTTP client that keeps enough connections for many concurrent callers.
 var crowd = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}, Timeout: time.Minute}
 
-// post sends JSON without looking at the answer.
+// post sends JSON and returns only the status of the answer.
 func post(url, body string) (status int, err error) {
 	answer, err := crowd.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {

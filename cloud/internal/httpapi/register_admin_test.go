@@ -32,15 +32,15 @@ func TestRegistration(t *testing.T) {
 	reserve(2, contact)
 	contact["notify"] = true
 	key := reserve(3, contact)
-	reserve(4, map[string]any{"notify": true}) // nobody to tell
-	reserve(5, nil)                            // no body at all
+	reserve(4, map[string]any{"notify": true}) // no contact to notify
+	reserve(5, nil)                            // without a body
 	mailed := reserve(6, map[string]any{"email": "guest@example.com", "notify": true})
 	awaitMessage(t, s, "01055556666", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == key })
 	awaitMessage(t, s, "guest@example.com", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == mailed })
 	if messages := s.Sandbox.Messages("01055556666"); len(messages) != 1 {
 		t.Errorf("%d messages for one that was wanted", len(messages))
 	}
-	// Members find it among their reservations.
+	// A customer who logs in with this number sees the reservation.
 	c := login(t, s, "01055556666", 1)
 	var records []paymentRecord
 	c.Get("/my-reservations").OK(t).Into(t, &records)
@@ -65,7 +65,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 		t.Errorf("refused: %s", answer.Raw)
 	}
 	var data map[string]any
-	admin.Post("/admin/v2/virtual-accounts", body).OK(t).Into(t, &data) // the hold was kept
+	admin.Post("/admin/v2/virtual-accounts", body).OK(t).Into(t, &data) // the hold still exists
 	equal(t, "data", data, map[string]any{"dataType": "virtualaccount"})
 	id := live(t, s, 1)
 	got := detail(t, admin, id)
@@ -85,7 +85,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 		t.Errorf("paid %v", paid)
 	}
 
-	// Nobody knows whether it was issued: it is found out.
+	// If it is unknown whether the account was issued, a background job finds out.
 	admin.Post("/admin/reservation", holdBody(3, start, time.Hour)).OK(t)
 	for _, f := range []sandbox.Fault{
 		{Target: sandbox.TargetVirtualAccounts, Kind: sandbox.FaultDropAfterCommit}, {Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: -1},
@@ -105,7 +105,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 		}
 	}
 
-	// Without a deposit it is cancelled after ten minutes.
+	// Without a deposit, the reservation is cancelled after ten minutes.
 	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t)
 	admin.Post("/admin/v2/virtual-accounts", body).OK(t)
 	s.Clock.Advance(10*time.Minute + time.Second)

@@ -10,7 +10,7 @@ import (
 
 type conflict struct{ Type, Status, StatusDescription, Room, Name, MobileNum, StartTime, EndTime, OrderID string }
 
-// A room is switched off only when nothing that is still to come, or goes on, is reserved in it.
+// A room can be disabled only if it has no current or upcoming reservations.
 func TestSwitchRoom(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -20,7 +20,7 @@ func TestSwitchRoom(t *testing.T) {
 	turn := func(room int, on bool) servicetest.Answer {
 		return admin.Patch(fmt.Sprintf("/admin/machines/gangnam/%d", room), map[string]bool{"enabled": on})
 	}
-	// All five types in room 1, in order of time.
+	// Room 1 has reservations of all five types, ordered by time.
 	partner := func(state string, from time.Time, name string) {
 		t.Helper()
 		if _, err := s.DB.Pool.Exec(t.Context(), `
@@ -74,7 +74,7 @@ func TestSwitchRoom(t *testing.T) {
 	if answer := turn(6, false).OK(t); string(answer.Data) != "null" {
 		t.Errorf("data %s", answer.Data)
 	}
-	turn(6, false).OK(t) // it is off already
+	turn(6, false).OK(t) // the room is already disabled
 	c.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &slots)
 	equal(t, "off", slots.DisabledRooms, []string{"6"})
 	says(t, "a disabled room", hold(t, s, 6, start, time.Hour), roomDisabled)

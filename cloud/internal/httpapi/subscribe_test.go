@@ -10,8 +10,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// By default a subscriber waits seven seconds, counted from the subscription; an EventSource that has the result and
-// connects again by itself is told to stop.
+// By default a subscriber waits seven seconds from the subscription. If an EventSource has received the result and reconnects
+// automatically, the answer 204 stops it.
 func TestSevenSeconds(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The tests of this file stop the clock on both sides of an edge. TestTimeZones runs them again in processes whose own
-// zone is another one: what counts is the branch's.
+// The tests of this file stop the clock on both sides of each limit. TestTimeZones runs them again in processes with other
+// time zones, because only the time zone of the branch may matter.
 
-// TestTimeZones runs this file's other tests where it is another time of day.
+// TestTimeZones runs the other tests of this file in processes with different time zones.
 func TestTimeZones(t *testing.T) {
 	const inner = "YEOLDA_TEST_IN_ZONE"
 	if os.Getenv(inner) != "" {
@@ -38,7 +38,7 @@ func TestTimeZones(t *testing.T) {
 	}
 }
 
-// someday is a Wednesday noon that is still to come, whenever the test runs.
+// someday returns noon of a Wednesday at least two days ahead.
 func someday() time.Time {
 	now := time.Now().In(seoul)
 	day := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, seoul).AddDate(0, 0, 2)
@@ -48,7 +48,7 @@ func someday() time.Time {
 	return day
 }
 
-// hold asks for a room of gangnam as a customer without a past.
+// hold requests a room of gangnam with a new client.
 func hold(t *testing.T, s *servicetest.Stack, room int, start time.Time, length time.Duration) servicetest.Answer {
 	t.Helper()
 	return s.Client(t).Post("/reservation", holdBody(room, start, length))
@@ -56,7 +56,7 @@ func hold(t *testing.T, s *servicetest.Stack, room int, start time.Time, length 
 
 const second, minute, hour = time.Second, time.Minute, time.Hour
 
-// The slot that is running now can be had, an earlier one cannot; customers may go 60 days ahead.
+// The current slot can be held, an earlier one cannot. Customers can reserve at most 60 days ahead.
 func TestTimeOfStart(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -73,7 +73,7 @@ func TestTimeOfStart(t *testing.T) {
 		refuses(t, "the slot before, by an administrator", reserve(2, noon.Add(-10*minute)), "startDateTime")
 	}
 	s.Clock.Stop(noon.Add(8*minute - 1))
-	hold(t, s, 3, noon, 10*minute).OK(t) // the last moment in which its doors can open
+	hold(t, s, 3, noon, 10*minute).OK(t) // the last moment at which its doors can open
 	reserve(4, noon).OK(t)
 	s.Clock.Stop(noon.Add(8 * minute))
 	refuses(t, "a slot whose doors can no longer open", hold(t, s, 5, noon, 10*minute), "startDateTime")
@@ -93,7 +93,7 @@ func TestTimeOfStart(t *testing.T) {
 	reserve(2, noon.Add(horizon+10*minute)).OK(t)
 }
 
-// A hold lives ten minutes, an administrator's five, and Step 2 is refused from then on.
+// A customer's hold expires after ten minutes, an administrator's after five. After that, step 2 is rejected.
 func TestTimeOfHolds(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -118,7 +118,7 @@ func TestTimeOfHolds(t *testing.T) {
 
 	s.Clock.Stop(noon.Add(10*minute - 1))
 	says(t, "the customer's, before its end", hold(t, s, 1, start, hour), held)
-	pay(customer, 30000).OK(t) // and this does not make it longer
+	pay(customer, 30000).OK(t) // the registration does not extend the hold
 	s.Clock.Stop(noon.Add(10 * minute))
 	says(t, "payment", pay(customer, 30000), holdExpired)
 	hold(t, s, 1, start, hour).OK(t)
@@ -128,7 +128,7 @@ func TestTimeOfHolds(t *testing.T) {
 	admin.Post("/admin/payment", map[string]any{}).OK(t)
 }
 
-// An expired hold is taken again by its confirmation if nobody else has taken its place.
+// If a hold has expired, its confirmation still succeeds unless another hold has taken the slot.
 func TestTimeOfConfirmation(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -152,8 +152,8 @@ func TestTimeOfConfirmation(t *testing.T) {
 	}
 }
 
-// From 10:00 to 22:00, a break from 15:00 to 16:00, closed on Mondays and public holidays; and midnight, the month's end
-// and the leap day of a branch that never closes.
+// TestTimeOfOpening uses a branch that is open from 10:00 to 22:00, with a break from 15:00 to 16:00, closed on Mondays and
+// public holidays. For a branch that never closes it checks midnight, the end of a month and the leap day.
 func TestTimeOfOpening(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -168,7 +168,7 @@ func TestTimeOfOpening(t *testing.T) {
 		return s.Client(t).Post("/reservation", body)
 	}
 	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set schedule = schedule - 'ClosedOnHolidays' where $1`, true); err != nil {
-		t.Fatal(err) // wednesday may be one; see below
+		t.Fatal(err) // the Wednesday may be a public holiday; see below
 	}
 	hongdae(at(10, 0), hour).OK(t)
 	hongdae(at(14, 30), 30*minute).OK(t)
@@ -193,7 +193,7 @@ func TestTimeOfOpening(t *testing.T) {
 	refuses(t, "a public holiday", hongdae(at(12, 0).AddDate(0, 0, 1), hour), "startDateTime")
 }
 
-// A reservation may run over midnight, the end of a month or year, and the leap day.
+// A reservation can extend over midnight, the end of a month or year, and the leap day.
 func TestTimeOverMidnight(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -224,7 +224,7 @@ func TestTimeOverMidnight(t *testing.T) {
 		equal(t, "its margin", got.PaidMargin, slots(1, start.Add(hour), start.Add(hour+10*minute)))
 		says(t, "over it", hold(t, s, 1, midnight, 10*minute), taken)
 
-		// To midnight exactly: the stored end is the day before's.
+		// endDateTime is the start of the last slot, so a reservation until midnight reports a time on the previous day.
 		c = s.Client(t)
 		c.Post("/payment/confirm", order(t, s, c, 2, midnight.Add(-hour), hour, 25000, "카드")).OK(t).Into(t, &receipt)
 		if receipt["endDateTime"] != wire(midnight.Add(-10*minute)) {
@@ -261,7 +261,7 @@ func TestTimeOfUnlocking(t *testing.T) {
 	}
 }
 
-// A customer may cancel until 30 minutes before the start, that moment included.
+// A customer can cancel until exactly 30 minutes before the start.
 func TestTimeOfCancellation(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -292,13 +292,13 @@ func TestTimeOfCancellation(t *testing.T) {
 	cancel("1").OK(t)
 	s.Clock.Stop(noon.Add(3 * hour))
 	says(t, "after it", cancel("2"), reply{400, "IllegalArguemntError", "예약 시작 30분 전까지만 취소할 수 있습니다."})
-	cancel("1").OK(t) // cancelled already: nothing happens
+	cancel("1").OK(t) // a repeated cancellation changes nothing
 	if refunded := s.Sandbox.Ledger().Refunded; refunded != 30000 {
 		t.Errorf("refunded %d won", refunded)
 	}
 }
 
-// A login code is good for three minutes, an administrator's session for 24 hours, a customer's too.
+// A login code is valid for three minutes. The sessions of administrators and customers are valid for 24 hours.
 func TestTimeOfLogins(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -318,14 +318,14 @@ func TestTimeOfLogins(t *testing.T) {
 
 	s.Clock.Stop(since.Add(24*hour - second))
 	customer.Get("/my-reservations").OK(t)
-	admin.Patch("/admin/machines/gangnam/1", map[string]bool{"enabled": true}).OK(t) // nothing that is done makes it longer
+	admin.Patch("/admin/machines/gangnam/1", map[string]bool{"enabled": true}).OK(t) // activity does not extend the session
 	admin.Get("/admin/reservations?" + hourOf("gangnam", noon)).OK(t)
 	s.Clock.Stop(since.Add(24 * hour))
 	says(t, "the customer's session", customer.Get("/my-reservations"), noSuchSession)
 	says(t, "the administrator's session", admin.Get("/admin/reservations?"+hourOf("gangnam", noon)), noSuchSession)
 }
 
-// A branch has its own zone: another day there, another hour, and one that summer time skips.
+// A branch has its own time zone: its date and hour can differ, and daylight saving time skips one hour.
 func TestTimeOfABranch(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -350,7 +350,7 @@ func TestTimeOfABranch(t *testing.T) {
 		return map[string]any{"branch": "manhattan", "room": 1, "startDateTime": day + start, "endDateTime": day + end}
 	}
 	refuses(t, "an hour that does not exist", c.Post("/reservation", body("0230", "0330")), "startDateTime")
-	c.Post("/reservation", body("0130", "0330")).OK(t) // one hour, on the clocks two
+	c.Post("/reservation", body("0130", "0330")).OK(t) // one hour, but two hours by the local clock
 	var got v1
 	c.Get("/reservations?branch=manhattan&base_date="+day+"&base_hour=1").OK(t).Into(t, &got)
 	equal(t, "slots", got.Booking, []string{
