@@ -30,7 +30,7 @@ const (
 // credential is a credential of an agent.
 type credential struct{ username, password string }
 
-// enrol creates a standby credential for a branch, and writes it to a file.
+// enrol creates a standby credential for a branch and writes it to a file.
 func enrol(t *testing.T, s *world.Stack, branch string) (c credential, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "credentials")
@@ -47,9 +47,9 @@ func enrol(t *testing.T, s *world.Stack, branch string) (c credential, file stri
 	return credential{value("USERNAME"), value("PASSWORD")}, file
 }
 
-// TestSecondAgent presses doors of a branch beside a bench Pi without hardware and beside each kind of dishonest agent with
-// a stolen standby credential. No press may be FAILED and driven, or SUCCESS and not driven, and without faults every press
-// must succeed.
+// TestSecondAgent presses doors of a branch while a second agent is connected: a bench Pi without hardware, then each kind
+// of dishonest agent with a stolen standby credential. No press may be FAILED and driven, or SUCCESS and not driven. Without
+// faults, every press must succeed.
 func TestSecondAgent(t *testing.T) {
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := newBrowser(t, s)
@@ -68,7 +68,7 @@ func TestSecondAgent(t *testing.T) {
 	}
 }
 
-// pressBeside presses doors and compares the results with the actuations. meddle is called for each accepted request.
+// pressBeside presses doors and compares the results with the actuations. It calls meddle for each accepted request.
 func pressBeside(t *testing.T, s *world.Stack, hq *browser, meddle func(request, device string)) {
 	t.Helper()
 	n := int(environment(t, "YEOLDA_TEST_PRESSES", pressesBeside))
@@ -138,7 +138,7 @@ func mqttAddress(t *testing.T, s *world.Stack) string {
 	return s.MQTTAt
 }
 
-// thief is a client with a stolen standby credential, which sends messages of one kind, or of all, about every request.
+// thief is a client with a stolen standby credential. It sends messages of one kind, or of all kinds, about every request.
 type thief struct {
 	t      *testing.T
 	client *paho.Client
@@ -178,7 +178,7 @@ func connectThief(t *testing.T, s *world.Stack, c credential, kind string) *thie
 	return th
 }
 
-// answer lies about a message of the cloud.
+// answer sends a false response to a message of the cloud.
 func (th *thief) answer(p paho.PublishReceived) {
 	_, kind, _ := protocol.ParseTopic(p.Packet.Topic)
 	switch kind {
@@ -197,7 +197,7 @@ func (th *thief) answer(p paho.PublishReceived) {
 	}
 }
 
-// lie claims a request, and reports about it without knowing the nonce.
+// lie claims a request and sends a report without knowing the nonce.
 func (th *thief) lie(request, device string) {
 	if th.kind == "claims" || th.kind == "all" {
 		nonce := protocol.NewNonce()
@@ -224,7 +224,7 @@ func (th *thief) publish(m protocol.Message) {
 		return
 	}
 	for _, of := range []protocol.Agent{th.agent, {Branch: "gangnam"}} {
-		_, _ = th.client.Publish(th.t.Context(), &paho.Publish{Topic: of.Topic(m.Kind()), QoS: 0, Payload: payload}) // it may be disconnected
+		_, _ = th.client.Publish(th.t.Context(), &paho.Publish{Topic: of.Topic(m.Kind()), QoS: 0, Payload: payload}) // the client may be disconnected
 	}
 }
 
@@ -249,8 +249,8 @@ func connectAgent(t *testing.T, address, clientID string, c credential, receive 
 	return client
 }
 
-// TestTakeover connects once with the credential of the active agent, as a copied SD card does: the doors work again after
-// a moment, and the takeover is on record.
+// TestTakeover connects once with the credential of the active agent, like an agent on a copied SD card. The doors must work
+// again shortly afterwards, and the takeover must be recorded.
 func TestTakeover(t *testing.T) {
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := newBrowser(t, s)
@@ -275,7 +275,7 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// publishStatus announces the usurper as an agent of another machine.
+// publishStatus publishes the status of an agent on another machine.
 func publishStatus(t *testing.T, client *paho.Client, c credential) {
 	t.Helper()
 	payload, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "00000000-0000-4000-8000-00000000c10e", Connection: 1,

@@ -35,8 +35,8 @@ func (c *capture) String() string {
 	return c.text.String()
 }
 
-// TestNoSecretIsLogged uses every secret, also in failing requests, at the highest log level, and then searches the
-// output of the service and the agents, the metrics and the answers to other users for them.
+// TestNoSecretIsLogged uses every secret at the highest log level, also in failing requests. It then searches for the
+// secrets in the output of the service and the agents, in the metrics and in the answers to other users.
 func TestNoSecretIsLogged(t *testing.T) {
 	logs := new(capture)
 	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
@@ -54,7 +54,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	awaitAgents(t, s, "gangnam")
 	secrets := map[string]string{}
 
-	// A card, a key, doors that open and one that does not.
+	// A card payment, a key, doors that open and one that does not.
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
 	secrets["doorlock key"] = key
@@ -68,7 +68,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	secrets["a wrong key"] = "0badbad0-1111-4222-8333-444455556666"
 	guest.send("GET", "/v2/keys/"+key, nil).Body.Close()
 
-	// A login with a right and a wrong code.
+	// A login with a correct and a wrong code.
 	guest.must("POST", "/account/code", map[string]string{"type": "mobile", "id": "01011112222"}, nil)
 	code := variableOf(t, s, "01011112222", "code")
 	secrets["login code"] = code
@@ -105,7 +105,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	secrets["refund account"] = "98765432109876"
 	secrets["name"] = "저축왕김"
 
-	// Administrators, with right and wrong passwords.
+	// Administrators with correct and wrong passwords.
 	hq := newBrowser(t, s)
 	hq.call("POST", "/admin/login", map[string]string{"id": "hq", "password": "wrong-but-secret"}, nil)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
@@ -139,7 +139,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 		t.Fatalf("the log is not at its highest level:\n%s", said)
 	}
 	t.Logf("%d secrets, %d lines of log", len(secrets), strings.Count(said, "\n"))
-	// An id may appear: the request's id in every line from the request through the agent to its result.
+	// Ids are not secret: the request's id is in every log line from the request through the agent to its result.
 	for _, step := range []string{`"msg":"access: door asked for"`, `msg=door `, `"msg":"access: request ended"`} {
 		found := false
 		for line := range strings.Lines(said) {
@@ -164,7 +164,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 }
 
-// public reports whether a short number appears in a line by chance, as a part of a longer one.
+// public reports whether a match in a line is a coincidence: a short number as a part of a longer one.
 func public(name, line string) bool {
 	return (name == "PIN" || name == "login code") && !strings.Contains(line, "pin") && !strings.Contains(line, "code")
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // YEOLDA_CHAOS_REQUESTS sets the length of the run (make chaos: 10,000), YEOLDA_CHAOS_SEED its faults; the seed is
-// logged. Threads and sockets do not depend on the seed: the same faults meet other requests.
+// logged. The timing of threads and sockets does not depend on the seed, so the same faults may affect other requests.
 const (
 	chaosRequests = 120
 	chaosPressers = 24
@@ -67,7 +67,7 @@ func TestDoorsUnderFaults(t *testing.T) {
 		pressing.Go(func() {
 			for n := range presses {
 				rng := rand.New(rand.NewPCG(seed, uint64(n)))
-				time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // presses are independent of earlier results
+				time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond) // so that presses do not depend on earlier results
 				branch := []string{"gangnam", "hongdae"}[rng.IntN(2)]
 				id, p := press(t, hq, branch, 1+rng.IntN(chaosDoors[branch]))
 				mu.Lock()
@@ -109,8 +109,8 @@ func TestDoorsUnderFaults(t *testing.T) {
 }
 
 // judge compares the results of requests with the actuations of the relays and lists every violation: a pulse later
-// than four seconds after its request, a second pulse for a request, a pulse at another door, for a FAILED request, for
-// an unknown request or for none, and a SUCCESS without a pulse.
+// than four seconds after its request, a second pulse for a request, a pulse at another door, a pulse for a FAILED or
+// unknown request or without a request, and a SUCCESS without a pulse.
 func judge(all map[string]pressed, driven map[string][]actuation) (wrong []string, latest time.Duration) {
 	seen := make(map[string]bool)
 	for branch, list := range driven {
@@ -226,11 +226,11 @@ type chaosFault struct {
 	OffsetMs int64  `json:"offsetMs,omitempty"`
 }
 
-// neverSet is the offset of the clock of a Pi that was never set: from 2026 to 1970.
+// neverSet is the clock offset of a Pi whose clock was never set: from 2026 to 1970.
 const neverSet = -1_795_000_000_000 // ms
 
-// faultPlan returns an endless sequence of faults and durations for a branch: one or several at a time, with pauses. It
-// is the same for the same seed.
+// faultPlan returns an endless sequence of faults and durations for a branch: one or several at a time, with pauses. The
+// same seed returns the same sequence.
 func faultPlan(seed uint64, branch string) iter.Seq2[chaosFault, time.Duration] {
 	return func(yield func(chaosFault, time.Duration) bool) {
 		rng := rand.New(rand.NewPCG(seed, uint64(len(branch))+uint64(branch[0])))
@@ -322,7 +322,7 @@ func breakBranch(ctx context.Context, t *testing.T, s *world.Stack, branch strin
 	return count
 }
 
-// setFault is requestJSON for requests that outlive the test's context.
+// setFault is requestJSON for requests that may be sent after the test's context has ended.
 func setFault(t *testing.T, method, address string, body any) {
 	encoded, err := json.Marshal(body)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// cluster is the service as it runs in production: replicas of the cloud, a broker and a database, all processes of their
-// own, with the deployment's configuration of the broker and the demo's branches.
+// cluster is the service as in production: replicas of the cloud, a broker and a database, each in its own process, with the
+// broker configuration of the deployment and the branches of the demo.
 type cluster struct {
 	*world.World
 	t     *testing.T
@@ -69,7 +69,7 @@ func (c *cluster) start(p *world.Process) {
 	}
 }
 
-// signal sends a signal and waits for the end of the process.
+// signal sends a signal to a process and waits until it has ended.
 func (c *cluster) signal(p *world.Process, signal syscall.Signal) {
 	c.t.Helper()
 	if err := p.Signal(signal); err != nil {
@@ -77,7 +77,7 @@ func (c *cluster) signal(p *world.Process, signal syscall.Signal) {
 	}
 }
 
-// query asks the database itself; each row is one line of values between bars.
+// query sends a statement to the database directly. Each row is one line of values, separated by bars.
 func (c *cluster) query(sql string) []string {
 	c.t.Helper()
 	rows, err := c.Query(c.t.Context(), sql)
@@ -112,7 +112,7 @@ func answers(address string) func() bool {
 	}
 }
 
-// browser returns clients of each replica that share their cookies, as behind a load balancer.
+// browser returns one client for each replica. They share their cookies, like a browser behind a load balancer.
 func (c *cluster) browser(t *testing.T) (at []*browser) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)

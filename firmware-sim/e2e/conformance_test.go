@@ -29,7 +29,7 @@ func TestHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As deployed, except for the certificate, the ports and the health check.
+	// The configuration is the deployed one except for the certificate, the ports and the health check.
 	config := "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n" +
 		strings.NewReplacer("health_port 9090", "health_port "+s.MetricsAt[strings.LastIndex(s.MetricsAt, ":")+1:]).Replace(string(raw))
 	config = strings.Replace(config, "{$YEOLDA_DOMAIN} {", "https://127.0.0.1:"+port+" {\n\ttls internal", 1)
@@ -61,14 +61,14 @@ func TestHTTP2(t *testing.T) {
 	t.Logf("h2spec: %s", found[0])
 	var failed int
 	_, _ = fmt.Sscan(found[4], &failed)
-	if failed > 4 { // differences of Go's own server, unchanged for years
+	if failed > 4 { // known deviations of Go's HTTP/2 server, unchanged for years
 		_, failures, _ := strings.Cut(report, "Failures:")
 		t.Errorf("more than Go's own four fail:\n%s", failures)
 	}
 }
 
-// TestEventSource waits for a door with a browser's EventSource: it receives the result once, reconnects as the
-// standard demands, and then gets the answer that closes it; after the limit without a result it gives up.
+// TestEventSource waits for a door with a browser's EventSource. The source receives the result once, reconnects as the
+// standard requires, and is then closed by the answer. If there is no result within the limit, it stops.
 func TestEventSource(t *testing.T) {
 	s := startStack(t, map[string]string{"YEOLDA_DOOR_RESULT_TIMEOUT": "3s"})
 	guest := newBrowser(t, s)
@@ -92,7 +92,7 @@ func TestEventSource(t *testing.T) {
 	if got := value[string](p, watch+`(`+quoted(key)+`)`); got != "SUCCESS 2" {
 		t.Errorf("a door that opens: %q, want one result and a closed source", got)
 	}
-	// Ask and claim take two seconds, and grant and report two more: longer than a request's limit.
+	// Ask and claim take two seconds, and grant and report two more, which exceeds the limit of a request.
 	requestJSON(t, "PUT", s.SimAt+"/sim/branches/gangnam/faults", map[string]any{"kind": "network-lag", "delayMs": 1000}, nil)
 	began := time.Now()
 	got := value[string](p, watch+`(`+quoted(key)+`)`)
@@ -105,8 +105,8 @@ func TestEventSource(t *testing.T) {
 	}
 }
 
-// TestEventSourceOfNode does the same with the client for Node (npm eventsource; NODE_EVENTSOURCE names the directory
-// in which it is installed).
+// TestEventSourceOfNode runs the same check with the client for Node (npm eventsource). NODE_EVENTSOURCE names the directory
+// in which the client is installed.
 func TestEventSourceOfNode(t *testing.T) {
 	dir := os.Getenv("NODE_EVENTSOURCE")
 	if dir == "" {

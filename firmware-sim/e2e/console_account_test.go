@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// authenticator is the app on an administrator's phone (RFC 6238), not the service's own code: what it shows now, or
-// steps of 30 seconds later. The service takes one step of skew, and each code once.
+// authenticator returns the code of an administrator's authenticator app (RFC 6238), computed independently of the service's
+// code, now or later steps of 30 seconds in the future. The service accepts one step of skew, and each code once.
 func authenticator(t *testing.T, secret string, later int64) string {
 	t.Helper()
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
@@ -26,7 +26,7 @@ func authenticator(t *testing.T, secret string, later int64) string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[offset:])&0x7fffffff%1_000_000)
 }
 
-// secure switches the second step on and returns its secret.
+// secure enables the second factor and returns its secret.
 func (p *page) secure(password string) (secret string) {
 	p.t.Helper()
 	p.open("/console/account")
@@ -43,7 +43,7 @@ func (p *page) secure(password string) (secret string) {
 	return secret
 }
 
-// logInto fills in the form of the console.
+// logInto fills in and submits the console's login form.
 func (p *page) logInto(id, password string) {
 	p.t.Helper()
 	p.see("관리자 로그인")
@@ -52,14 +52,14 @@ func (p *page) logInto(id, password string) {
 	p.press("로그인")
 }
 
-// editing opens what the head quarters can do about an administrator.
+// editing opens the head quarters' dialog for changing an administrator.
 func (p *page) editing(id string) {
 	p.t.Helper()
 	p.open("/console/people")
 	p.press("수정 "+id, "더 보기")
 }
 
-// Passwords, second steps, sessions and rights, of oneself and of others.
+// TestConsoleAccounts changes passwords, second factors, sessions and rights, of the own account and of others.
 func TestConsoleAccounts(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
@@ -80,7 +80,7 @@ func TestConsoleAccounts(t *testing.T) {
 		p.survey("console-login")
 		p.on(desktop).fill("비밀번호", "hq-demo")
 		p.press("로그인")
-		p.at("/console/gangnam/money") // where he wanted to go
+		p.at("/console/gangnam/money") // the screen requested before the login
 	})
 
 	t.Run("a session elsewhere is ended", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestConsoleAccounts(t *testing.T) {
 		m.press("비밀번호 변경")
 		m.see("비밀번호를 바꿨어요")
 		e.press("룸")
-		e.see("로그인이 끝났어요") // everywhere else
+		e.see("로그인이 끝났어요") // all other sessions have ended
 		e.logInto("gangnam-manager", "gangnam-demo")
 		e.see("아이디 또는 비밀번호가 올바르지 않습니다")
 		e.fill("비밀번호", "a password of my own")
@@ -144,7 +144,7 @@ func TestConsoleAccounts(t *testing.T) {
 		h.see("비밀번호를 재설정했어요")
 		m.press("문")
 		m.see("로그인이 끝났어요")
-		m.logInto("gangnam-manager", password) // and no code
+		m.logInto("gangnam-manager", password) // without a code
 		m.at("/console/gangnam/doors")
 
 		h.editing("gangnam-manager")

@@ -16,21 +16,21 @@ func TestConsoleDay(t *testing.T) {
 	p.open("/console/gangnam/day/" + date)
 	p.see("시간표", "아쿠아 스파 베드 A1")
 
-	// By dragging free space: an hour and twenty minutes in room 2.
+	// Dragging over free space selects an hour and twenty minutes in room 2.
 	p.drag(p.place(2, 10*60), p.place(2, 11*60+10))
 	p.see("2번 룸 · 10:00–11:20")
 	p.register("김서연", "01023456789")
 	p.see("김서연 10:00–11:20")
 	p.survey("console-day")
 
-	// Dragging it to room 3, an hour later: margins and all.
+	// The reservation is dragged to room 3, one hour later. Its margins move with it.
 	p.drag(p.place(2, 10*60+20), p.place(3, 11*60+20))
 	p.see("예약 변경", "3번 룸", "11:00–12:20")
 	p.press("변경하기")
 	p.see("변경했어요")
 	p.wait("the block in room 3", `[...document.querySelectorAll(".lane")][2].innerText.includes("11:00–12:20")`)
 
-	// With keys, ten minutes on and one room down.
+	// The keys move it ten minutes later and one room down.
 	value[bool](p, `(document.querySelector(".block").focus(), true)`)
 	p.chord("ArrowRight", alt)
 	p.chord("ArrowDown", alt)
@@ -39,7 +39,7 @@ func TestConsoleDay(t *testing.T) {
 	p.press("변경하기")
 	p.wait("the block in room 4", `[...document.querySelectorAll(".lane")][3].innerText.includes("11:10–12:30")`)
 
-	// Where it cannot go it does not go, and it is said why.
+	// Another drag opens the form again, and the administrator cancels the move.
 	p.drag(p.place(4, 11*60+20), p.place(4, 10*60))
 	p.see("예약 변경")
 	p.press("돌아가기")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// At every width each place has a name, the session can be ended, and screens of no branch lead back to the last one.
+// At every width, each link of the navigation has a visible name and the log-out button is visible. On screens without a
+// branch, the links lead to the branch that was open last.
 func TestConsoleFrameNamesItsPlaces(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -29,7 +30,7 @@ func TestConsoleFrameNamesItsPlaces(t *testing.T) {
 	}
 }
 
-// Every screen of a branch whose agent is not connected says so.
+// If the agent of a branch is not connected, every screen of the branch shows a warning.
 func TestConsoleWarnsOfADisconnectedBranch(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)

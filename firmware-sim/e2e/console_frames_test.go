@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// frameWork is how many milliseconds of a frame's 20 the page may work, so that slower machines keep up too.
+// frameWork is the limit of the page's processor time per frame, in milliseconds. It is well below a frame's 20 ms, so that
+// slower machines reach the rate too.
 const frameWork = 8
 
-// A branch of forty rooms, all day: the timeline scrolls and drags at 50 frames a second or better, as Chromium's own
-// trace tells, and without much work.
+// TestConsoleFrames scrolls and drags the timeline of a full day with forty rooms. According to Chromium's trace, the rate
+// must be at least 50 frames a second, and the processor time must be below frameWork.
 func TestConsoleFrames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures")
@@ -63,7 +64,8 @@ func TestConsoleFrames(t *testing.T) {
 			step() })`)
 	})
 	measure("dragging", func() {
-		// As a hand would, one move a frame, by events of the page: the protocol's own would be measured too.
+		// The drag makes one move per frame. It uses events in the page, because the measurement would include the protocol's
+		// own input events.
 		value[bool](p, `new Promise(done => { const g = document.querySelector(".grid"); g.scrollTop = 0; g.scrollLeft = 0;
 			const block = document.querySelector(".block"), r = block.getBoundingClientRect(), lanes = document.querySelector(".lanes");
 			lanes.setPointerCapture = () => {}; lanes.hasPointerCapture = () => false;
@@ -74,7 +76,7 @@ func TestConsoleFrames(t *testing.T) {
 	})
 }
 
-// machineLoad is how many tasks wanted a processor in the last minute, on average; 0 where the system does not tell.
+// machineLoad returns the load average of the last minute, or 0 if the system does not provide it.
 func machineLoad() (load float64) {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(text), &load)
@@ -82,7 +84,7 @@ func machineLoad() (load float64) {
 	return load
 }
 
-// fortyRooms is a branch file with one large branch.
+// fortyRooms writes a branch file with one large branch and returns its path.
 func fortyRooms(t *testing.T) string {
 	t.Helper()
 	var file strings.Builder

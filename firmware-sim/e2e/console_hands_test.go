@@ -10,13 +10,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The modifier keys as the protocol counts them.
+// The modifier keys as bits of the DevTools protocol.
 const (
 	alt   = 1
 	shift = 8
 )
 
-// grip brings the right edge of somebody's reservation into sight and says where it is.
+// grip scrolls to the right edge of a guest's reservation and returns its position.
 func (p *page) grip(name string) point {
 	p.t.Helper()
 	edge := `[...document.querySelectorAll(".block")].find(b => b.innerText.includes(` + quoted(name) + `))?.querySelector(".edge")`
@@ -24,7 +24,7 @@ func (p *page) grip(name string) point {
 	return value[point](p, `(async () => { for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame); const e = `+edge+`; e.scrollIntoView({block: "center", inline: "center"}); const r = e.getBoundingClientRect(); return {X: r.left + r.width / 2, Y: r.top + r.height / 2} })()`)
 }
 
-// Whatever can be done by dragging can be done with a mouse, a finger, keys and a form; Escape gives up.
+// Every change that can be made by dragging works with the mouse, a finger, the keyboard and a form. Escape cancels it.
 func TestConsoleHands(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -111,7 +111,7 @@ func TestConsoleHands(t *testing.T) {
 		p.wait("the hold runs out", `/^[45]:\d\d$/.test(document.querySelector("dialog [role=timer]").textContent)`)
 		p.survey("console-register")
 		p.on(desktop)
-		p.press("돌아가기") // the hold is given back at once
+		p.press("돌아가기") // releases the hold immediately
 		p.wait("no hold is left", `!document.querySelector(".block.hold")`)
 	})
 
@@ -203,7 +203,7 @@ func TestConsoleHands(t *testing.T) {
 	})
 }
 
-// mouse is one event of a mouse whose left button is down.
+// mouse sends one mouse event with the left button pressed.
 func (p *page) mouse(kind input.DispatchMouseEventType, at point) {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at.X, Y: at.Y, Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1})

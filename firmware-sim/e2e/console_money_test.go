@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// deposited buys a room by virtual account, with the money there, and returns its order.
+// deposited buys a room by virtual account, makes the deposit and returns the order id.
 func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, start time.Time) (order string) {
 	b.t.Helper()
 	b.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
@@ -29,8 +29,8 @@ func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, sta
 	return registered.OrderID
 }
 
-// The money of a branch: refunds that fail are sent again, to another account if the first was wrong; what the
-// provider's books have and ours do not is shown and settled by a person; lists leave as files.
+// TestConsoleMoney checks the money screen of a branch: failed refunds can be retried, with another account if the first was
+// wrong; an administrator resolves a payment that only the provider knows; lists can be downloaded as files.
 func TestConsoleMoney(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -42,7 +42,7 @@ func TestConsoleMoney(t *testing.T) {
 	}
 	newBrowser(t, s).buy(s, "gangnam", 3, 22000, "01012121212")
 
-	// Both are cancelled, and the bank cannot pay either back.
+	// Both reservations are cancelled, and the bank cannot execute either refund.
 	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "refund", "kind": "error", "times": 2}, nil)
 	p.open("/console/gangnam/day/" + date)
 	for _, room := range []string{"1", "2"} {
@@ -64,7 +64,7 @@ func TestConsoleMoney(t *testing.T) {
 	}
 
 	p.open("/console/gangnam/money")
-	p.patience = time.Minute // the provider is asked again at times of its own
+	p.patience = time.Minute // the service checks the refunds at its own intervals
 	p.see("실패 2건")
 	p.patience = 15 * time.Second
 	p.survey("console-money-failed")
@@ -75,10 +75,10 @@ func TestConsoleMoney(t *testing.T) {
 		value[bool](p, `([...document.querySelectorAll("tr")].find(r => r.innerText.includes(`+quoted(amount)+`) && r.innerText.includes("환불 다시 시도")).querySelector("button").click(), true)`)
 		p.see("돌려드리지 못했어요")
 	}
-	retry("30,000원") // to the same account
+	retry("30,000원") // with the same account
 	p.press("환불 다시 시도")
 	p.see("환불을 시작했어요")
-	retry("25,000원") // to another
+	retry("25,000원") // with another account
 	p.choose("환불 은행", "국민")
 	p.fill("환불 계좌번호", "999-888-777")
 	p.fill("예금주", "윤서아")
@@ -104,7 +104,7 @@ func TestConsoleMoney(t *testing.T) {
 
 	t.Run("a difference", func(t *testing.T) {
 		p := p.with(t)
-		// Money that came to the provider past us, as after a restore of an older database.
+		// The provider has a payment that the service does not know, as after the restore of an older database.
 		const order = "lost-order-20261121"
 		var payment struct {
 			PaymentKey string `json:"paymentKey"`
@@ -123,7 +123,7 @@ func TestConsoleMoney(t *testing.T) {
 		}
 		defer response.Body.Close()
 		decode(t, response, nil)
-		// The books are compared at the start, among other times.
+		// The service compares the books at startup, among other times.
 		p.expect("WebSocket", "Failed to load", "ERR_")
 		if err := s.Signal(world.Service, syscall.SIGTERM); err != nil {
 			t.Fatal(err)

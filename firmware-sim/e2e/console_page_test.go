@@ -15,11 +15,11 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// console opens the console for an administrator, on a desk.
+// console opens the console on a desktop screen and logs in an administrator.
 func console(t *testing.T, s *world.Stack, id, password string) *page {
 	t.Helper()
 	p := newPage(t, s.Pages).on(desktop)
-	p.expect("401") // nobody is logged in yet
+	p.expect("401") // the first request has no session
 	p.enterConsole(id, password)
 	return p
 }
@@ -34,7 +34,7 @@ func (p *page) enterConsole(id, password string) {
 	p.wait("a day", `/\/day$/.test(location.pathname)`)
 }
 
-// dayAfter is the next day of the demo branches, with the first minute of it.
+// dayAfter returns the next day in the time zone of the demo branches, and its midnight.
 func dayAfter() (date string, midnight time.Time) {
 	kst := time.FixedZone("KST", 9*3600)
 	now := time.Now().In(kst)
@@ -42,11 +42,11 @@ func dayAfter() (date string, midnight time.Time) {
 	return midnight.Format(time.DateOnly), midnight
 }
 
-// point is where a time in a room is on the timeline that is shown.
+// point is a position in the browser's window, in CSS pixels.
 type point struct{ X, Y float64 }
 
-// place says where a time of the day is. It scrolls only where that is out of sight, so that two places that are in
-// sight together are.
+// place returns the position of a room and time on the timeline. It scrolls only if the time is not visible, so the
+// positions of two visible times stay valid together.
 func (p *page) place(room, minutes int) point {
 	p.t.Helper()
 	p.wait("the timeline", `document.querySelector(".grid .lane")`)
@@ -61,7 +61,7 @@ func (p *page) place(room, minutes int) point {
 	})()`, room, minutes))
 }
 
-// drag presses, moves in steps as a hand does, and lets go.
+// drag presses the mouse button, moves in small steps and releases it.
 func (p *page) drag(from, to point) {
 	p.t.Helper()
 	p.mouse(input.DispatchMouseEventTypeMousePressed, from)
@@ -71,7 +71,7 @@ func (p *page) drag(from, to point) {
 	p.mouse(input.DispatchMouseEventTypeMouseReleased, to)
 }
 
-// chord presses a key together with modifiers.
+// chord presses a key with modifiers.
 func (p *page) chord(key string, modifiers int64) {
 	p.t.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -93,8 +93,8 @@ func (p *page) register(name, mobile string) {
 	p.see("예약을 등록했어요")
 }
 
-// survey looks at a screen of the console as look does, on a desk and on a phone. On a desk, where people work with a
-// mouse, targets may be smaller than a thumb.
+// survey checks a screen of the console on desktop and phone, like look. It does not check the size of targets, which may
+// be smaller in the console because administrators mostly use a mouse.
 func (p *page) survey(name string) {
 	p.t.Helper()
 	for _, s := range []screen{phone, desktop} {
@@ -105,7 +105,7 @@ func (p *page) survey(name string) {
 	}
 }
 
-// with lets a subtest use the page and fail by itself.
+// with makes the page report failures to a subtest until the subtest ends.
 func (p *page) with(t *testing.T) *page {
 	t.Helper()
 	whole := p.t
@@ -114,8 +114,8 @@ func (p *page) with(t *testing.T) *page {
 	return p
 }
 
-// choose picks what a drop-down offers, by a part of its text. The label is the drop-down's, in the dialog that is open
-// or anywhere.
+// choose selects an option of a drop-down by a part of its text. It finds the drop-down by its label, in the open dialog or
+// otherwise in the page.
 func (p *page) choose(label, option string) {
 	p.t.Helper()
 	p.wait("choose "+option+" for "+label, `(() => {
@@ -129,7 +129,7 @@ func (p *page) choose(label, option string) {
 		return true })()`)
 }
 
-// date fills a field of a date or month, as its picker does.
+// date sets a date or month field, like the browser's picker.
 func (p *page) date(name, day string) {
 	p.t.Helper()
 	p.wait("date "+name, `(() => {
@@ -142,7 +142,7 @@ func (p *page) date(name, day string) {
 		return true })()`)
 }
 
-// download presses a button and returns the file that comes of it.
+// download presses a button and returns the downloaded file.
 func (p *page) download(button string) (name, content string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
@@ -165,7 +165,7 @@ func (p *page) download(button string) (name, content string) {
 	return name, content
 }
 
-// finger touches the screen, or moves over it; without a point it is lifted.
+// finger sends a touch event at a point; without a point the finger is lifted.
 func (p *page) finger(kind input.DispatchTouchEventType, at ...point) {
 	p.t.Helper()
 	points := []*input.TouchPoint{}
@@ -177,7 +177,7 @@ func (p *page) finger(kind input.DispatchTouchEventType, at ...point) {
 	}
 }
 
-// dialogs is how many dialogs are open.
+// dialogs returns the number of open dialogs.
 func (p *page) dialogs() int {
 	p.t.Helper()
 	return value[int](p, `document.querySelectorAll("dialog[open]").length`)

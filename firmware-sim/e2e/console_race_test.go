@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Two administrators, each with a page of his own, move the same reservation. One wins; the other is told what it has
-// become, and may decide anew.
+// Two administrators move the same reservation on their own pages. One change succeeds. The other administrator is shown the
+// current state of the reservation and can try again.
 func TestConsoleTwoAdministrators(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -35,7 +35,7 @@ func TestConsoleTwoAdministrators(t *testing.T) {
 		return fmt.Sprintf(`[...document.querySelectorAll(".lane")][%d].innerText.includes("한지우")`, room-1)
 	}
 
-	// The page of the one is stale: the other has moved it meanwhile.
+	// The form of one administrator is outdated: the other has moved the reservation.
 	hq.press("한지우", "시간·룸 변경")
 	hq.see("변경 후")
 	manager.drag(manager.place(5, 10*60+20), manager.place(6, 10*60+20))
@@ -50,7 +50,7 @@ func TestConsoleTwoAdministrators(t *testing.T) {
 	hq.see("변경했어요")
 	manager.wait("room 1, without anybody touching the page", lane(1))
 
-	// At the same moment: whoever is second is told.
+	// Both submit at the same time: the second change is rejected with the current state.
 	for i, p := range pages {
 		p.open("/console/gangnam/day/" + date)
 		p.press("한지우", "시간·룸 변경")

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// actions are what can be pressed on a screen or in a drawer over it, besides the ways to look at things.
+// actions lists the enabled controls of a screen or of the drawer over it, except those that only change the view.
 const actions = `[...(([...document.querySelectorAll("dialog[open]")].pop() || document.querySelector("main")).querySelectorAll("button, input, select"))]
 	.filter(e => e.getBoundingClientRect().width > 0 && !e.disabled && !e.closest("fieldset:disabled") && !e.closest(".block, .tile, .segmented, .zoom, .dates, .find, nav"))
 	.map(e => (e.ariaLabel || [...(e.labels ?? [])].map(l => l.innerText).join() || e.innerText || e.type).trim())`
 
-// Who may only look sees every screen of his branch and nothing that changes anything; a manager sees nothing of what is
-// the head quarters'.
+// A viewer can open every screen of the own branch and sees no control that changes data. A manager sees nothing that is
+// reserved for the head quarters.
 func TestConsoleRoles(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -42,7 +42,7 @@ func TestConsoleRoles(t *testing.T) {
 	viewer.enterConsole("viewer", "only looking 1")
 	for screen, look := range map[string]struct {
 		shows string
-		ways  []string // to look at things
+		ways  []string // controls that only change the view
 	}{
 		"gangnam/day/" + date: {"강민재", nil},
 		"gangnam/doors":       {"6번 룸", nil},

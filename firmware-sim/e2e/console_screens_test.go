@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// Every screen but the day, each action against the running stack.
+// TestConsoleScreens performs each action of every screen except the day, against the running stack.
 func TestConsoleScreens(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -36,7 +36,7 @@ func TestConsoleScreens(t *testing.T) {
 			return false
 		})
 		p.press("닫기")
-		p.see("열림", "hq") // the event came by itself
+		p.see("열림", "hq") // the event arrived without a reload
 		fault(t, s, "gangnam", "room_4", "stuck")
 		p.press("4번 룸 문 열기")
 		p.press("문 열기")
@@ -69,7 +69,7 @@ func TestConsoleScreens(t *testing.T) {
 
 	t.Run("climate", func(t *testing.T) {
 		p := at("gangnam/climate").with(t)
-		p.expect("503") // of an infrared transmitter that is dead
+		p.expect("503") // the command to a broken infrared transmitter
 		p.press("지금 읽기")
 		p.see("센서를 읽었어요", "로비", "에어컨 리모컨")
 		p.press("전원 끄기")
@@ -94,7 +94,7 @@ func TestConsoleScreens(t *testing.T) {
 		}
 		fault(t, s, "gangnam", "", "ir-dead")
 		p.press("보내기")
-		p.see("실패") // and that stays to be seen
+		p.see("실패") // the failure remains visible
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 
 		p.press("로비")
@@ -204,7 +204,7 @@ type sentMessage struct {
 	Template string `json:"template"`
 }
 
-// messagesTo are those a phone has got.
+// messagesTo returns the messages that a phone has received.
 func messagesTo(t *testing.T, s *world.Stack, mobile string) []sentMessage {
 	t.Helper()
 	var list struct {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Every form of a branch's settings, and what customers then see.
+// TestConsoleSettings saves every form of a branch's settings and checks what customers see afterwards.
 func TestConsoleSettings(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -38,7 +38,7 @@ func TestConsoleSettings(t *testing.T) {
 		return days[slices.IndexFunc(days, func(d day) bool { return d.Date == date })]
 	}
 	soon, _ := dayAfter()
-	next := func(weekday time.Weekday) string { // a week on, clear of the days the others take
+	next := func(weekday time.Weekday) string { // at least a week ahead, so that the days do not collide with those of other steps
 		day, _ := time.Parse(time.DateOnly, soon)
 		for day = day.AddDate(0, 0, 7); day.Weekday() != weekday; day = day.AddDate(0, 0, 1) {
 		}
@@ -53,7 +53,7 @@ func TestConsoleSettings(t *testing.T) {
 		t.Errorf("horizon %s", got)
 	}
 
-	// Hours, with a mistake first, and breaks.
+	// Opening hours, first with a mistake, and breaks.
 	hours := func(name, text string) { p.date(name, text) }
 	hours("화 운영 시간", "열시-22:00")
 	p.press("저장")
@@ -63,7 +63,7 @@ func TestConsoleSettings(t *testing.T) {
 	save()
 	newBrowser(t, s).must("POST", "/reservation", map[string]any{"branch": "hongdae", "room": 1, "startDateTime": strings.ReplaceAll(next(time.Tuesday), "-", "") + "0900", "endDateTime": strings.ReplaceAll(next(time.Tuesday), "-", "") + "1000"}, nil)
 
-	// A closure, a holiday of our own, and a day on which the branch opens all the same.
+	// A closure, an additional holiday, and a holiday on which the branch opens.
 	closed, holiday := next(time.Wednesday), next(time.Thursday)
 	p.press("휴무 추가")
 	p.date("시작", closed)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// docs/console-tests.md names tests that exist, and every address of the console.
+// TestConsoleTable checks that docs/console-tests.md names only existing tests, and every address of the console.
 func TestConsoleTable(t *testing.T) {
 	t.Parallel()
 	read := func(pattern string) string {

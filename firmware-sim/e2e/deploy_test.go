@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// tool runs an installed program on our files; without the program it skips the test.
+// tool runs an installed program on files of the repository. If the program is not installed, it skips the test.
 func tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,7 +27,7 @@ func tool(t *testing.T, env []string, name string, args ...string) string {
 	return string(out) + problems.String()
 }
 
-// TestDeployFiles reads the files of deploy/ with each format's own program.
+// TestDeployFiles validates the files of deploy/ with the program of each format.
 func TestDeployFiles(t *testing.T) {
 	t.Parallel()
 	t.Run("kubernetes", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestDeployFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The programs are not installed here; everything else is as deployed.
+			// The programs of the units are not installed here; the rest of the unit is unchanged.
 			text := strings.NewReplacer("/usr/bin/yeolda ", "/bin/true ", "/usr/lib/yeolda/backup.sh", "/bin/true").Replace(string(unit))
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestDeployFiles(t *testing.T) {
 	})
 }
 
-// TestBackupScript checks that the script keeps the newest backups, and deletes none after a failure.
+// TestBackupScript checks that the script keeps the newest backups and that it deletes none after a failure.
 func TestBackupScript(t *testing.T) {
 	t.Parallel()
 	programs, backups := t.TempDir(), t.TempDir()

@@ -79,14 +79,14 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 	t.Run("network cut", func(t *testing.T) {
 		before := len(actuations(t, s, "gangnam"))
 		fault(t, s, "gangnam", "", "network-cut")
-		// The stream of a request that has no result after 7 s is answered 503, so 200 also says that the answer was in time.
+		// A request without a result after 7 s is answered 503, so 200 also proves that the answer was in time.
 		got, status := guest.open("gangnam", "room", key)
 		if status != http.StatusOK || got.Status != "FAILED" || got.FailoverKey == nil {
 			t.Fatalf("%d %+v, want 200 with FAILED and a PIN", status, got)
 		}
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
-		// The next request uses the new connection, so messages of the old one have had their chance.
+		// The next request uses the new connection, so all messages of the old one have arrived or are lost.
 		if got, _ := guest.open("gangnam", "front", key); got.Status != "SUCCESS" {
 			t.Fatalf("after the cut: %+v", got)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // TestEnrolledAgent enrols the agent's own program through an ordinary HTTPS proxy as an installer does: the printed
-// command makes the machine a connected agent, it works only once, and a revoked agent is disconnected.
+// command connects the machine as an agent and works only once, and a revoked agent is disconnected.
 func TestEnrolledAgent(t *testing.T) {
 	s := startStack(t, nil)
 	service, err := url.Parse(s.Pages)
@@ -55,7 +55,7 @@ func TestEnrolledAgent(t *testing.T) {
 	if out, err := agent("enroll", "--server", proxy.URL, "--file", credentials, token[:len(token)-1]+"x").CombinedOutput(); err == nil {
 		t.Errorf("a token for another server's keys was accepted: %s", out)
 	}
-	offer, err = s.Command(t.Context(), "agent", "enroll", "jamsil") // the first one is used
+	offer, err = s.Command(t.Context(), "agent", "enroll", "jamsil") // the first offer was consumed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestEnrolledAgent(t *testing.T) {
 	if _, err := s.Command(t.Context(), "agent", "revoke", username); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "cut off", func() bool { return said.has("the broker ended the connection with reason 0x87") }) // not authorized; within 15 s
+	until(t, "cut off", func() bool { return said.has("the broker ended the connection with reason 0x87") }) // reason 0x87: not authorized
 	until(t, "listed as offline", func() bool { return !onlineInList(t, s, username) })
 	if password := regexp.MustCompile(`(?m)^YEOLDA_AGENT_PASSWORD=(.+)$`).FindStringSubmatch(string(text))[1]; said.has(password) {
 		t.Error("the agent logs its password")

@@ -141,7 +141,7 @@ func resident(t *testing.T, pid int) int {
 	return kib
 }
 
-// computed returns the processor time of a process and its descendants.
+// computed returns the processor time of a process, and that of its descendants.
 func computed(t *testing.T, pid int) (self, below time.Duration) {
 	t.Helper()
 	parents, times := make(map[int]int), make(map[int]time.Duration)
@@ -155,7 +155,7 @@ func computed(t *testing.T, pid int) (self, below time.Duration) {
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		parents[id], _ = strconv.Atoi(fields[1])
-		for _, ticks := range fields[11:15] { // its own and those of its ended children, user and kernel
+		for _, ticks := range fields[11:15] { // user and kernel time of the process and of its ended children
 			n, _ := strconv.Atoi(ticks)
 			times[id] += time.Duration(n) * time.Second / 100
 		}

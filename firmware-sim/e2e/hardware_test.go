@@ -23,7 +23,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// The offline branch of the demo gets a real agent on a real kernel, in a virtual machine; see agent/hwtest.
+// The demo's offline branch runs a real agent on a real kernel in a virtual machine; see agent/hwtest.
 const machineSettings = `
 [[door]]
 device = "front_1"
@@ -105,7 +105,7 @@ func startMachine(t *testing.T, s *world.Stack, branch string) *machine {
 	read := make(chan struct{})
 	go func() { defer close(read); m.listen(console, t.Output()) }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-boot.Process.Pid, syscall.SIGTERM) // the machine does not end on its own
+		_ = syscall.Kill(-boot.Process.Pid, syscall.SIGTERM) // the machine does not stop automatically
 		<-read
 		_ = boot.Wait()
 	})
@@ -161,7 +161,7 @@ func (m *machine) levels(t *testing.T) []string {
 	return levels
 }
 
-// TestWholeWay presses a guest's button and checks the lines of a Linux kernel: API, broker, agent, kernel.
+// TestWholeWay unlocks a door as a guest and checks the GPIO lines of a Linux kernel, through API, broker and agent.
 func TestWholeWay(t *testing.T) {
 	s := startStack(t, nil)
 	m := startMachine(t, s, "jamsil")
@@ -175,7 +175,7 @@ func TestWholeWay(t *testing.T) {
 	if got, status := guest.open("jamsil", "front", key); status != http.StatusOK || got.Status != "SUCCESS" {
 		t.Errorf("%d %+v", status, got)
 	}
-	// Idle when the agent starts, then one pulse for each door, inverted for the one that is active low.
+	// The lines are idle when the agent starts. Then each door has one pulse, inverted for the door that is active low.
 	count := func(level string) int {
 		return len(slices.DeleteFunc(m.levels(t), func(l string) bool { return l != level }))
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// load is clients that reserve and open doors continuously, and a record of their results.
+// load runs clients that continuously reserve rooms and open doors, and records their results.
 type load struct {
 	cluster  *cluster
 	balancer *balancer
@@ -67,8 +67,8 @@ type answer struct {
 	body   string
 }
 
-// ask sends a request to a replica; if there is no answer, or one that a proxy would not forward, it retries once at
-// another.
+// ask sends a request to a replica. If there is no answer, or one that a proxy would not forward, it retries once at another
+// replica.
 func (l *load) ask(ctx context.Context, client *http.Client, method, path string, body any) (answer, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -195,7 +195,7 @@ func (l *load) pressOnce(ctx context.Context, client *http.Client) {
 	}
 }
 
-// pause is the time between two requests of a client.
+// pause waits for the time between two requests of a client.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -65,7 +65,8 @@ func TestReplicas(t *testing.T) {
 		if !c.mayPublish(t, "jamsil", "yeolda/v1/jamsil/heartbeat") {
 			t.Error("the agent of jamsil may not publish its heartbeat")
 		}
-		// A client id of another branch is not accepted: otherwise gangnam's agent would be disconnected and stay away.
+		// The broker rejects the client id of another branch. Otherwise it would disconnect gangnam's agent, which would
+		// not reconnect.
 		c.connect(t, c.AgentPort, "jamsil", "agent-gangnam")
 		if got, _ := guest[1].open("gangnam", "room", key); got.Status != "SUCCESS" {
 			t.Errorf("gangnam: %+v", got)
@@ -109,7 +110,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// outage is the length of the database's outage: YEOLDA_TEST_OUTAGE=60s is that of the acceptance test.
+// outage returns the length of the database outage. The acceptance test sets YEOLDA_TEST_OUTAGE=60s.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("YEOLDA_TEST_OUTAGE")
@@ -123,8 +124,8 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// TestFailures kills every part of a cluster under load: no confirmed reservation is lost, no door is driven late, and
-// everything works again within 30 seconds.
+// TestFailures kills every part of a cluster under load. No confirmed reservation may be lost, no door may be driven late,
+// and everything must work again within 30 seconds.
 func TestFailures(t *testing.T) {
 	const recovery = 30 * time.Second
 	c := startCluster(t)

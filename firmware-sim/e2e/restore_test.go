@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// TestDisaster rehearses the loss of a machine: a backup of the running service is restored on another one, the
-// encryption key is rotated there, and the guest's key still opens the door.
+// TestDisaster simulates the loss of a machine: a backup of the running service is restored on another machine and the
+// encryption key is rotated there. The guest's key must still open the door.
 func TestDisaster(t *testing.T) {
 	first := startStack(t, nil)
 	guest := newBrowser(t, first)

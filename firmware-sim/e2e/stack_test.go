@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// root returns the checkout.
+// root returns the root directory of the repository.
 func root() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "../..")
@@ -78,7 +78,7 @@ func startStack(t *testing.T, env map[string]string) *world.Stack {
 	return s
 }
 
-// testTimeout ends the wait for an event that does not come.
+// testTimeout limits the wait for an event.
 const testTimeout = 30 * time.Second
 
 // until polls for an effect of another process, for which there is no event.
@@ -122,7 +122,7 @@ func newBrowser(t *testing.T, s *world.Stack) *browser {
 	return &browser{t, &http.Client{Jar: jar, Timeout: 30 * time.Second}, s.API}
 }
 
-// call sends a request to the API and returns status and data; without a body if body is nil.
+// call sends a request to the API, without a body if body is nil. It decodes the data and returns the status.
 func (b *browser) call(method, path string, body, data any) (status int, errorType string) {
 	b.t.Helper()
 	response := b.send(method, path, body)

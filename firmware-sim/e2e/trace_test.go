@@ -70,7 +70,7 @@ func (p *page) trace(act func()) (spans []span) {
 	return spans
 }
 
-// frames is the frame timing of a page. Times are milliseconds per frame.
+// frames holds the frame timing of a page. Times are milliseconds per frame.
 type frames struct {
 	count                               int
 	rate                                float64 // per second
@@ -85,7 +85,7 @@ func (f frames) String() string {
 		f.rate, f.count, f.median, f.late, f.main, f.busy, f.script, f.layout, f.paint, f.commit, f.raster)
 }
 
-// framesOf computes the frame timing from a trace: the frames that the main thread has begun, and the work of all
+// framesOf computes the frame timing from a trace: the frames that the main thread has started, and the work of all
 // threads of the page.
 func framesOf(spans []span) (f frames) {
 	main := map[[2]int]bool{}

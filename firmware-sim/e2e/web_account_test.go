@@ -67,7 +67,7 @@ func TestWebAccount(t *testing.T) {
 		p.see("입금 대기", "안에 입금해 주세요", "우리은행")
 		p.look("my-waiting")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": order}, nil)
-		p.see("결제 완료") // by itself
+		p.see("결제 완료") // without a reload
 		p.press("예약 취소")
 		p.see("어디로 돌려드릴까요?")
 		p.press("기타", "취소하기")
@@ -110,7 +110,7 @@ func TestWebAccount(t *testing.T) {
 	})
 }
 
-// logIn asks for a code on the login screen and enters the one that came.
+// logIn requests a code on the login screen and enters the received code.
 func (p *page) logIn(s *world.Stack, mobile string) {
 	p.t.Helper()
 	p.fill("휴대폰 번호", mobile)

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestWebPurchaseIdentity checks that the pages sell exactly the room and time that they show, and lose no input, whatever
-// the guest does with tabs, the back button and reloads.
+// TestWebPurchaseIdentity checks that the pages sell exactly the room and time that they show and lose no input if the guest
+// uses several tabs, the back button or reloads.
 func TestWebPurchaseIdentity(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -21,7 +21,7 @@ func TestWebPurchaseIdentity(t *testing.T) {
 		p.begin("내일", "5번 룸")
 		p.reserve()
 		shown := value[string](p, `document.querySelector(".what").innerText.replace(/\s+/g, " ")`)
-		// The other tab shares the cookies: its hold replaces the one of this tab.
+		// The other tab shares the cookies, so its hold replaces the hold of this tab.
 		date := strings.ReplaceAll(tomorrow(), "-", "")
 		status := value[int](p, `fetch("/api/reservation", {method: "POST", headers: {"Content-Type": "application/json"},
 			body: JSON.stringify({branch: "gangnam", room: 6, startDateTime: "`+date+`1400", endDateTime: "`+date+`1500"})}).then((r) => r.status)`)

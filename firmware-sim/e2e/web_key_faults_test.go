@@ -17,25 +17,25 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// A flaw is what happens to the requests of one kind between a browser and the service.
+// A flaw is a network fault that affects the requests of one kind between a browser and the service.
 type flaw string
 
 const (
 	refused flaw = "fails"       // the connection is closed before the service sees the request
 	stalled flaw = "hangs"       // the request never reaches the service, and no response arrives
-	client  flaw = "4xx"         // something in between responds 418
-	server  flaw = "5xx"         // something in between responds 502
+	client  flaw = "4xx"         // a proxy in between responds 418
+	server  flaw = "5xx"         // a proxy in between responds 502
 	lost    flaw = "answer lost" // the service handles the request, but its response never arrives
 	cut     flaw = "body fails"  // the headers arrive, then the connection is closed
 	frozen  flaw = "body hangs"  // the headers arrive, but the body does not
 )
 
-// flawedNetwork is a reverse proxy between a browser and the service that damages the requests it is told to.
+// flawedNetwork is a reverse proxy between a browser and the service that applies flaws to selected requests.
 type flawedNetwork struct {
 	*httptest.Server
 
 	mu    sync.Mutex
-	flaws map[string]flaw // "METHOD /path" prefix -> what happens to it
+	flaws map[string]flaw // by prefix of "METHOD /path"
 	done  chan struct{}
 }
 
@@ -117,7 +117,7 @@ func (n *flawedNetwork) of(r *http.Request) flaw {
 	return ""
 }
 
-// brokenBody is a response body of one empty line, which lets the headers out, and an error.
+// brokenBody is a response body of one empty line, so that the headers are sent, followed by an error.
 type brokenBody struct {
 	end  func()
 	read bool
@@ -134,8 +134,8 @@ func (b *brokenBody) Read(p []byte) (int, error) {
 
 func (b *brokenBody) Close() error { return nil }
 
-// TestWebKeyPageFaults checks that the key page ends every wait within ten seconds with a true sentence and a way on,
-// whatever happens to the press, its result, the refresh of the page and the navigation to it.
+// TestWebKeyPageFaults applies each flaw to the press, its result, the refresh of the page and the navigation to it. The key
+// page must end every wait within ten seconds with a correct message and a next step.
 func TestWebKeyPageFaults(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -155,7 +155,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 		noServer    = "지금 서버에 연결되지 않고 있어요"
 	)
 	for _, c := range []struct {
-		on    string // which part of the story is damaged
+		on    string // the step to which the flaws apply
 		flaws map[string]flaw
 		want  string
 	}{
@@ -227,7 +227,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 	}
 }
 
-// TestWebKeyPageOfAMovedReservation checks that a page which shows the old room opens no door of the new one.
+// TestWebKeyPageOfAMovedReservation checks that a page with the old room does not open the door of the new room.
 func TestWebKeyPageOfAMovedReservation(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -249,7 +249,7 @@ func TestWebKeyPageOfAMovedReservation(t *testing.T) {
 	p.see("3번 룸 열기")
 }
 
-// moveTo has the head quarters move the reservation of a phone number to another room.
+// moveTo moves the reservation of a phone number to another room, as the head quarters.
 func moveTo(t *testing.T, s *world.Stack, mobile, room string) {
 	t.Helper()
 	hq := newBrowser(t, s)

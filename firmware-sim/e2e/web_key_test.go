@@ -47,7 +47,7 @@ func TestWebKeyPage(t *testing.T) {
 	story("a branch whose agent is away", func(t *testing.T, p *page) {
 		other := keyOfAdminReservation(t, s, "jamsil", 1, "01033334444")
 		p.open("/k/" + other)
-		p.see("연결이 끊겨") // before anything is pressed
+		p.see("연결이 끊겨") // before any button is pressed
 		p.look("key-offline", phone, desktop, narrow)
 		p.on(phone).press("현관문 열기")
 		p.see("현관문은 이 비밀번호로 열어 주세요")
@@ -88,7 +88,7 @@ func TestWebKeyPage(t *testing.T) {
 
 	story("when it is over", func(t *testing.T, p *page) {
 		p.expect("ERR_BLOCKED_BY_CLIENT", "ERR_FAILED", "ERR_INTERNET_DISCONNECTED")
-		// Three hours later, by the phone's clock: the service cannot be asked.
+		// The phone's clock is three hours ahead, and requests for the key fail.
 		_, err := chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{
 			Source: `{ const now = Date.now; Date.now = () => now() + 3 * 3600e3; const ask = fetch; window.fetch = (a, b) => String(a).includes("/v2/keys/") ? Promise.reject(new TypeError("no network")) : ask(a, b) }`,
 		})
@@ -129,7 +129,7 @@ func TestWebKeyPage(t *testing.T) {
 
 	story("on one bar of signal", func(t *testing.T, p *page) {
 		received := p.count()
-		const slow3G = 400 * 1024 / 8 // bytes a second
+		const slow3G = 400 * 1024 / 8 // bytes per second
 		_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
 			MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: slow3G, UploadThroughput: slow3G}},
 		})
@@ -142,7 +142,7 @@ func TestWebKeyPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The best of three: the machine that runs the tests may be busy with others.
+		// The best of three attempts counts, because other tests may use the machine at the same time.
 		live := 1e9
 		for range 3 {
 			p.open(address)

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A screen is what a page is looked at on.
+// A screen is the name and size of a simulated screen.
 type screen struct {
 	name          string
 	width, height int64
@@ -23,15 +23,15 @@ var (
 	desktop = screen{"desktop", 1280, 800}
 )
 
-// on gives the page another screen.
+// on sets the screen of the page.
 func (p *page) on(s screen) *page {
 	p.t.Helper()
 	p.do("screen "+s.name, chromedp.EmulateViewport(s.width, s.height))
 	return p
 }
 
-// look holds what is shown against WCAG 2.2 AA and our own rules on every screen given, phone and desktop if none is,
-// and keeps a picture of it when SCREENSHOTS names a folder. The page is left on the first screen.
+// look checks the page against WCAG 2.2 AA and the project's own rules on each given screen, by default phone and desktop.
+// If SCREENSHOTS names a directory, it stores screenshots there. Afterwards the page is on the first screen.
 func (p *page) look(name string, screens ...screen) {
 	p.t.Helper()
 	if len(screens) == 0 {
@@ -47,8 +47,8 @@ func (p *page) look(name string, screens ...screen) {
 	p.on(screens[0])
 }
 
-// whole is a screen as high as the page, so that it is seen in full and what sticks to the edges covers nothing. A
-// dialog lies over what is seen: it keeps the screen it is on.
+// whole returns a screen as high as the page, so that the page is fully visible and sticky elements cover nothing. If a
+// dialog is open, it returns the screen unchanged, because the dialog covers only the visible part.
 func (p *page) whole(s screen) screen {
 	p.t.Helper()
 	if !value[bool](p, `Boolean(document.querySelector("dialog[open]"))`) {
@@ -57,14 +57,14 @@ func (p *page) whole(s screen) screen {
 	return s
 }
 
-// settle waits until nothing moves or loads any more.
+// settle waits until the page has loaded and all finite animations have ended.
 func (p *page) settle() {
 	p.t.Helper()
 	p.wait("settle", `document.readyState === "complete" && !document.querySelector(".loading") &&
 		document.getAnimations().every(a => a.playState !== "running" || a.effect?.getComputedTiming().iterations === Infinity)`)
 }
 
-// audit is axe-core; without it (npm install) pages are not judged by it.
+// audit returns the source of axe-core. If it is not installed (npm install), the pages are not checked with it.
 var audit = sync.OnceValues(func() (string, error) {
 	source, err := os.ReadFile(filepath.Join(root(), "cloud/internal/web/node_modules/axe-core/axe.min.js"))
 	return string(source), err
@@ -84,7 +84,7 @@ func (p *page) judge(what string) {
 	}
 }
 
-// judgeAccess holds what is shown against WCAG 2.2 AA.
+// judgeAccess checks the page against WCAG 2.2 AA.
 func (p *page) judgeAccess(what string) {
 	p.t.Helper()
 	source, err := audit()
@@ -106,8 +106,8 @@ func (p *page) judgeAccess(what string) {
 	}
 }
 
-// smallTargets lists what can be pressed and is too small for a thumb. Links within a sentence are exempt (WCAG 2.5.8),
-// and a box or button of a choice is as large as its label.
+// smallTargets lists the targets that are too small for a thumb. Links within a sentence are exempt (WCAG 2.5.8), and the
+// label of a checkbox or radio button counts as its target.
 const smallTargets = `[...document.querySelectorAll("a[href], button, input, select, summary, td[data-at]")]
 	.filter(e => { const r = e.getBoundingClientRect(), s = getComputedStyle(e);
 		if (r.width === 0 || r.height === 0 || s.visibility === "hidden" || e.closest(".widget, .hidden, .skip, [inert]")) return false;
@@ -117,7 +117,7 @@ const smallTargets = `[...document.querySelectorAll("a[href], button, input, sel
 		return t.width < 43.5 || t.height < 43.5 })
 	.map(e => e.outerHTML.slice(0, 140) + " " + JSON.stringify(e.getBoundingClientRect()))`
 
-// keep writes a picture, if pictures are wanted.
+// keep stores a screenshot if SCREENSHOTS names a directory.
 func (p *page) keep(name string) {
 	p.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -136,13 +136,13 @@ func (p *page) keep(name string) {
 	}
 }
 
-// enlarge makes the letters of the page larger, as people set it in their browsers.
+// enlarge sets the font size of the page in percent, like the setting of a browser.
 func (p *page) enlarge(percent int) {
 	p.t.Helper()
 	value[bool](p, fmt.Sprintf(`(document.documentElement.style.fontSize = "%d%%", true)`, percent))
 }
 
-// calm asks for reduced motion.
+// calm sets the preference for reduced motion.
 func (p *page) calm() {
 	p.t.Helper()
 	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}}

@@ -18,20 +18,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A page is one person's tab in a real browser. It finds things the way people do, by their visible texts, and fails
-// the test when something is not there in time, is covered, or the browser complains.
+// A page is one user's tab in a real browser. It finds elements by their visible texts, as users do. It fails the test if an
+// element does not appear in time or is covered, or if the browser reports an error.
 type page struct {
 	t    *testing.T
 	ctx  context.Context
 	base string
 
-	patience   time.Duration // how long it may take to show something
+	patience   time.Duration // limit of each wait
 	mu         sync.Mutex
 	complaints []string
-	expected   []string // parts of complaints that belong to the story
+	expected   []string // parts of the browser's errors that the test expects
 }
 
-// chromium says why there is no browser, or finds it.
+// chromium skips or fails the test if no browser is installed.
 func chromium(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
@@ -46,7 +46,7 @@ func chromium(t *testing.T) {
 	t.Skip(missing)
 }
 
-// newPage opens a browser of its own with one tab, speaking Korean, on a phone's screen.
+// newPage starts a separate browser in Korean with one tab on a phone's screen.
 func newPage(t *testing.T, base string) *page {
 	t.Helper()
 	chromium(t)
@@ -58,7 +58,7 @@ func newPage(t *testing.T, base string) *page {
 	return watched(t, ctx, base)
 }
 
-// another opens a tab for somebody else, who shares neither cookies nor storage.
+// another opens a tab for another user. It shares neither cookies nor storage with the first.
 func (p *page) another(t *testing.T) *page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext())
@@ -90,7 +90,7 @@ func watched(t *testing.T, ctx context.Context, base string) *page {
 	return p
 }
 
-// expect names a complaint of the browser that the story brings about, such as an answer of 409.
+// expect names browser errors that the test causes intentionally, such as an answer of 409.
 func (p *page) expect(parts ...string) { p.expected = append(p.expected, parts...) }
 
 func (p *page) complain() {
@@ -110,7 +110,7 @@ func (p *page) complain() {
 	}
 }
 
-// shotOfFailure leaves a picture of what was there when the test failed.
+// shotOfFailure stores a screenshot of the page of a failed test.
 func (p *page) shotOfFailure() {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
@@ -136,7 +136,7 @@ func (p *page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open goes to an address of the site.
+// open navigates to an address of the site.
 func (p *page) open(path string) {
 	p.t.Helper()
 	if strings.HasPrefix(path, "/") {
@@ -157,7 +157,7 @@ func value[T any](p *page, expression string) T {
 	return v
 }
 
-// wait waits until an expression holds in the page. While a page is being left there is nothing to ask.
+// wait waits until an expression is true in the page. It ignores errors, because evaluation fails during a navigation.
 func (p *page) wait(what, expression string) {
 	p.t.Helper()
 	deadline := time.Now().Add(p.patience)
@@ -176,11 +176,11 @@ func (p *page) wait(what, expression string) {
 }
 
 func quoted(s string) string {
-	q, _ := json.Marshal(s) // a string always can be
+	q, _ := json.Marshal(s) // a string can always be encoded
 	return string(q)
 }
 
-// see waits until the page shows a text.
+// see waits until the page shows each of the texts.
 func (p *page) see(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -188,20 +188,20 @@ func (p *page) see(texts ...string) {
 	}
 }
 
-// sees reports whether the page shows a text now.
+// sees reports whether the page currently shows a text.
 func (p *page) sees(text string) bool {
 	p.t.Helper()
 	return value[bool](p, `document.body.innerText.replace(/\s+/g, " ").includes(`+quoted(text)+`)`)
 }
 
-// at waits until the page is at an address.
+// at waits until the page has the given address.
 func (p *page) at(path string) {
 	p.t.Helper()
 	p.wait("be at "+path, `location.pathname === `+quoted(path))
 }
 
-// finder looks for what can be pressed and is called so, in the dialog that is open or anywhere: the whole name first,
-// then a part of it. It brings it into sight and says where it is, or what covers it.
+// finder finds a clickable element by its name, or by a part of it if no name matches in full, in the open dialog or
+// otherwise in the page. It scrolls to the element and returns its position, or the element that covers it.
 const finder = `(want => {
 	const tidy = s => s.replace(/\s+/g, " ").trim();
 	const named = e => tidy(e.getAttribute("aria-label") || e.innerText || e.value || "");
@@ -222,7 +222,7 @@ type spot struct {
 	Covered string
 }
 
-// find waits for something that can be pressed and stands still.
+// find waits until a clickable element is visible and no longer moves.
 func (p *page) find(name string) spot {
 	p.t.Helper()
 	deadline := time.Now().Add(p.patience)
@@ -244,7 +244,7 @@ func (p *page) find(name string) spot {
 	}
 }
 
-// press clicks what is called so.
+// press clicks the elements with the given names.
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -253,7 +253,7 @@ func (p *page) press(names ...string) {
 	}
 }
 
-// fill types into the field with that label, in place of what is there.
+// fill replaces the content of the field with the given label.
 func (p *page) fill(label, text string) {
 	p.t.Helper()
 	field := `(() => { const l = [...document.querySelectorAll("label")].find(l => l.htmlFor && l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
@@ -262,19 +262,19 @@ func (p *page) fill(label, text string) {
 	p.do("fill "+label, chromedp.KeyEvent(text))
 }
 
-// keys types.
+// keys types the given keys.
 func (p *page) keys(keys string, options ...chromedp.KeyOption) {
 	p.t.Helper()
 	p.do("type", chromedp.KeyEvent(keys, options...))
 }
 
-// back is the browser's own button.
+// back goes back in the browser's history.
 func (p *page) back() {
 	p.t.Helper()
 	value[bool](p, `(history.back(), true)`)
 }
 
-// offline cuts the network, or mends it. Patterns of addresses limit the cut to them.
+// offline disconnects or reconnects the network. Address patterns limit it to matching requests.
 func (p *page) offline(cut bool, patterns ...string) {
 	p.t.Helper()
 	if len(patterns) == 0 {
@@ -293,7 +293,7 @@ func (p *page) offline(cut bool, patterns ...string) {
 	}
 }
 
-// count counts the bytes that come over the network from now on, headers included.
+// count returns a function that returns the bytes received over the network since the call, including headers.
 func (p *page) count() func() int64 {
 	p.t.Helper()
 	var total atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// company is what the footer shows, as the law asks; all of it is made up.
+// company holds fictitious values of the legal details in the footer.
 var company = map[string]string{
 	"YEOLDA_LEGAL_COMPANY":           "주식회사 열다",
 	"YEOLDA_LEGAL_REPRESENTATIVE":    "홍길동",
@@ -24,7 +24,7 @@ var company = map[string]string{
 	"YEOLDA_LEGAL_MAIL_ORDER_NUMBER": "제2026-서울강남-00000호",
 }
 
-// begin takes a person from the first page to a room's sheet, and picks the first start it has to offer.
+// begin navigates from the first page to a room's sheet and selects the first available start.
 func (p *page) begin(day, room string) {
 	p.t.Helper()
 	p.open("/")
@@ -37,7 +37,7 @@ func (p *page) begin(day, room string) {
 	p.see("얼마나 쉴까요?")
 }
 
-// reserve goes on to the form.
+// reserve continues to the contact form.
 func (p *page) reserve() {
 	p.t.Helper()
 	p.press("원 예약하기")
@@ -46,7 +46,7 @@ func (p *page) reserve() {
 	p.see("누구 이름으로 예약할까요?", "자리를 맡아 드려요")
 }
 
-// introduce fills the form in and goes on to the payment.
+// introduce fills in the contact form and continues to the payment.
 func (p *page) introduce(mobile string) {
 	p.t.Helper()
 	p.fill("이름", "홍길동")
@@ -56,7 +56,7 @@ func (p *page) introduce(mobile string) {
 	p.see("어떻게 결제할까요?", "가상계좌")
 }
 
-// pay chooses a method and goes through the sandbox's payment window.
+// pay selects a method and completes the sandbox's payment window.
 func (p *page) pay(s *world.Stack, method string) {
 	p.t.Helper()
 	p.press(method, "원 결제하기")
@@ -125,7 +125,7 @@ func TestWebPurchase(t *testing.T) {
 		p.see("입금하면 예약이 확정돼요", "우리은행", "안에 입금해 주세요")
 		p.look("account", phone, desktop, narrow)
 		p.on(phone).open("/")
-		p.press("방금 예약하신 내역이 있어요") // the tab was left, the account number is not lost
+		p.press("방금 예약하신 내역이 있어요") // the guest left the page, but the account number is still available
 		p.see("입금하면 예약이 확정돼요")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
 		p.see("예약이 확정됐어요", "열쇠 열기")
@@ -376,7 +376,7 @@ func TestWebPurchase(t *testing.T) {
 	})
 }
 
-// tabTo goes on with the tab key until the focus is on what is called so.
+// tabTo presses the tab key until the element with the given name has the focus.
 func (p *page) tabTo(name string) {
 	p.t.Helper()
 	const focused = `(() => { const e = document.activeElement; return !e.matches("a, button, input, select, summary, td") ? "" : ((e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").replace(/\s+/g, " ")) })()`
@@ -392,13 +392,13 @@ func (p *page) tabTo(name string) {
 	p.t.Fatalf("%q is not reached with the tab key", name)
 }
 
-// notHeld holds that this browser keeps no room any more.
+// notHeld waits until this browser has no hold.
 func (p *page) notHeld() {
 	p.t.Helper()
 	p.wait("the room is given back", `fetch("/api/v2/hold").then(r => window.held = r.status) && window.held === 401`)
 }
 
-// lastOrder is the newest order at the provider.
+// lastOrder returns the id of the newest order at the provider.
 func (p *page) lastOrder(s *world.Stack) string {
 	p.t.Helper()
 	all := payments(p.t, s, "")
@@ -419,7 +419,7 @@ func payments(t *testing.T, s *world.Stack, order string) []payment {
 	return list.Payments
 }
 
-// tomorrow is the next day in Seoul, YYYY-MM-DD.
+// tomorrow returns the next day in Seoul as YYYY-MM-DD.
 func tomorrow() string {
 	return currentSlot().In(seoul).AddDate(0, 0, 1).Format("2006-01-02")
 }

@@ -62,7 +62,7 @@ func TestWebSite(t *testing.T) {
 				t.Errorf("no cell is called %q", want)
 			}
 		}
-		// What runs into something else is offered only up to it, with the reason.
+		// If a start is followed by another reservation or a break, only the time before it is offered, with the reason.
 		p.on(phone).open("/b/hongdae/" + day + "?room=1")
 		p.see("몇 시에 시작할까요?")
 		p.press("10:20")
@@ -185,12 +185,12 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.introduce("01077776666")
 		p.pay(s, "가상계좌")
 		p.see("입금하면 예약이 확정돼요")
-		p.see("예약이 취소됐어요") // by itself
+		p.see("예약이 취소됐어요") // without a reload
 		p.look("deposit-over")
 	})
 }
 
-// scripts lists every script the customers' site may load, the parts that are fetched later included.
+// scripts lists all scripts that the customers' site may load, including parts that it loads later.
 func scripts(t *testing.T, s *world.Stack, shell string) []string {
 	t.Helper()
 	found := regexp.MustCompile(`/assets/[\w-]+\.js`).FindAllString(shell, -1)
@@ -237,7 +237,7 @@ func fetchZipped(t *testing.T, address string) string {
 	return string(body)
 }
 
-// dayOf finds the next day after tomorrow on which a branch has that status.
+// dayOf returns the next day after tomorrow on which a branch has the given status.
 func dayOf(t *testing.T, s *world.Stack, branch, status string) string {
 	t.Helper()
 	from := currentSlot().In(seoul).AddDate(0, 0, 2)
@@ -258,7 +258,7 @@ func dayOf(t *testing.T, s *world.Stack, branch, status string) string {
 	return ""
 }
 
-// priceOf is what an hour of a room costs.
+// priceOf returns the price of an hour in a room.
 func priceOf(t *testing.T, s *world.Stack, branch, day, room string) int {
 	t.Helper()
 	var answer struct {

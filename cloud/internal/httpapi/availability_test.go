@@ -91,7 +91,8 @@ func TestSlots(t *testing.T) {
 		equal(t, "four hours", got, whole)
 		c.HQ.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &got)
 		equal(t, "with a session", got, whole)
-		// The window covers four hours from the base hour, so it ends at the full hour before the reservations start.
+		// The window covers four hours from the base hour. This one ends before the reservations, the next one contains their
+		// first hour.
 		c.Nobody.Get("/reservations?"+hourOf("gangnam", base.Add(-4*time.Hour))).OK(t).Into(t, &got)
 		for name, list := range map[string][]string{"booking": got.Booking, "paid": got.Paid} {
 			if len(list) != 0 {

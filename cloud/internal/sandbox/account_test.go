@@ -126,7 +126,7 @@ func TestDepositAfterDue(t *testing.T) {
 		t.Errorf("after the due time: %s", r.raw)
 	}
 	wantStatus(t, w.do("POST", "/v1/payments/"+key+"/cancel", encode(reason()), "Authorization", apiAuth), 403, "NOT_CANCELABLE_PAYMENT")
-	wantStatus(t, w.issue(account("dueDate", "", "validHours", 1)), 400, "DUPLICATED_ORDER_ID") // the order is used up
+	wantStatus(t, w.issue(account("dueDate", "", "validHours", 1)), 400, "DUPLICATED_ORDER_ID") // the order already has an account
 	w.wantSums(0, 0)
 }
 
@@ -138,7 +138,7 @@ func TestReversal(t *testing.T) {
 	if r := reverse(); r.status != 409 {
 		t.Errorf("nothing to reverse: %d %s", r.status, r.raw)
 	}
-	for range 2 { // a reversed account takes its deposit again
+	for range 2 { // after a reversal, the account accepts a deposit again
 		w.must("POST", "/sandbox/deposits", encode(map[string]any{"orderId": order}))
 		w.wantSums(18000, 0)
 		if r := reverse(); r.status != 200 || w.orderStatus() != "WAITING_FOR_DEPOSIT" {
@@ -157,7 +157,7 @@ type callback struct {
 	body   map[string]any
 }
 
-// shop receives the callbacks. It answers with the given statuses in turn, then with 200.
+// shop starts a server that receives callbacks. It answers with the given statuses in turn, then with 200.
 func shop(t *testing.T, statuses ...int) (string, <-chan callback) {
 	t.Helper()
 	got := make(chan callback, 16)
@@ -184,7 +184,7 @@ func TestDepositCallback(t *testing.T) {
 	if r := w.must("POST", "/sandbox/deposits", encode(map[string]any{"orderId": order})); r.body["delivered"] != true {
 		t.Errorf("deposit: %s", r.raw)
 	}
-	c := next(t, callbacks) // the delivery finished before the deposit was answered
+	c := next(t, callbacks) // the callback was delivered before the response to the deposit
 	done := w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", apiAuth)
 	want := map[string]any{
 		"createdAt": "2026-11-21T15:00:00.000000", "secret": issued.text("secret"), "status": "DONE",
@@ -206,7 +206,7 @@ func TestDepositCallback(t *testing.T) {
 	}
 }
 
-// Any answer other than 200 is followed by another attempt with the same transmission id.
+// If the answer is not 200, the provider retries the callback with the same transmission id.
 func TestCallbackIsRetried(t *testing.T) {
 	t.Parallel()
 	url, callbacks := shop(t, 503, 302, 204)
@@ -228,7 +228,7 @@ func TestCallbackIsRetried(t *testing.T) {
 	}
 }
 
-// A shop that does not answer delays neither the deposit nor Close.
+// If the shop does not answer a callback, neither the deposit nor Close is delayed.
 func TestCallbackDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -40,7 +40,7 @@ func TestCancelCard(t *testing.T) {
 	w.wantSums(18000, 18000)
 }
 
-// A payment cancelled in parts remains PARTIAL_CANCELED when nothing is left.
+// A payment that is cancelled in parts remains PARTIAL_CANCELED even if its balance is 0.
 func TestCancelInParts(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -107,7 +107,7 @@ func TestCancelUnconfirmed(t *testing.T) {
 	wantStatus(t, w.cancel(key, reason()), 403, "NOT_CANCELABLE_PAYMENT")
 }
 
-// A payment by phone bill can be refunded only in the month of the payment, by Korean time.
+// A payment by phone bill can be cancelled only in the calendar month of the payment, in Korean time.
 func TestCancelMobilePhone(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

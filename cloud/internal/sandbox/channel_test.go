@@ -20,13 +20,13 @@ func partnerSignature(secret, timestamp, body string) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// event is a request to the service's channel endpoint.
+// event is a request that the channel endpoint received.
 type event struct {
 	header http.Header
 	body   string
 }
 
-// gateway is the service's channel endpoint; it answers with status and body.
+// gateway simulates the service's channel endpoint. It sends the given answers in turn.
 func gateway(t *testing.T, answers ...reply) (string, <-chan event) {
 	t.Helper()
 	got := make(chan event, 16)

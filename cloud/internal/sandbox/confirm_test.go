@@ -128,7 +128,7 @@ func TestReadyExpires(t *testing.T) {
 	}
 }
 
-// Two windows with one order capture the money once.
+// If two windows confirm the same order, the money is captured once.
 func TestOrderIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})

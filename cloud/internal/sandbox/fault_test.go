@@ -50,7 +50,7 @@ func TestFaultError(t *testing.T) {
 	}
 }
 
-// The provider books the money and the response is lost: a retry with the same key or a lookup shows it.
+// If the response is lost after the money was booked, a retry with the same key and a lookup return the payment.
 func TestFaultDropAfterCommit(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -92,7 +92,7 @@ func TestFaultTimeout(t *testing.T) {
 		t.Fatalf("the call ended before the client gave up: %v", err)
 	}
 	w.wantSums(0, 0)
-	// The provider forgets a timed-out request once it notices that the client disconnected.
+	// The idempotency key can be used again after the provider has detected the disconnection.
 	for range 2000 {
 		r := w.confirm(key, "Idempotency-Key", "k1")
 		if r.status == 200 {
@@ -105,7 +105,7 @@ func TestFaultTimeout(t *testing.T) {
 	t.Error("the timed-out request is never forgotten")
 }
 
-// A slow provider books the money although the client disconnected.
+// If the client disconnects from a slow provider, the money is booked anyway.
 func TestFaultSlowBooksLate(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -165,7 +165,7 @@ func TestFaultTimes(t *testing.T) {
 	}
 	w.must("DELETE", "/sandbox/faults", "")
 	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
-	w.fault(map[string]any{"target": "get", "kind": "error", "code": "COMMON_ERROR"}) // Times omitted means once
+	w.fault(map[string]any{"target": "get", "kind": "error", "code": "COMMON_ERROR"}) // without "times" the fault applies once
 	wantStatus(t, w.get("x"), 500, "COMMON_ERROR")
 	wantStatus(t, w.get("x"), 404, "NOT_FOUND_PAYMENT")
 }

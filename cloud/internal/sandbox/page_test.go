@@ -12,10 +12,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// browse is a browser that returns redirects instead of following them.
+// browse is a client that returns redirects instead of following them.
 var browse = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// press opens the payment window, presses a button and returns the address of the redirect.
+// press submits the form of the payment window and returns the address of the redirect.
 func (w *world) press(p sandbox.Payment, fields url.Values) *url.URL {
 	w.t.Helper()
 	fields.Set("paymentKey", p.PaymentKey)
@@ -161,7 +161,7 @@ func TestStateFile(t *testing.T) {
 	if got := second.get(key); encode(got.body) != encode(answer.body) {
 		t.Errorf("the payment changed over the restart:\n%s\n%s", answer.raw, got.raw)
 	}
-	c := next(t, callbacks) // the payment that was not captured before
+	c := next(t, callbacks) // a retry of the callback that the first run did not deliver
 	if c.header.Get("Tosspayments-Webhook-Transmission-Id") != id || c.body["orderId"] != "order-0002" {
 		t.Errorf("callback after the restart: %v %v", c.header, c.body)
 	}

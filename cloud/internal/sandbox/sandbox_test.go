@@ -41,7 +41,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a sandbox behind a real socket, and a shop that calls it.
+// world is a sandbox behind a real socket, with methods that call it as a shop.
 type world struct {
 	*sandbox.Sandbox
 	t     *testing.T
@@ -59,7 +59,7 @@ func open(t *testing.T, opts sandbox.Options) *world {
 	}
 	server := httptest.NewServer(box)
 	t.Cleanup(func() {
-		box.Close() // before the server, which waits for held connections
+		box.Close() // before server.Close, which waits for held connections
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})

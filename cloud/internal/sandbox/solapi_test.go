@@ -23,7 +23,7 @@ func sign(key, secret string, at time.Time, salt string) string {
 
 var salts atomic.Int64
 
-// salt returns a new value for each call: a signature is valid for one request.
+// salt returns a new value for each call, because a signature is valid for one request.
 func salt() string { return fmt.Sprintf("salt-%012d", salts.Add(1)) }
 
 func (w *world) send(path string, body any) reply {
@@ -48,7 +48,7 @@ func batch(messages ...map[string]any) map[string]any {
 	return map[string]any{"messages": messages, "showMessageList": true}
 }
 
-// failedWith returns the status code of the only rejected message, "" if none was rejected.
+// failedWith returns the status code of the only rejected message, or "" if none was rejected.
 func failedWith(t *testing.T, r reply) string {
 	t.Helper()
 	if r.status != 200 {
@@ -104,7 +104,7 @@ func TestAlimTalkArrives(t *testing.T) {
 	}
 }
 
-// Numbers that end in 0000 have no KakaoTalk.
+// A message to a number that ends in 0000, which has no KakaoTalk, is sent by SMS.
 func TestFallbackToSMS(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -141,7 +141,7 @@ func TestMessageRefused(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, code, test.code)
 		}
 	}
-	if got := len(w.Messages("")); got != 1 { // the first of the same number
+	if got := len(w.Messages("")); got != 1 { // only the first message to the same number is accepted
 		t.Errorf("%d messages arrived, want 1", got)
 	}
 	if r := w.send(detail, map[string]any{}); r.status != 400 || r.text("errorCode") != "ValidationError" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A snapshot is encoded while requests change the state, so it must contain every field and share none that changes.
+// A snapshot is encoded while requests change the state, so it must contain every field and share no mutable data.
 func TestSnapshotIsCompleteAndIndependent(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
@@ -44,7 +44,7 @@ func TestSnapshotIsCompleteAndIndependent(t *testing.T) {
 	}
 }
 
-// The time for which a save holds the lock, and the time of the whole encoding, with 10,000 payments.
+// BenchmarkSnapshot measures how long a save holds the lock, and the whole encoding, with 10,000 payments.
 func BenchmarkSnapshot(b *testing.B) {
 	var st state
 	st.byKey, st.byOrder = map[string]*record{}, map[string][]*record{}

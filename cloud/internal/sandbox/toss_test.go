@@ -80,7 +80,7 @@ func TestIdempotencyReplaysRefusals(t *testing.T) {
 	wantStatus(t, w.confirm(key, "Idempotency-Key", "k1"), 404, "NOT_FOUND_PAYMENT_SESSION")
 }
 
-// A request that the provider could not handle is handled when it is repeated.
+// If the provider could not handle a request, a retry with the same idempotency key is executed.
 func TestIdempotencyForgetsTrouble(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -107,7 +107,7 @@ func TestIdempotencyKeyLength(t *testing.T) {
 	}
 }
 
-// While the first request is in progress, a repetition is rejected; later ones receive its response.
+// While the first request is in progress, a retry is rejected. Later retries receive the response of the first request.
 func TestIdempotencyWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
@@ -132,7 +132,7 @@ func TestIdempotencyWhileRunning(t *testing.T) {
 	w.wantSums(18000, 0)
 }
 
-// Of many concurrent requests with one key exactly one is executed.
+// If many requests with the same key are concurrent, exactly one is executed.
 func TestIdempotencyAtOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})
