@@ -30,7 +30,7 @@ func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, sta
 }
 
 // TestConsoleMoney checks the money screen of a branch: failed refunds can be retried, with another account if the first was
-// wrong; an administrator resolves a payment that only the provider knows; lists can be downloaded as files.
+// wrong; an administrator resolves a payment that exists only at the provider; lists can be downloaded as files.
 func TestConsoleMoney(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)

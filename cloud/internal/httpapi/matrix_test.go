@@ -84,7 +84,7 @@ type probe struct {
 	scoped bool // the request concerns gangnam, so a manager of another branch is out of scope
 }
 
-// probes are keyed by operation id of openapi.yaml, whose x-access defines who may call it.
+// probes are keyed by operation id of openapi.yaml, whose x-access defines the roles that may call it.
 func probes(t *testing.T, c *cast) map[string]probe {
 	start := slot(c.s, 3*time.Hour) // start of the reservation that newCast creates
 	paid := reservationAt(t, c.s, 1, start)

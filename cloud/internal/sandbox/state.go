@@ -49,8 +49,8 @@ func loadState(path string) (state, error) {
 	return st, nil
 }
 
-// saveInterval bounds the changes that a crash of the sandbox can lose. A large state is saved less often, so that saving takes at
-// most a twentieth of the time.
+// saveInterval bounds the changes that a crash of the sandbox can lose. A large state is saved less often, so that
+// saving takes at most a twentieth of the time.
 const saveInterval = 100 * time.Millisecond
 
 // keep schedules a save of the state file, which happens at the latest before Close returns. The caller holds s.mu.
