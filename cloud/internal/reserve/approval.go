@@ -13,11 +13,11 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// ErrSameAdministrator is returned when the administrator who entered an account approves it himself.
+// ErrSameAdministrator is returned when an administrator tries to approve an account that he entered himself.
 var ErrSameAdministrator = errors.New("reserve: another administrator has to approve the account")
 
-// approval reports whether an account that an administrator enters has to be approved by another one: it is not in the
-// name of the guest, nor of the depositor.
+// approval reports whether another administrator has to approve a refund account: its holder is neither the guest nor the
+// depositor.
 func (c *change) approval(to *toss.RefundAccount) bool {
 	if to == nil {
 		return false
@@ -26,7 +26,7 @@ func (c *change) approval(to *toss.RefundAccount) bool {
 	return holder != plainName(c.r().Name) && holder != plainName(c.Payment.Account.Holder)
 }
 
-// plainName is a name without spaces and case.
+// plainName returns a name in lower case and without spaces, for comparison.
 func plainName(name string) string {
 	return strings.ToLower(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -36,7 +36,7 @@ func plainName(name string) string {
 	}, name))
 }
 
-// masked is an account as the record shows it.
+// masked returns an account as the refund record shows it: the bank, the last four digits and a masked holder.
 func masked(a *toss.RefundAccount) string {
 	holder := []rune(a.Holder)
 	for i := 1; i < len(holder)-1; i++ {
@@ -48,13 +48,14 @@ func masked(a *toss.RefundAccount) string {
 	return bankName(a.Bank) + " ****" + lastDigits(a.Number) + " " + string(holder)
 }
 
-// lastDigits are the last four digits of an account number.
+// lastDigits returns the last four digits of an account number.
 func lastDigits(number string) string {
 	digits := []rune(number)
 	return string(digits[max(0, len(digits)-4):])
 }
 
-// noteAccount records, masked, where a refund goes. An account that needs approval keeps the refund from being sent.
+// noteAccount records the masked account of a refund. If the account needs approval, the refund is not sent and waits is
+// true.
 func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by account.Principal) (waits bool, err error) {
 	if to == nil || !by.Administrator() {
 		return false, nil
@@ -72,7 +73,7 @@ func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by account.Pr
 	return true, postgres.AdvanceRefund(c.ctx, c.tx, refund, money.RefundFailed, money.ApprovalRequired, "다른 관리자의 승인이 필요합니다.")
 }
 
-// ApproveRefund lets a refund go to an account that is not the guest's.
+// ApproveRefund approves the account of a refund that another administrator entered, and sends the refund.
 //
 // Errors: ErrNotFound (no refund waits for approval), account.ErrBranchForbidden, ErrSameAdministrator, *PaymentRefused,
 // ErrPaymentPending.

@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// audit appends the entry of an administrator's action on a reservation, in the transaction of the action. An entry
-// without an action is not written: customers and the provider act without one.
+// audit appends an audit entry for an administrator's action on a reservation, in the transaction of the action. An entry
+// without an action is skipped, because changes by customers and the provider are not audited.
 func (s *Service) audit(ctx context.Context, tx pgx.Tx, entry audit.Entry, r booking.Reservation) error {
 	if entry.Action == "" {
 		return nil

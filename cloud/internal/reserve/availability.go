@@ -10,21 +10,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// OccupiedSlot is a slot and the reservation that takes it.
+// OccupiedSlot is a slot and the reservation that occupies it.
 type OccupiedSlot struct {
 	booking.Slot
 	ID booking.ReservationID
 }
 
-// Availability is what cannot be had in a window. Each list is sorted by room number, then time.
+// Availability lists the slots of a window that cannot be reserved. Each list is sorted by room number, then time.
 type Availability struct {
 	Branch                    booking.Branch
-	Booking, Paid             []OccupiedSlot // holds and those waiting for a deposit; everything confirmed
+	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
 }
 
-// Availability looks at hours hours of a branch from the start of a day's hour. start is read in the branch's zone.
+// Availability returns the unavailable slots of a branch for a number of hours from start, which is computed in the
+// branch's time zone.
 func (s *Service) Availability(ctx context.Context, code string, start func(zone *time.Location) (time.Time, error), hours int) (Availability, error) {
 	branch, window, taken, err := s.DB.Occupancies(ctx, code, func(b booking.Branch) (booking.Interval, error) {
 		from, err := start(b.Zone)
@@ -39,7 +40,7 @@ func (s *Service) Availability(ctx context.Context, code string, start func(zone
 	return view, nil
 }
 
-// slotsUsual is how many slots most reservations have: an hour's.
+// slotsUsual is the number of slots of a one-hour reservation, the most common length.
 const slotsUsual = 6
 
 func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interval) {
@@ -47,7 +48,7 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 	for _, room := range v.Branch.Rooms {
 		number[room.ID] = room.No
 	}
-	// Reservations of a room do not overlap: in this order their slots come in order too.
+	// Reservations of a room do not overlap, so sorting them by start also sorts their slots.
 	slices.SortFunc(taken, func(a, b postgres.Occupancy) int {
 		if a.Room != b.Room {
 			return cmp.Compare(number[a.Room], number[b.Room])
@@ -60,7 +61,7 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 		case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
 			slots, margin = &v.Booking, &v.BookingMargin
 		}
-		if *slots == nil { // lists that grow would be most of what a look-up leaves to the garbage collector
+		if *slots == nil { // growing these lists would cause most of a look-up's garbage
 			*slots = make([]OccupiedSlot, 0, len(taken)*slotsUsual)
 			*margin = make([]booking.Slot, 0, 2*len(taken))
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// book books the movements of a payment as the provider reports them: the capture and each cancellation. Nothing is booked
-// of an account that was never paid into. A deposit that the bank took back may arrive again: the reversals tell them apart.
+// book records the movements of a payment as the provider reports them: the capture and each cancellation. It records
+// nothing for an account without a deposit. A reversed deposit may arrive again, so the source of an entry contains the
+// number of reversals.
 func (c *change) book(p toss.Payment) error {
 	waiting := p.Status == toss.StatusWaitingForDeposit
 	if waiting && c.r().State != booking.Done || !waiting && p.ApprovedAt.IsZero() {

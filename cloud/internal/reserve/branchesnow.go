@@ -7,16 +7,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchNow is a branch and what can be reserved there today.
+// BranchNow is a branch with its availability for the rest of today.
 type BranchNow struct {
 	booking.Branch
 	Today     booking.DayStatus
-	FreeRooms int       // that can be reserved from the current slot on
-	NextFree  time.Time // the first start today, also if it is now; zero: none
+	FreeRooms int       // rooms that can be reserved from the current slot on
+	NextFree  time.Time // the first available start today, which may be now; zero: none
 }
 
-// BranchesNow returns at most limit branches after a branch, whose code, name or address contains query, with what is
-// free now. It takes a constant number of queries, however many branches there are.
+// BranchesNow returns a page of at most limit branches whose code, name or address contains query, with their current
+// availability. The number of database queries does not depend on the number of branches.
 func (s *Service) BranchesNow(ctx context.Context, query string, after booking.BranchID, limit int) (page []BranchNow, more bool, err error) {
 	branches, more, err := s.DB.BranchPage(ctx, query, after, limit)
 	if err != nil {
@@ -65,7 +65,7 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 	return view
 }
 
-// shortest is the shortest length with a price, or 0.
+// shortest returns the shortest length that has a price, or 0.
 func shortest(p booking.Price) time.Duration {
 	switch {
 	case p.Min10 != nil:
@@ -78,7 +78,7 @@ func shortest(p booking.Price) time.Duration {
 	return 0
 }
 
-// vacant reports whether a stay keeps its margin to all others.
+// vacant reports whether a stay keeps the margin to all taken times.
 func vacant(stay booking.Interval, taken []booking.Interval) bool {
 	for _, other := range taken {
 		if stay.Start.Before(other.End.Add(booking.Margin)) && other.Start.Add(-booking.Margin).Before(stay.End) {

@@ -15,18 +15,19 @@ import (
 
 // Transmission is one delivery of a callback.
 type Transmission struct {
-	ID      string // the provider's, which identifies repetitions; empty: the content identifies them
-	Retried bool   // it was delivered before, so its content may be old
+	ID      string // the provider's id, which repeated deliveries share; empty: the content identifies them
+	Retried bool   // the provider has tried to deliver it before, so its content may be outdated
 }
 
-// callbackTimeout is below the 10 seconds that the provider waits for an answer.
+// callbackTimeout is below the 10 seconds after which the provider gives up on a delivery.
 const callbackTimeout = 5 * time.Second
 
-// ReceiveCallback checks and stores a callback of the provider, then asks the provider. Money follows the provider's answer
-// only; see [Service.doubtKey] for a callback that the answer contradicts. It returns nil as soon as the callback is stored:
-// what cannot be applied now is applied by the sweep.
+// ReceiveCallback checks and stores a callback of the provider, then looks the payment up at the provider. Only the result
+// of the look-up changes the reservation; see [Service.doubtKey] for a callback that contradicts it. A callback that is
+// stored but cannot be applied now is not an error: the sweep applies it later.
 //
-// Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (the answer with the secret is not stored yet: send it again).
+// Errors: ErrUnknownOrder, ErrWrongSecret, ErrPaymentPending (the secret is not stored yet: the provider has to deliver the
+// callback again).
 func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Transmission) error {
 	if c.Kind == toss.OtherEvent {
 		s.Log.InfoContext(ctx, "callback ignored", "event", c)
@@ -63,7 +64,8 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 	return nil
 }
 
-// unknownOrder lists a deposit for an order that is not ours, for example one from before a restored backup.
+// unknownOrder logs and rejects a callback for an order that the database does not have, for example because a backup was
+// restored.
 func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	s.Log.WarnContext(ctx, "callback about an unknown order", "order_id", c.OrderID, "status", c.Status)
 	return ErrUnknownOrder
@@ -74,7 +76,7 @@ func (s *Service) checkSecret(ctx context.Context, c toss.Event, r booking.Reser
 	p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
 	if errors.Is(err, postgres.ErrNoPayment) || err == nil && signed && len(p.Secret) == 0 {
 		if r.State == booking.Confirming {
-			return ErrPaymentPending // it overtook the answer that carries the secret
+			return ErrPaymentPending // the callback arrived before the response that contains the secret
 		}
 		return ErrWrongSecret
 	}
@@ -92,10 +94,11 @@ func (s *Service) checkSecret(ctx context.Context, c toss.Event, r booking.Reser
 	return nil
 }
 
-// lookUpInterval bounds how often callbacks without a signature have the provider asked about an order.
+// lookUpInterval is the minimum interval between look-ups of an order that unsigned callbacks cause.
 const lookUpInterval = 2 * time.Second
 
-// applyCallback asks the provider. prompt says that the callback is signed and was delivered for the first time.
+// applyCallback looks the payment up at the provider. prompt is true if the callback is signed and delivered for the first
+// time.
 func (s *Service) applyCallback(ctx context.Context, c toss.Event, id booking.ReservationID, callback int64, prompt bool) error {
 	if c.Kind != toss.DepositCallback {
 		ok, err := postgres.ClaimCallbackLookUp(ctx, s.DB.Pool, id, s.now(), lookUpInterval)
@@ -109,11 +112,11 @@ func (s *Service) applyCallback(ctx context.Context, c toss.Event, id booking.Re
 	return s.doubtKey(ctx, id, c)
 }
 
-// doubtFor is how long a key opens nothing after a callback that the provider's answer contradicts.
+// doubtFor is how long a key is blocked after a callback that contradicts the provider's answer.
 const doubtFor = time.Minute
 
-// doubtKey blocks the key of a confirmed reservation if a callback reports that its money is lost and the provider's answer
-// does not. The provider is asked again until doubtFor has passed; the reservation follows its answer, and keeps its slot.
+// doubtKey blocks the key of a confirmed reservation if a callback reports that the money was withdrawn but the provider's
+// answer does not. Look-ups repeat until doubtFor has passed; the reservation follows their results and keeps its slot.
 // A callback that is older than the deposit is ignored.
 func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss.Event) error {
 	return s.locked(ctx, id, func(c *change) error {
@@ -130,10 +133,10 @@ func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss
 	})
 }
 
-// doubtInterval is how often the provider is asked while a key is blocked.
+// doubtInterval is the interval between look-ups while a key is blocked.
 const doubtInterval = 5 * time.Second
 
-// trustKey puts a blocked key back into use once the provider has held on to its answer for long enough.
+// trustKey unblocks a blocked key after doubtFor, if the provider's answer has not changed.
 func (c *change) trustKey() error {
 	switch {
 	case c.r().BlockedKey == "":
@@ -144,8 +147,8 @@ func (c *change) trustKey() error {
 	return postgres.UnblockKey(c.ctx, c.tx, c.r().ID)
 }
 
-// settleCallback asks the provider. Concurrent callbacks about one order share the question; if it was asked before this
-// callback was stored, it is asked again.
+// settleCallback looks the payment up at the provider. Concurrent callbacks about one order share a look-up; if the shared
+// one began before this callback was stored, it is repeated.
 func (s *Service) settleCallback(ctx context.Context, id booking.ReservationID, callback int64) error {
 	for range 2 {
 		_, err, _ := s.calls.Do(fmt.Sprintf("callback %d", id), func() (any, error) { return nil, s.Settle(ctx, id) })
@@ -159,7 +162,7 @@ func (s *Service) settleCallback(ctx context.Context, id booking.ReservationID, 
 	return ErrPaymentPending
 }
 
-// SettleCallbacks acts on the unapplied callbacks of an order up to last.
+// SettleCallbacks applies the stored callbacks of an order up to the id last.
 func (s *Service) SettleCallbacks(ctx context.Context, orderID string, last int64) error {
 	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
@@ -167,7 +170,7 @@ func (s *Service) SettleCallbacks(ctx context.Context, orderID string, last int6
 	if err == nil {
 		err = s.Settle(ctx, r.ID)
 	}
-	if errors.Is(err, booking.ErrNoReservation) { // of an earlier release, which forgot replaced orders
+	if errors.Is(err, booking.ErrNoReservation) { // an order of an earlier release, which did not store replaced orders
 		return postgres.MarkCallbacksApplied(ctx, s.DB.Pool, orderID, last, s.now())
 	}
 	return err

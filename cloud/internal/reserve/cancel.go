@@ -28,8 +28,8 @@ type CancelRequest struct {
 	Account *toss.RefundAccount // for a virtual account whose deposit is complete
 }
 
-// Cancel refunds a customer's payment and frees the slot, or closes the account that waits for the deposit. Cancelling
-// again changes nothing.
+// Cancel refunds a customer's payment and frees the slot, or closes the virtual account if no deposit has arrived.
+// Cancelling again changes nothing.
 //
 // Errors: ErrNotFound, ErrNotPayer, booking.ErrTooLateToCancel, ErrAccountRequired, ErrUnknownBank, *PaymentRefused
 // (the reservation is as before), ErrPaymentPending (the key is revoked, the refund continues).
@@ -48,16 +48,16 @@ func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
 	})
 }
 
-// AdminCancelRequest is an administrator's request to end a reservation in whatever state.
+// AdminCancelRequest is an administrator's request to end a reservation in any state.
 type AdminCancelRequest struct {
 	ID      booking.ReservationID
-	Status  string // the state that the administrator has seen: a booking.BookingStatus, or DONE for paid
+	Status  string // the state that the administrator saw: a booking.BookingStatus, or DONE for paid
 	Account *toss.RefundAccount
 	By      account.Principal
 }
 
-// AdminCancel ends a hold, closes a waiting account or refunds a payment, if the reservation is in the state that the
-// administrator has seen.
+// AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
+// administrator saw.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
@@ -90,8 +90,8 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 	})
 }
 
-// cancel decides under the row's lock what a cancellation means for the reservation, and then has the refund sent. then
-// runs in the same transaction, and may keep the refund from being sent.
+// cancel decides under the row's lock how to cancel the reservation, then sends the refund if there is one. The functions
+// in then run in the same transaction; if one returns waits, the refund is not sent.
 func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent cancellation, allow func(*change) error, then ...func(*change, *money.Refund) (waits bool, err error)) error {
 	var refund *money.Refund // in progress
 	err := s.locked(ctx, id, func(c *change) error {
@@ -159,8 +159,8 @@ func accountDetail(to *toss.RefundAccount, waits bool) any {
 	return map[string]any{"bank": to.Bank, "account": "..." + lastDigits(to.Number), "approval": waits}
 }
 
-// charged reports whether the provider holds, or may come to hold, money of the reservation: not of one that an
-// administrator registered, or that came from a partner.
+// charged reports whether the provider holds, or may receive, money for the reservation. It is false for reservations that
+// an administrator registered or a partner reported.
 func (c *change) charged() (bool, error) {
 	_, err := postgres.PaymentOf(c.ctx, c.tx, c.r().ID)
 	if errors.Is(err, postgres.ErrNoPayment) {

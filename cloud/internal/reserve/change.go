@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// change is one transaction about one reservation, whose row is locked. It lives as long as the transaction.
+// change is a transaction on one reservation, whose row is locked. It is valid until the transaction ends.
 type change struct {
 	*Service
 	ctx context.Context
@@ -25,10 +25,10 @@ type change struct {
 	rule.Snapshot
 }
 
-// r is the reservation as the transaction found it.
+// r returns the reservation as the transaction read it.
 func (c *change) r() booking.Reservation { return c.Reservation }
 
-// locked runs do in a transaction that holds the row of a reservation. ErrNotFound: there is no such reservation.
+// locked runs do in a transaction that locks the row of a reservation. It returns ErrNotFound if there is no such row.
 func (s *Service) locked(ctx context.Context, id booking.ReservationID, do func(*change) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := postgres.LockReservation(ctx, tx, id)
@@ -68,7 +68,7 @@ func currentRefund(ctx context.Context, q postgres.Querier, id booking.Reservati
 	return &f, err
 }
 
-// reachable returns the branch of the reservation if the administrator may act there.
+// reachable returns the branch of the reservation, or account.ErrBranchForbidden if the administrator may not act there.
 func (c *change) reachable(by account.Principal) (booking.Branch, error) {
 	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *change) reachable(by account.Principal) (booking.Branch, error) {
 	return branch, nil
 }
 
-// audited writes the audit entry of an administrator's action in its transaction.
+// audited writes an audit entry for an administrator's action in its transaction.
 func (c *change) audited(by account.Principal, action string, detail any) error {
 	return c.Service.audit(c.ctx, c.tx, audit.Entry{Actor: by.Actor(), Action: action, Detail: detail}, c.r())
 }
@@ -96,7 +96,7 @@ func (c *change) entry(kind string, won int, code string, detail map[string]any)
 	})
 }
 
-// settleAt has the provider asked about the reservation, not before at.
+// settleAt schedules a look-up of the payment at the provider, not before at.
 func (c *change) settleAt(at time.Time) error {
 	if err := postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, at); err != nil {
 		return err
@@ -104,12 +104,12 @@ func (c *change) settleAt(at time.Time) error {
 	return c.Queue.Settle(c.ctx, c.tx, c.r().ID, at)
 }
 
-// report lists something for an administrator's review.
+// report records a discrepancy of this reservation for an administrator's review.
 func (c *change) report(kind, detail string) error {
 	return c.Service.report(c.ctx, c.tx, c.r().OrderID, kind, detail)
 }
 
-// report lists something for an administrator's review, and logs an error the first time.
+// report records a discrepancy for an administrator's review, and logs an error the first time.
 func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind, detail string) error {
 	fresh, err := postgres.ReportDiscrepancy(ctx, q, orderID, kind, detail)
 	if fresh {

@@ -24,21 +24,22 @@ type ConfirmRequest struct {
 	Amount     int
 }
 
-// Receipt is a reservation with its payment and branch, as confirmed.
+// Receipt is a reservation with its payment and branch.
 type Receipt struct {
 	Branch booking.Branch
 	booking.Reservation
 	Payment money.Payment
 }
 
-// watchdogDelay is how long an attempt belongs to the process that made it. After that any process looks up the outcome.
+// watchdogDelay is how long only the process that began an attempt may send its request. After that, any process looks up
+// the outcome.
 var watchdogDelay = failpoint.Shorten(15 * time.Second)
 
 // Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. Repeating the
 // request, concurrently or later, returns the same receipt and charges nothing more.
 //
-// Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (the provider is not asked), *PaymentRefused (the hold is
-// kept), ErrPaymentPending (ask again later; the guest gets a message about the outcome).
+// Errors: ErrUnknownOrder, ErrAmountMismatch, ErrHoldExpired (nothing is charged), *PaymentRefused (the hold is kept),
+// ErrPaymentPending (the caller may retry later; the guest receives a message about the outcome).
 func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error) {
 	receipt, err := s.confirmOnce(ctx, r)
 	if errors.Is(err, ErrPaymentPending) || ctx.Err() != nil {
@@ -48,7 +49,7 @@ func (s *Service) Confirm(ctx context.Context, r ConfirmRequest) (Receipt, error
 }
 
 func (s *Service) confirmOnce(ctx context.Context, r ConfirmRequest) (Receipt, error) {
-	// A settled order is answered at once; a call in progress may not have noticed yet.
+	// Answer a settled order from the database: a shared call in progress may not have read the outcome yet.
 	found, err := postgres.ReservationByOrder(ctx, s.DB.Pool, r.OrderID)
 	if err == nil && found.Method != "" {
 		return s.confirm(ctx, r)
@@ -57,8 +58,8 @@ func (s *Service) confirmOnce(ctx context.Context, r ConfirmRequest) (Receipt, e
 	return detached(ctx, s, key, func(ctx context.Context) (Receipt, error) { return s.confirm(ctx, r) })
 }
 
-// oweOutcome records that the guest leaves without knowing the outcome, so that he gets a message. If the order was settled
-// at the last moment the settled outcome is returned instead.
+// oweOutcome records that the guest does not know the outcome, so that the outcome is sent as a message. If the order has
+// been settled meanwhile, oweOutcome returns the settled outcome instead.
 func (s *Service) oweOutcome(ctx context.Context, req ConfirmRequest, pending error) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -83,7 +84,7 @@ func (s *Service) oweOutcome(ctx context.Context, req ConfirmRequest, pending er
 	return s.confirmed(ctx, req.OrderID)
 }
 
-// confirmed is the outcome of an order that is not in progress.
+// confirmed returns the outcome of an order that is not in progress.
 func (s *Service) confirmed(ctx context.Context, orderID string) (Receipt, error) {
 	r, err := postgres.ReservationByOrder(ctx, s.DB.Pool, orderID)
 	if err != nil {
@@ -95,14 +96,14 @@ func (s *Service) confirmed(ctx context.Context, orderID string) (Receipt, error
 	return Receipt{}, s.lastRefusal(ctx, orderID)
 }
 
-// lastRefusal is the provider's refusal of an order's last attempt.
+// lastRefusal returns the provider's refusal of an order's last attempt.
 func (s *Service) lastRefusal(ctx context.Context, orderID string) error {
 	code, message, err := postgres.LastRefusal(ctx, s.DB.Pool, orderID)
 	if err != nil {
 		return err
 	}
 	if code == "" {
-		return ErrHoldExpired // it lapsed without a charge
+		return ErrHoldExpired // the attempt lapsed without a charge
 	}
 	return &PaymentRefused{Code: code, Message: message}
 }
@@ -126,8 +127,8 @@ func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error
 	return s.receipt(ctx, attempt.Reservation.ID)
 }
 
-// pending is the error of a request to the provider that has begun: after any failure of ours the outcome is open, and the
-// watchdog settles it. Only the provider's refusal ends an attempt.
+// pending converts the error of a request to the provider that has begun. Only the provider's refusal ends an attempt; after
+// any other failure the outcome is unknown, and the watchdog settles it.
 func (s *Service) pending(ctx context.Context, orderID string, err error) error {
 	var refused *PaymentRefused
 	if errors.As(err, &refused) || errors.Is(err, ErrPaymentPending) || errors.Is(err, ErrHoldExpired) || errors.Is(err, ErrAccountRequired) {
@@ -137,14 +138,14 @@ func (s *Service) pending(ctx context.Context, orderID string, err error) error 
 	return ErrPaymentPending
 }
 
-// attempt is an attempt to confirm an order as beginConfirm found or created it.
+// attempt is an attempt to confirm an order that beginConfirm found or created.
 type attempt struct {
 	question
 	ours bool // created here: no other process sends it
 }
 
-// beginConfirm records, in one transaction, that the order is being confirmed: from here on the hold can neither expire
-// nor be taken. The provider is never asked without owning the slot.
+// beginConfirm records in one transaction that the order is being confirmed. From then on the hold cannot expire and the
+// slot cannot be taken, so no charge is requested without owning the slot.
 func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (attempt, error) {
 	var begun attempt
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -185,19 +186,19 @@ func lockPurchase(ctx context.Context, tx pgx.Tx, orderID string) (booking.Reser
 	if err != nil {
 		return found, err
 	}
-	// The room before the reservation, as everywhere: see postgres.LockRooms.
+	// The lock order is rooms first, then reservations: see postgres.LockRooms.
 	if err := postgres.LockRooms(ctx, tx, found.Room); err != nil {
 		return found, err
 	}
 	r, err := postgres.LockOrder(ctx, tx, orderID)
 	if errors.Is(err, booking.ErrNoReservation) {
-		return r, ErrUnknownOrder // replaced in between
+		return r, ErrUnknownOrder // another order has replaced it since the read
 	}
 	if err != nil {
 		return r, err
 	}
 	if r.Source != booking.Customer {
-		return r, ErrUnknownOrder // an administrator's account is issued, not confirmed
+		return r, ErrUnknownOrder // an administrator's virtual account is issued, not confirmed
 	}
 	order, err := postgres.OrderOf(ctx, tx, orderID)
 	if err == nil && !order.ReplacedAt.IsZero() {
@@ -206,7 +207,7 @@ func lockPurchase(ctx context.Context, tx pgx.Tx, orderID string) (booking.Reser
 	return r, err
 }
 
-// errRefunded is the answer about a payment that was captured too late and is returned.
+// errRefunded returns the error for a payment that was captured too late and is being refunded.
 func errRefunded() error {
 	return &PaymentRefused{Code: "REFUNDED_PAYMENT", Message: "예약이 확정되지 않아 결제 금액을 환불해 드립니다."}
 }
@@ -214,7 +215,7 @@ func errRefunded() error {
 func (c *change) startConfirm(req ConfirmRequest) error {
 	r := c.r()
 	if !c.now.Before(r.LastUnlock()) {
-		return ErrHoldExpired // nothing is charged for a stay that is over
+		return ErrHoldExpired // the stay is over, so nothing is charged
 	}
 	if !r.Occupies(c.now) {
 		if err := c.retake(); err != nil {
@@ -246,11 +247,11 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 	return c.entry("confirm.sent", r.Amount, "", nil)
 }
 
-// newConfirmKey names one attempt: the provider executes a key once, whatever the body.
+// newConfirmKey returns the idempotency key of one attempt. The provider executes a key once and does not compare bodies.
 func newConfirmKey(orderID string) string { return "confirm-" + orderID + "-" + uuid.NewString() }
 
-// retake takes the slot of an expired hold again if it can still be reserved, is free, and the room is enabled. The caller
-// holds the room's lock, so a free slot stays free.
+// retake reserves the slot of an expired hold again if the time can still be reserved, the slot is free and the room is
+// enabled. The caller holds the room's lock, so a free slot stays free.
 func (c *change) retake() error {
 	r := c.r()
 	if booking.CheckStart(r.Interval, c.now) != nil {
@@ -269,7 +270,7 @@ func (c *change) retake() error {
 	return nil
 }
 
-// joinConfirm lets a request join an attempt that was begun before, if it is the same one.
+// joinConfirm checks that a request repeats the attempt in progress, so that it may wait for the same outcome.
 func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req ConfirmRequest) error {
 	p, err := postgres.PaymentOf(ctx, tx, r.ID)
 	if err != nil {
@@ -281,7 +282,7 @@ func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req Conf
 	return nil
 }
 
-// sendConfirm asks the provider for the charge and acts on its answer.
+// sendConfirm requests the charge from the provider and applies the answer.
 func (s *Service) sendConfirm(ctx context.Context, q question) error {
 	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.Payment.ConfirmKey, q.confirmRequest())
 	failpoint.Hit("confirm.answered")
@@ -310,11 +311,11 @@ func (s *Service) keyRejected(ctx context.Context, q question, err error) error 
 	return s.later(ctx, q)
 }
 
-// followInterval is how often an attempt of another process is looked at.
+// followInterval is the interval at which an attempt of another process is read from the database.
 const followInterval = 100 * time.Millisecond
 
-// followAttempt waits for the outcome of an attempt of another process. That process may have died: once the attempt is
-// old enough, any process asks the provider about it.
+// followAttempt waits for the outcome of an attempt of another process. That process may have crashed: once the attempt is
+// older than watchdogDelay, any process looks it up at the provider.
 func (s *Service) followAttempt(ctx context.Context, q question) error {
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
@@ -341,10 +342,10 @@ func (s *Service) followAttempt(ctx context.Context, q question) error {
 	}
 }
 
-// unknownPayment reports whether the provider refused because it does not know the payment.
+// unknownPayment reports whether the provider refused because it has no such payment.
 func unknownPayment(err error) bool { return toss.ClassOf(err) == toss.NotFound }
 
-// refusal is the provider's final refusal with its message for the guest.
+// refusal returns the provider's final refusal with its message for the guest.
 func refusal(err error) *PaymentRefused {
 	var e *toss.Error
 	if !errors.As(err, &e) {
@@ -353,8 +354,8 @@ func refusal(err error) *PaymentRefused {
 	return &PaymentRefused{Code: e.Code, Message: e.Message}
 }
 
-// receipt is the outcome of a confirmation. It stays the same after the reservation was canceled: it shows what was
-// confirmed, not the current state.
+// receipt returns the outcome of a confirmation. It shows what was confirmed, not the current state, so it does not change
+// when the reservation is canceled.
 func (s *Service) receipt(ctx context.Context, id booking.ReservationID) (Receipt, error) {
 	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
 	if err != nil {
@@ -370,7 +371,7 @@ func (s *Service) receipt(ctx context.Context, id booking.ReservationID) (Receip
 	return Receipt{}, endedOutcome(ctx, s.DB.Pool, r)
 }
 
-// endedOutcome is the answer about a purchase that ended without a confirmation: what was captured of it is returned.
+// endedOutcome returns the error for a purchase that ended without a confirmation; a captured payment is refunded.
 func endedOutcome(ctx context.Context, q postgres.Querier, r booking.Reservation) error {
 	refunded, err := postgres.HasRefund(ctx, q, r.ID)
 	switch {

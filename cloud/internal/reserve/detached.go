@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// requestTimeout is how long a request waits for the provider before it is answered "pending". The provider may take 60
-// seconds; the call continues without the request.
+// requestTimeout is how long a request waits for the provider before it returns ErrPaymentPending. The provider may take 60
+// seconds; the call continues after the request has ended.
 const requestTimeout = 10 * time.Second
 
-// callTimeout ends a call of detached, which may ask the provider several questions.
+// callTimeout bounds a call of detached, which may send several requests to the provider.
 const callTimeout = 80 * time.Second
 
-// detached runs a call to the provider that may outlive the request it serves: a client that disconnects, or times out,
-// does not interrupt a charge. Concurrent requests with the same key share one call and its outcome. After requestTimeout
-// the answer is ErrPaymentPending.
+// detached runs a call to the provider that may outlive its request, so a client that disconnects or times out does not
+// interrupt a charge. Concurrent requests with the same key share one call and its outcome. After requestTimeout, detached
+// returns ErrPaymentPending.
 func detached[T any](ctx context.Context, s *Service, key string, call func(ctx context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -45,8 +45,8 @@ func detached[T any](ctx context.Context, s *Service, key string, call func(ctx 
 	}
 }
 
-// Drain waits until no call to the provider is in progress, or until ctx is done; the next process settles what is still
-// open then. No request may arrive any more.
+// Drain waits until no call to the provider is in progress, or until ctx is done. The next process settles any remaining
+// call. The caller must have stopped accepting requests.
 func (s *Service) Drain(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {

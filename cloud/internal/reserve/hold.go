@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// A Token is the secret in a hold cookie: 256 random bits. The database knows only its hash.
+// Token is the secret in a hold cookie: 256 random bits. The database stores only its hash.
 type Token string
 
 func newToken() Token {
@@ -29,19 +29,19 @@ func (t Token) hash() []byte {
 	return sum[:]
 }
 
-// HoldRequest asks for a room to be held while the guest completes the purchase.
+// HoldRequest is a request to hold a room while the guest completes the purchase.
 type HoldRequest struct {
 	Branch  string
 	Room    int
 	Times   booking.LocalInterval
-	Earlier Token             // the client's hold until now; empty: none
+	Earlier Token             // the client's current hold; empty: none
 	Admin   account.Principal // the administrator; the zero value for a customer
 	Client  string            // limit.Address of a customer; empty: unlimited
 }
 
-// Hold holds a room for the length of a purchase and returns the secret of the hold. An earlier hold of the same client is
-// released in the same transaction; if the new one cannot be taken the earlier one stays. An earlier purchase whose outcome
-// is unclear is abandoned.
+// Hold holds a room for HoldTTL and returns the hold's secret. An earlier hold of the same client is released in the same
+// transaction; if the new one cannot be taken, the earlier one is kept. An earlier purchase whose outcome is unknown is
+// abandoned.
 //
 // Errors: booking.ErrNoBranch, ErrNoRoom, account.ErrBranchForbidden, those of booking about times, ErrNotForSale,
 // ErrRoomDisabled, ErrTaken, ErrHeld, ErrTooManyHolds.
@@ -79,8 +79,8 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	return token, ttl, nil
 }
 
-// recheckTimes releases a hold that was taken while the branch's settings changed, if they no longer allow it. A change of
-// settings locks the rooms, so a hold is either among the conflicts of the change or sees its revision here.
+// recheckTimes releases a new hold if the branch's settings changed meanwhile and no longer allow it. A change of settings
+// locks the rooms, so either that change reports the hold as a conflict or this check reads the new revision.
 func (s *Service) recheckTimes(ctx context.Context, checked booking.Branch, room booking.Room, times booking.Interval, source booking.Source, token Token) error {
 	branch, err := s.DB.Branch(ctx, checked.Code)
 	if err != nil || branch.Revision == checked.Revision {
@@ -133,7 +133,7 @@ func (s *Service) takeHold(ctx context.Context, hold postgres.NewHold, earlier T
 	})
 }
 
-// limitClient bounds the live unpaid reservations of a client, the new one included.
+// limitClient bounds the live unpaid reservations of a client, including the new one.
 func (s *Service) limitClient(ctx context.Context, tx pgx.Tx, hold postgres.NewHold, now time.Time) error {
 	if s.MaxHoldsPerClient == 0 || hold.Client == "" {
 		return nil
@@ -145,7 +145,7 @@ func (s *Service) limitClient(ctx context.Context, tx pgx.Tx, hold postgres.NewH
 	return err
 }
 
-// insertHold takes the slot. except is a reservation that the same transaction releases.
+// insertHold reserves the slot. except is a reservation that the same transaction releases.
 func (s *Service) insertHold(ctx context.Context, q postgres.Querier, hold postgres.NewHold, except booking.ReservationID, now time.Time) error {
 	id, err := postgres.InsertHold(ctx, q, hold, now)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Service) insertHold(ctx context.Context, q postgres.Querier, hold postg
 	return nil
 }
 
-// swapHold releases one hold and takes another, both or neither.
+// swapHold releases one hold and takes another in one transaction.
 func (s *Service) swapHold(ctx context.Context, hold postgres.NewHold, held booking.Reservation) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockRooms(ctx, tx, hold.Room, held.Room); err != nil {
@@ -177,8 +177,8 @@ func (s *Service) swapHold(ctx context.Context, hold postgres.NewHold, held book
 	})
 }
 
-// giveUp releases a hold. While the outcome of its payment is unclear the order is abandoned instead: it is not charged
-// any more, and what was captured is refunded.
+// giveUp releases a hold. If the outcome of its payment is unknown, the order is abandoned instead: no new charge is
+// requested, and a captured payment is refunded.
 func (c *change) giveUp() error {
 	r := c.r()
 	switch {
@@ -194,7 +194,7 @@ func (c *change) giveUp() error {
 	return nil
 }
 
-// conflict names what occupies a room.
+// conflict returns why a slot cannot be taken: ErrRoomDisabled, ErrTaken or ErrHeld.
 func (s *Service) conflict(ctx context.Context, q postgres.Querier, room booking.RoomID, times booking.Interval, except booking.ReservationID) error {
 	found, err := postgres.ConflictAt(ctx, q, room, times, except)
 	switch {
@@ -208,7 +208,8 @@ func (s *Service) conflict(ctx context.Context, q postgres.Querier, room booking
 	return ErrHeld
 }
 
-// Release releases a hold, or abandons the purchase whose outcome is unclear. It succeeds in every other state too.
+// Release releases a hold, or abandons a purchase whose outcome is unknown. In every other state it does nothing and
+// succeeds.
 func (s *Service) Release(ctx context.Context, token Token) error {
 	if token == "" {
 		return nil
@@ -243,7 +244,7 @@ func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, bookin
 	return branch, r, price, nil
 }
 
-// ofToken returns the reservation that a hold's cookie belongs to, in any state. ErrHoldExpired: there is none.
+// ofToken returns the reservation of a hold's cookie in any state, or ErrHoldExpired if there is none.
 func (s *Service) ofToken(ctx context.Context, token Token) (booking.Reservation, error) {
 	if token == "" {
 		return booking.Reservation{}, ErrHoldExpired

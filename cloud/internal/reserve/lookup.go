@@ -9,7 +9,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// historyLimit bounds a customer's list; historySpan keeps a recycled phone number from showing a stranger's past.
+// historyLimit bounds a customer's list. historySpan limits its age, so that the new owner of a recycled phone number does
+// not see the previous owner's payments indefinitely.
 const (
 	historyLimit = 100
 	historySpan  = 366 * 24 * time.Hour
@@ -52,7 +53,7 @@ func (s *Service) Detail(ctx context.Context, id booking.ReservationID) (Receipt
 	return s.withPayment(ctx, r)
 }
 
-// ByToken returns what the hold cookie has led to, whatever its state, or ErrHoldExpired.
+// ByToken returns the reservation of a hold cookie in any state, or ErrHoldExpired if there is none.
 func (s *Service) ByToken(ctx context.Context, token Token) (Receipt, error) {
 	r, err := s.ofToken(ctx, token)
 	if err != nil {

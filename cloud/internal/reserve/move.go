@@ -13,22 +13,22 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// MoveRequest changes room and time of a confirmed reservation; its amount stays.
+// MoveRequest changes the room and time of a confirmed reservation. The amount does not change.
 type MoveRequest struct {
 	ID      booking.ReservationID
 	Room    int
 	Times   booking.LocalInterval
 	Reason  string
 	By      account.Principal
-	Version int // the version that the administrator has seen; 0: any
+	Version int // the version that the administrator saw; 0: any
 }
 
-// Stale reports that a reservation was changed after the administrator looked at it.
+// Stale is returned when a reservation was changed after the administrator read it.
 type Stale struct{ Now booking.Reservation }
 
 func (e *Stale) Error() string { return "reserve: the reservation was changed in between" }
 
-// Move moves a reservation completely or not at all: it never loses its old time, and never has both.
+// Move moves a reservation in one transaction: if it fails, the reservation keeps its room and time.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotMovable, ErrNoRoom, ErrRoomDisabled, ErrTaken, ErrHeld, *Stale,
 // those of booking about times.
@@ -79,7 +79,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 	})
 }
 
-// wallTime writes a time as requests do.
+// wallTime formats a time as in requests.
 func wallTime(t time.Time, zone *time.Location) string { return t.In(zone).Format("200601021504") }
 
 func (c *change) moveTo(branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
@@ -106,7 +106,7 @@ func (c *change) moveTo(branch booking.Branch, room booking.Room, times booking.
 	return c.place(room, times, by, reason)
 }
 
-// place gives the reservation a free room and time, and reports it to the guest and to partner channels.
+// place moves the reservation to a free room and time, and notifies the guest and the partner channels.
 func (c *change) place(room booking.Room, times booking.Interval, by, reason string) error {
 	if err := c.unblock(); err != nil {
 		return err

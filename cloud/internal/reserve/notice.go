@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// notifyGuest enqueues a message about r in the transaction of the change that it reports.
+// notifyGuest enqueues a message about r in the transaction that changes r.
 func (c *change) notifyGuest(r booking.Reservation, template notify.Template, more map[string]string) error {
 	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
 	if err != nil {
@@ -45,10 +45,10 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 	return variables
 }
 
-// KeyLink is the address of the page that opens doors with a key.
+// KeyLink returns the address of the page that opens doors with a key.
 func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key }
 
-// withoutKey is the reservation as messages show it after its key was revoked.
+// withoutKey returns the reservation without its key, for messages that are sent after the key was revoked.
 func (c *change) withoutKey() booking.Reservation {
 	r := c.r()
 	r.DoorlockKey = ""
@@ -70,7 +70,8 @@ func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
 	})
 }
 
-// notifyCanceled reports a cancellation and the won that are returned; without money the message names none.
+// notifyCanceled notifies the guest of a cancellation and of the refunded won. If nothing is refunded, the message contains
+// no amount.
 func (c *change) notifyCanceled(won int) error {
 	if won <= 0 {
 		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
@@ -78,8 +79,8 @@ func (c *change) notifyCanceled(won int) error {
 	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})
 }
 
-// renotifyGuest is notifyGuest for changes of a reservation: it reaches only guests who got a message about the
-// reservation itself. An administrator may have registered it without one.
+// renotifyGuest notifies the guest of a change, unless no message about the reservation was ever sent: an administrator may
+// have registered it without notifying the guest.
 func (c *change) renotifyGuest(r booking.Reservation, template notify.Template, more map[string]string) error {
 	sent, err := postgres.CountMessages(c.ctx, c.tx, r.ID)
 	if err != nil || sent == 0 {
@@ -88,7 +89,7 @@ func (c *change) renotifyGuest(r booking.Reservation, template notify.Template, 
 	return c.notifyGuest(r, template, more)
 }
 
-// sendOutcome sends the outcome of an order to a guest who left without knowing it.
+// sendOutcome sends the outcome of an order if the guest's last response was "pending".
 func (c *change) sendOutcome(template notify.Template, more map[string]string) error {
 	if c.Order.PendingAt.IsZero() {
 		return nil
@@ -100,7 +101,7 @@ func (c *change) sendOutcome(template notify.Template, more map[string]string) e
 	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
 }
 
-// sendOutcomeAlways sends the outcome of money that is returned, whether or not the guest waits for one.
+// sendOutcomeAlways notifies the guest of a refund, whether or not the guest already knows the outcome.
 func (c *change) sendOutcomeAlways(template notify.Template, won int) error {
 	if err := c.notifyGuest(c.withoutKey(), template, map[string]string{"amount": notify.Won(won)}); err != nil {
 		return err
@@ -108,7 +109,7 @@ func (c *change) sendOutcomeAlways(template notify.Template, won int) error {
 	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
 }
 
-// bankName is the bank's name, or its code if the provider knows a bank that we do not.
+// bankName returns the bank's name, or its code if the bank is not in our list.
 func bankName(code string) string {
 	if bank, ok := booking.BankByCode(code); ok {
 		return bank.Name
@@ -116,8 +117,8 @@ func bankName(code string) string {
 	return code
 }
 
-// block has the reservation's time blocked at partner channels, unless it is already. The reservation is read as the
-// transaction has changed it.
+// block blocks the reservation's time at the partner channels, unless it is already blocked. It reads the row as changed by
+// this transaction.
 func (c *change) block() error {
 	blocks, err := postgres.WantBlocks(c.ctx, c.tx, c.r().ID, c.now)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *change) block() error {
 	return c.syncBlocks(blocks)
 }
 
-// unblock has it offered again.
+// unblock offers the reservation's time at the partner channels again.
 func (c *change) unblock() error {
 	blocks, err := postgres.UnwantBlocks(c.ctx, c.tx, c.r().ID, c.now)
 	if err != nil {

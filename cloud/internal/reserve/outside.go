@@ -14,31 +14,31 @@ import (
 // ByOutside is the reason of a refund that an administrator settled outside the provider.
 const ByOutside = "제공사 밖에서 환불"
 
-// ErrNothingToRefund is returned when the provider holds none of the guest's money.
+// ErrNothingToRefund is returned when the provider holds no money of the guest.
 var ErrNothingToRefund = errors.New("reserve: nothing to refund")
 
-// OutsideRequest ends a reservation whose money an administrator returned outside the provider, because the provider cannot
-// return it.
+// OutsideRequest ends a reservation that an administrator refunded outside the provider, because the provider cannot refund
+// it.
 type OutsideRequest struct {
 	ID        booking.ReservationID
-	Amount    int // 0: everything that is left
+	Amount    int // won; 0: the whole balance
 	Reason    string
 	How       string // for example a bank transfer
-	Reference string // evidence: the transfer's number, for example
+	Reference string // evidence, for example the number of the transfer
 	By        account.Principal
 }
 
-// OutsideRefund is its result.
+// OutsideRefund is the result of an OutsideRequest.
 type OutsideRefund struct {
 	ID      int64
 	Amount  int
-	Balance int // what is left of the payment
+	Balance int // won that are not refunded yet
 }
 
-// SettleOutside records that an administrator returned money outside the provider. The reservation ends, its key is revoked
-// and its slot is free; the sum counts as refunded.
+// SettleOutside records that an administrator refunded money outside the provider. The reservation ends, its key is revoked
+// and its slot becomes free. The amount counts as refunded.
 //
-// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrAmountMismatch (more than is left),
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrAmountMismatch (more than the balance),
 // ErrPaymentPending (a refund at the provider may still succeed).
 func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result OutsideRefund, err error) {
 	err = s.locked(ctx, req.ID, func(c *change) error {
@@ -66,7 +66,7 @@ func (c *change) settleOutside(req OutsideRequest) (OutsideRefund, error) {
 	}
 	left := c.Payment.Balance
 	if f != nil && left == 0 {
-		left = f.Amount // the bank sent it back to the provider
+		left = f.Amount // the bank rejected the transfer, so the provider holds the money again
 	}
 	left -= c.Payment.SettledOutside
 	if left <= 0 || c.r().PaidAt.IsZero() && f == nil {
@@ -89,7 +89,7 @@ func (c *change) settleOutside(req OutsideRequest) (OutsideRefund, error) {
 	return OutsideRefund{ID: id, Amount: won, Balance: left - won}, nil
 }
 
-// stuck reports whether a refund has been without a final answer for so long that an administrator may end it.
+// stuck reports whether a refund has been open for so long that an administrator may end it.
 func (c *change) stuck(f money.Refund) bool {
 	if f.State == money.RefundPending {
 		return !f.DueAt.IsZero() && c.now.After(f.DueAt)
@@ -118,7 +118,7 @@ func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id
 	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -won})
 }
 
-// endOutside cancels the reservation and closes what waited for the refund.
+// endOutside cancels the reservation and closes the discrepancies about its refund.
 func (c *change) endOutside(won int) error {
 	for _, kind := range []string{refundKind, declinedKind, refundOverdueKind, lateDepositKind, stuck} {
 		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {

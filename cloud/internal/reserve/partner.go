@@ -15,31 +15,31 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// What becomes of a partner's booking.
+// States of a partner's booking.
 const (
 	PartnerConfirmed = "CONFIRMED"
 	PartnerConflict  = "CONFLICT"
 	PartnerCancelled = "CANCELLED"
 )
 
-// ErrPartnerConflict says that the time of a partner's booking cannot be had.
+// ErrPartnerConflict is returned when the time of a partner's booking is not available.
 var ErrPartnerConflict = errors.New("reserve: the partner's booking conflicts with the calendar")
 
-// PartnerBooking is what a partner tells about a booking of its own.
+// PartnerBooking is a booking that a partner channel reports.
 type PartnerBooking struct {
 	channel.Booking
 	Listing postgres.Listing
-	// Sold: the partner's customer has the booking whatever we say, as with a calendar that is read later. A conflict is
-	// then kept beside what it conflicts with, for staff to see; nobody's reservation is touched. Otherwise the partner
-	// refuses its customer.
+	// Sold means that the partner has already confirmed the booking to its customer, as with a polled calendar feed. A
+	// conflict is then stored beside the reservation it overlaps, and staff resolve it. If Sold is false, the partner
+	// rejects its customer after a conflict.
 	Sold  bool
-	Audit audit.Entry // of an administrator who enters the booking
+	Audit audit.Entry // set if an administrator enters the booking
 }
 
-// TakePartnerBooking brings the calendar in line with a partner's booking: made, changed or cancelled, told in any
-// order and any number of times. News that are not newer than what is known get the answer they had.
+// TakePartnerBooking applies a partner's new, changed or cancelled booking to the calendar. Updates may arrive in any
+// order and repeatedly; an update that is not newer than the stored one returns the stored result.
 //
-// ErrPartnerConflict: the time is taken, held, closed or over; what was there before stays.
+// ErrPartnerConflict: the time is taken, held, closed or past; existing reservations are unchanged.
 func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
 	conflict := false
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -80,14 +80,14 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 	return id, err
 }
 
-// dropPartner takes a booking out of the calendar that the partner has cancelled.
+// dropPartner removes a booking that the partner cancelled from the calendar.
 func (s *Service) dropPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
 	known.Status = PartnerCancelled
 	if known.Start.IsZero() {
 		known.Interval = booking.Interval{Start: b.Start, End: b.End}
 	}
 	if known.Start.IsZero() {
-		known.Interval = booking.Interval{Start: now, End: now} // cancelled before we heard of it, and told without times
+		known.Interval = booking.Interval{Start: now, End: now} // first reported as a cancellation, and without times
 	}
 	return s.endPartner(ctx, tx, known.Reservation, now)
 }
@@ -103,7 +103,7 @@ func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.Reservat
 	return s.change(ctx, tx, r, now).end(0)
 }
 
-// placePartner puts a booking into the calendar, or moves it there.
+// placePartner adds a booking to the calendar, or moves it to its new time.
 func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
 	branch, err := postgres.BranchOf(ctx, tx, b.Listing.Branch)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	case free && current.State == booking.Done:
 		return s.movePartner(ctx, tx, current, room, times, b, now)
 	case free:
-		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a conflict that is over
+		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
@@ -138,20 +138,20 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		known.Status = PartnerConflict
 		return nil
 	}
-	// It is sold all the same: what we had of it is out of date, and staff see both.
+	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
 	known.Status = PartnerConflict
 	if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil {
 		return err
 	}
 	if times.Length() > booking.MaxLength {
-		known.Reservation = 0 // too long to be shown as one
+		known.Reservation = 0 // longer than a reservation can be
 		return nil
 	}
 	return s.insertPartner(ctx, tx, known, b, room, times, booking.Conflict, now)
 }
 
-// partnerFits reports whether a partner's booking can be had at its time. What is sold already is not asked whether
-// the branch is open.
+// partnerFits reports whether the time of a partner's booking is available. A booking that is already sold skips the check
+// of the branch's opening hours.
 func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room, times booking.Interval, current booking.Reservation, b PartnerBooking, now time.Time) (bool, error) {
 	if times.Length() > booking.MaxLength || !now.Before(times.End) {
 		return false, nil
@@ -194,7 +194,8 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	return s.change(ctx, tx, r, now).place(room, times, "partner:"+b.Listing.Partner, "")
 }
 
-// wholeSlots widens a time to whole slots. Offsets of time zones are whole slots everywhere we are.
+// wholeSlots widens a time to whole slots. Truncation in UTC is correct because the UTC offset of every branch's time zone
+// is a whole number of slots.
 func wholeSlots(start, end time.Time) booking.Interval {
 	return booking.Interval{
 		Start: start.UTC().Truncate(booking.SlotLength), End: end.UTC().Add(booking.SlotLength - 1).Truncate(booking.SlotLength),

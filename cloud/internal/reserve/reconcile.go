@@ -15,44 +15,45 @@ import (
 )
 
 const (
-	// ReconcileSpan covers the longest time after which the provider still sends a callback, 3 days and 19 hours.
+	// ReconcileSpan exceeds the 3 days and 19 hours for which the provider repeats a callback.
 	ReconcileSpan = 7 * 24 * time.Hour
-	// LightSpan is what a light comparison covers: cancellations in the provider's dashboard send no callback for cards.
+	// LightSpan is the span of a light comparison. It finds card payments that were cancelled in the provider's
+	// dashboard, for which the provider sends no callback.
 	LightSpan = 20 * time.Minute
-	// stuckAfter is how long the provider may leave an outcome open before it is listed.
+	// stuckAfter is the age at which an unknown outcome is listed as a discrepancy.
 	stuckAfter = 15 * time.Minute
 )
 
 // The kinds of comparison.
 const (
-	Light = "light" // the orders with a recent transaction
-	Full  = "full"  // and all that we believe to be paid
+	Light = "light" // orders with a recent transaction
+	Full  = "full"  // also all orders that are paid according to the database
 )
 
-// The kinds of discrepancy. A comparison finds the first three, and closes them again when they have settled.
+// The kinds of discrepancy. A comparison finds the first three, and closes them when they are settled.
 const (
-	orphan  = "orphan"  // the provider holds money for an order unknown here
-	missing = "missing" // we believe in money that the provider knows nothing of
-	balance = "balance" // both know the order and disagree about the money
+	orphan  = "orphan"  // the provider holds money for an order that the database does not have
+	missing = "missing" // the database has a payment that the provider does not have
+	balance = "balance" // both have the order, with different amounts
 
-	stuck             = "stuck"          // the provider leaves an outcome open
+	stuck             = "stuck"          // the provider returns no final outcome
 	refundKind        = "refund"         // a refund waits for an administrator
 	declinedKind      = "refund-refused" // the provider declined a refund: the reservation is confirmed again
 	refundOverdueKind = "refund-overdue" // the bank has not transferred a refund in time
-	lateDepositKind   = "late-deposit"   // money for a reservation that is over
+	lateDepositKind   = "late-deposit"   // money for a reservation that has ended
 	providerKey       = "provider-key"   // the provider rejects our secret key
 
-	settled = "settled" // the resolution of a discrepancy that settled itself
+	settled = "settled" // the resolution of a discrepancy that closed without an administrator
 )
 
-// Report is the result of comparing the provider's books with ours.
+// Report is the result of comparing the provider's payments with the database.
 type Report struct {
 	Compared      int                 // orders
-	Discrepancies []money.Discrepancy // those with a Resolution were settled at once
-	Failed        map[string]error    // by order: could not be compared
+	Discrepancies []money.Discrepancy // those with a Resolution were settled during the comparison
+	Failed        map[string]error    // by order: why it could not be compared
 }
 
-// Err is nil if every order could be compared.
+// Err returns nil if every order could be compared.
 func (r Report) Err() error {
 	if len(r.Failed) == 0 {
 		return nil
@@ -61,10 +62,10 @@ func (r Report) Err() error {
 	return fmt.Errorf("reserve: reconcile: %d of %d orders could not be compared, among them %s: %w", len(r.Failed), r.Compared, order, r.Failed[order])
 }
 
-// Reconcile compares the provider's books of a span up to now with ours, in both directions. The provider's list only says
-// which orders to look up: each that differs is looked up and settled first, and what differs then is listed for an
-// administrator. An order that cannot be compared does not keep the others from being listed; Report.Err tells. Orders
-// whose money is in motion are left to the sweep.
+// Reconcile compares the provider's payments of a span up to now with the database, in both directions. The provider's list
+// only selects the orders to look up: each order that differs is looked up and settled, and any remaining difference is
+// listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
+// Orders with a request in progress are left to the sweep.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
 	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
@@ -94,7 +95,7 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	return report, report.Err()
 }
 
-// transactions reads the provider's list, by order.
+// transactions returns the provider's transactions, summed by order.
 func (s *Service) transactions(ctx context.Context, from, to time.Time) (map[string]moved, error) {
 	theirs := map[string]moved{}
 	for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
@@ -139,26 +140,26 @@ func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours 
 	return report, compared
 }
 
-// moved is what the provider's list says about an order.
+// moved is the sum of an order's transactions in the provider's list.
 type moved struct {
-	won  int // what came in less what went out
+	won  int // received less refunded
 	keys toss.KeySet
 }
 
-// add counts a transaction. Its status says in which direction the money went; the sign of its amount does not.
+// add adds a transaction. Its status determines the direction of the money; the sign of its amount is not reliable.
 func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 	amount := max(t.Amount, -t.Amount)
 	switch t.Status {
 	case toss.StatusDone:
 		m.won += amount
 	case toss.StatusCanceled, toss.StatusPartialCanceled, toss.StatusWaitingForDeposit:
-		m.won = max(0, m.won-amount) // a waiting account holds nothing: it never did, or the bank took the deposit back
+		m.won = max(0, m.won-amount) // an account without a deposit holds nothing: no deposit arrived, or the bank reversed it
 	}
 	m.keys = keys
 	return m
 }
 
-// compare has an order settled that differs by the lists, and returns what still differs when the provider is asked.
+// compare settles an order that differs between the lists, and returns the difference that remains after a look-up.
 func (s *Service) compare(ctx context.Context, order string, m moved, h money.ProviderBalance) (money.Discrepancy, error) {
 	if h.Reservation == 0 {
 		return s.compareUnknown(ctx, order, m)
@@ -176,7 +177,7 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	}
 	held := heldBy(p)
 	if held == h.Won {
-		return money.Discrepancy{}, nil // the list was behind
+		return money.Discrepancy{}, nil // the list was outdated
 	}
 	found := discrepancy(order, balance, "%d won at the provider, %d here", held, h.Won)
 	if err := s.Settle(ctx, h.Reservation); err != nil && !errors.Is(err, ErrPaymentPending) {
@@ -189,7 +190,7 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	return found, err
 }
 
-// compareUnknown looks up an order that is not ours.
+// compareUnknown looks up an order that the database does not have.
 func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (money.Discrepancy, error) {
 	p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
 	if toss.ClassOf(err) == toss.NotFound {
@@ -201,7 +202,7 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (mo
 	return discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", heldBy(p), p.OrderName), nil
 }
 
-// heldBy is what the provider holds of a payment.
+// heldBy returns the won of a payment that the provider holds.
 func heldBy(p toss.Payment) int {
 	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
 		return p.BalanceAmount
@@ -213,7 +214,7 @@ func discrepancy(order, kind, format string, args ...any) money.Discrepancy {
 	return money.Discrepancy{OrderID: order, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// list stores what differs and closes what does not differ any more.
+// list stores the discrepancies of a report, and closes those of compared orders that no longer differ.
 func (s *Service) list(ctx context.Context, report Report, compared []string, now time.Time) error {
 	still := map[string][]string{orphan: {}, missing: {}, balance: {}}
 	for _, d := range report.Discrepancies {
@@ -233,8 +234,9 @@ func (s *Service) list(ctx context.Context, report Report, compared []string, no
 	return nil
 }
 
-// ReconcileDue runs the comparisons that are due: a light one every few minutes, a full one a day after the last complete
-// one. One that is incomplete is repeated after a few minutes. It reports whether a full comparison was completed.
+// ReconcileDue runs the comparisons that are due: a light one every few minutes, and a full one when fullInterval has passed
+// since the last complete one. An incomplete one is repeated after a few minutes. complete reports whether a full comparison
+// was completed.
 func (s *Service) ReconcileDue(ctx context.Context, fullInterval time.Duration) (complete bool, err error) {
 	began, completed, err := postgres.LastReconciliation(ctx, s.DB.Pool, Full)
 	if err != nil {
@@ -257,8 +259,8 @@ const (
 	retryInterval = 5 * time.Minute
 )
 
-// ReportStuck lists the orders whose outcome the provider leaves open for too long, and the refunds that the bank has not
-// transferred in time. Their slots stay taken.
+// ReportStuck lists the orders whose outcome has been unknown for too long, and the refunds that the bank has not
+// transferred in time. Their slots stay occupied.
 func (s *Service) ReportStuck(ctx context.Context) error {
 	now := s.now()
 	orders, err := postgres.Stuck(ctx, s.DB.Pool, now.Add(-stuckAfter))
@@ -275,7 +277,7 @@ func (s *Service) ReportStuck(ctx context.Context) error {
 	return s.listOrders(ctx, refundOverdueKind, overdue, "the bank has not transferred the refund within three business days", now)
 }
 
-// listOrders lists orders under a kind and closes that kind for all others.
+// listOrders records a discrepancy of one kind for each of the orders, and closes that kind for all other orders.
 func (s *Service) listOrders(ctx context.Context, kind string, orders map[string]booking.ReservationID, detail string, now time.Time) error {
 	for order := range orders {
 		if err := s.report(ctx, s.DB.Pool, order, kind, detail); err != nil {

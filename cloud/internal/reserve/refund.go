@@ -20,17 +20,17 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// startRefund records the intent to return money, or to close an account, and revokes the key. The slot stays taken until
-// the provider confirms that the money is out.
+// startRefund records the intent to refund a payment, or to close an account, and revokes the key. The slot stays occupied
+// until the provider confirms the refund.
 func (c *change) startRefund(cancel cancellation) error {
 	r := c.r()
 	refund := money.Refund{
 		Reservation: r.ID, Reason: cancel.reason, By: cancel.by, RevokedKey: cmp.Or(r.DoorlockKey, r.BlockedKey), IdempotencyKey: newCancelKey(r.ID),
 	}
 	if !r.PaidAt.IsZero() || cancel.by == rule.ByAmount {
-		refund.Amount = r.Amount // of an account that was never paid into nothing is returned
+		refund.Amount = r.Amount // an account without a deposit has nothing to refund
 	}
-	// A deposit that has not arrived needs no account to go back to; the provider refuses one.
+	// If no deposit has arrived, the provider rejects a refund account.
 	if cancel.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
 		var err error
 		if refund.Account, err = c.sealAccount(cancel.account); err != nil {
@@ -49,9 +49,9 @@ func (c *change) startRefund(cancel cancellation) error {
 	return c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by})
 }
 
-// startLateRefund has money returned that came for a reservation that is over, or closes its account. Without the payer's
-// account the provider cannot return a deposit: then the refund waits, failed and listed, for an administrator to enter
-// one.
+// startLateRefund refunds money that arrived for a reservation that has ended, or closes its account. Without the payer's
+// account the provider cannot refund a deposit, so that refund is stored as failed and listed until an administrator enters
+// an account.
 func (c *change) startLateRefund(p toss.Payment, by string, won int) error {
 	r := c.r()
 	id, err := postgres.OpenRefund(c.ctx, c.tx, money.Refund{
@@ -71,7 +71,7 @@ func (c *change) startLateRefund(p toss.Payment, by string, won int) error {
 	return c.settleAt(c.now)
 }
 
-// failRefund leaves a refund to an administrator, and notifies the guest.
+// failRefund marks a refund as failed, lists it for an administrator and notifies the guest.
 func (c *change) failRefund(id int64, won int, code, message string) error {
 	if err := postgres.AdvanceRefund(c.ctx, c.tx, id, money.RefundFailed, code, message); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *change) failRefund(id int64, won int, code, message string) error {
 	return c.sendOutcomeAlways(notify.RefundFailed, won)
 }
 
-// newCancelKey names one attempt to cancel: the provider executes a key once.
+// newCancelKey returns the idempotency key of one attempt to cancel. The provider executes a key once.
 func newCancelKey(id booking.ReservationID) string {
 	return fmt.Sprintf("cancel-%d-%s", id, uuid.NewString())
 }
@@ -110,8 +110,8 @@ func (s *Service) openAccount(sealed []byte) (*toss.RefundAccount, error) {
 	return account, json.Unmarshal(plain, account)
 }
 
-// overdue closes an account whose deposit did not arrive in time. The account is closed at the provider first; only then
-// is the slot free, and if the deposit has arrived after all the reservation is confirmed.
+// overdue closes an account whose deposit did not arrive in time. The slot becomes free only after the provider has closed
+// the account; if the deposit has arrived meanwhile, the reservation is confirmed.
 func (s *Service) overdue(ctx context.Context, q question) error {
 	err := s.locked(ctx, q.Reservation.ID, func(c *change) error {
 		if c.r().State != booking.WaitingForDeposit || c.now.Before(c.r().ExpiresAt) {
@@ -126,7 +126,8 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 	return errOvertaken // continue with the refund
 }
 
-// sendRefund has the provider return the money, once, and acts on its answer.
+// sendRefund requests the refund from the provider and applies the answer. The idempotency key ensures that the money is
+// returned at most once.
 func (s *Service) sendRefund(ctx context.Context, q question) error {
 	request := toss.CancelRequest{Reason: q.Refund.Reason}
 	var err error
@@ -143,7 +144,8 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 	return err
 }
 
-// unclearRefund looks up the payment after any reply but success: the provider also declines what is done already.
+// unclearRefund looks up the payment after any reply but success, because the provider also rejects a refund that has
+// already been made.
 func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
 	switch rule.Cancelled(cause, payment, err, q.Refund.Attempt) {
@@ -160,8 +162,8 @@ func (s *Service) unclearRefund(ctx context.Context, q question, cause error) er
 	return s.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
-// retryRefund tries again later: with the same key while the provider has not answered it, with a new one after an answer,
-// which the provider would only replay.
+// retryRefund schedules another attempt. If the provider has answered, the attempt gets a new idempotency key, because the
+// provider would replay its answer for the old one; otherwise it keeps the key.
 func (s *Service) retryRefund(ctx context.Context, q question, cause error) error {
 	if rule.Answered(cause) {
 		err := postgres.RenewRefundKey(ctx, s.DB.Pool, q.Refund.ID, q.Refund.IdempotencyKey, newCancelKey(q.Reservation.ID))
@@ -172,9 +174,8 @@ func (s *Service) retryRefund(ctx context.Context, q question, cause error) erro
 	return s.later(ctx, q)
 }
 
-// declined: the provider does not return the money as asked, and has not returned it. The reservation is confirmed again,
-// with the key it had. A deposit that arrived while its account was being closed confirms the reservation, if the stay can
-// still be used.
+// declined handles a refund that the provider rejected. The reservation is confirmed again, with its old key. If a deposit
+// arrived while its account was being closed, the deposit confirms the reservation, provided the stay can still be used.
 func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (verdict, err error) {
 	f := c.Refund
 	switch step {
@@ -189,7 +190,7 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		verdict, err = why, c.report(declinedKind, why.Code+": "+why.Message)
 	case rule.Arrive:
 		if err = c.confirmed(p); f.By != rule.ByOverdue {
-			verdict = ErrAccountRequired // a request to cancel has to name where the deposit goes now
+			verdict = ErrAccountRequired // the deposit has arrived, so a cancellation now needs a refund account
 		}
 	case rule.Reopen:
 		verdict = why
@@ -208,8 +209,8 @@ func (c *change) refundRefused(why *PaymentRefused) error {
 	return c.entry("cancel.refused", c.Refund.Amount, why.Code, nil)
 }
 
-// returnDeposit: a deposit arrived while its account was being closed, and the stay has no useful time left. The
-// reservation ends, and the deposit waits for the guest's account.
+// returnDeposit handles a deposit that arrived while its account was being closed, when the stay can no longer be used. The
+// reservation ends, and the refund waits for the guest's account.
 func (c *change) returnDeposit(p toss.Payment, why *PaymentRefused) error {
 	if err := c.refundRefused(why); err != nil {
 		return err
@@ -218,8 +219,8 @@ func (c *change) returnDeposit(p toss.Payment, why *PaymentRefused) error {
 	return c.late(p)
 }
 
-// refunded: the provider holds nothing any more. The slot is free from here on. A deposit is returned through the bank,
-// which takes days and may fail; until then the refund stays open.
+// refunded handles a payment of which the provider holds no money: the slot becomes free. A deposit is transferred by the
+// bank, which takes days and may fail, so its refund stays open until then.
 func (c *change) refunded(p toss.Payment) error {
 	if c.Refund == nil {
 		return postgres.ErrNoRefund // CANCELING implies a refund
@@ -246,8 +247,8 @@ func (c *change) refunded(p toss.Payment) error {
 	return c.unblock()
 }
 
-// refundedNow is what a refund of ours returned: the provider's last cancellation, or nothing of an account that was never
-// paid into.
+// refundedNow returns the won that a refund returned: the provider's last cancellation, or 0 for an account without a
+// deposit.
 func refundedNow(f money.Refund, p toss.Payment) int {
 	switch {
 	case p.ApprovedAt.IsZero():
@@ -262,13 +263,13 @@ func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 	return c.entry(kind, won, p.Status, map[string]any{"method": p.Method, "balance": p.BalanceAmount})
 }
 
-// refundPolls are the delays before the provider is asked again about a refund at the bank. The bank takes days.
+// refundPolls are the delays between look-ups of a refund that the bank is transferring. The bank takes days.
 var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
-// refundDays is how many business days the law allows for a refund.
+// refundDays is the legal maximum for a refund in business days.
 const refundDays = 3
 
-// advanceRefund follows the bank's part of returning a deposit.
+// advanceRefund applies the state of the bank's transfer to the refund of a deposit.
 func (c *change) advanceRefund(p toss.Payment) error {
 	f, status := c.Refund, ""
 	if p.VirtualAccount != nil {
@@ -293,7 +294,7 @@ func (c *change) advanceRefund(p toss.Payment) error {
 	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", ""); err != nil {
 		return err
 	}
-	for _, kind := range []string{refundKind, lateDepositKind, refundOverdueKind} { // of attempts that had failed
+	for _, kind := range []string{refundKind, lateDepositKind, refundOverdueKind} { // close the discrepancies of failed attempts
 		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {
 			return err
 		}
@@ -301,10 +302,10 @@ func (c *change) advanceRefund(p toss.Payment) error {
 	return nil
 }
 
-// RetryRefundRequest has a failed refund sent again.
+// RetryRefundRequest is an administrator's request to send a failed refund again.
 type RetryRefundRequest struct {
 	ID      booking.ReservationID
-	Account *toss.RefundAccount // corrected; nil: as before
+	Account *toss.RefundAccount // the corrected account; nil: unchanged
 	By      account.Principal
 }
 
@@ -322,7 +323,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	}
 	var (
 		refund money.Refund
-		waits  bool // for a second administrator
+		waits  bool // another administrator has to approve the account
 	)
 	err := s.locked(ctx, req.ID, func(c *change) error {
 		if _, err := c.reachable(req.By); err != nil {
@@ -340,7 +341,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return ErrNotFound
 		}
 		if req.Account == nil && f.AccountBy != "" {
-			return ErrSameAdministrator // it is approved, or replaced
+			return ErrSameAdministrator // an account that waits for approval must be approved or replaced
 		}
 		refund = *f
 		refund.IdempotencyKey = newCancelKey(req.ID)
@@ -364,7 +365,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	return s.runRefund(ctx, refund)
 }
 
-// runRefund sends a refund that is recorded. Concurrent requests share one call.
+// runRefund sends a recorded refund. Concurrent requests share one call.
 func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	_, err := detached(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
 		failpoint.Hit("cancel.begun")
@@ -380,8 +381,8 @@ func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	return err
 }
 
-// refundOutcome is the verdict on a refund when nothing is left to settle: another process, a callback for example, may
-// have acted on the provider's refusal.
+// refundOutcome returns the error to report for a refund that is already settled, for example if a callback has applied the
+// provider's refusal.
 func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	f, err := postgres.RefundByID(ctx, s.DB.Pool, id)
 	if err != nil || f.State != money.RefundRefused {
@@ -391,7 +392,7 @@ func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	switch {
 	case err != nil:
 		return err
-	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit had arrived: see declined
+	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile: see declined
 		return ErrAccountRequired
 	}
 	return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}

@@ -14,14 +14,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Expected is the purchase that the guest's page shows; zero fields are not compared.
+// Expected is the purchase that the guest's page shows. Zero fields are not compared.
 type Expected struct {
 	Branch string
 	Room   int
 	Times  booking.LocalInterval
 }
 
-// ErrHoldChanged is returned when the hold is not the one that the guest's page shows.
+// ErrHoldChanged is returned when the hold differs from the one that the guest's page shows.
 var ErrHoldChanged = errors.New("reserve: the hold is another one than expected")
 
 func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
@@ -32,8 +32,8 @@ func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 		at(e.Times.Start, r.Start) && at(e.Times.End, r.End)
 }
 
-// Register stores the guest's contact before the payment widget opens, and returns the order id that the widget needs.
-// Registering again replaces the data, and the earlier order id is dead: what is still captured for it is refunded.
+// Register stores the guest's contact before the payment widget opens, and returns the order id for the widget. Registering
+// again replaces the contact and the order id; a payment that is still captured for the old id is refunded.
 //
 // Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrTooManyHolds.
 func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, amount int, expected Expected) (orderID string, err error) {
@@ -66,7 +66,7 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 	})
 }
 
-// limitPhone bounds the live unpaid holds under one phone number.
+// limitPhone bounds the live unpaid holds of one phone number.
 func (s *Service) limitPhone(ctx context.Context, tx pgx.Tx, r booking.Reservation, mobile string, now time.Time) error {
 	if s.MaxHoldsPerPhone <= 0 || mobile == "" {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Registration is a reservation without payment.
+// Registration is an administrator's reservation without payment.
 type Registration struct {
 	booking.Contact
 	Note   string
@@ -27,7 +27,7 @@ type Registration struct {
 
 // RegisterWithoutPayment turns an administrator's hold into a confirmed reservation.
 //
-// Errors: ErrHoldExpired, account.ErrBranchForbidden, ErrPaymentPending (an account was requested for the hold).
+// Errors: ErrHoldExpired, account.ErrBranchForbidden, ErrPaymentPending (a virtual account was requested for the hold).
 func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := s.adminHeld(ctx, token, reg.By, func(c *change) error {
@@ -53,7 +53,7 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 	return id, err
 }
 
-// adminHeld runs do in a transaction that holds the row of an administrator's live hold.
+// adminHeld runs do in a transaction that locks the row of an administrator's live hold.
 func (s *Service) adminHeld(ctx context.Context, token Token, by account.Principal, do func(*change) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := lockAdminHold(ctx, tx, token, now)
@@ -82,8 +82,8 @@ func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (
 	return r, adminHold(r, now)
 }
 
-// adminHold is nil for an administrator's live hold. ErrPaymentPending: an account was requested for it, and the provider
-// has not answered.
+// adminHold returns nil for an administrator's live hold, and ErrPaymentPending if a virtual account was requested for it
+// and the provider has not answered.
 func adminHold(r booking.Reservation, now time.Time) error {
 	switch {
 	case r.Source != booking.Admin || !r.Occupies(now):
@@ -96,7 +96,7 @@ func adminHold(r booking.Reservation, now time.Time) error {
 	return nil
 }
 
-// AccountRequest asks for a virtual account for an administrator's hold.
+// AccountRequest is a request to issue a virtual account for an administrator's hold.
 type AccountRequest struct {
 	booking.Contact
 	Amount    int
@@ -105,8 +105,7 @@ type AccountRequest struct {
 	By        account.Principal
 }
 
-// IssueAccount issues a virtual account whose deposit confirms the reservation. From here on the slot is kept until the
-// deposit is due.
+// IssueAccount issues a virtual account whose deposit confirms the reservation. The slot is held until the deposit is due.
 //
 // Errors: ErrHoldExpired, account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept), ErrPaymentPending.
 func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequest) (booking.ReservationID, error) {
@@ -142,7 +141,7 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 	})
 }
 
-// requestAccount records that a virtual account is requested for the hold.
+// requestAccount records the request for a virtual account before it is sent.
 func (c *change) requestAccount(req AccountRequest) error {
 	r, order := c.r(), newOrderID()
 	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, req.Amount, c.now); err != nil {
@@ -167,7 +166,7 @@ func (c *change) requestAccount(req AccountRequest) error {
 	return c.audited(req.By, "virtual-account.issue", map[string]any{"amount": req.Amount})
 }
 
-// sendIssue asks the provider for the account and acts on its answer.
+// sendIssue requests the account from the provider and applies the answer.
 func (s *Service) sendIssue(ctx context.Context, q question, request toss.VirtualAccountRequest) error {
 	payment, err := s.Payments.IssueVirtualAccount(ctx, q.Payment.ConfirmKey, request)
 	if err == nil {

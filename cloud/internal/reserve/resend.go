@@ -9,10 +9,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 )
 
-// ErrNothingToSend is returned when the reservation has no key, or the guest no contact.
+// ErrNothingToSend is returned when the reservation has no key or no contact.
 var ErrNothingToSend = errors.New("reserve: no key or no contact to send it to")
 
-// ResendKey sends a guest the key once more.
+// ResendKey sends the key to the guest again.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToSend.
 func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by account.Principal) error {

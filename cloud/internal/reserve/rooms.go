@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// SwitchRoom enables or disables a room. A room with reservations cannot be disabled: *RoomBusy lists them. The room's lock
-// makes a concurrent hold wait, so a disabled room never has one.
+// SwitchRoom enables or disables a room. A room with reservations cannot be disabled: *RoomBusy lists them. A concurrent
+// hold waits for the room's lock, so a disabled room never has a hold.
 //
 // Errors: account.ErrBranchForbidden, booking.ErrNoBranch, ErrNoRoom, *RoomBusy.
 func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled bool, by account.Principal) error {
@@ -52,7 +52,7 @@ func (s *Service) SwitchRoom(ctx context.Context, code string, no int, enabled b
 	})
 }
 
-// LockUnproven is returned when a room is enabled whose door no guest could open.
+// LockUnproven is returned when an administrator enables a room whose door no guest could open.
 type LockUnproven struct {
 	NoDoor bool // the agent has not reported the door
 	NoPIN  bool // the PIN of the door is unknown
@@ -60,7 +60,7 @@ type LockUnproven struct {
 
 func (e *LockUnproven) Error() string { return "reserve: the lock of the room is unproven" }
 
-// proveLock returns a *LockUnproven if nothing vouches for the lock of a room. A lock is proven once.
+// proveLock returns *LockUnproven if the lock of a room has not been proven to work. A lock is proven at most once.
 func (s *Service) proveLock(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room) error {
 	lock, err := postgres.RoomLock(ctx, tx, room.ID)
 	if err != nil || lock != booking.LockUnproven {

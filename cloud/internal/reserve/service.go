@@ -37,15 +37,15 @@ type Service struct {
 
 	HoldTTL      time.Duration // of a customer's hold (docs/specification.md, Holds 1)
 	AdminHoldTTL time.Duration
-	DepositDue   time.Duration // from the issue of a virtual account to its deadline
-	PublicURL    string        // in links of messages, without a slash at the end
+	DepositDue   time.Duration // from the issue of a virtual account to the deadline of its deposit
+	PublicURL    string        // for links in messages, without a trailing slash
 
 	// Limits of live unpaid holds; 0: unlimited.
 	MaxHoldsPerClient int
 	MaxHoldsPerPhone  int
 
-	calls   singleflight.Group // calls to the provider, by what they are about
-	running sync.WaitGroup     // requests with a call in progress, which may outlive them
+	calls   singleflight.Group // calls to the provider that concurrent requests share
+	running sync.WaitGroup     // calls in progress, which may outlive their requests
 }
 
 func (s *Service) now() time.Time { return s.DB.Now() }
@@ -70,10 +70,10 @@ var (
 	ErrUnknownBank     = errors.New("reserve: no such bank")
 )
 
-// ErrTooManyHolds is returned when a client, or a phone number, has too many live unpaid reservations.
+// ErrTooManyHolds is returned when a client or a phone number has too many live unpaid reservations.
 var ErrTooManyHolds = &limit.ExceededError{Rule: "unpaid holds", RetryAfter: time.Minute}
 
-// PaymentRefused is the provider's final refusal: nothing was charged, or nothing was returned.
+// PaymentRefused is the provider's final refusal of a charge or a refund. No money was moved.
 type PaymentRefused struct {
 	Code    string // the provider's
 	Message string // the provider's, in Korean
@@ -81,7 +81,7 @@ type PaymentRefused struct {
 
 func (e *PaymentRefused) Error() string { return "reserve: the provider refused: " + e.Code }
 
-// RoomBusy lists the reservations that keep a room from being disabled.
+// RoomBusy lists the reservations because of which a room cannot be disabled.
 type RoomBusy struct {
 	Zone      *time.Location // of the branch
 	Conflicts []booking.Reservation

@@ -15,11 +15,11 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// question is our record at the moment the provider is asked. The answer is acted on only if no other answer was acted on
-// in between: see apply.
+// question is a request to the provider with the snapshot of the reservation from which it was made. Its answer is applied
+// only if no other answer was applied since: see apply.
 type question struct {
 	rule.Snapshot
-	callback int64 // the latest callback that is stored: the answer covers it
+	callback int64 // the latest stored callback, which the answer covers
 }
 
 func ask(ctx context.Context, q postgres.Querier, id booking.ReservationID) (asked question, err error) {
@@ -41,13 +41,13 @@ func (q question) confirmRequest() toss.ConfirmRequest {
 }
 
 // checkLease is how long a due check belongs to the process that claimed it. backgroundTimeout bounds a check in the
-// background: a provider that hangs must not block the check of other reservations.
+// background, so that a request that hangs does not block the checks of other reservations.
 var (
 	checkLease        = failpoint.Shorten(45 * time.Second)
 	backgroundTimeout = 20 * time.Second
 )
 
-// SettleDue is Settle for the background: it does nothing unless a check is due and no other process has claimed it.
+// SettleDue settles a reservation in the background. It does nothing unless a check is due and unclaimed.
 func (s *Service) SettleDue(ctx context.Context, id booking.ReservationID) error {
 	due, err := postgres.ClaimCheck(ctx, s.DB.Pool, id, s.now(), checkLease)
 	if err != nil || !due {
@@ -58,12 +58,13 @@ func (s *Service) SettleDue(ctx context.Context, id booking.ReservationID) error
 	return s.Settle(ctx, id)
 }
 
-// maxOvertaken bounds how often a question is asked again because another answer was acted on first.
+// maxOvertaken bounds the repetitions of a request because another answer was applied first.
 const maxOvertaken = 5
 
 var errOvertaken = errors.New("reserve: another answer was acted on first")
 
-// unlessOvertaken asks and acts, again if another answer was acted on first. ErrPaymentPending: that happened every time.
+// unlessOvertaken calls act, and repeats it while another answer was applied first. After maxOvertaken attempts it returns
+// ErrPaymentPending.
 func unlessOvertaken(act func() error) error {
 	for range maxOvertaken {
 		if err := act(); !errors.Is(err, errOvertaken) {
@@ -73,9 +74,8 @@ func unlessOvertaken(act func() error) error {
 	return ErrPaymentPending
 }
 
-// Settle asks the provider about a reservation and acts on the answer. It is the only exit from every state that waits
-// for the provider: unclear answers, callbacks, the watchdog and the sweep all call it, concurrently too.
-// ErrPaymentPending: the provider's answer is still unknown.
+// Settle looks up the payment of a reservation at the provider and applies the answer. Unknown outcomes, callbacks, the
+// watchdog and the sweep all call it, possibly concurrently. It returns ErrPaymentPending if the outcome is still unknown.
 func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
 	return unlessOvertaken(func() error { return s.settle(ctx, id) })
 }
@@ -108,7 +108,7 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
 	return s.later(ctx, q)
 }
 
-// lookUp reads the payment by our order id, or by its key if the order has another one too: a buyer may have gone
+// lookUp reads the payment by the order id, or by its payment key if the order has two payments because the buyer went
 // through the widget twice.
 func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) {
 	payment, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.Reservation.OrderID)
@@ -118,9 +118,8 @@ func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) 
 	return payment, err
 }
 
-// resend sends a confirmation again whose first request may or may not have reached the provider. While that request may
-// still be in progress nothing is sent. The provider charges a payment key once, so the Idempotency-Key may change after
-// the provider has answered.
+// resend repeats a confirmation whose first request may not have reached the provider. It sends nothing while that request
+// may still be in progress. The provider charges a payment key at most once, so a new Idempotency-Key cannot charge twice.
 func (s *Service) resend(ctx context.Context, q question) error {
 	if s.now().Sub(q.Payment.AttemptedAt) < watchdogDelay {
 		return s.later(ctx, q)
@@ -143,7 +142,7 @@ func (s *Service) resend(ctx context.Context, q question) error {
 	return s.later(ctx, q)
 }
 
-// alarmKeyRejected lists a secret key that the provider rejects: no payment works until an operator corrects it.
+// alarmKeyRejected records that the provider rejects the secret key: no payment works until an operator corrects it.
 func (s *Service) alarmKeyRejected(ctx context.Context, q question, err error) {
 	if !toss.KeyRejected(err) {
 		return
@@ -153,17 +152,17 @@ func (s *Service) alarmKeyRejected(ctx context.Context, q question, err error) {
 	}
 }
 
-// retryDelays are the delays before the provider is asked again after an unknown answer.
+// retryDelays are the delays between look-ups of an unknown outcome.
 var retryDelays = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 
 func delay(delays []time.Duration, checks int) time.Duration {
 	return delays[min(checks, len(delays)-1)]
 }
 
-// noteTimeout bounds the recording of an unknown answer after the request itself has run out of time.
+// noteTimeout bounds the recording of an unknown outcome after the request itself has timed out.
 const noteTimeout = 5 * time.Second
 
-// later records that the answer is unknown, and when to ask again.
+// later records that the outcome is unknown and schedules the next look-up.
 func (s *Service) later(ctx context.Context, q question) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
@@ -174,7 +173,7 @@ func (s *Service) later(ctx context.Context, q question) error {
 	return ErrPaymentPending
 }
 
-// act is apply for the answer to a request instead of a look-up: if it was overtaken, the payment is looked up.
+// act applies the answer to a charge or a refund. If another answer was applied first, act looks up the payment.
 func (s *Service) act(ctx context.Context, q question, a answer) error {
 	err := s.apply(ctx, q, a)
 	if errors.Is(err, errOvertaken) {
@@ -183,9 +182,9 @@ func (s *Service) act(ctx context.Context, q question, a answer) error {
 	return err
 }
 
-// apply brings the reservation in line with the provider's answer. It decides under the row's lock from the state at that
-// moment. If another answer was acted on since the question was asked, this one may be the older of the two and is not
-// acted on (errOvertaken). The error is the caller's verdict, or a failure of ours.
+// apply brings the reservation in line with the provider's answer, under the row's lock. If another answer was applied since
+// the request was made, this one may be older, so apply returns errOvertaken. Any other error is the verdict for the caller
+// or an internal error.
 func (s *Service) apply(ctx context.Context, q question, a answer) error {
 	var verdict error
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {

@@ -16,26 +16,25 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// keepAfterRefusal is the minimum life of a hold after the provider has refused a payment, so that the guest can try
-// another card. It is never more than a hold's whole life.
+// keepAfterRefusal is the minimum remaining time of a hold after the provider has refused a payment, so that the guest can
+// try another card. It is limited to HoldTTL.
 const keepAfterRefusal = 2 * time.Minute
 
-// The purposes of the values that this package seals.
+// Purposes of the values that this package seals.
 const (
 	secretPurpose  = "callback-secret"
 	accountPurpose = "refund-account"
 )
 
-// answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
-// what it still holds.
+// answer is the provider's answer about a payment: its state, the final refusal of a charge, or the refusal of a refund.
 type answer struct {
 	payment  toss.Payment
 	refused  *PaymentRefused // a charge; payment is empty
-	unknown  bool            // with refused: the provider does not know the payment
-	declined *PaymentRefused // a refund; payment is what the provider still holds
+	unknown  bool            // with refused: the provider has no such payment
+	declined *PaymentRefused // a refund; payment is the provider's current state
 }
 
-// transition executes what an answer means for the reservation. The verdict is the error that the caller gets.
+// transition applies an answer to the reservation. verdict is the error that the caller receives.
 func (c *change) transition(a answer) (verdict, err error) {
 	p := a.payment
 	step := c.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, c.now)
@@ -86,7 +85,7 @@ func (c *change) transition(a answer) (verdict, err error) {
 	return nil, nil
 }
 
-// closeAttempt ends the watch over an attempt that is over here once the provider can no longer charge it.
+// closeAttempt stops the look-ups of an attempt that was given up once the provider can no longer charge it.
 func (c *change) closeAttempt() error {
 	if !rule.GivenUp(c.r().State) || !c.SessionOver(c.now) {
 		return nil
@@ -94,8 +93,7 @@ func (c *change) closeAttempt() error {
 	return postgres.CloseAttempt(c.ctx, c.tx, c.r().ID, c.now)
 }
 
-// confirmIfFree confirms a reservation whose hold has expired: money moves forward, and if the slot is still free it is
-// the guest's.
+// confirmIfFree confirms a paid reservation whose hold has expired, if its slot is still free.
 func (c *change) confirmIfFree(p toss.Payment) error {
 	outer := c.tx
 	err := pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
@@ -112,7 +110,7 @@ func (c *change) confirmIfFree(p toss.Payment) error {
 	return nil
 }
 
-// confirmed makes the reservation DONE: the key is created, the guest notified and the time blocked at partner channels.
+// confirmed sets the reservation to DONE, creates its key, notifies the guest and blocks the time at partner channels.
 func (c *change) confirmed(p toss.Payment) error {
 	r, paidAt := c.r(), c.now
 	if !p.ApprovedAt.IsZero() {
@@ -140,11 +138,11 @@ func (c *change) confirmed(p toss.Payment) error {
 	return c.block()
 }
 
-// depositPoll is how often an account is looked up while it waits: a callback may be late by minutes, and the deposit is
-// due in ten.
+// depositPoll is the interval between look-ups of an account that waits for its deposit. A callback may be minutes late,
+// and the deposit is due in ten minutes.
 const depositPoll = 30 * time.Second
 
-// issued: a virtual account waits for its deposit.
+// issued handles a new virtual account: the reservation waits for its deposit.
 func (c *change) issued(p toss.Payment) error {
 	due, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now))
 	if err != nil {
@@ -162,7 +160,7 @@ func (c *change) issued(p toss.Payment) error {
 	return c.block()
 }
 
-// reversed: the bank has taken the deposit back, and the key is revoked until it arrives again.
+// reversed handles a deposit that the bank reversed: the key is revoked until the deposit arrives again.
 func (c *change) reversed(p toss.Payment) error {
 	if _, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now)); err != nil {
 		return err
@@ -178,8 +176,8 @@ func (c *change) reversed(p toss.Payment) error {
 	return c.report("reversal", "the bank has taken the deposit back")
 }
 
-// await has the reservation wait for its deposit until due, or until the provider closes the account if that is
-// earlier, and returns which.
+// await sets the reservation to wait for its deposit until due, or until the provider closes the account if that is earlier.
+// It returns the earlier time.
 func (c *change) await(p toss.Payment, due time.Time) (time.Time, error) {
 	if v := p.VirtualAccount; v != nil && v.DueDate.After(c.now) {
 		due = earlier(due, v.DueDate)
@@ -203,7 +201,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// dropped: the provider holds no money and expects none, and no process here has asked for that.
+// dropped handles a payment that was cancelled at the provider without a request of ours.
 func (c *change) dropped(p toss.Payment) error {
 	if err := c.ledger("canceled.by-provider", p); err != nil {
 		return err
@@ -211,7 +209,7 @@ func (c *change) dropped(p toss.Payment) error {
 	return c.end(returned(p))
 }
 
-// end cancels the reservation, frees its slot and notifies the guest of what is returned to him.
+// end cancels the reservation, frees its slot and notifies the guest of the refunded won.
 func (c *change) end(returned int) error {
 	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {
 		return err
@@ -222,8 +220,7 @@ func (c *change) end(returned int) error {
 	return c.unblock()
 }
 
-// returned is what the provider has returned of a payment, or is returning; nothing of an account that was never paid
-// into.
+// returned returns the won that the provider has refunded or is refunding; 0 for an account without a deposit.
 func returned(p toss.Payment) int {
 	if p.ApprovedAt.IsZero() {
 		return 0
@@ -231,7 +228,7 @@ func returned(p toss.Payment) int {
 	return p.CanceledAmount()
 }
 
-// unpaid is the refusal of a payment that has ended without money.
+// unpaid returns the refusal for a payment that ended without a charge.
 func unpaid(p toss.Payment) *PaymentRefused {
 	if p.Failure != nil {
 		return &PaymentRefused{Code: p.Failure.Code, Message: p.Failure.Message}
@@ -239,8 +236,8 @@ func unpaid(p toss.Payment) *PaymentRefused {
 	return &PaymentRefused{Code: cmp.Or(p.Status, "NOT_PAID"), Message: "결제가 완료되지 않았습니다. 다시 시도해 주세요."}
 }
 
-// refused: the provider did not charge. The guest keeps the hold and may try again; the hold is extended if the provider
-// knows the payment, once.
+// refused handles a charge that the provider rejected. The guest keeps the hold and may try again. The hold is extended at
+// most once, and only if the provider has the payment.
 func (c *change) refused(why *PaymentRefused, known bool) error {
 	keep := c.now.Add(min(keepAfterRefusal, c.HoldTTL))
 	extend := known && c.r().Source == booking.Customer
@@ -256,7 +253,7 @@ func (c *change) refused(why *PaymentRefused, known bool) error {
 	return c.sendOutcome(notify.PaymentFailed, nil)
 }
 
-// lapsed: nothing was charged, and nothing will be, because the guest has left or the stay has no useful time left.
+// lapsed ends an attempt without a charge, because the guest abandoned it or the stay can no longer be used.
 func (c *change) lapsed() error {
 	to := booking.Expired
 	if c.Order.Abandoned() {
@@ -274,7 +271,7 @@ func (c *change) lapsed() error {
 	return c.sendOutcome(notify.PaymentFailed, nil)
 }
 
-// foreign: the provider's payment is not the one we asked for. What was captured for us is refunded; no key is created.
+// foreign handles a payment that does not match the request. A captured amount is refunded, and no key is created.
 func (c *change) foreign(step rule.Step, p toss.Payment) (verdict, err error) {
 	r := c.r()
 	c.Log.ErrorContext(c.ctx, "the provider's payment is not the order's", "reservation", r.ID, "order_id", r.OrderID,
@@ -291,8 +288,8 @@ func (c *change) foreign(step rule.Step, p toss.Payment) (verdict, err error) {
 	return why, err
 }
 
-// late: the provider holds money, or an account that waits for it, of a reservation that is over. The slot may belong to
-// another guest; the money is returned if the provider can send it, and the guest is notified once.
+// late handles a payment, or an open virtual account, of a reservation that has ended. The slot may belong to another guest,
+// so the money is refunded if the provider can send it, and the guest is notified once.
 func (c *change) late(p toss.Payment) error {
 	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {
 		return err
@@ -301,7 +298,7 @@ func (c *change) late(p toss.Payment) error {
 		return err
 	}
 	by := c.LateBy(c.now)
-	if p.Status == toss.StatusWaitingForDeposit { // nothing was paid: the account is closed
+	if p.Status == toss.StatusWaitingForDeposit { // nothing was paid, so only the account is closed
 		if err := c.ledger("account.late", p); err != nil {
 			return err
 		}
