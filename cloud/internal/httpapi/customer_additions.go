@@ -14,10 +14,10 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// The additions the customers' pages need. Envelope, times and stored ends are those of the interface; every end here
-// that has another name is real.
+// Additional endpoints for the customers' pages. They use the envelope, the time format and the stored end times of the
+// interface. An end time in a field of another name is the actual end.
 
-// listBranches is GET /v2/branches (anybody):
+// listBranches serves GET /v2/branches (public):
 //
 //	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays}]}
 func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
@@ -32,9 +32,9 @@ func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"branches": branches})
 }
 
-// listBanks is GET /v2/banks (anybody):
+// listBanks serves GET /v2/banks (public):
 //
-//	{banks: [{code, name, issues}]}   issues: virtual accounts can be had there; refunds go to any
+//	{banks: [{code, name, issues}]}   issues: the bank issues virtual accounts; every bank accepts refunds
 func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
 	type item struct {
 		Code   string `json:"code"`
@@ -49,9 +49,9 @@ func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
 	return wire.WriteData(w, map[string]any{"banks": banks})
 }
 
-// showSite is GET /v2/site (anybody):
+// showSite serves GET /v2/site (public):
 //
-//	{company: {name, representative, address, phone, email, businessNumber, mailOrderNumber}, each null when unset,
+//	{company: {name, representative, address, phone, email, businessNumber, mailOrderNumber}, each null if unset,
 //	 payment: {clientKey, scriptUrl}, languages: ["ko", "en"]}
 func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 	type company struct {
@@ -81,7 +81,7 @@ func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 	})
 }
 
-// showHold is GET /v2/hold (cookie PAY_SESSIONID); without a live hold 401 ResourceTimeOutException:
+// showHold serves GET /v2/hold (cookie PAY_SESSIONID). Without a live hold it returns 401 ResourceTimeOutException:
 //
 //	{branch, roomNo, startDateTime, endDateTime (stored), amount, bookingStatus, expiresAt (RFC 3339), remainingSeconds}
 func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
@@ -106,12 +106,12 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// showReceipt is GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm prolongs): what that browser has
-// bought. The fields of POST /payment/confirm and besides
+// showReceipt serves GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm extends): the browser's purchase. It
+// returns the fields of POST /payment/confirm and
 //
 //	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl}   the last three nullable
 //
-// A confirmation under way is 503 PaymentPendingException; nothing bought is 401 ResourceTimeOutException.
+// A confirmation in progress returns 503 PaymentPendingException; no purchase returns 401 ResourceTimeOutException.
 func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 	receipt, err := a.Reserve.ByToken(r.Context(), holdToken(r, customerHoldCookie))
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, answer)
 }
 
-// listKeys is GET /v2/my-keys (customer's session): the keys of the caller's confirmed reservations, newest first.
+// listKeys serves GET /v2/my-keys (customer's session): the keys of the caller's confirmed reservations, newest first.
 //
 //	{keys: [{id, doorlockKey, keyLink}]}
 func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
@@ -160,7 +160,7 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"keys": keys})
 }
 
-// showKey is GET /v2/keys/{key} (anybody who knows the key); an unknown key is 400 ResourceNotExistException:
+// showKey serves GET /v2/keys/{key} (any client with the key). An unknown key returns 400 ResourceNotExistException:
 //
 //	{branch, branchNameKo, branchNameEn, address, phone, roomNo, startDateTime, endDateTime (stored),
 //	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online}
@@ -205,7 +205,7 @@ func keyState(key access.Key, now time.Time) string {
 	return "after"
 }
 
-// keyLink is the address of the page that opens doors with a key; nil without one.
+// keyLink returns the address of the page that opens doors with a key, or nil if the key is empty.
 func (a *API) keyLink(key string) *string {
 	if key == "" {
 		return nil

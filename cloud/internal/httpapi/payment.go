@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// registerPayment is POST /payment.
+// registerPayment serves POST /payment.
 func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Amount    *int    `json:"amount"`
@@ -22,7 +22,7 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 		MobileNum *string `json:"mobileNum"`
 		Email     *string `json:"email"`
 
-		// Additions: the hold that the page shows, as a precondition.
+		// Additions to the interface: the hold that the page shows, as a precondition.
 		Branch        *string `json:"branch"`
 		Room          *int    `json:"room"`
 		StartDateTime *string `json:"startDateTime"`
@@ -57,7 +57,7 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	}{orderID})
 }
 
-// readExpected reads the optional fields that name the hold that the page shows.
+// readExpected reads the optional fields that identify the hold that the page shows.
 func readExpected(branch *string, room *int, start, end *string) (reserve.Expected, error) {
 	var (
 		expected reserve.Expected
@@ -100,17 +100,17 @@ func readContact(r *http.Request, name *string, maxName int, nameRequired bool, 
 	return contact, err
 }
 
-// The longest paymentKey and orderId of the provider.
+// The provider's maximum lengths of paymentKey and orderId.
 const (
 	maxPaymentKey = 200
 	maxOrderID    = 64
 )
 
-// receiptCookieTTL keeps the purchase's cookie alive for the browser that paid, so that its receipt can be shown while
-// a deposit is awaited and after it.
+// receiptCookieTTL is the lifetime of the purchase's cookie after payment, so that the browser can show the receipt before
+// and after a deposit arrives.
 const receiptCookieTTL = 24 * time.Hour
 
-// confirmPayment is POST /payment/confirm.
+// confirmPayment serves POST /payment/confirm.
 func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		PaymentKey *string `json:"paymentKey"`
@@ -150,11 +150,12 @@ func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, answer)
 }
 
-// repeatTTL is how long a confirmation is repeated in full for any client, such as one that retries after a lost answer.
+// repeatTTL is how long any client that repeats a confirmation receives the full response, for example a client that retries
+// after a lost response.
 const repeatTTL = 10 * time.Minute
 
-// hideContact masks the guest's contact, for a client without the guest's cookie: the address to which the payment
-// provider returns the browser is enough to repeat a confirmation.
+// hideContact masks the guest's contact for a client without the guest's cookie. The URL to which the payment provider
+// redirects the browser is sufficient to repeat a confirmation, so it must not reveal the contact.
 func (c *confirmed) hideContact() {
 	if n := len(c.MobileNum); n > 4 {
 		c.MobileNum = strings.Repeat("*", n-4) + c.MobileNum[n-4:]
@@ -162,7 +163,7 @@ func (c *confirmed) hideContact() {
 	c.Email, c.CustomerName = nil, nil
 }
 
-// confirmed is the answer of POST /payment/confirm.
+// confirmed is the response of POST /payment/confirm.
 type confirmed struct {
 	Branch             string  `json:"branch"`
 	RoomNo             string  `json:"roomNo"`
@@ -201,7 +202,7 @@ func wireDue(account money.DepositAccount, zone *time.Location) *string {
 	return wire.Nullable(account.DueAt.In(zone).Format(wire.LayoutLocalISO))
 }
 
-// cancelPayment is POST /payment/cancel.
+// cancelPayment serves POST /payment/cancel.
 func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID           *int64  `json:"id"`
@@ -231,7 +232,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// myReservations is GET /my-reservations.
+// myReservations serves GET /my-reservations.
 func (a *API) myReservations(w http.ResponseWriter, r *http.Request) error {
 	records, err := a.paymentRecords(r.Context(), wire.Principal(r).LoginType, wire.Principal(r).LoginID)
 	if err != nil {
@@ -240,7 +241,7 @@ func (a *API) myReservations(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, records)
 }
 
-// paymentRecord is a payment as its payer sees it.
+// paymentRecord is a payment as shown to its payer.
 type paymentRecord struct {
 	ID                  int64   `json:"id"`
 	Status              string  `json:"status"`
@@ -256,7 +257,7 @@ type paymentRecord struct {
 	DueDate             *string `json:"virtualaccountDueDate"`
 }
 
-// paymentRecords lists the payments of a customer, newest first.
+// paymentRecords returns the payments of a customer, newest first.
 func (a *API) paymentRecords(ctx context.Context, loginType booking.LoginType, loginID string) ([]paymentRecord, error) {
 	receipts, err := a.Reserve.History(ctx, loginType, loginID)
 	if err != nil {
@@ -273,7 +274,7 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 	zone := receipt.Branch.Zone
 	done := receipt.PaidAt
 	if done.IsZero() {
-		done = receipt.Payment.AttemptedAt // the interface has no null here: when the account was issued
+		done = receipt.Payment.AttemptedAt // the interface allows no null here, so use the time of issue
 	}
 	if done.IsZero() {
 		done = receipt.CreatedAt
@@ -291,8 +292,8 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 	return record
 }
 
-// wireStatus maps our states to the three the interface has. What is being cancelled still counts as what it was, though
-// no door opens with it any more: the money is not back yet, and the provider may say no.
+// wireStatus maps the states to the three states of the interface. A reservation that is being cancelled keeps its previous
+// status, although its key is revoked: the money is not refunded yet, and the provider may reject the refund.
 func wireStatus(r booking.Reservation) string {
 	switch r.BookingStatus() {
 	case booking.StatusPaid:

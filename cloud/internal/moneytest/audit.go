@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// Settled waits until the outcome of every payment and the fate of every message is known.
+// Settled waits until the outcome of every payment and of every message is known.
 func Settled(ctx context.Context, db *pgxpool.Pool) error {
 	const open = `
 		select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING'))
@@ -36,7 +36,7 @@ func Settled(ctx context.Context, db *pgxpool.Pool) error {
 	}
 }
 
-// row is a reservation that has an order, with its payment.
+// row is a reservation with an order, and its payment.
 type row struct {
 	ID         int64
 	Order      string
@@ -46,11 +46,11 @@ type row struct {
 	PaymentKey *string
 	Refund     *string // state of its latest refund
 	Revoked    []string
-	Outside    int // won that an administrator returned outside the provider
+	Outside    int // won that an administrator refunded outside the provider
 }
 
-// Audit holds a settled database against the provider's ledger: the invariants M1 to M9 of the money's rules. Each
-// violation is a part of the error. orphans are won that the test has planted at the provider itself.
+// Audit compares a settled database with the provider's ledger and checks the invariants M1 to M9. The returned error joins
+// all violations. orphans is the won that the test charged at the provider without an order.
 func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans int) error {
 	rows, err := db.Query(ctx, `
 		select r.id, r.order_id, r.state, r.amount, r.doorlock_key::text, p.payment_key,
@@ -90,7 +90,7 @@ func (a *auditor) violation(format string, args ...any) {
 	a.violations = append(a.violations, fmt.Errorf(format, args...))
 }
 
-// payment compares a reservation with what the provider says about its order.
+// payment compares a reservation with the provider's payment for its order.
 func (a *auditor) payment(r row) {
 	var (
 		captured, holding, waiting int
@@ -113,7 +113,7 @@ func (a *auditor) payment(r row) {
 		if p.ApprovedAt != nil && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
 			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)
 		}
-		// A refund that its bank sends back is not the shop's money any more than the customer's: a person has it.
+		// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
 		if va := p.VirtualAccount; va != nil && va.RefundStatus == "FAILED" {
 			a.held += p.TotalAmount
 			if r.Refund == nil || *r.Refund != "FAILED" {
@@ -136,7 +136,7 @@ func (a *auditor) payment(r row) {
 	}
 }
 
-// keys: a key is alive exactly while the reservation is DONE, and its guest was told once, or twice.
+// keys checks that a reservation has a key exactly if it is DONE, and that its guest received one or two messages.
 func (a *auditor) keys(r row) {
 	if (r.State == "DONE") != (r.Key != nil) {
 		a.violation("M7: order %s is %s, and its key alive is %t", r.Order, r.State, r.Key != nil)
@@ -155,7 +155,7 @@ func (a *auditor) keys(r row) {
 	}
 }
 
-// slots: no time is sold twice, margins included.
+// slots checks that no time, including margins, is sold twice.
 func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 	var twice int
 	err := db.QueryRow(ctx, `
@@ -167,7 +167,7 @@ func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 	}
 }
 
-// books: our entries of each order are the provider's transactions, to the won.
+// books checks that the entries of each order equal the provider's transactions.
 func (a *auditor) books(ctx context.Context, db *pgxpool.Pool) {
 	rows, err := db.Query(ctx, `select order_id, sum(won) filter (where kind <> 'outside') from money_entry where $1 group by order_id`, true)
 	if err != nil {
@@ -195,7 +195,7 @@ func (a *auditor) books(ctx context.Context, db *pgxpool.Pool) {
 	}
 }
 
-// ledger: our own history tells each charge once, and no refund without a request.
+// ledger checks that the database's ledger contains each charge once, and no refund without a request.
 func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {
 	rows, err := db.Query(ctx, `
 		select order_id || ': ' || string_agg(kind, ' ' order by id) from ledger where $1 group by order_id
@@ -211,7 +211,7 @@ func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {
 	}
 }
 
-// Confirms counts the confirmations that reached the provider for an order, and those it executed.
+// Confirms returns the number of confirmations of an order that reached the provider, and of those that it executed.
 func Confirms(box *sandbox.Sandbox, order string) (calls, captured int) {
 	calls = len(slices.DeleteFunc(box.Ledger().Calls, func(c sandbox.Call) bool {
 		return c.OrderID != order || c.Path != "/v1/payments/confirm"

@@ -15,7 +15,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// Buyer is a browser with its own cookies. It may be used from any goroutine: what goes wrong is an error.
+// Buyer is a browser with its own cookies. It may be used from any goroutine, because its methods return errors and do not
+// use testing.T.
 type Buyer struct {
 	API    string // http://…/api
 	Box    *sandbox.Sandbox
@@ -23,16 +24,16 @@ type Buyer struct {
 	Header http.Header // of every request; may be nil
 }
 
-// NewBuyer returns a browser that has never been here.
+// NewBuyer returns a browser without cookies.
 func NewBuyer(api string, box *sandbox.Sandbox) *Buyer {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		panic(err) // it has no options that could be wrong
+		panic(err) // cannot fail without options
 	}
 	return &Buyer{API: api, Box: box, HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second}}
 }
 
-// Reply is an answer in the envelope.
+// Reply is a response in the API's envelope.
 type Reply struct {
 	HTTP      int
 	Raw       string
@@ -41,7 +42,7 @@ type Reply struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// OK is an error unless the answer is 200.
+// OK returns an error unless the status is 200.
 func (r Reply) OK() error {
 	if r.HTTP != http.StatusOK {
 		return fmt.Errorf("answer %d: %s", r.HTTP, r.Raw)
@@ -49,7 +50,7 @@ func (r Reply) OK() error {
 	return nil
 }
 
-// Do sends a request with a JSON body, unless body is nil. An error means that there was no answer.
+// Do sends a request, with a JSON body unless body is nil. It returns an error if no response arrives.
 func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, error) {
 	var content io.Reader
 	if body != nil {
@@ -83,12 +84,12 @@ func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, e
 	return reply, nil
 }
 
-// Post is Do for POST.
+// Post sends a POST request: see Do.
 func (b *Buyer) Post(ctx context.Context, path string, body any) (Reply, error) {
 	return b.Do(ctx, http.MethodPost, path, body)
 }
 
-// Wish is what a buyer wants: an hour of a room of gangnam.
+// Wish is a purchase to make: an hour in a room of the branch gangnam.
 type Wish struct {
 	Room   int
 	Start  time.Time
@@ -96,7 +97,7 @@ type Wish struct {
 	Mobile string
 }
 
-// Prices are the prices of an hour in the rooms of gangnam.
+// Prices are the prices in won of an hour in the rooms of the branch gangnam.
 var Prices = map[int]int{1: 30000, 2: 25000, 3: 22000, 4: 20000, 5: 15000, 6: 13000}
 
 // Confirm is the body of POST /payment/confirm.
@@ -108,10 +109,10 @@ type Confirm struct {
 
 var seoul = time.FixedZone("KST", 9*60*60)
 
-// Wire writes a time as the interface does.
+// Wire formats a time as the API does.
 func Wire(t time.Time) string { return t.In(seoul).Format("200601021504") }
 
-// Hold takes the hold of a wish.
+// Hold holds the room of a wish.
 func (b *Buyer) Hold(ctx context.Context, w Wish) error {
 	reply, err := b.Post(ctx, "/reservation", map[string]any{
 		"branch": "gangnam", "room": w.Room, "startDateTime": Wire(w.Start), "endDateTime": Wire(w.Start.Add(time.Hour)),
@@ -119,7 +120,7 @@ func (b *Buyer) Hold(ctx context.Context, w Wish) error {
 	return errors.Join(err, reply.OK())
 }
 
-// Order takes a wish to the payment widget and back: what is left is the confirmation.
+// Order makes a hold and goes through the payment widget. It returns the body of the confirmation.
 func (b *Buyer) Order(ctx context.Context, w Wish) (Confirm, error) {
 	if err := b.Hold(ctx, w); err != nil {
 		return Confirm{}, err
@@ -127,7 +128,7 @@ func (b *Buyer) Order(ctx context.Context, w Wish) (Confirm, error) {
 	return b.Register(ctx, w)
 }
 
-// Register registers the contact of a hold and goes through the payment widget.
+// Register stores the contact of a hold and goes through the payment widget.
 func (b *Buyer) Register(ctx context.Context, w Wish) (Confirm, error) {
 	reply, err := b.Post(ctx, "/payment", map[string]any{
 		"amount": Prices[w.Room], "name": "홍길동", "mobileNum": w.Mobile,
@@ -145,7 +146,7 @@ func (b *Buyer) Register(ctx context.Context, w Wish) (Confirm, error) {
 	return Confirm{key, registered.OrderID, Prices[w.Room]}, err
 }
 
-// Buy is Order with its confirmation.
+// Buy makes an order and confirms it.
 func (b *Buyer) Buy(ctx context.Context, w Wish) (Confirm, error) {
 	order, err := b.Order(ctx, w)
 	if err != nil {
@@ -170,7 +171,7 @@ func (b *Buyer) Login(ctx context.Context, mobile string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(10 * time.Millisecond): // a phone does not ring here
+		case <-time.After(10 * time.Millisecond): // polling: the sandbox reports no event for a message
 		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package moneytest is how tests of money shop and how they audit: a [Buyer] goes through a purchase as a browser does,
-// and [Audit] holds the database against the provider's own ledger, whatever was done to both before.
+// Package moneytest provides the client and the audit for tests of payments: a [Buyer] makes a purchase as a browser does,
+// and [Audit] compares the database with the provider's ledger.
 package moneytest

@@ -60,7 +60,8 @@ type LockUnproven struct {
 
 func (e *LockUnproven) Error() string { return "reserve: the lock of the room is unproven" }
 
-// proveLock returns *LockUnproven if the lock of a room has not been proven to work. A lock is proven at most once.
+// proveLock returns *LockUnproven if the agent has not reported the door of the room or its PIN is unknown. A proven lock is
+// not checked again.
 func (s *Service) proveLock(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room) error {
 	lock, err := postgres.RoomLock(ctx, tx, room.ID)
 	if err != nil || lock != booking.LockUnproven {

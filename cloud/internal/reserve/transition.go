@@ -201,7 +201,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// dropped handles a payment that was cancelled at the provider without a request of ours.
+// dropped handles a payment that ended at the provider, by cancellation or expiry, without a request of ours.
 func (c *change) dropped(p toss.Payment) error {
 	if err := c.ledger("canceled.by-provider", p); err != nil {
 		return err

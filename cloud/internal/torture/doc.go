@@ -1,8 +1,9 @@
-// Package torture kills the service at each of the crash points of the money's rules, cuts and distorts its lines to
-// the payment provider and to PostgreSQL, and then asks the provider's own ledger whether a won or a slot was lost.
+// Package torture kills the service at each crash point of the payment protocol, interrupts and disturbs its connections to
+// the payment provider and to PostgreSQL, and then compares the database with the provider's ledger: no won and no slot may
+// be lost.
 //
-// Everything is real but the provider: the program, built with the tag failpoint, runs as a process of its own on a
-// database of its own, and ends by exit, kill or signal. What each point demands, and within which time, stands beside
-// it in the table of crash points. `go test` goes through the table once, in haste; `make torture` goes through it
-// twenty times at the true pace and prints the result.
+// Only the provider is simulated. The program is built with the tag failpoint, runs as a separate process on a separate
+// database, and ends by exit, kill or signal. The table of crash points defines the expected result and time limit of each
+// point. `go test` runs the table once with shortened times; `make torture` runs it twenty times with the real times and
+// prints the result.
 package torture

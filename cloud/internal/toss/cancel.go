@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the provider, which are ours too (docs/specification.md, Limits 12 and 13).
+// Limits of the provider, which the API adopts (docs/specification.md, Limits 12 and 13).
 const (
 	maxCancelReason        = 200
 	maxRefundAccountNumber = 20
 	maxRefundAccountHolder = 60
 )
 
-// CancelRequest says how much of a payment goes back, and where to.
+// CancelRequest is the amount to refund and the account that receives it.
 type CancelRequest struct {
 	Reason string // 1 to 200 characters
-	Amount *int   // won; nil: everything that is left
-	// RefundAccount is needed for a virtual account whose deposit has arrived and
-	// must be nil for everything else.
+	Amount *int   // won; nil: the whole balance
+	// RefundAccount is required for a virtual account whose deposit has arrived and
+	// must be nil otherwise.
 	RefundAccount *RefundAccount
 }
 
-// RefundAccount receives the money of a virtual-account payment.
+// RefundAccount is the bank account that receives the refund of a virtual-account payment.
 type RefundAccount struct {
 	Bank   string // two-character bank code
 	Number string // digits, at most 20; dashes and spaces are dropped
@@ -37,8 +37,8 @@ var (
 	errRefundAccount = errors.New("a refund account needs a bank, a number of at most 20 digits and a holder of at most 60 characters")
 )
 
-// Cancel pays back a payment, or closes a virtual account that waits for its deposit.
-// The answer is the payment after the cancellation.
+// Cancel refunds a payment, or closes a virtual account that waits for its deposit.
+// It returns the payment after the cancellation.
 func (c *Client) Cancel(ctx context.Context, keys KeySet, idempotencyKey, paymentKey string, r CancelRequest) (Payment, error) {
 	type refundAccount struct {
 		Bank          string `json:"bank"` // not bankCode

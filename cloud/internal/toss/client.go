@@ -21,10 +21,10 @@ const DefaultBaseURL = "https://api.tosspayments.com"
 const (
 	dialTimeout     = 3 * time.Second
 	tlsTimeout      = 5 * time.Second
-	responseTimeout = 60 * time.Second // the provider's own advice for payment calls
+	responseTimeout = 60 * time.Second // recommended by the provider for payment calls
 	callTimeout     = 65 * time.Second
 
-	// maxBody bounds an answer. A payment is about 3 KiB, a page of transactions
+	// maxBody bounds a response. A payment is about 3 KiB, a page of transactions
 	// about 300 KiB.
 	maxBody = 1 << 20
 
@@ -32,9 +32,8 @@ const (
 	maxIdempotencyKey = 300
 )
 
-// KeySet names the pair of keys a payment was made with. A payment must be read
-// and cancelled with the set that made it, so callers store the value with the
-// payment.
+// KeySet names a pair of API keys. A payment must be read and cancelled with the set
+// that created it, so callers store the value with the payment.
 type KeySet string
 
 const (
@@ -42,17 +41,17 @@ const (
 	API    KeySet = "api"    // server calls: issuing virtual accounts (secret key ..._sk_...)
 )
 
-// Config is what a [Client] needs to know.
+// Config is the configuration of a [Client].
 type Config struct {
 	// BaseURL is scheme, host and optional path prefix; empty means [DefaultBaseURL].
-	// Plain http is taken for loopback only: the secret key travels in a header.
+	// Plain http is accepted for loopback only, because a header contains the secret key.
 	BaseURL string
 
 	WidgetSecretKey string
 	APISecretKey    string
 
-	// HTTPClient replaces the client with the time-outs recommended by the
-	// provider (dial 3 s, TLS 5 s, response 60 s, whole call 65 s).
+	// HTTPClient replaces the default client, which has the timeouts recommended by
+	// the provider (dial 3 s, TLS 5 s, response 60 s, whole call 65 s).
 	HTTPClient *http.Client
 
 	Logger *slog.Logger // nil: nothing is logged
@@ -66,7 +65,7 @@ type Client struct {
 	log     *slog.Logger
 }
 
-// New checks cfg and returns a client. Nothing is sent.
+// New checks cfg and returns a client. It sends no request.
 func New(cfg Config) (*Client, error) {
 	base := cfg.BaseURL
 	if base == "" {
@@ -114,7 +113,7 @@ func newHTTPClient() *http.Client {
 	return &http.Client{
 		Transport: t,
 		Timeout:   callTimeout,
-		// The provider does not redirect; following one could replay a charge elsewhere.
+		// The provider sends no redirects. Following one could send a charge to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -135,11 +134,11 @@ type call struct {
 	path           string // with the leading slash, escaped
 	query          url.Values
 	idempotencyKey string // POST only
-	orderID        string // for the log, where known
+	orderID        string // for the log, if known
 	body           any    // nil for GET
 }
 
-// do sends one call and decodes a 200 into out. Every error it returns is an *Error.
+// do sends one call and passes the body of a 200 to out. Every error it returns is an *Error.
 func (c *Client) do(ctx context.Context, call call, out func([]byte) error) error {
 	start := time.Now()
 	err := c.roundTrip(ctx, call, out)
@@ -237,8 +236,8 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 			return nil, notSent(call.op, codeInvalidRequest, errIdempotencyKey)
 		}
 		req.Header.Set("Content-Type", "application/json")
-		// net/http re-sends a request with this header by itself when a kept-alive
-		// connection turns out to be dead. The provider executes it once.
+		// With this header, net/http resends a request if a kept-alive connection turns
+		// out to be closed. The provider executes it once.
 		req.Header.Set("Idempotency-Key", call.idempotencyKey)
 	}
 	return req, nil
@@ -246,7 +245,7 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 
 var errIdempotencyKey = fmt.Errorf("an idempotency key has 1 to %d printable ASCII characters", maxIdempotencyKey)
 
-// withoutURL drops the address net/http puts into its errors: it holds a payment key.
+// withoutURL removes the URL from an error of net/http, because it contains a payment key.
 func withoutURL(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {

@@ -1,7 +1,7 @@
 package toss
 
-// operation is the call an error belongs to: the same code means different things
-// to a confirmation and to a cancellation.
+// operation is the call that returned an error. The same code has different meanings for
+// a confirmation and for a cancellation.
 type operation string
 
 const (
@@ -13,15 +13,15 @@ const (
 	transactions operation = "list transactions"
 )
 
-// Codes this package produces itself when it declines to send a request.
+// Codes of errors that this package returns without sending a request.
 const (
 	codeInvalidRequest       = "INVALID_REQUEST"
 	codeInvalidRefundAccount = "INVALID_REFUND_ACCOUNT_NUMBER"
 	codeNotFoundPayment      = "NOT_FOUND_PAYMENT"
 )
 
-// codes holds the provider's published error tables. What is not listed is Unknown:
-// only an enumerated refusal may end an attempt.
+// codes holds the provider's published error tables. A code that is not listed is
+// Unknown, because only an enumerated refusal may end an attempt.
 var codes = map[operation]map[string]Class{
 	everyCall: {
 		codeNotFoundPayment:         NotFound,
@@ -61,8 +61,8 @@ var codes = map[operation]map[string]Class{
 		"INVALID_BANK":                  RefundAccountInvalid,
 		"FORBIDDEN_BANK_REFUND_REQUEST": RefundAccountInvalid,
 
-		// The provider uses INVALID_REQUEST also for a payment whose state does not
-		// fit the request (a deposit arrived, so a refund account is needed).
+		// The provider also uses INVALID_REQUEST if the payment's state does not fit the
+		// request (a deposit has arrived, so a refund account is required).
 		codeInvalidRequest:                           Refused,
 		"EXCEED_CANCEL_AMOUNT_DISCOUNT_AMOUNT":       Refused,
 		"NOT_MATCHES_REFUNDABLE_AMOUNT":              Refused,
@@ -80,7 +80,7 @@ var codes = map[operation]map[string]Class{
 	},
 }
 
-// refusals adds the codes by which a buyer's means of payment is declined.
+// refusals adds the codes of a declined card or other payment method.
 func refusals(more map[string]Class) map[string]Class {
 	for _, code := range []string{
 		"EXCEED_MAX_CARD_INSTALLMENT_PLAN",

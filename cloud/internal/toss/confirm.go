@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ConfirmRequest names the payment to be charged. The caller has compared Amount with
-// the amount it stored for the order.
+// ConfirmRequest identifies the payment to charge. The caller must have compared Amount
+// with the amount that it stored for the order.
 type ConfirmRequest struct {
 	PaymentKey string
 	OrderID    string
@@ -17,8 +17,8 @@ type ConfirmRequest struct {
 
 // Confirm charges an authenticated payment, or issues its virtual account.
 //
-// The caller checks OrderID and TotalAmount of the answer against its own. A payment
-// by virtual account comes back as WAITING_FOR_DEPOSIT.
+// The caller must compare OrderID and TotalAmount of the result with its own. A payment
+// by virtual account has the status WAITING_FOR_DEPOSIT.
 func (c *Client) Confirm(ctx context.Context, keys KeySet, idempotencyKey string, r ConfirmRequest) (Payment, error) {
 	if err := checkName(confirm, r.PaymentKey); err != nil {
 		return Payment{}, err
@@ -34,7 +34,7 @@ func (c *Client) Confirm(ctx context.Context, keys KeySet, idempotencyKey string
 	})
 }
 
-// Payment reads a payment by the provider's key.
+// Payment returns a payment by the provider's payment key.
 func (c *Client) Payment(ctx context.Context, keys KeySet, paymentKey string) (Payment, error) {
 	if err := checkName(read, paymentKey); err != nil {
 		return Payment{}, err
@@ -44,8 +44,8 @@ func (c *Client) Payment(ctx context.Context, keys KeySet, paymentKey string) (P
 	})
 }
 
-// PaymentByOrder reads a payment by our order id: the way to learn the outcome of a
-// confirmation that got no answer.
+// PaymentByOrder returns a payment by the order id. It determines the outcome of a
+// confirmation that received no response.
 func (c *Client) PaymentByOrder(ctx context.Context, keys KeySet, orderID string) (Payment, error) {
 	if err := checkName(read, orderID); err != nil {
 		return Payment{}, err
@@ -56,11 +56,11 @@ func (c *Client) PaymentByOrder(ctx context.Context, keys KeySet, orderID string
 	})
 }
 
-// maxPaymentKey is the provider's limit, and above its limit for order ids.
+// maxPaymentKey is the provider's limit. It exceeds the limit for order ids.
 const maxPaymentKey = 200
 
-// checkName declines a payment key or an order id that no payment can have. A payment
-// key comes from the browser and becomes part of a path later.
+// checkName rejects a payment key or an order id that is not valid. A payment key comes
+// from the browser and becomes part of a request path.
 func checkName(op operation, name string) error {
 	ok := name != "" && len(name) <= maxPaymentKey && strings.Trim(name, ".") != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_=.", r)

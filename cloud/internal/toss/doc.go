@@ -1,10 +1,9 @@
-// Package toss speaks to Toss Payments, core API v1.
+// Package toss is a client for Toss Payments, core API v1.
 //
-// It exists so that the rest of the service sees three things only: a payment
-// as the provider holds it, a short list of error classes, and the promise that
-// an answer which did not arrive is never mistaken for a refusal. Money rules
-// (what to charge, when to refund, what to do with an unknown outcome) live
-// with the caller.
+// It returns payments as the provider stores them, and a short list of error
+// classes. A missing or unreadable response is never reported as a refusal. The
+// rules about money (what to charge, when to refund, how to handle an unknown
+// outcome) belong to the caller.
 //
 // The states of a payment at the provider:
 //
@@ -15,12 +14,12 @@
 //	EXPIRED ◀───10 min─────────┘    └────────▶ WAITING_FOR_DEPOSIT ──▶ CANCELED, EXPIRED
 //	                           └─refused─▶ ABORTED
 //
-// The machine is not one-way (a deposit can be reversed), so a caller acts on
-// what [Client.Payment] or [Client.PaymentByOrder] says now and on nothing it
-// remembers.
+// A payment can return to an earlier state (a deposit can be reversed), so a
+// caller must act on the current result of [Client.Payment] or
+// [Client.PaymentByOrder], not on a stored one.
 //
-// Idempotency: the provider remembers the first answer to an Idempotency-Key for
-// 15 days, error answers included, and does not compare bodies. A key therefore
-// belongs to one attempt of one order. Send the same key again after an
-// [Unknown] outcome; take a new one after any other error.
+// Idempotency: the provider stores the first response to an Idempotency-Key for
+// 15 days, including errors, and does not compare bodies. A key therefore
+// belongs to one attempt of one order. After an [Unknown] outcome, send the same
+// key again; after any other error, use a new one.
 package toss

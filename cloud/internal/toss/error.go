@@ -6,35 +6,36 @@ import (
 	"strings"
 )
 
-// Class says what an error means for the money. It is decided by the provider's
-// code, not by the HTTP status: a 400 can be temporary and a 403 is mostly business.
+// Class classifies an error by its effect on the money. The provider's code determines it,
+// not the HTTP status: a 400 can be temporary, and most 403s are refusals.
 type Class int
 
 const (
-	// Unknown means nobody can say whether the call took effect: time-out, reset, 409,
-	// 429, 5xx, an answer that cannot be read, a code that is not in the tables.
-	// Never treat it as a failure: read the payment, or send the same call with
-	// the same idempotency key. It is the zero value on purpose.
+	// Unknown means that the call may or may not have taken effect: timeout, reset, 409,
+	// 429, 5xx, an unreadable response, a code that is not in the tables. The caller
+	// must not treat it as a failure, but read the payment, or repeat the call with the
+	// same idempotency key. It is the zero value so that an unlisted code is Unknown.
 	Unknown Class = iota
-	// Refused is definitive: a confirmation was declined and nothing was charged, or
-	// a cancellation was declined and nothing was paid back. Message is in Korean and
-	// meant for the customer. After a refused cancellation read the payment: the
-	// provider also refuses when nothing is left to pay back.
+	// Refused is final: a confirmation was declined and nothing was charged, or a
+	// cancellation was declined and nothing was refunded. Message is in Korean, for the
+	// customer. After a refused cancellation the caller must read the payment, because
+	// the provider also refuses if the balance is zero.
 	Refused
 	// NotFound means that the provider has no such payment, or that its session ended
 	// before it was confirmed (10 minutes). Nothing was charged.
 	NotFound
-	// AlreadyProcessed means that the order was confirmed or issued before, perhaps by
-	// our own lost call: read the payment and go by what it says.
+	// AlreadyProcessed means that the order was confirmed or issued before, possibly by
+	// a call whose response was lost. The caller must read the payment.
 	AlreadyProcessed
-	// AlreadyCanceled means that the payment was cancelled before: read it.
+	// AlreadyCanceled means that the payment was cancelled before. The caller must read it.
 	AlreadyCanceled
-	// RefundAccountInvalid asks for another refund account. Nothing was paid back.
+	// RefundAccountInvalid means that another refund account is required. Nothing was refunded.
 	RefundAccountInvalid
-	// RetryLater means that nothing happened and that the same call may succeed later.
-	// It needs a new idempotency key: the provider replays the error for the old one.
+	// RetryLater means that nothing happened and that the same call may succeed later,
+	// with a new idempotency key: the provider replays the error for the old one.
 	RetryLater
-	// Misconfigured means our own fault: keys, contract or request. Nothing happened. Alarm.
+	// Misconfigured means that our keys, contract or request are wrong. Nothing happened.
+	// The caller must alert the operator.
 	Misconfigured
 )
 
@@ -49,13 +50,13 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// Error is the only error type the methods of [Client] return.
+// Error is the only error type that the methods of [Client] return.
 type Error struct {
-	HTTPStatus int    // 0 when no answer arrived or nothing was sent
+	HTTPStatus int    // 0 if no response arrived or nothing was sent
 	Code       string // the provider's code, "" if there was none
-	Message    string // the provider's message for people, Korean
+	Message    string // the provider's message for the customer, in Korean
 	TraceID    string // the provider's trace id, for its support
-	Err        error  // why there is no code: transport, decoding or a request that was not sent
+	Err        error  // the transport or decoding error, or why the request was not sent
 
 	op operation
 }
@@ -81,9 +82,9 @@ func (e *Error) Error() string {
 // Unwrap returns the transport or decoding error, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Class classifies the error by its code and the call that met it.
+// Class classifies the error by its code and the call that returned it.
 func (e *Error) Class() Class {
-	// A server that failed says nothing reliable about what it did before it failed.
+	// A server error does not show whether the call took effect.
 	if e.HTTPStatus >= 500 {
 		return Unknown
 	}
@@ -93,7 +94,7 @@ func (e *Error) Class() Class {
 	return codes[everyCall][e.Code] // missing: Unknown
 }
 
-// ClassOf classifies any error; one that did not come from this package is [Unknown].
+// ClassOf classifies any error. An error of another package is [Unknown].
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -102,8 +103,8 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// KeyRejected reports whether the provider rejected our secret key: nothing happened, and nothing will until an operator
-// corrects the setting.
+// KeyRejected reports whether the provider rejected our secret key. Nothing happened, and no call can succeed until an
+// operator corrects the setting.
 func KeyRejected(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.HTTPStatus >= 500 {
@@ -116,7 +117,7 @@ func KeyRejected(err error) bool {
 	return false
 }
 
-// notSent is the error of a request that was found wrong before it was sent.
+// notSent returns the error of a request that is invalid and was not sent.
 func notSent(op operation, code string, why error) *Error {
 	return &Error{op: op, Code: code, Err: fmt.Errorf("not sent: %w", why)}
 }

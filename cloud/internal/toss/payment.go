@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values of [Payment.Status]. The provider may add others; they arrive verbatim.
+// Values of [Payment.Status]. The provider may add others, which are passed on unchanged.
 const (
 	StatusReady             = "READY"
 	StatusInProgress        = "IN_PROGRESS"
@@ -19,7 +19,7 @@ const (
 	StatusExpired           = "EXPIRED"
 )
 
-// Values of [Payment.Method] the service offers; others arrive verbatim.
+// Values of [Payment.Method] that the service offers. Others are passed on unchanged.
 const (
 	MethodCard           = "카드"
 	MethodEasyPay        = "간편결제"
@@ -27,21 +27,21 @@ const (
 	MethodMobilePhone    = "휴대폰"
 )
 
-// Payment is a payment as the provider holds it. Amounts are in won.
+// Payment is a payment as the provider stores it. Amounts are in won.
 type Payment struct {
-	PaymentKey         string // the provider's name for it, at most 200 characters, stable for life
+	PaymentKey         string // the provider's id, at most 200 characters; never changes
 	OrderID            string // ours
 	OrderName          string
-	MID                string // the shop at the provider
+	MID                string // the merchant id at the provider
 	Currency           string // KRW
 	Status             string
-	Method             string // "" until the buyer chose one
-	TotalAmount        int    // as first asked for; never changes
-	BalanceAmount      int    // what can still be cancelled
+	Method             string // "" until the buyer chooses one
+	TotalAmount        int    // the original amount; never changes
+	BalanceAmount      int    // the amount that can still be cancelled
 	RequestedAt        time.Time
-	ApprovedAt         time.Time // zero until the money is there
+	ApprovedAt         time.Time // zero until the payment is captured
 	LastTransactionKey string
-	// Secret comes back in the deposit callback and proves it. Store it; never log it.
+	// Secret authenticates the deposit callback, which contains it. It must be stored and never logged.
 	Secret         string
 	VirtualAccount *VirtualAccount
 	Cancels        []Cancellation
@@ -50,7 +50,7 @@ type Payment struct {
 	Failure        *Failure // why the payment was aborted or expired
 }
 
-// VirtualAccount is the account a buyer is asked to pay into.
+// VirtualAccount is the account into which the buyer pays.
 type VirtualAccount struct {
 	Number           string
 	Bank             string // two-character bank code
@@ -61,7 +61,7 @@ type VirtualAccount struct {
 	RefundStatus     string // NONE, PENDING, FAILED, PARTIAL_FAILED, COMPLETED or newer
 }
 
-// Cancellation is one repayment of a payment, whole or in part.
+// Cancellation is one full or partial refund of a payment.
 type Cancellation struct {
 	TransactionKey string
 	Amount         int
@@ -70,15 +70,15 @@ type Cancellation struct {
 	Status         string // DONE for domestic payments
 }
 
-// Failure says why a payment did not come about.
+// Failure is the reason why a payment failed.
 type Failure struct {
 	Code    string
 	Message string
 }
 
-// FullyCanceled reports whether nothing of the payment is left: it was cancelled and
-// no balance remains. A payment that was cancelled in parts stays PARTIAL_CANCELED
-// even then, so the status alone does not tell.
+// FullyCanceled reports whether the payment was cancelled and its balance is zero. A
+// payment that was cancelled in parts remains PARTIAL_CANCELED, so the status alone is
+// not sufficient.
 func (p Payment) FullyCanceled() bool {
 	switch p.Status {
 	case StatusCanceled:
@@ -89,7 +89,7 @@ func (p Payment) FullyCanceled() bool {
 	return false
 }
 
-// CanceledAmount is the sum of all cancellations that were carried out.
+// CanceledAmount returns the sum of all completed cancellations.
 func (p Payment) CanceledAmount() int {
 	sum := 0
 	for _, c := range p.Cancels {
@@ -100,9 +100,9 @@ func (p Payment) CanceledAmount() int {
 	return sum
 }
 
-// wirePayment is the provider's JSON, read leniently: unknown fields are ignored,
-// amounts may be quoted, times may lack their offset. Only what the service acts on
-// is listed, so a change in the shape of the rest cannot make a payment unreadable.
+// wirePayment is the provider's JSON, decoded leniently: unknown fields are ignored,
+// amounts may be quoted, times may lack their offset. It lists only the fields that the
+// service uses, so a change of other fields cannot make a payment unreadable.
 type wirePayment struct {
 	PaymentKey         string      `json:"paymentKey"`
 	OrderID            string      `json:"orderId"`
@@ -145,8 +145,8 @@ type wirePayment struct {
 
 var errNotAPayment = errors.New("answer is not a payment: paymentKey, orderId, status, totalAmount and balanceAmount are required")
 
-// decodePayment reads a payment and refuses a body that is not one: a JSON object
-// without an order or a status must not be taken for a payment that was made.
+// decodePayment decodes a payment. It rejects a JSON object without an order or a status,
+// which is not a payment.
 func decodePayment(body []byte) (Payment, error) {
 	var w wirePayment
 	if err := json.Unmarshal(body, &w); err != nil {
@@ -200,7 +200,7 @@ func decodePayment(body []byte) (Payment, error) {
 	return p, nil
 }
 
-// Transaction is one movement of money. Status tells its direction (DONE in, CANCELED
+// Transaction is one movement of money. Status determines its direction (DONE in, CANCELED
 // and PARTIAL_CANCELED out); the sign of Amount is not documented.
 type Transaction struct {
 	TransactionKey string

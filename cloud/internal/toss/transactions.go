@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	transactionPage  = 500 // how many transactions are asked for at once
+	transactionPage  = 500 // number of transactions per request
 	transactionPages = 1000
 )
 
-// Transactions lists every movement of money of a key set's shop between from and to,
-// for the nightly comparison with our own books. The list is whole or there is an
-// error: a part of it would make payments look lost.
+// Transactions returns every movement of money of a key set between from and to, for the
+// reconciliation. It returns the complete list or an error, because payments would appear
+// to be missing from an incomplete list.
 func (c *Client) Transactions(ctx context.Context, keys KeySet, from, to time.Time) ([]Transaction, error) {
 	query := url.Values{
 		"startDate": {localTime(from)},
@@ -35,8 +35,8 @@ func (c *Client) Transactions(ctx context.Context, keys KeySet, from, to time.Ti
 		if err != nil {
 			return nil, err
 		}
-		// Go on until a page is empty: one shorter than asked for may only mean that
-		// the provider's own limit is lower than ours.
+		// Continue until a page is empty: a short page may only mean that the provider's
+		// page limit is lower than ours.
 		if len(page) == 0 {
 			return all, nil
 		}

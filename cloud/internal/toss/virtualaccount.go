@@ -8,25 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// VirtualAccountRequest asks for an account a customer can pay into.
+// VirtualAccountRequest is a request for an account into which a customer can pay.
 type VirtualAccountRequest struct {
 	Amount       int    // won, at least 1
 	OrderID      string // 6 to 64 of A-Z a-z 0-9 - _
 	OrderName    string // 1 to 100 characters
 	CustomerName string // 1 to 100 characters
 	Email        string // optional
-	Mobile       string // optional, digits; the provider texts the account to it
+	Mobile       string // optional, digits; the provider sends the account to it by text message
 	Bank         string // two-character bank code
 	DueDate      time.Time
 }
 
-// IssueVirtualAccount opens a virtual account without the widget, with the API key set.
-// The answer is a payment that waits for its deposit.
+// IssueVirtualAccount issues a virtual account without the widget, with the API key set.
+// It returns a payment that waits for its deposit.
 //
-// The provider does not say how near a due date may be. If it refuses the one asked
-// for, the account is issued for one hour, the provider's shortest round length: the
-// due date of the answer may then be later than asked, and the caller, who cancels
-// at its own deadline anyway, keeps the earlier of the two.
+// The provider does not document its earliest due date. If it refuses the requested one,
+// the account is issued for one hour. The returned due date may then be later than
+// requested; the caller must use the earlier of the two and cancel at its own deadline.
 func (c *Client) IssueVirtualAccount(ctx context.Context, idempotencyKey string, r VirtualAccountRequest) (Payment, error) {
 	switch {
 	case r.Amount < 1:
@@ -40,8 +39,8 @@ func (c *Client) IssueVirtualAccount(ctx context.Context, idempotencyKey string,
 	p, err := c.issue(ctx, idempotencyKey, r, &due, nil)
 	var e *Error
 	if errors.As(err, &e) && e.HTTPStatus == http.StatusBadRequest && e.Code == codeInvalidRequest {
-		// A key of its own: the first one replays the refusal. It is derived, so that
-		// the whole exchange repeats itself under the caller's one key.
+		// The second request needs another idempotency key, because the provider replays
+		// the refusal for the first. It is derived, so repeating the call repeats both.
 		p, err = c.issue(ctx, idempotencyKey+"-1h", r, nil, &oneHour)
 	}
 	return p, err

@@ -12,44 +12,44 @@ import (
 	"time"
 )
 
-// TransmissionIDHeader carries the provider's id of a webhook delivery; repeated
+// TransmissionIDHeader contains the provider's id of a webhook event. Repeated
 // deliveries of one event share it.
 const TransmissionIDHeader = "Tosspayments-Webhook-Transmission-Id"
 
-// RetriedCountHeader carries how often the provider has tried to deliver a webhook before.
+// RetriedCountHeader contains the number of earlier attempts to deliver a webhook.
 const RetriedCountHeader = "Tosspayments-Webhook-Transmission-Retried-Count"
 
-// MaxWebhookBody is the largest webhook body [ParseEvent] takes, in bytes.
+// MaxWebhookBody is the largest webhook body that [ParseEvent] accepts, in bytes.
 const MaxWebhookBody = 64 << 10
 
-// EventKind tells the shapes of webhook apart.
+// EventKind is the format of a webhook.
 type EventKind int
 
 const (
-	// OtherEvent is anything this service has no use for: answer 200 and log its type.
+	// OtherEvent is any event that the service does not use. The caller answers 200 and logs its type.
 	OtherEvent EventKind = iota
 	// DepositCallback is the flat message about a virtual account's deposit.
 	DepositCallback
-	// PaymentStatusChanged is the enveloped message with a whole payment in it.
+	// PaymentStatusChanged is the enveloped message that contains a whole payment.
 	PaymentStatusChanged
 )
 
-// Event is what a webhook claims. Payment webhooks are not signed, so an event never
-// makes money by itself: compare the secret, then read the payment by its order and
-// act on what the provider says there.
+// Event is the content of a webhook. Payment webhooks are not signed, so an event does not
+// prove a payment: the caller must compare the secret, then read the payment by its order
+// and act on that.
 type Event struct {
 	Kind           EventKind
 	Type           string // the provider's eventType, "" for a deposit callback
 	OrderID        string
 	PaymentKey     string // "" for a deposit callback
-	Status         string // a claim, not a fact
+	Status         string // not verified
 	TransactionKey string
 
 	secret    string
-	createdAt string // verbatim: the provider writes it in more than one way
+	createdAt string // unparsed: the provider uses more than one format
 }
 
-// CreatedAt is when the provider made the event; zero if it is not readable.
+// CreatedAt returns when the provider created the event, or zero if it is not readable.
 func (e Event) CreatedAt() time.Time {
 	var t wireTime
 	if t.UnmarshalJSON([]byte(strconv.Quote(e.createdAt))) != nil {
@@ -64,8 +64,8 @@ func (e Event) SecretMatches(stored string) bool {
 	return stored != "" && subtle.ConstantTimeCompare([]byte(e.secret), []byte(stored)) == 1
 }
 
-// Fingerprint is the same for two deliveries of the same event and differs for any two other ones: it tells
-// repetitions that carry no transmission id.
+// Fingerprint returns a hash that only deliveries of the same event share. It identifies repeated deliveries that have no
+// transmission id.
 func (e Event) Fingerprint() string {
 	sum := sha256.New()
 	for _, part := range []string{e.Type, e.OrderID, e.PaymentKey, e.Status, e.TransactionKey, e.createdAt} {
@@ -74,13 +74,13 @@ func (e Event) Fingerprint() string {
 	return "event-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// LogValue keeps the secret out of logs.
+// LogValue returns the loggable fields, without the secret.
 func (e Event) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("type", e.Type), slog.String("orderId", e.OrderID), slog.String("status", e.Status))
 }
 
-// ParseEvent reads a webhook body of either shape. It fails only on what is not a JSON
-// object of at most [MaxWebhookBody] bytes; an object it does not know is an [OtherEvent].
+// ParseEvent decodes a webhook body of either format. It fails only if the body is not a
+// JSON object of at most [MaxWebhookBody] bytes. An unknown object is an [OtherEvent].
 func ParseEvent(body []byte) (Event, error) {
 	if len(body) > MaxWebhookBody {
 		return Event{}, fmt.Errorf("toss: webhook of %d bytes is too long", len(body))
@@ -101,7 +101,7 @@ func ParseEvent(body []byte) (Event, error) {
 			fields = data
 		}
 	case e.Type == "" && text(fields["orderId"]) != "":
-		e.Kind = DepositCallback // without a secret too: it proves nothing then
+		e.Kind = DepositCallback // also without a secret: SecretMatches then rejects it
 	}
 	if e.Kind != OtherEvent {
 		e.OrderID = text(fields["orderId"])
@@ -113,7 +113,7 @@ func ParseEvent(body []byte) (Event, error) {
 	return e, nil
 }
 
-// text returns a JSON string's value, and "" for anything else.
+// text returns the value of a JSON string, or "" for any other JSON.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// kst is the provider's clock. Korea has no daylight saving time, so the fixed
-// offset is right and needs no time-zone database.
+// kst is the provider's time zone. Korea has no daylight saving time, so a fixed offset
+// is correct and needs no time-zone database.
 var kst = time.FixedZone("KST", 9*60*60)
 
-// won is an amount. The provider sends JSON numbers; copies of its specification
-// show strings, so a quoted or fractionless decimal number is taken as well.
+// won is an amount. The provider sends JSON numbers. Copies of its specification show
+// strings, so won also accepts a quoted number and a decimal number without a fraction.
 type won int
 
 func (w *won) UnmarshalJSON(b []byte) error {
@@ -34,9 +34,8 @@ func (w *won) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wireTime is a time of the provider: RFC 3339, or local time in Korea when the
-// offset is missing. A time that cannot be read is zero: no decision rests on one,
-// and a payment must stay readable.
+// wireTime is a time of the provider: RFC 3339, or local time in Korea if the offset is
+// missing. An unreadable time becomes zero, so that the payment remains readable.
 type wireTime struct{ time.Time }
 
 func (t *wireTime) UnmarshalJSON(b []byte) error {
@@ -52,7 +51,7 @@ func (t *wireTime) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wireEasyPay takes both shapes seen: an object with the provider's name, or the bare name.
+// wireEasyPay accepts both formats in use: an object with the provider's name, or only the name.
 type wireEasyPay string
 
 func (e *wireEasyPay) UnmarshalJSON(b []byte) error {
@@ -70,5 +69,5 @@ func (e *wireEasyPay) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// localTime is the format of times in requests: local in Korea, without an offset.
+// localTime formats a time for requests: local time in Korea, without an offset.
 func localTime(t time.Time) string { return t.In(kst).Format("2006-01-02T15:04:05") }

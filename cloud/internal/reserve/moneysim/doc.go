@@ -1,15 +1,15 @@
-// Package moneysim simulates the payment protocol: customers, an administrator, the provider's callbacks and the sweep at
-// once, with a process that dies at any step and a network that loses requests and answers, in the fake time of
-// testing/synctest. After every run the rules for money (M1 to M8 of the reliability requirements) are held against the
-// provider's ledger.
+// Package moneysim simulates the payment protocol: concurrent customers, an administrator, the provider's callbacks and the
+// sweep, with processes that crash at any step and a network that loses requests and responses, in the fake time of
+// testing/synctest. After every run the invariants for money (M1 to M8 of the reliability requirements) are checked against
+// the provider's ledger.
 //
-//	customers, administrator, ─► model (the verbs of package reserve over rows in memory) ─► toss.Client ─► sandbox
-//	callbacks, sweep              decisions: package rule, the real ones                    the real one   the provider
+//	customers, administrator, ─► model (operations of package reserve on rows in memory) ─► toss.Client ─► sandbox
+//	callbacks, sweep              decisions: the real package rule                         the real one   the provider
 //
-// PostgreSQL cannot be had where time is simulated, so rows and statements are a model here. A second test does the same
-// at random to the model and to reserve.Service on PostgreSQL, with one provider that answers both alike, and compares
-// every row. It is all test code:
+// PostgreSQL cannot run in simulated time, so rows and statements are modelled in memory. A second test applies the same
+// random operations to the model and to reserve.Service on PostgreSQL, with a provider that gives both the same responses,
+// and compares every row. The package contains only test code:
 //
 //	go test ./internal/reserve/moneysim                          # 5,000 seeds
-//	go test ./internal/reserve/moneysim -run Seeds -seed 17 -v   # one, with everything that happened
+//	go test ./internal/reserve/moneysim -run Seeds -seed 17 -v   # one seed, with its trace
 package moneysim
