@@ -136,7 +136,7 @@ func (a *auditor) payment(r row) {
 	}
 }
 
-// keys checks that a reservation has a key exactly if it is DONE, and that its guest received one or two messages.
+// keys checks that a reservation has a key exactly if it is DONE, and that its guest received the key once or twice.
 func (a *auditor) keys(r row) {
 	if (r.State == "DONE") != (r.Key != nil) {
 		a.violation("M7: order %s is %s, and its key alive is %t", r.Order, r.State, r.Key != nil)

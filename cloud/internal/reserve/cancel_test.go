@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Customer, administrator and sweep cancel the same reservations at the same moment, two hundred times.
+// TestCancelTogether cancels two hundred reservations, each concurrently by the customer, an administrator and the sweep.
 func TestCancelTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -46,7 +46,7 @@ func TestCancelTogether(t *testing.T) {
 	}
 }
 
-// cancelThrice buys an hour and has three parties cancel it together.
+// cancelThrice buys an hour and cancels it three times concurrently.
 func (s *shop) cancelThrice(admin *moneytest.Buyer, replica *reserve.Service) error {
 	b, w := s.buyer(), s.wish(sandbox.MethodCard)
 	order, err := b.Buy(s.ctx, w)
@@ -68,7 +68,7 @@ func (s *shop) cancelThrice(admin *moneytest.Buyer, replica *reserve.Service) er
 		case 1:
 			reply, err := admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), nil)
 			if strings.Contains(reply.Raw, "bookingStatus 값이 올바르지 않습니다.") {
-				return nil // it is no longer paid
+				return nil // already cancelled
 			}
 			return errors.Join(err, reply.OK())
 		}
@@ -91,7 +91,7 @@ func (s *shop) cancelThrice(admin *moneytest.Buyer, replica *reserve.Service) er
 	return nil
 }
 
-// paid is a purchase whose buyer is logged in.
+// paid returns a confirmed purchase whose buyer is logged in.
 func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, int64) {
 	t.Helper()
 	b, order, w := s.bought(t, method)
@@ -104,7 +104,7 @@ func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Co
 	return b, order, s.wantState(t, order.OrderID, "DONE")
 }
 
-// deposit pays into an order's account and waits for the callback to have been answered.
+// deposit pays into an order's account and waits until the callback is answered.
 func (s *shop) deposit(t *testing.T, order string) {
 	t.Helper()
 	delivery, err := s.Sandbox.Deposit(order)
@@ -116,7 +116,7 @@ func (s *shop) deposit(t *testing.T, order string) {
 	}
 }
 
-// The provider will not give the money back: the reservation stands again, with the key it had.
+// TestRefusedRefundRestoresKey: if the provider rejects a refund, the reservation is confirmed again, with its old key.
 func TestRefusedRefundRestoresKey(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -140,7 +140,7 @@ func TestRefusedRefundRestoresKey(t *testing.T) {
 	s.wantState(t, order.OrderID, "CANCELED")
 }
 
-// While the outcome of a refund is open the key is dead and the slot is not free.
+// TestKeyDiesFirst: while the outcome of a refund is unknown, the key is revoked and the slot is not free.
 func TestKeyDiesFirst(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]sandbox.Fault{
@@ -173,7 +173,8 @@ func TestKeyDiesFirst(t *testing.T) {
 	}
 }
 
-// The bank sends a refund back: the head quarters sees it, and it is sent again to a corrected account, once.
+// TestFailedRefundIsRetried: if the bank rejects a refund, it is listed, and an administrator sends it once to a corrected
+// account.
 func TestFailedRefundIsRetried(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// The provider books the money and the line breaks: thirty times, thirty reservations, thirty charges.
+// TestLostConfirmAnswers loses the provider's response after each of thirty charges: there are thirty reservations and
+// thirty charges.
 func TestLostConfirmAnswers(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -38,7 +39,7 @@ func TestLostConfirmAnswers(t *testing.T) {
 	}
 }
 
-// Fifty requests about one order, from two replicas, while the provider takes its time: one charge, equal answers.
+// TestParallelConfirms sends fifty requests for one order to two replicas of a slow provider: one charge, equal responses.
 func TestParallelConfirms(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -72,7 +73,8 @@ func TestParallelConfirms(t *testing.T) {
 	}
 }
 
-// A refusal keeps the hold; the next card on the same hold succeeds. Fifty at once get the one refusal.
+// TestRefusedKeepsHold: a refusal keeps the hold, and the next card on the same hold succeeds. Fifty concurrent requests
+// receive the same refusal.
 func TestRefusedKeepsHold(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -142,7 +144,7 @@ func TestConfirmOfExpiredHold(t *testing.T) {
 	})
 }
 
-// neverAsked confirms an order that must be refused without a word to the provider.
+// neverAsked confirms an order that must be refused without a request to the provider.
 func (s *shop) neverAsked(t *testing.T, b *moneytest.Buyer, order moneytest.Confirm, status int, errorType string) {
 	t.Helper()
 	s.answer(t, b, "/payment/confirm", order, status, errorType)
@@ -151,7 +153,8 @@ func (s *shop) neverAsked(t *testing.T, b *moneytest.Buyer, order moneytest.Conf
 	}
 }
 
-// Whatever the provider babbles, what it then says about the payment counts. Nothing is charged twice or given up.
+// TestUnclearConfirm: after an unreadable or unlisted response, the look-up decides the outcome. No payment is charged
+// twice or lost.
 func TestUnclearConfirm(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]sandbox.Fault{
@@ -169,7 +172,7 @@ func TestUnclearConfirm(t *testing.T) {
 			s.fault(t, fault)
 			s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
 			s.wantState(t, order.OrderID, "CONFIRMING")
-			s.Clock.Advance(15 * time.Minute) // also past the hold's life: the slot stays ours
+			s.Clock.Advance(15 * time.Minute) // past the hold's TTL: the reservation must keep its slot
 			if err := s.buyer().Hold(s.ctx, w); err == nil {
 				t.Error("the slot was sold while money might still come")
 			}
@@ -191,7 +194,8 @@ func TestUnclearConfirm(t *testing.T) {
 	})
 }
 
-// The session at the widget ends before anybody could charge: the hold is released, nothing is charged.
+// TestSessionEndsUnderConfirmation: if the widget's session expires before the charge, the hold is released and nothing is
+// charged.
 func TestSessionEndsUnderConfirmation(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -205,8 +209,8 @@ func TestSessionEndsUnderConfirmation(t *testing.T) {
 	s.await(t, order.OrderID, "HOLD")
 }
 
-// An older answer must not undo what a newer one has done: a GET that says "waiting" is held back by the network until
-// the deposit has been acted on.
+// TestOvertakenAnswer delays the response of a look-up ("waiting") until the deposit has been applied: the older response
+// must not undo the newer one.
 func TestOvertakenAnswer(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -236,7 +240,7 @@ func TestOvertakenAnswer(t *testing.T) {
 	}
 }
 
-// A confirmed body stays the same, also after the reservation was cancelled.
+// TestConfirmAgainAfterCancel: repeating a confirmation returns the same body after the reservation was cancelled.
 func TestConfirmAgainAfterCancel(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -253,7 +257,8 @@ func TestConfirmAgainAfterCancel(t *testing.T) {
 	}
 }
 
-// What has been settled meanwhile is told at once, though the conversation that began it still waits for the provider.
+// TestConfirmAgainWhileTheFirstStillAsks: a settled outcome is returned at once, although the first request still waits for
+// the provider.
 func TestConfirmAgainWhileTheFirstStillAsks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -283,7 +288,7 @@ func TestConfirmAgainWhileTheFirstStillAsks(t *testing.T) {
 	}
 }
 
-// heldLookup holds the first answer of a look-up back.
+// heldLookup delays the first response of a look-up.
 type heldLookup struct {
 	reserve.Payments
 	answered, release chan struct{}

@@ -20,8 +20,8 @@ func depositDue(d time.Duration) func(*config.Settings) {
 	return func(s *config.Settings) { s.Times.DepositDue = d }
 }
 
-// The deposit arrives half a second before its deadline, half a second after it, and at every moment between, while
-// the account is being closed: the reservation stands or the money bounces, never both and never neither.
+// TestDepositAgainstSweep pays deposits from half a second before the deadline to half a second after it, while the account
+// is being closed: either the reservation is confirmed or the deposit is rejected, and never both.
 func TestDepositAgainstSweep(t *testing.T) {
 	t.Parallel()
 	const accounts, due = 200, 3 * time.Second
@@ -61,7 +61,7 @@ func TestDepositAgainstSweep(t *testing.T) {
 	}
 }
 
-// depositAt has an account issued and pays into it at an offset from its deadline, at which a sweep closes it.
+// depositAt issues an account and pays into it at an offset from its deadline, at which a sweep closes it.
 func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
 	order, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
 	if err := s.DB.Pool.QueryRow(s.ctx, `select id, expires_at from reservation where order_id = $1`, order.OrderID).Scan(&id, &due); err != nil {
 		return err
 	}
-	swept := time.AfterFunc(time.Until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit sees what came of it
+	swept := time.AfterFunc(time.Until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit checks the outcome
 	defer swept.Stop()
 	select {
 	case <-time.After(time.Until(due.Add(offset))):
@@ -85,7 +85,7 @@ func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
 	return err
 }
 
-// An account without a deposit is closed at the provider, and only then is the slot free.
+// TestOverdueClosesAccountFirst: the slot of an overdue account becomes free only after the provider has closed the account.
 func TestOverdueClosesAccountFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -105,7 +105,8 @@ func TestOverdueClosesAccountFirst(t *testing.T) {
 	}
 }
 
-// The provider cannot be reached for twenty minutes: the slot stays taken, after fifteen a person is told.
+// TestOverdueWithoutProvider: during an outage of the provider of twenty minutes the slot stays occupied, and after fifteen
+// minutes a discrepancy is listed.
 func TestOverdueWithoutProvider(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -128,7 +129,7 @@ func TestOverdueWithoutProvider(t *testing.T) {
 	s.eventually(t, "the alarm is over", func() bool { return told(false) })
 }
 
-// TestLostCallback loses the provider's callback: the poll finds the deposit.
+// TestLostCallback loses the provider's callback: polling finds the deposit.
 func TestLostCallback(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -144,7 +145,8 @@ func TestLostCallback(t *testing.T) {
 	s.await(t, order.OrderID, "DONE")
 }
 
-// The bank takes a deposit back: the key dies, the reservation waits again, and the next deposit makes a new key.
+// TestReversal: if the bank reverses a deposit, the key is revoked and the reservation waits again. The next deposit creates
+// a new key.
 func TestReversal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -167,8 +169,8 @@ func TestReversal(t *testing.T) {
 	s.wantState(t, order.OrderID, "DONE")
 }
 
-// A callback with the right secret that the provider's answer contradicts closes the door for a minute and changes nothing
-// else: the reservation keeps its slot and its key.
+// TestCallbackAheadOfAnswerBlocksTheDoor: a callback with the right secret that the provider's answer contradicts blocks the
+// key for a minute and changes nothing else.
 func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"WAITING_FOR_DEPOSIT", "CANCELED"} {
@@ -194,7 +196,7 @@ func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {
 	}
 }
 
-// key is the key of a reservation that opens doors; empty: none.
+// key returns the active key of a reservation; empty: none.
 func (s *shop) key(t *testing.T, id int64) (key string) {
 	t.Helper()
 	if err := s.DB.Pool.QueryRow(s.ctx, `select coalesce(doorlock_key::text, '') from reservation where id = $1`, id).Scan(&key); err != nil {
@@ -213,12 +215,13 @@ func (s *shop) callback(t *testing.T, order, status string, created time.Time, t
 	s.answer(t, s.buyer(), "/virtualaccount/webhook", body, 200, "")
 }
 
-// Money for a reservation that is over never opens a door and is never lost: it waits, listed, for an account to go to.
+// TestLateDeposit: a deposit for a reservation that has ended creates no key, and its refund is listed until an
+// administrator enters an account.
 func TestLateDeposit(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
-	s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order.OrderID) // it should not be possible
+	s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order.OrderID) // not possible through the API
 	if err := s.buyer().Hold(s.ctx, w); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +240,7 @@ func TestLateDeposit(t *testing.T) {
 	s.awaitRefund(t, id, "COMPLETED")
 }
 
-// A card charged for a reservation that is over is refunded by itself.
+// TestLateCharge: a card charge for a reservation that has ended is refunded automatically.
 func TestLateCharge(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -250,7 +253,8 @@ func TestLateCharge(t *testing.T) {
 	s.wantState(t, order.OrderID, "CANCELED")
 }
 
-// An administrator's account: issued once though its answer is lost, deposited, cancelled.
+// TestAdministratorsAccount: an administrator's account is issued once although the response is lost, then paid and
+// cancelled.
 func TestAdministratorsAccount(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -283,7 +287,7 @@ func TestAdministratorsAccount(t *testing.T) {
 	s.wantState(t, order, "CANCELED")
 }
 
-// The provider refuses to issue an account: the administrator's hold goes on as it was.
+// TestAccountRefused: if the provider refuses to issue an account, the administrator's hold is unchanged.
 func TestAccountRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -300,7 +304,8 @@ func TestAccountRefused(t *testing.T) {
 	s.answer(t, admin, "/admin/v2/virtual-accounts", issue, 200, "")
 }
 
-// A waiting account is closed at the customer's wish without refund data; one that was paid in between needs them.
+// TestCancelWaitingAccount: a customer closes an unpaid account without a refund account. If a deposit has arrived
+// meanwhile, a refund account is required.
 func TestCancelWaitingAccount(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -333,8 +338,9 @@ func TestCancelWaitingAccount(t *testing.T) {
 	s.wantState(t, order.OrderID, "DONE")
 }
 
-// The deposit arrives while its account is being closed, and another replica acts on the provider's refusal first. The
-// administrator who cancelled gets the same answer. The sandbox sends no callback: it would be a third party to the race.
+// TestCancelAfterAnotherReplicaSettledTheRefusal: a deposit arrives while its account is being closed, and another replica
+// applies the provider's refusal first. The administrator who cancelled receives the same error. The sandbox sends no
+// callback, because it would also take part in the race.
 func TestCancelAfterAnotherReplicaSettledTheRefusal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -358,7 +364,7 @@ func TestCancelAfterAnotherReplicaSettledTheRefusal(t *testing.T) {
 	s.wantState(t, order.OrderID, "DONE")
 }
 
-// outrun does something before a cancellation gets to the provider, and something before its answer gets here.
+// outrun calls one function before a cancellation reaches the provider, and another before its response is returned.
 type outrun struct {
 	reserve.Payments
 	first, then func()

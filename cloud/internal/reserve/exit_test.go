@@ -15,7 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// B1: the provider never returns the money of a payment. An administrator returns it outside, and the room is free.
+// B1: the provider cannot refund a payment. An administrator refunds it outside the provider, and the room becomes free.
 func TestSettledOutsideEndsAReservation(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -59,8 +59,8 @@ func (s *shop) open(t *testing.T, order, kind string) int {
 	return s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and ($2 = '' or kind = $2) and resolved_at is null`, order, kind)
 }
 
-// B2: the provider answers a refund with a 4xx that is in no table, and still holds the money: after three attempts that is
-// a refusal, and the reservation is confirmed again.
+// B2: the provider answers a refund with an unlisted 4xx and still holds the money. After three attempts this counts as a
+// refusal, and the reservation is confirmed again.
 func TestUnlistedRefusalOfARefundIsDecided(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -78,7 +78,7 @@ func TestUnlistedRefusalOfARefundIsDecided(t *testing.T) {
 	}
 }
 
-// B4: a refund that the bank does not transfer within three business days is listed, and can be ended by hand.
+// B4: a refund that the bank does not transfer within three business days is listed, and an administrator can end it.
 func TestPendingRefundHasADeadline(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -97,7 +97,7 @@ func TestPendingRefundHasADeadline(t *testing.T) {
 	}
 }
 
-// B5: what an administrator resolved stays resolved while nothing new is found.
+// B5: a discrepancy that an administrator resolved stays resolved unless a new difference is found.
 func TestResolvedStaysResolved(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -122,7 +122,7 @@ func TestResolvedStaysResolved(t *testing.T) {
 	}
 }
 
-// orphan charges a payment for an order that is not ours.
+// orphan charges a payment for an order that the database does not have.
 func (s *shop) orphan(t *testing.T, replica *reserve.Service, order string, won int) (paymentKey string) {
 	t.Helper()
 	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "강남 1번", Amount: won, Method: sandbox.MethodCard})
@@ -136,7 +136,7 @@ func (s *shop) orphan(t *testing.T, replica *reserve.Service, order string, won 
 	return key
 }
 
-// B6: a refund to an account that is not the guest's waits for a second administrator, and the account is on record.
+// B6: a refund to an account that is not the guest's waits for a second administrator, and the account is recorded.
 func TestForeignRefundAccountNeedsApproval(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -170,7 +170,7 @@ func TestForeignRefundAccountNeedsApproval(t *testing.T) {
 	s.wantState(t, order.OrderID, "CANCELED")
 }
 
-// C1: any one look-up that fails does not keep the other orders from being listed.
+// C1: if the look-up of one order fails, the other orders are still listed.
 func TestReconcileSurvivesEachFailedLookUp(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -193,7 +193,7 @@ func TestReconcileSurvivesEachFailedLookUp(t *testing.T) {
 	}
 }
 
-// C3: a cancellation in the provider's dashboard is noticed by the light comparison, within minutes.
+// C3: the light comparison finds a cancellation in the provider's dashboard within minutes.
 func TestDashboardCancellationIsNoticed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -212,7 +212,7 @@ func TestDashboardCancellationIsNoticed(t *testing.T) {
 	s.await(t, order.OrderID, "CANCELED")
 }
 
-// D1, D3: closing an account that was never paid into is no refund, and its message names none.
+// D1, D3: closing an account without a deposit is not a refund, and the message does not mention one.
 func TestUnpaidAccountIsNoRefund(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -236,7 +236,7 @@ func TestUnpaidAccountIsNoRefund(t *testing.T) {
 	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "deposit-overdue")
 }
 
-// D2: a partial cancellation in the dashboard is booked, and a cancellation afterwards returns and names the rest.
+// D2: a partial cancellation in the dashboard is recorded, and a later cancellation refunds the rest and states its amount.
 func TestPartialCancellationIsBooked(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -273,7 +273,7 @@ func TestPartialCancellationIsBooked(t *testing.T) {
 	}
 }
 
-// E3: callbacks without a signature have the provider asked at most once in two seconds per order, and are stored once.
+// E3: unsigned callbacks cause at most one look-up per order in two seconds, and are stored once.
 func TestUnsignedCallbacksAreBounded(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -283,7 +283,7 @@ func TestUnsignedCallbacksAreBounded(t *testing.T) {
 		body := map[string]any{"eventType": "PAYMENT_STATUS_CHANGED", "createdAt": fmt.Sprint(i), "data": map[string]any{"orderId": order.OrderID, "status": "DONE"}}
 		s.answer(t, s.buyer(), "/virtualaccount/webhook", body, 200, "")
 	}
-	// The sweep asks, too: once a sweep for what is unapplied.
+	// The sweep adds one look-up per run for unapplied callbacks.
 	if rows := s.count(t, `select count(*) from webhook_event where order_id = $1`, order.OrderID); rows > 25 {
 		t.Errorf("%d rows for 50 callbacks", rows)
 	}
@@ -297,8 +297,8 @@ func (s *shop) lookUps(order string) int {
 	return len(slices.DeleteFunc(s.Sandbox.Ledger().Calls, func(c sandbox.Call) bool { return c.OrderID != order || c.Method != http.MethodGet }))
 }
 
-// E4: the provider rejects our secret key. The guest gets "pending" and not the provider's text, an administrator an alarm,
-// and the order is charged once the key is right.
+// E4: the provider rejects our secret key. The guest receives "pending" and not the provider's text, a discrepancy is
+// listed, and the order is charged after the key is corrected.
 func TestRejectedSecretKey(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -11,16 +11,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// forgery is a request somebody makes up, and how it is refused. A callback that is believed to be genuine is
-// answered with 200 and still makes no money: only the provider's answer does.
+// forgery is a forged request and the expected response. A forged callback that passes the checks is answered with 200, but
+// only the provider's answer can confirm a payment.
 type forgery struct {
 	name   string
 	path   string
-	body   any // a string is sent as it stands
+	body   any // a json.RawMessage is sent unchanged
 	status int
 }
 
-// Whatever is made up about a callback, an amount, an order or a payment key: nothing is charged, nothing changes.
+// TestForgeries sends forged callbacks, amounts, orders and payment keys: nothing is charged and nothing changes.
 func TestForgeries(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -119,7 +119,7 @@ func TestForgeries(t *testing.T) {
 			}
 		})
 	}
-	// And the genuine requests still pass.
+	// The genuine requests still succeed.
 	for _, order := range []moneytest.Confirm{cheap, dear} {
 		s.answer(t, s.buyer(), pay, order, 200, "")
 	}
@@ -127,7 +127,7 @@ func TestForgeries(t *testing.T) {
 	s.wantState(t, waiting.OrderID, "DONE")
 }
 
-// forge sends a body as it stands, JSON or not.
+// forge sends a body, which may be invalid JSON.
 func (s *shop) forge(b *moneytest.Buyer, path string, body any) (int, error) {
 	content, ok := body.(json.RawMessage)
 	if !ok {
@@ -148,7 +148,7 @@ func (s *shop) forge(b *moneytest.Buyer, path string, body any) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// secret is what proves a genuine callback of an order.
+// secret returns the secret that authenticates the callbacks of an order.
 func (s *shop) secret(t *testing.T, order string) string {
 	t.Helper()
 	payments := s.Sandbox.Payments(order)
@@ -158,7 +158,7 @@ func (s *shop) secret(t *testing.T, order string) string {
 	return *payments[0].Secret
 }
 
-// snapshot is everything a forgery could change, as text.
+// snapshot returns everything that a forgery could change, as text.
 func (s *shop) snapshot(t *testing.T) (text string) {
 	t.Helper()
 	err := s.DB.Pool.QueryRow(s.ctx, `
@@ -170,7 +170,7 @@ func (s *shop) snapshot(t *testing.T) (text string) {
 	return text
 }
 
-// One event, delivered twenty times at once with and without a transmission id, is one event.
+// TestRepeatedCallbacks delivers one event twenty times concurrently, with and without a transmission id: it counts once.
 func TestRepeatedCallbacks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -199,7 +199,7 @@ func TestRepeatedCallbacks(t *testing.T) {
 	}
 }
 
-// A callback that overtakes our own record is sent away, to come again.
+// TestCallbackBeforeAnswer: a callback that arrives before the payment is stored is rejected, so the provider repeats it.
 func TestCallbackBeforeAnswer(t *testing.T) {
 	t.Parallel()
 	s := open(t)

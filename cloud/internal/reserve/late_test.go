@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// The provider refuses one request of an attempt while another, slower one is still on its way, and charges when that
-// arrives. Nobody asks for the money any more, and there is no callback for cards: the sweep must find it. (Seed 1363 of
+// TestChargedAfterRefusalIsFound: the provider refuses one request of an attempt, and later charges another, slower one. No
+// client asks about the payment again and there is no callback for cards, so the sweep must find it. (Seed 1363 of
 // moneysim.)
 func TestChargedAfterRefusalIsFound(t *testing.T) {
 	t.Parallel()
@@ -21,13 +21,13 @@ func TestChargedAfterRefusalIsFound(t *testing.T) {
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "CARD_PROCESSING_ERROR"})
 	s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
 	s.wantState(t, order.OrderID, "HOLD")
-	s.exec(t, `delete from river_job where kind = $1`, "settle") // the watchdog has looked, and it was too early
+	s.exec(t, `delete from river_job where kind = $1`, "settle") // as if the watchdog had already run, before the charge
 
 	s.chargeBehindOurBack(t, order)
 	s.await(t, order.OrderID, "DONE")
 }
 
-// chargeBehindOurBack has an earlier, slower request of an order's attempt arrive at the provider.
+// chargeBehindOurBack sends an earlier, delayed request of an order's attempt to the provider.
 func (s *shop) chargeBehindOurBack(t *testing.T, order moneytest.Confirm) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"paymentKey": order.PaymentKey, "orderId": order.OrderID, "amount": order.Amount})

@@ -8,6 +8,6 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// scs.New makes a store in memory before it is told to use ours.
+		// scs.New creates a store in memory before it is replaced by ours.
 		goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// The message provider takes a message and its answer is lost, or it fails for a while: the guest is told once, or
-// twice, never three times and never not at all. The audit counts.
+// TestMessagesThroughFaults loses responses of the message provider, or has it fail for a while: the guest receives the
+// message once or twice. The audit counts the messages.
 func TestMessagesThroughFaults(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]sandbox.Fault{
@@ -31,7 +31,7 @@ func TestMessagesThroughFaults(t *testing.T) {
 	}
 }
 
-// The transaction that confirms fails at its last statement: nobody is told of what was never committed.
+// TestNoMessageBeforeCommit: if the confirming transaction fails at its last statement, no message is sent.
 func TestNoMessageBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// Five differences are planted among healthy purchases of every kind: five are found, and nothing else. What the
-// provider's word can settle is settled; the rest stays listed.
+// TestReconcile creates five differences among correct purchases of every kind: exactly these are found. Those that a
+// look-up can settle are settled; the others stay listed.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -35,7 +35,7 @@ func TestReconcile(t *testing.T) {
 	}
 
 	planted := map[string]string{}
-	// Charged by somebody with our keys, for an order we have never seen.
+	// Charged with our keys, for an order that the database does not have.
 	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: "ord-planted", Amount: 5000, Method: sandbox.MethodCard})
 	if err != nil {
 		t.Fatal(err)
@@ -45,21 +45,21 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	planted["ord-planted"] = "orphan"
-	// Cancelled by hand in the provider's console, which tells nobody.
+	// Cancelled in the provider's dashboard, which sends no callback.
 	_, byHand, byHandID := s.paid(t, sandbox.MethodCard)
 	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "by-hand", byHand.PaymentKey, toss.CancelRequest{Reason: "수기 취소"}); err != nil {
 		t.Fatal(err)
 	}
 	planted[byHand.OrderID] = "balance"
-	// Cancelled here, and the money never went back.
+	// Cancelled in the database, but not refunded.
 	_, kept, keptID := s.paid(t, sandbox.MethodCard)
 	s.exec(t, `update reservation set state = 'CANCELED', doorlock_key = null, canceled_at = now() where id = $1`, keptID)
 	planted[kept.OrderID] = "balance"
-	// Another amount here than there.
+	// The amounts in the database and at the provider differ.
 	_, tampered, tamperedID := s.paid(t, sandbox.MethodCard)
 	s.exec(t, `update reservation set amount = amount - 1000 where id = $1`, tamperedID)
 	planted[tampered.OrderID] = "balance"
-	// A reservation that stands on money the provider has never heard of.
+	// A confirmed reservation without money at the provider.
 	_, invented, inventedID := s.paid(t, sandbox.MethodVirtualAccount)
 	if err := s.cancelAtProvider(replica, invented); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestReconcile(t *testing.T) {
 		t.Error("another reservation has the order")
 	}
 
-	// Put right what cannot put itself right, so that the audit finds whole books, and the list closes.
+	// Correct the differences that cannot be settled automatically, so that the audit passes and the list closes.
 	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "planted-back", key, toss.CancelRequest{Reason: "정정"}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (s *shop) reconcile(t *testing.T, replica *reserve.Service) reserve.Report 
 	return report
 }
 
-// cancelAtProvider refunds a deposit behind our back. The callback about it finds an order nobody knows.
+// cancelAtProvider refunds a deposit at the provider. Its order is hidden meanwhile, so the callback finds no order.
 func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confirm) error {
 	const hide = `update reservation set order_id = $2 where order_id = $1`
 	if _, err := s.DB.Pool.Exec(s.ctx, hide, order.OrderID, "hidden"); err != nil {
@@ -127,7 +127,8 @@ func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confir
 	return err
 }
 
-// The payment the provider confirms is not the one that was asked for: the money goes back, nobody gets a key.
+// TestProviderConfirmsAnotherAmount: if the provider confirms another amount than requested, it is refunded and no key is
+// created.
 func TestProviderConfirmsAnotherAmount(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -23,7 +23,7 @@ var hq = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Ro
 type shop struct {
 	*servicetest.Stack
 	ctx     context.Context
-	orphans int // won that the test plants at the provider
+	orphans int // won that the test charges at the provider without an order
 
 	mu    sync.Mutex
 	wills int
@@ -42,7 +42,7 @@ func open(t *testing.T, change ...func(*config.Settings)) *shop {
 	return s
 }
 
-// audit waits for everything that is under way and holds the books against the provider's.
+// audit waits until all payments are settled and compares the books with the provider's.
 func (s *shop) audit(t *testing.T) {
 	t.Helper()
 	if err := moneytest.Settled(s.ctx, s.DB.Pool); err != nil {
@@ -55,7 +55,7 @@ func (s *shop) audit(t *testing.T) {
 
 func (s *shop) buyer() *moneytest.Buyer { return moneytest.NewBuyer(s.URL, s.Sandbox) }
 
-// wish is a time that nobody else in the test wants.
+// wish returns a wish for a time that no other buyer of the test uses.
 func (s *shop) wish(method string) moneytest.Wish {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *shop) wish(method string) moneytest.Wish {
 	return moneytest.Wish{Room: n%6 + 1, Start: start, Method: method, Mobile: fmt.Sprintf("0102%07d", n)}
 }
 
-// order brings a purchase to its confirmation.
+// order prepares a purchase up to its confirmation.
 func (s *shop) order(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, moneytest.Wish) {
 	t.Helper()
 	b, w := s.buyer(), s.wish(method)
@@ -76,7 +76,7 @@ func (s *shop) order(t *testing.T, method string) (*moneytest.Buyer, moneytest.C
 	return b, order, w
 }
 
-// bought is a purchase that is confirmed.
+// bought returns a confirmed purchase.
 func (s *shop) bought(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, moneytest.Wish) {
 	t.Helper()
 	b, order, w := s.order(t, method)
@@ -84,7 +84,7 @@ func (s *shop) bought(t *testing.T, method string) (*moneytest.Buyer, moneytest.
 	return b, order, w
 }
 
-// answer posts and fails the test unless the answer is that one.
+// answer sends a POST request and fails the test unless the response has the status and error type.
 func (s *shop) answer(t *testing.T, b *moneytest.Buyer, path string, body any, status int, errorType string) moneytest.Reply {
 	t.Helper()
 	reply, err := b.Post(s.ctx, path, body)
@@ -97,7 +97,7 @@ func (s *shop) answer(t *testing.T, b *moneytest.Buyer, path string, body any, s
 	return reply
 }
 
-// state is a reservation's state by its order, and its id.
+// state returns the state and the id of an order's reservation.
 func (s *shop) state(t *testing.T, order string) (state string, id int64) {
 	t.Helper()
 	err := s.DB.Pool.QueryRow(s.ctx, `select state, id from reservation where order_id = $1`, order).Scan(&state, &id)
@@ -127,7 +127,7 @@ func (s *shop) await(t *testing.T, order, want string) int64 {
 	return id
 }
 
-// eventually waits until something is true, while the time of the rules runs faster than ours.
+// eventually waits until a condition is true, while the service's clock runs faster than real time.
 func (s *shop) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(40 * time.Second); !is(); {
@@ -161,7 +161,7 @@ func (s *shop) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// guestAccount is where a deposit goes back to; refundAccount puts it into a request.
+// guestAccount is the account to which a deposit is refunded; refundAccount is its form in a request.
 var guestAccount = toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
 
 func refundAccount(body map[string]any) map[string]any {
@@ -170,7 +170,7 @@ func refundAccount(body map[string]any) map[string]any {
 	return body
 }
 
-// together runs n things at the same time and returns what went wrong.
+// together runs n calls concurrently and returns their errors.
 func together(n int, do func(i int) error) error {
 	var (
 		wg   sync.WaitGroup

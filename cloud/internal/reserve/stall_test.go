@@ -9,7 +9,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// While the provider stalls no transaction is open: a slow provider must not take the database along.
+// TestNoTransactionDuringStall: no transaction is open while the provider stalls, so a slow provider does not block the
+// database.
 func TestNoTransactionDuringStall(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -50,8 +51,8 @@ func TestNoTransactionDuringStall(t *testing.T) {
 	})
 }
 
-// noneOpenDuring looks at the server's transactions while do runs. One that is open for half of the stall is open
-// because of it.
+// noneOpenDuring samples the server's transactions while do runs. A transaction that is open for half of the stall counts
+// as open because of it.
 func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -89,7 +90,7 @@ func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
 	}
 }
 
-// A provider that hangs costs a request ten seconds, and nobody else anything.
+// TestHangingProvider: if the provider hangs, a request to it takes ten seconds and other requests are not delayed.
 func TestHangingProvider(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// messages are the templates of the messages to a phone number.
+// messages returns the templates of the messages to a phone number.
 func (s *shop) messages(mobile string) (templates []string) {
 	for _, m := range s.Sandbox.Messages(mobile) {
 		if m.Template != "login-code" {
@@ -20,7 +20,7 @@ func (s *shop) messages(mobile string) (templates []string) {
 	return templates
 }
 
-// awaitMessages waits until a phone number has got as many messages as are wanted, and compares their templates.
+// awaitMessages waits until a phone number has received the wanted number of messages, and compares their templates.
 func (s *shop) awaitMessages(t *testing.T, mobile string, want ...string) {
 	t.Helper()
 	s.eventually(t, fmt.Sprintf("%d messages", len(want)), func() bool { return len(s.messages(mobile)) >= len(want) })
@@ -29,7 +29,7 @@ func (s *shop) awaitMessages(t *testing.T, mobile string, want ...string) {
 	}
 }
 
-// nothingHeld waits until the provider holds none of the guest's money.
+// nothingHeld waits until the provider holds no money.
 func (s *shop) nothingHeld(t *testing.T) {
 	t.Helper()
 	s.eventually(t, "the money is refunded", func() bool {
@@ -38,7 +38,7 @@ func (s *shop) nothingHeld(t *testing.T) {
 	})
 }
 
-// unreachable has the provider answer nothing about payments.
+// unreachable makes the provider unreachable for payments.
 func (s *shop) unreachable(t *testing.T) {
 	t.Helper()
 	for _, target := range []sandbox.FaultTarget{sandbox.TargetConfirm, sandbox.TargetGet} {
@@ -46,7 +46,7 @@ func (s *shop) unreachable(t *testing.T) {
 	}
 }
 
-// soon is a wish whose stay begins within ten minutes of the rules' time, which stands still.
+// soon returns a wish whose stay begins within ten minutes of the service's clock, which is stopped.
 func (s *shop) soon(method string) moneytest.Wish {
 	w := s.wish(method)
 	w.Start = s.Clock.Now().Truncate(10 * time.Minute).Add(10 * time.Minute)
@@ -54,8 +54,8 @@ func (s *shop) soon(method string) moneytest.Wish {
 	return w
 }
 
-// A1: the provider is away until the stay is over. What was captured is refunded, what was not is never charged, and the
-// guest gets one message that says so.
+// A1: the provider is unreachable until the stay is over. A captured payment is refunded, no other payment is charged, and
+// the guest receives one message about it.
 func TestNothingIsChargedForAPastStay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestNothingIsChargedForAPastStay(t *testing.T) {
 	}
 }
 
-// A2: the deposit of a stay that has begun is due before its doors stop opening; one that arrives later is not kept.
+// A2: the deposit of a stay that has begun is due before its key stops opening doors. A later deposit is refunded.
 func TestDepositIsDueWithinTheStay(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -117,7 +117,7 @@ func TestDepositIsDueWithinTheStay(t *testing.T) {
 	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "refund-failed")
 }
 
-// A3: a slot whose doors can no longer open is not sold.
+// A3: a slot is not sold if its key could no longer open doors.
 func TestDeadSlotIsNotSold(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -130,7 +130,7 @@ func TestDeadSlotIsNotSold(t *testing.T) {
 	s.answer(t, s.buyer(), "/reservation", hold, 400, "IllegalArguemntError")
 }
 
-// A4: a guest who leaves while his payment is unclear, or takes another slot, is not charged for it.
+// A4: if a guest leaves or takes another slot while the outcome of a payment is unknown, the payment is not charged.
 func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(*testing.T, *shop, *moneytest.Buyer){
@@ -170,8 +170,8 @@ func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
 	}
 }
 
-// A5: a guest registers again after a payment that seemed refused, and the first order is charged after all. The second
-// order stands, and the first is refunded.
+// A5: a guest registers again after a payment that seemed refused, and the first order is charged later. The second order
+// is kept, and the first is refunded.
 func TestLateCaptureOfAReplacedOrder(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -193,8 +193,8 @@ func TestLateCaptureOfAReplacedOrder(t *testing.T) {
 	s.awaitMessages(t, w.Mobile, "reservation-confirmed", "payment-returned")
 }
 
-// A6: the slot is lost before a late capture is known. The guest gets a message, and asking again does not say that nothing
-// was charged.
+// A6: the slot is taken before a late capture is known. The guest receives a message, and repeating the request does not
+// return that nothing was charged.
 func TestLostSlotIsReported(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -215,7 +215,7 @@ func TestLostSlotIsReported(t *testing.T) {
 	})
 }
 
-// A7: a payment that was pending is refused in the background: the guest gets the message that the page has promised.
+// A7: if a pending payment is refused in the background, the guest receives the message that the page announced.
 func TestRefusalInTheBackgroundIsReported(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -229,7 +229,7 @@ func TestRefusalInTheBackgroundIsReported(t *testing.T) {
 	s.awaitMessages(t, w.Mobile, "payment-failed")
 }
 
-// E2: a payment key that the provider does not know does not extend a hold; one that it knows does, once.
+// E2: a refused payment key extends a hold at most once, and only if the provider has the payment.
 func TestRefusalExtendsAHoldOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
-// ordered starts the service, armed for a failpoint if one is named, and brings a purchase to its confirmation.
+// ordered starts the service, with a failpoint if one is named, and prepares a purchase up to its confirmation.
 func (r *rig) ordered(failpoint, method string) (*moneytest.Buyer, moneytest.Confirm, error) {
 	if err := r.replicas[0].start(failpoint); err != nil {
 		return nil, moneytest.Confirm{}, err
@@ -22,9 +22,9 @@ func (r *rig) ordered(failpoint, method string) (*moneytest.Buyer, moneytest.Con
 	return b, order, err
 }
 
-// crashIn confirms an order, which kills the service, and brings the service back.
+// crashIn confirms an order, which kills the service, and restarts the service.
 func (r *rig) crashIn(b *moneytest.Buyer, order moneytest.Confirm) error {
-	// The message's failpoint strikes a moment after the answer, so that both are possible.
+	// The failpoint of the message is hit just after the response, so the request may fail or succeed.
 	_, _ = b.Post(r.ctx, "/payment/confirm", order)
 	if err := r.replicas[0].crashed(); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r *rig) crashIn(b *moneytest.Buyer, order moneytest.Confirm) error {
 	return r.replicas[0].start("")
 }
 
-// crashThenWait: nobody asks again, and the service finishes by itself.
+// crashThenWait checks that the service completes the purchase without another request.
 func crashThenWait(failpoint string) func(*rig) error {
 	return func(r *rig) error {
 		b, order, err := r.ordered(failpoint, card)
@@ -46,8 +46,8 @@ func crashThenWait(failpoint string) func(*rig) error {
 	}
 }
 
-// crashThenConfirm: the state after the crash is that one, and the customer's next confirmation succeeds at once, as
-// often as it is sent.
+// crashThenConfirm checks the state after the crash, and that the customer's next confirmation succeeds at once and can be
+// repeated.
 func crashThenConfirm(failpoint, state string) func(*rig) error {
 	return func(r *rig) error {
 		b, order, err := r.ordered(failpoint, card)
@@ -76,7 +76,7 @@ func confirmTwice(r *rig, b *moneytest.Buyer, order moneytest.Confirm) error {
 	return err
 }
 
-// onProviderLine confirms while the line to the provider fails as ruled. The answer is 200 or "wait".
+// onProviderLine confirms while rule disturbs the connection to the provider. The response is 200 or "pending".
 func onProviderLine(rule faultproxy.Rule) func(*rig) error {
 	return func(r *rig) error {
 		b, order, err := r.ordered("", card)
@@ -88,7 +88,7 @@ func onProviderLine(rule faultproxy.Rule) func(*rig) error {
 	}
 }
 
-// confirmedOrPending confirms: the answer is 200, or "wait" and then DONE.
+// confirmedOrPending confirms an order. The response is 200, or "pending" and the order becomes DONE.
 func (r *rig) confirmedOrPending(b *moneytest.Buyer, order moneytest.Confirm) error {
 	reply, err := b.Post(r.ctx, "/payment/confirm", order)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *rig) confirmedOrPending(b *moneytest.Buyer, order moneytest.Confirm) er
 	return confirmTwice(r, b, order)
 }
 
-// loseCommit loses the answer to the COMMIT of the attempt, or of its outcome.
+// loseCommit loses the response to the COMMIT of the attempt, or of its outcome.
 func loseCommit(r *rig) error {
 	b, order, err := r.ordered("", card)
 	if err != nil {
@@ -120,7 +120,7 @@ func loseCommit(r *rig) error {
 	return confirmTwice(r, b, order)
 }
 
-// killWorker kills the service in the middle of a worker's question about an attempt that a crash left behind.
+// killWorker kills the service while a worker looks up an attempt that an earlier crash left open.
 func killWorker(r *rig) error {
 	b, order, err := r.ordered("confirm.begun", card)
 	if err != nil {
@@ -143,8 +143,8 @@ func killWorker(r *rig) error {
 	return r.await(order.OrderID, "DONE")
 }
 
-// crashInCancel kills the service at a step of a cancellation. The key is dead from the first commit on, and the slot
-// is free only when the money is out.
+// crashInCancel kills the service at a step of a cancellation. The key must be revoked from the first commit on, and the
+// slot must become free only after the refund.
 func crashInCancel(r *rig) error {
 	step := []string{"cancel.beginning", "cancel.begun", "cancel.answered", "cancel.finished"}[r.run%4]
 	if err := r.replicas[0].start(step); err != nil {
@@ -199,7 +199,8 @@ func (r *rig) refundedOnce(order moneytest.Confirm) error {
 	return nil
 }
 
-// rollingRestart stops one replica by SIGTERM while 50 confirmations are in flight at it. Who fails asks the other one.
+// rollingRestart stops one replica by SIGTERM during 50 confirmations. A client whose request fails retries at the other
+// replica.
 func rollingRestart(r *rig) error {
 	for _, p := range r.replicas {
 		if err := p.start(""); err != nil {
@@ -231,7 +232,7 @@ func rollingRestart(r *rig) error {
 		}()
 	}
 	r.mark()
-	time.Sleep(250 * time.Millisecond) // in flight
+	time.Sleep(250 * time.Millisecond) // until the confirmations are in progress
 	r.replicas[0].signal(syscall.SIGTERM)
 	var failed error
 	for range purchases {

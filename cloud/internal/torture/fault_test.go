@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
-// together runs n things at the same time.
+// together runs n calls concurrently.
 func together(n int, do func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -56,7 +56,7 @@ func confirmFifty(r *rig) error {
 	return nil
 }
 
-// outliveHold has the provider take longer than the hold lives. Nobody else gets the slot.
+// outliveHold delays the provider beyond the hold's TTL. No other client may get the slot.
 func outliveHold(r *rig) error {
 	if err := r.replicas[0].start(""); err != nil {
 		return err
@@ -75,7 +75,7 @@ func outliveHold(r *rig) error {
 		confirmed <- errors.Join(err, reply.OK())
 	}()
 	for range 8 {
-		time.Sleep(500 * time.Millisecond) // past the hold's life
+		time.Sleep(500 * time.Millisecond) // until the hold has expired
 		if err := r.buyer().Hold(r.ctx, w); err == nil {
 			return errors.New("a stranger got the slot")
 		}
@@ -88,7 +88,7 @@ func confirmExpired(r *rig) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(3100 * time.Millisecond) // the hold's life
+	time.Sleep(3100 * time.Millisecond) // the hold's TTL
 	if err := confirmTwice(r, b, order); err != nil {
 		return fmt.Errorf("slot free: %w", err)
 	}
@@ -110,7 +110,7 @@ func confirmExpired(r *rig) error {
 	return nil
 }
 
-// babble: whatever the provider says that is not an enumerated refusal means that nobody knows.
+// babble has the provider return unreadable or unlisted responses: none of them may be treated as a refusal.
 func babble(r *rig) error {
 	b, order, err := r.ordered("", card)
 	if err != nil {
@@ -138,7 +138,7 @@ func babble(r *rig) error {
 	return r.confirmedOrPending(b, order)
 }
 
-// anotherAmount: what is charged wrongly goes back, nobody gets a key, and the head quarters is told.
+// anotherAmount has the provider charge a wrong amount: it is refunded, no key is created, and headquarters is notified.
 func anotherAmount(r *rig) error {
 	b, order, err := r.ordered("", card)
 	if err != nil {
@@ -155,7 +155,7 @@ func anotherAmount(r *rig) error {
 	return errors.Join(r.reported(order.OrderID, "amount"), r.refundedOnce(order))
 }
 
-// reported is an error unless a person was told.
+// reported returns an error unless a discrepancy is listed for an administrator.
 func (r *rig) reported(order, kind string) error {
 	return r.until(func() (told bool, err error) {
 		err = r.pool.QueryRow(r.ctx, `select exists (select from reconciliation_difference where order_id = $1 and kind = $2)`, order, kind).Scan(&told)
@@ -163,7 +163,7 @@ func (r *rig) reported(order, kind string) error {
 	}, "a person is told of "+kind)
 }
 
-// overtakingCallback: the account's deposit is told while our own record of the account does not exist yet.
+// overtakingCallback delivers the callback about a deposit before the virtual account is stored.
 func overtakingCallback(r *rig) error {
 	b, order, err := r.ordered("", account)
 	if err != nil {
@@ -189,7 +189,7 @@ func overtakingCallback(r *rig) error {
 	return r.await(order.OrderID, "DONE")
 }
 
-// bought is a purchase that is confirmed, at a service that has just been started.
+// bought returns a confirmed purchase. It starts the service if necessary.
 func (r *rig) bought(method string) (*moneytest.Buyer, moneytest.Confirm, moneytest.Wish, error) {
 	if r.replicas[0].command == nil {
 		if err := r.replicas[0].start(""); err != nil {
@@ -201,7 +201,7 @@ func (r *rig) bought(method string) (*moneytest.Buyer, moneytest.Confirm, moneyt
 	if err != nil {
 		return b, order, w, err
 	}
-	// On a slow machine the provider may take longer than a request has patience for.
+	// On a slow machine the provider may take longer than a request's timeout.
 	err = r.until(func() (bool, error) {
 		reply, err := b.Post(r.ctx, "/payment/confirm", order)
 		return reply.HTTP == http.StatusOK, errors.Join(err, reply.OK())
@@ -232,7 +232,7 @@ func mixedCallbacks(r *rig) error {
 	}
 	r.mark()
 	secret := *r.box.Payments(order.OrderID)[0].Secret
-	// Repeated deliveries, which may be old: only what the provider answers counts (reserve.heed).
+	// Repeated deliveries may be outdated, so only the provider's answer counts (see reserve.Service.ReceiveCallback).
 	late := *b
 	late.Header = http.Header{toss.RetriedCountHeader: {"1"}}
 	err = together(20, func(i int) error {
@@ -245,10 +245,10 @@ func mixedCallbacks(r *rig) error {
 	return errors.Join(err, r.await(order.OrderID, "DONE"))
 }
 
-// outage is how long something is away.
+// outage is the length of an outage.
 func (r *rig) outage() time.Duration { return time.Minute / time.Duration(r.haste) }
 
-// databaseAway takes PostgreSQL away while the provider is charging.
+// databaseAway disconnects PostgreSQL while the provider is charging.
 func databaseAway(r *rig) error {
 	b, order, err := r.ordered("", card)
 	if err != nil {
@@ -279,7 +279,8 @@ func databaseAway(r *rig) error {
 	return confirmTwice(r, b, order)
 }
 
-// providerAway: confirmations are answered "wait" within the patience of a request, and settled when it is back.
+// providerAway disconnects the provider: confirmations return "pending" within the request timeout, and are settled after
+// the outage.
 func providerAway(r *rig) error {
 	b, first, err := r.ordered("", card)
 	if err != nil {
@@ -311,7 +312,7 @@ func providerAway(r *rig) error {
 	return err
 }
 
-// cancelTogether has the customer, an administrator at the other replica and the background cancel at once.
+// cancelTogether cancels concurrently as the customer, as an administrator at the other replica, and in the background.
 func cancelTogether(r *rig) error {
 	if err := r.replicas[1].start(""); err != nil {
 		return err
@@ -335,7 +336,7 @@ func cancelTogether(r *rig) error {
 			return errors.Join(err, reply.OK())
 		}
 		reply, err := admin.Do(r.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), nil)
-		if err == nil && reply.HTTP != http.StatusOK && reply.ErrorType != "IllegalArguemntError" { // it is no longer paid
+		if err == nil && reply.HTTP != http.StatusOK && reply.ErrorType != "IllegalArguemntError" { // already cancelled
 			err = reply.OK()
 		}
 		return err
@@ -348,7 +349,7 @@ func refundAccount(body map[string]any) map[string]any {
 	return body
 }
 
-// failedRefund: a person is told, sends it again to another account, and it arrives once.
+// failedRefund fails a refund: it is listed, an administrator sends it to another account, and it arrives once.
 func failedRefund(r *rig) error {
 	b, order, w, err := r.bought(account)
 	if err != nil {
@@ -380,7 +381,7 @@ func failedRefund(r *rig) error {
 	}, "the refund arrives")
 }
 
-// depositAtDeadline pays within half a second of the deadline, before it or after.
+// depositAtDeadline pays within half a second before or after the deadline.
 func depositAtDeadline(r *rig) error {
 	_, order, _, err := r.bought(account)
 	if err != nil {
@@ -402,13 +403,14 @@ func depositAtDeadline(r *rig) error {
 	return err
 }
 
-// lateDeposit: the money waits, listed, for an account to go to. The new guest is not touched.
+// lateDeposit pays after the slot was resold: the refund is listed until an administrator enters an account, and the new
+// guest is not affected.
 func lateDeposit(r *rig) error {
 	_, order, w, err := r.bought(account)
 	if err != nil {
 		return err
 	}
-	const forget = `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1` // it should not be possible
+	const forget = `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1` // not possible through the API
 	if _, err := r.pool.Exec(r.ctx, forget, order.OrderID); err != nil {
 		return err
 	}
@@ -443,7 +445,8 @@ func reversal(r *rig) error {
 	return errors.Join(r.await(order.OrderID, "WAITING_FOR_DEPOSIT"), r.reported(order.OrderID, "reversal"))
 }
 
-// overdueWithoutProvider: the slot stays taken until the provider has closed the account.
+// overdueWithoutProvider lets a deposit become overdue during an outage of the provider: the slot stays occupied until the
+// provider has closed the account.
 func overdueWithoutProvider(r *rig) error {
 	_, order, w, err := r.bought(account)
 	if err != nil {
@@ -459,7 +462,7 @@ func overdueWithoutProvider(r *rig) error {
 	return r.await(order.OrderID, "CANCELED")
 }
 
-// readOnly: what cannot be written down is not begun.
+// readOnly makes PostgreSQL read-only: no charge is requested that cannot be recorded first.
 func readOnly(r *rig) error {
 	b, order, err := r.ordered("", card)
 	if err != nil {
@@ -472,7 +475,7 @@ func readOnly(r *rig) error {
 		}
 		_, err = r.pool.Exec(r.ctx, "alter database "+string(name)+" set default_transaction_read_only = "+on)
 		if err == nil {
-			r.database.Cut() // connections keep the setting they began with
+			r.database.Cut() // existing connections keep their old setting
 			r.database.Restore()
 		}
 		return err
@@ -492,7 +495,7 @@ func readOnly(r *rig) error {
 		return err
 	}
 	r.mark()
-	// Each connection that was cut may cost one request.
+	// Each connection that was cut may fail one request.
 	err = r.until(func() (bool, error) {
 		reply, err := b.Post(r.ctx, "/payment/confirm", order)
 		return reply.HTTP == http.StatusOK, err

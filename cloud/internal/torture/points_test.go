@@ -7,8 +7,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
-// point is one of the crash points: what is done to the service, what it must come to, and within which time from when
-// it is whole again. After it the books are audited.
+// point is a crash point: what is done to the service, the expected result, and the time limit, which starts when no fault
+// is active any more. After each point the books are audited.
 type point struct {
 	name     string
 	what     string

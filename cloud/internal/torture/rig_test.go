@@ -26,7 +26,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
-// program is the service, built once with failpoints.
+// program builds the service once, with failpoints, and returns its path.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "yeolda-torture-*")
 	if err != nil {
@@ -40,20 +40,20 @@ var program = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// rig is a service with its surroundings, and the means to hurt it.
+// rig is a service with its database and provider, and the means to inject faults.
 type rig struct {
 	ctx      context.Context
-	run      int // which of the runs of a point this is: points with variants take turns
+	run      int // number of the run, by which points with variants choose one
 	box      *sandbox.Sandbox
 	provider *faultproxy.Proxy
 	database *faultproxy.Proxy
-	pool     *pgxpool.Pool // past the link
+	pool     *pgxpool.Pool // not through the faulty link
 	name     string        // of the database
 	replicas []*replica
 	haste    int
 	dir      string
 	wills    int
-	whole    time.Time // since when nothing is wrong any more: a point's time counts from here
+	whole    time.Time // when the last fault ended: the time limit of a point starts here
 	cleanup  []func()
 }
 
@@ -67,7 +67,7 @@ type replica struct {
 	log     *os.File
 }
 
-// newRig starts the surroundings. The service itself is started by the point.
+// newRig starts the database and the provider. The point starts the service.
 func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...string) (*rig, error) {
 	r := &rig{ctx: ctx, run: run, haste: haste, dir: t.TempDir()}
 	t.Cleanup(r.close)
@@ -145,7 +145,7 @@ func (r *rig) close() {
 	}
 }
 
-// checkout is the root of the repository.
+// checkout returns the root of the repository.
 func checkout() string {
 	out, err := exec.Command("go", "env", "GOWORK").Output()
 	if err != nil {
@@ -154,8 +154,8 @@ func checkout() string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// nextPort walks through the ports below those that the kernel gives to outgoing connections: an address must stay
-// free while its service is dead.
+// nextPort counts through the ports below the kernel's range for outgoing connections, so that an address stays free while
+// its service is down.
 var nextPort atomic.Int32
 
 func freeAddr() string {
@@ -171,17 +171,17 @@ func freeAddr() string {
 	}
 }
 
-// mark notes that nothing is wrong any more.
+// mark records that the last fault has ended.
 func (r *rig) mark() { r.whole = time.Now() }
 
-// start runs the replica, armed for a failpoint if one is named, and waits until it serves.
+// start runs the replica, with a failpoint if one is named, and waits until it is ready.
 func (p *replica) start(failpoint string) error {
 	path, err := program()
 	if err != nil {
 		return err
 	}
 	ready := filepath.Join(p.rig.dir, p.http+".ready")
-	_ = os.Remove(ready) // of an earlier life
+	_ = os.Remove(ready) // of an earlier process
 	if p.log, err = os.OpenFile(filepath.Join(p.rig.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (p *replica) start(failpoint string) error {
 	done := make(chan struct{})
 	p.done = done
 	go func(command *exec.Cmd) {
-		_ = command.Wait() // how it ended is the point's business
+		_ = command.Wait() // the point checks how the process ended
 		close(done)
 	}(p.command)
 	for {
@@ -212,7 +212,7 @@ func (p *replica) start(failpoint string) error {
 	}
 }
 
-// crashed waits until the replica has met its failpoint.
+// crashed waits until the replica has hit its failpoint.
 func (p *replica) crashed() error {
 	select {
 	case <-p.done:
@@ -226,7 +226,7 @@ func (p *replica) crashed() error {
 	return nil
 }
 
-func (p *replica) signal(s syscall.Signal) { _ = p.command.Process.Signal(s) } // it may have ended
+func (p *replica) signal(s syscall.Signal) { _ = p.command.Process.Signal(s) } // the process may have ended
 
 // kill ends the replica at once.
 func (p *replica) kill() {
@@ -238,7 +238,7 @@ func (p *replica) kill() {
 	p.log.Close()
 }
 
-// tail is the end of what the service said.
+// tail returns the end of the service's log.
 func (r *rig) tail() string {
 	content, err := os.ReadFile(filepath.Join(r.dir, "log"))
 	if err != nil {
@@ -247,14 +247,14 @@ func (r *rig) tail() string {
 	return string(content[max(0, len(content)-4000):])
 }
 
-// buyer is a browser at the first replica.
+// buyer returns a browser that uses the first replica.
 func (r *rig) buyer() *moneytest.Buyer { return r.at(r.replicas[0]) }
 
 func (r *rig) at(p *replica) *moneytest.Buyer {
 	return moneytest.NewBuyer("http://"+p.http+"/api", r.box)
 }
 
-// wish is a time that nobody else in the run wants.
+// wish returns a wish for a time that no other buyer of the run uses.
 func (r *rig) wish(method string) moneytest.Wish {
 	n := r.wills
 	r.wills++
@@ -291,7 +291,7 @@ func (r *rig) until(is func() (bool, error), what string) error {
 
 func (r *rig) fault(f sandbox.Fault) error { return r.box.SetFault(f) }
 
-// audit waits for everything under way and holds the books against the provider's.
+// audit waits until all payments are settled and compares the books with the provider's.
 func (r *rig) audit() error {
 	return errors.Join(moneytest.Settled(r.ctx, r.pool), moneytest.Audit(r.ctx, r.pool, r.box, 0))
 }

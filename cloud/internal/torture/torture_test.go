@@ -22,7 +22,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8") // a service that is waited for needs no processor
+		_ = parallel.Value.Set("8") // the tests mostly wait, so more of them than processors can run in parallel
 	}
 	code := m.Run()
 	if path, err := program(); err == nil {
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// hurry is how much faster than the true pace the one run of `go test` is.
+// hurry is the factor by which `go test` shortens the real times.
 const hurry = 15
 
-// grace is what a slow machine may take beyond a point's time; the points' own times are what is reported.
+// grace is the additional time that a slow machine may take before a point fails; the reported limits do not include it.
 const grace = 2 * time.Minute
 
-// result is what the runs of a point came to.
+// result is the summary of the runs of a point.
 type result struct {
 	passed  int
 	slowest time.Duration
@@ -83,7 +83,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// torment does one run of a point and audits the books.
+// torment runs a point once and audits the books.
 func torment(t *testing.T, p point, run, haste int) time.Duration {
 	ctx, cancel := context.WithTimeout(t.Context(), p.within+grace)
 	defer cancel()
