@@ -33,7 +33,7 @@ func TestDeployFiles(t *testing.T) {
 	t.Run("kubernetes", func(t *testing.T) {
 		t.Parallel()
 		out := tool(t, nil, "kubectl", "kustomize", "kubernetes")
-		for _, want := range []string{"kind: Deployment", "kind: Cluster", "kind: StatefulSet", "kind: Ingress", "replicas: 2", "readOnlyRootFilesystem: true"} {
+		for _, want := range []string{"kind: Deployment", "kind: Cluster", "kind: StatefulSet", "kind: Gateway", "kind: HTTPRoute", "replicas: 2", "readOnlyRootFilesystem: true"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %s", want)
 			}

@@ -112,7 +112,7 @@ func TestPointInTime(t *testing.T) {
 	}
 	a.configure(data, "archive_mode = on\narchive_command = 'test ! -f "+wal+"/%f && cp %p "+wal+"/%f'")
 	a.serve(data, ports[0])
-	yeolda := world.PrepareStack(world.StackOptions{Root: root(), Bin: bin, Dir: a.dir, Env: map[string]string{"YEOLDA_DATABASE_URL": a.url(ports[0])}, Log: t.Output()})
+	yeolda := world.PrepareStack(world.StackOptions{Root: root(), Bin: bin, Dir: a.dir, Env: map[string]string{"YEOLDA_MODE": "demo", "YEOLDA_DATABASE_URL": a.url(ports[0])}, Log: t.Output()})
 	run(t, yeolda.Command, "migrate")
 	a.run("pg_basebackup", "-D", base, "-X", "stream", "-c", "fast", "-d", a.url(ports[0]))
 
