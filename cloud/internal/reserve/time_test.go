@@ -88,7 +88,8 @@ func TestNothingIsChargedForAPastStay(t *testing.T) {
 	}
 }
 
-// A2: the deposit of a stay that has begun is due before its key stops opening doors. A later deposit is refunded.
+// A2: the deposit is due at the start of a stay that begins soon. If a deposit is found after the stay, the reservation is
+// canceled and the refund waits for the guest's account.
 func TestDepositIsDueWithinTheStay(t *testing.T) {
 	t.Parallel()
 	s := open(t)

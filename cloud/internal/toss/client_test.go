@@ -20,13 +20,13 @@ import (
 
 const order = "ord-20261121-7f3a"
 
-// sent is a request as the provider saw it.
+// sent is a request as the provider received it.
 type sent struct {
 	method, uri, auth, key, contentType string
 	body                                string
 }
 
-// provider answers with handler and records what it was asked.
+// provider starts a server with handler, and returns a client for it and the recorded requests.
 func provider(t *testing.T, handler http.HandlerFunc) (*Client, func() []sent) {
 	t.Helper()
 	var mu sync.Mutex
@@ -81,7 +81,7 @@ func TestRequests(t *testing.T) {
 	ctx := context.Background()
 	const (
 		widgetAuth = "Basic dGVzdF9nc2tfZXhhbXBsZTo="
-		apiAuth    = "Basic dGVzdF9za19leGFtcGxlOg==" // vector of the provider's scheme
+		apiAuth    = "Basic dGVzdF9za19leGFtcGxlOg==" // test vector of the provider's authentication scheme
 	)
 	for _, tc := range []struct {
 		name string
@@ -126,7 +126,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Nothing but a readable refusal with a listed code may be anything but Unknown.
+// TestUnknownOutcomes: every error without a readable, listed code is Unknown.
 func TestUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
@@ -301,7 +301,7 @@ func TestTransactionsPages(t *testing.T) {
 	c, seen := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		after, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Query().Get("startingAfter"), "TX"))
 		page := []map[string]any{}
-		for i := after + 1; i <= min(after+2, 5); i++ { // a provider with a lower limit than we ask for
+		for i := after + 1; i <= min(after+2, 5); i++ { // a provider with a lower page limit than requested
 			page = append(page, map[string]any{"transactionKey": fmt.Sprint("TX", i), "orderId": order, "amount": 1000 * i,
 				"status": "DONE", "transactionAt": "2026-11-21T15:00:09+09:00"})
 		}

@@ -34,7 +34,7 @@ func TestClass(t *testing.T) {
 		{confirm, 429, "TOO_MANY_REQUESTS", Unknown},
 		{confirm, 500, "FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", Unknown},
 		{confirm, 500, "UNKNOWN_PAYMENT_ERROR", Unknown},
-		{confirm, 500, "REJECT_CARD_PAYMENT", Unknown}, // a failing server is not believed
+		{confirm, 500, "REJECT_CARD_PAYMENT", Unknown}, // a server error is always Unknown
 		{confirm, 502, "", Unknown},
 		{confirm, 400, "A_CODE_OF_NEXT_YEAR", Unknown},
 		{confirm, 404, "", Unknown},
@@ -75,8 +75,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// Only an enumerated refusal may end an attempt, so no table may list a code as Unknown
-// by accident of the zero value, and no table may know a server error.
+// TestTablesHoldNoUnknown: only an enumerated refusal may end an attempt, so no table may
+// list a code as Unknown, the zero value, by mistake, or contain a server error.
 func TestTablesHoldNoUnknown(t *testing.T) {
 	t.Parallel()
 	for op, table := range codes {

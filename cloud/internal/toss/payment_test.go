@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// golden compares got, as indented JSON, with the file beside its input.
+// golden compares got, as indented JSON, with the golden file next to the input.
 func golden(t *testing.T, path string, got any) {
 	t.Helper()
 	b, err := json.MarshalIndent(got, "", "  ")
@@ -92,7 +92,7 @@ func TestFullyCanceled(t *testing.T) {
 		{StatusPartialCanceled, 0, true},
 		{StatusPartialCanceled, 1, false},
 		{StatusDone, 18000, false},
-		{StatusDone, 0, false}, // odd, but nobody cancelled anything
+		{StatusDone, 0, false}, // inconsistent, but not cancelled
 		{StatusWaitingForDeposit, 18000, false},
 		{StatusExpired, 18000, false},
 	} {

@@ -14,8 +14,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// These tests hold the client against the sandbox, which other people wrote from the
-// provider's documentation.
+// These tests run the client against the sandbox, which was written independently from
+// the provider's documentation.
 
 const order = "ord-20261121-7f3a"
 
@@ -26,7 +26,7 @@ type world struct {
 	clock    *clock
 }
 
-// clock is a clock the test turns.
+// clock is a clock that the test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -101,7 +101,7 @@ func TestSandboxCard(t *testing.T) {
 			if p, err := w.PaymentByOrder(ctx, toss.Widget, order); err != nil || p.Status != toss.StatusInProgress {
 				t.Fatalf("before: %+v, %v", p, err)
 			}
-			for range 2 { // the same key again gives the same answer and charges nothing
+			for range 2 { // repeating the key returns the same response and charges nothing
 				p, err := w.Confirm(ctx, toss.Widget, "confirm-1", request)
 				if err != nil || p.Status != toss.StatusDone || p.Method != method || p.TotalAmount != 18000 || p.ApprovedAt.IsZero() || p.OrderID != order {
 					t.Fatalf("confirm: %+v, %v", p, err)
@@ -213,8 +213,8 @@ func TestSandboxRefusals(t *testing.T) {
 	}
 }
 
-// Every fault of the sandbox at a confirmation: what class it is, whether money moved,
-// and that asking again tells the truth.
+// TestSandboxFaults checks for every fault of the sandbox at a confirmation the error class,
+// whether a charge was made, and that repeating the call returns the actual outcome.
 func TestSandboxFaults(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -254,7 +254,7 @@ func TestSandboxFaults(t *testing.T) {
 			if tc.charged == 0 {
 				return
 			}
-			// The same key finishes what got no answer, and charges nothing more.
+			// Repeating the key completes a call without a response, and charges nothing more.
 			p, err = w.Confirm(context.Background(), toss.Widget, "confirm-1", request)
 			if err != nil || p.Status != toss.StatusDone || w.Ledger().Charged != tc.charged {
 				t.Errorf("same key: %+v, %v", p, err)

@@ -27,9 +27,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// The simulation has rows in memory for its database and a model for package reserve. Here the same is done at random to
-// the model and to reserve.Service with PostgreSQL below it, while one provider answers both alike, whatever that means;
-// every row must be the same.
+// TestModelMatchesService applies the same random operations to the simulation's model and to reserve.Service on PostgreSQL.
+// The provider gives both the same random responses, and every row must be equal.
 func TestModelMatchesService(t *testing.T) {
 	t.Parallel()
 	r := newReal(t)
@@ -45,13 +44,13 @@ func TestModelMatchesService(t *testing.T) {
 // kim is an administrator of every branch.
 var kim = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "kim", Role: account.HQ}
 
-// script is a provider that says what it is told to say, as a http.RoundTripper below the real client.
+// script is a provider with scripted responses: an http.RoundTripper under the real client.
 type script struct {
 	mu                    sync.Mutex
 	confirm, look, cancel reply
 }
 
-// reply is a payment, or an error with that code, or no answer.
+// reply is a payment, an error with a code, or no response.
 type reply struct {
 	payment map[string]any
 	status  int
@@ -84,7 +83,7 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(text)), Request: req}, nil
 }
 
-// codes are errors of every class, and one of no class.
+// codes are errors of every class, and one with an unlisted code.
 var codes = []reply{
 	{}, {status: 500, code: "FAILED_INTERNAL_SYSTEM_PROCESSING"}, {status: 409, code: "IDEMPOTENT_REQUEST_PROCESSING"},
 	{status: 404, code: "NOT_FOUND_PAYMENT"}, {status: 400, code: "ALREADY_PROCESSED_PAYMENT"}, {status: 400, code: "CARD_PROCESSING_ERROR"},
@@ -92,7 +91,7 @@ var codes = []reply{
 	{status: 403, code: "FORBIDDEN_REQUEST"}, {status: 400, code: "NOBODY_KNOWS"},
 }
 
-// draw has the provider say something about an order, mostly something to the point.
+// draw returns a random reply about an order, which is plausible in most cases.
 func draw(t *rapid.T, what, order, key string, now time.Time) reply {
 	if rapid.IntRange(0, 3).Draw(t, what+" fails") == 0 {
 		return rapid.SampledFrom(codes).Draw(t, what)
@@ -159,7 +158,7 @@ func newReal(t *testing.T) *real {
 	return r
 }
 
-// both is the model and the real thing.
+// both is the model and the real service.
 type both struct {
 	*real
 	model *modelService
@@ -168,7 +167,7 @@ type both struct {
 }
 
 func (r *real) both(t *rapid.T) *both {
-	r.cases++ // nothing is deleted, the ledger only grows: each case has a room and orders of its own
+	r.cases++ // rows are never deleted, so each case uses its own room and orders
 	err := r.db.Pool.QueryRow(t.Context(), `insert into room (branch_id, no) values ($1, $2) returning id`, r.branch, r.cases).Scan(&r.room)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +179,7 @@ func (r *real) both(t *rapid.T) *both {
 }
 
 func (b *both) hold(t *rapid.T) {
-	// Two slots, so that they are wanted twice; what has started cannot be had again.
+	// Two start times, so that reservations conflict. A time that has started cannot be reserved.
 	start := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "slot")) * 30 * time.Minute)
 	times := booking.Interval{Start: start, End: start.Add(time.Hour)}
 	order := fmt.Sprintf("order-%d-%d", b.cases, len(b.rows.list))
@@ -210,7 +209,7 @@ func (b *both) hold(t *rapid.T) {
 	}
 }
 
-// some draws one of the late orders and what the provider says about it.
+// some draws one of the latest orders and the provider's reply about it.
 func (b *both) some(t *rapid.T) (*row, string) {
 	if len(b.rows.list) == 0 {
 		t.Skip("nobody has reserved")
@@ -222,7 +221,7 @@ func (b *both) some(t *rapid.T) (*row, string) {
 	return r, key
 }
 
-// sameVerdict compares the two errors, as far as they are those of package reserve.
+// sameVerdict compares two errors with respect to the errors of package reserve.
 func sameVerdict(t *rapid.T, what string, got, want error) {
 	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
 		reserve.ErrAccountRequired, reserve.ErrWrongSecret, booking.ErrTooLateToCancel} {
@@ -244,7 +243,7 @@ func (b *both) confirm(t *rapid.T) {
 	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price - rapid.IntRange(0, 20).Draw(t, "less")/20}
 	want := b.model.confirm(t.Context(), req)
 	_, got := b.Confirm(t.Context(), req)
-	if want != nil || r.Method != "" { // a receipt is not the model's
+	if want != nil || r.Method != "" { // the model returns no receipt
 		sameVerdict(t, "confirm", got, want)
 	}
 }
@@ -273,7 +272,7 @@ func (b *both) cancel(t *rapid.T) {
 	}
 	status := string(r.BookingStatus())
 	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: to, By: kim})
-	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the model is not asked for a status
+	if errors.Is(got, reserve.ErrStatusMismatch) { // nothing to cancel: the model has no check of the status
 		if r.State != booking.Canceled {
 			t.Fatalf("admin cancels %s: %v", r.State, got)
 		}
@@ -310,7 +309,7 @@ func (b *both) pass(t *rapid.T) {
 	b.now = b.now.Add(by)
 }
 
-// state is a row as both have it. Keys are compared by whether there is one.
+// state is the comparable part of a row. Keys are compared only by whether they exist.
 type state struct {
 	State, Method                     string
 	Key                               bool

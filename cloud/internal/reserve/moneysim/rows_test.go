@@ -11,26 +11,26 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// row is a reservation with its payment and its refund that is not closed.
+// row is a reservation with its payment and its open refund.
 type row struct {
 	booking.Reservation
 	payment *money.Payment
 	refund  *money.Refund
-	closed  []money.RefundState // refunds before
+	closed  []money.RefundState // states of closed refunds
 	checkAt time.Time
-	keys    int // created, all in all
+	keys    int // number of keys ever created
 
 	order         money.Order
 	extended      bool
 	closedAttempt bool
-	refusal       string   // code of the last one
+	refusal       string   // code of the last refusal
 	messages      []string // templates
 	returned      bool     // a refund with money was opened
 }
 
 func (r *row) sent(template string) { r.messages = append(r.messages, template) }
 
-// sendOutcome sends the outcome to a guest who left without it.
+// sendOutcome sends the outcome if the guest's last response was "pending".
 func (r *row) sendOutcome(template string) {
 	if !r.order.PendingAt.IsZero() {
 		r.sent(template)
@@ -44,7 +44,7 @@ func (r *row) failRefund(code string) {
 	r.order.PendingAt = time.Time{}
 }
 
-// receipt is the outcome of a purchase that is not in progress.
+// receipt returns the outcome of a purchase that is not in progress.
 func (r *row) receipt() error {
 	switch {
 	case r.Method != "":
@@ -74,7 +74,7 @@ func (r *row) trustKey(now time.Time) {
 	}
 }
 
-// replaceOrder gives a hold a new order. One whose payment was attempted moves to a released row of its own.
+// replaceOrder gives a hold a new order. If a payment was attempted for the old order, it moves to a separate released row.
 func (t *rows) replaceOrder(r *row, order string, now time.Time) {
 	if r.payment != nil {
 		old := *r
@@ -86,19 +86,19 @@ func (t *rows) replaceOrder(r *row, order string, now time.Time) {
 	r.OrderID, r.order, r.refusal = order, money.Order{ID: order}, ""
 }
 
-// rows are the tables. A method is one statement; see the function of the same name in package postgres.
+// rows are the tables. Each method models one statement: the function of the same name in package postgres.
 type rows struct {
 	list     []*row
 	webhooks []*webhook
 }
 
-// webhook is a callback that was stored. Its id is its place in the list, from 1.
+// webhook is a stored callback. Its id is its position in the list, starting at 1.
 type webhook struct {
 	transmission, order string
 	applied             bool
 }
 
-// saveWebhook returns 0 for a callback that is stored already.
+// saveWebhook stores a callback, and returns its id or 0 if it is already stored.
 func (t *rows) saveWebhook(transmission, order string) (id int) {
 	for _, h := range t.webhooks {
 		if h.transmission == transmission {
@@ -135,7 +135,7 @@ func (t *rows) byOrder(order string) *row {
 	return nil
 }
 
-// free reports whether nothing but r occupies its slot.
+// free reports whether no reservation other than r occupies its slot.
 func (t *rows) free(r *row) bool {
 	for _, other := range t.list {
 		if other != r && other.Room == r.Room && other.State.Live() && other.Occupied().Overlaps(r.Occupied()) {
@@ -145,7 +145,7 @@ func (t *rows) free(r *row) bool {
 	return true
 }
 
-// set moves a reservation to a state, against the exclusion constraint.
+// set sets the state of a reservation, or fails like the exclusion constraint.
 func (t *rows) set(r *row, to booking.State) error {
 	if to.Live() && !r.State.Live() && !t.free(r) {
 		return errOverlap
@@ -154,7 +154,7 @@ func (t *rows) set(r *row, to booking.State) error {
 	return nil
 }
 
-// insertHold takes a slot, or returns nil.
+// insertHold inserts a hold, or returns nil if the slot is occupied.
 func (t *rows) insertHold(room booking.RoomID, times booking.Interval, expires, now time.Time) *row {
 	r := &row{Reservation: booking.Reservation{ID: booking.ReservationID(len(t.list) + 1), Room: room, Interval: times, State: booking.Hold,
 		Source: booking.Customer, ExpiresAt: expires}}
@@ -213,7 +213,7 @@ func (r *row) countRefusal() { r.payment.Answers++; r.payment.PaymentKey = "" }
 func (r *row) scheduleCheck(at time.Time) { r.payment.Checks, r.checkAt = 0, at }
 func (r *row) postponeCheck(at time.Time) { r.payment.Checks++; r.checkAt = at }
 
-// claimCheck takes a question that is due.
+// claimCheck claims a check that is due.
 func (r *row) claimCheck(now time.Time, lease time.Duration) bool {
 	if r.payment == nil || r.checkAt.IsZero() || now.Before(r.checkAt) {
 		return false
@@ -243,7 +243,7 @@ func (t *rows) markDone(r *row, method string) error {
 	}
 	r.keys++
 	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
-	r.PaidAt = r.Start // when does not matter, that it was does
+	r.PaidAt = r.Start // only whether it is set is compared
 	return nil
 }
 

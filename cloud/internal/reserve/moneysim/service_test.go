@@ -43,18 +43,18 @@ var refundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Hol
 
 var errOvertaken = errors.New("overtaken")
 
-// model is the verbs of package reserve over rows in memory. The rows survive a process; step is called between any two
-// things it does and does not return when it has died.
+// modelService implements the operations of package reserve on rows in memory. The rows survive a process. step is called
+// between any two actions of a process, and does not return if the process has crashed.
 type modelService struct {
 	*rows
-	mu       *sync.Mutex // of the rows: a transaction at a time
+	mu       *sync.Mutex // guards the rows: one transaction at a time
 	now      func() time.Time
 	payments reserve.Payments
 	step     func(where string)
-	changed  func(r *row, what string) // is told in the transaction
+	changed  func(r *row, what string) // called in the transaction of a change
 }
 
-// tx is a transaction: all of it happens, or nothing.
+// tx runs do as a transaction, completely or not at all.
 func (t *modelService) tx(where string, do func(now time.Time)) {
 	t.step("before " + where)
 	t.mu.Lock()
@@ -63,11 +63,11 @@ func (t *modelService) tx(where string, do func(now time.Time)) {
 	t.step("after " + where)
 }
 
-// question is what stands here before the provider is asked.
+// question is the stored state before a request to the provider.
 type question struct {
 	row      *row
 	snapshot rule.Snapshot
-	callback int // the latest one stored by now: the answer covers it
+	callback int // the latest stored callback, which the answer covers
 }
 
 func (t *modelService) ask(r *row) question {
@@ -86,7 +86,7 @@ func (q question) confirmRequest() toss.ConfirmRequest {
 	return toss.ConfirmRequest{PaymentKey: q.snapshot.Payment.PaymentKey, OrderID: q.snapshot.Reservation.OrderID, Amount: q.snapshot.Reservation.Amount}
 }
 
-// answer is the answer of package reserve.
+// answer models the type of the same name in package reserve.
 type answer struct {
 	payment  toss.Payment
 	refused  *reserve.PaymentRefused
@@ -94,7 +94,8 @@ type answer struct {
 	declined *reserve.PaymentRefused
 }
 
-// confirm is a guest who returns from the widget. If he leaves without the outcome he is owed a message.
+// confirm models the confirmation of a guest who returns from the widget. If the outcome is still pending, the guest must
+// receive a message about it.
 func (t *modelService) confirm(ctx context.Context, req reserve.ConfirmRequest) error {
 	err := t.confirmOnce(ctx, req)
 	if !errors.Is(err, reserve.ErrPaymentPending) {
@@ -168,10 +169,10 @@ func (t *modelService) startConfirm(r *row, req reserve.ConfirmRequest, now time
 		}
 	}
 	if err := t.startAttempt(r, req.PaymentKey, now, now.Add(watchdogDelay)); err != nil {
-		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"} // the transaction is rolled back: this comes first here
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"} // the service rolls the transaction back, so the model checks this first
 	}
 	if err := t.set(r, booking.Confirming); err != nil {
-		panic(err) // it was found free
+		panic(err) // the slot was free
 	}
 	t.changed(r, "confirming")
 	return nil
@@ -201,7 +202,7 @@ func refusal(err error) *reserve.PaymentRefused {
 	return &reserve.PaymentRefused{Message: err.Error()}
 }
 
-// follow waits for what comes of an attempt that somebody else makes.
+// follow waits for the outcome of another process's attempt.
 func (t *modelService) follow(ctx context.Context, q question) error {
 	for ctx.Err() == nil {
 		if t.now().Sub(q.snapshot.Payment.AttemptedAt) >= watchdogDelay {
@@ -222,7 +223,7 @@ func (t *modelService) follow(ctx context.Context, q question) error {
 	return reserve.ErrPaymentPending
 }
 
-// settleDue is the watchdog and the sweep.
+// settleDue models the watchdog and the sweep.
 func (t *modelService) settleDue(ctx context.Context, r *row) error {
 	due := false
 	t.tx("claim check", func(now time.Time) { due = r.claimCheck(now, checkLease) })
@@ -232,12 +233,12 @@ func (t *modelService) settleDue(ctx context.Context, r *row) error {
 	return t.settle(ctx, r)
 }
 
-// unsettled is what the sweep looks for.
+// unsettled returns the rows that the sweep selects.
 func (t *modelService) unsettled(now time.Time) (due []*row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.list {
-		// A refused attempt may have another request on its way.
+		// Another request of a refused attempt may still reach the provider.
 		refused := rule.GivenUp(r.State) && r.payment != nil && !r.closedAttempt && now.Sub(r.payment.AttemptedAt) < maxWatch
 		open := refused || r.BlockedKey != "" || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
 			r.refund != nil && (r.refund.State == money.RefundRequested || r.refund.State == money.RefundPending)
@@ -441,7 +442,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	return nil
 }
 
-// unpaid is the refusal of a payment that has ended without money.
+// unpaid returns the refusal for a payment that ended without a charge.
 func unpaid(p toss.Payment) *reserve.PaymentRefused {
 	if p.Failure != nil {
 		return &reserve.PaymentRefused{Code: p.Failure.Code}
@@ -499,7 +500,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// bank follows the bank's part of a refund.
+// bank applies the state of the bank's transfer to a refund.
 func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now time.Time) {
 	status := ""
 	if p.VirtualAccount != nil {
@@ -533,7 +534,7 @@ func (t *modelService) startRefund(r *row, by string, account bool, now time.Tim
 	t.changed(r, "refund "+by)
 }
 
-// release is a guest who goes back: the hold is released, or the purchase whose outcome is unclear abandoned.
+// release releases the hold of a guest who leaves, or abandons a purchase whose outcome is unknown.
 func (t *modelService) release(r *row) {
 	t.tx("release", func(now time.Time) {
 		switch r.State {
@@ -549,7 +550,7 @@ func (t *modelService) release(r *row) {
 	})
 }
 
-// registerAgain gives a live hold a new order, and returns whether it could.
+// registerAgain gives a live hold a new order, and reports whether it succeeded.
 func (t *modelService) registerAgain(r *row, order string) (ok bool) {
 	t.tx("register", func(now time.Time) {
 		if ok = r.State == booking.Hold && r.Occupies(now); ok {
@@ -560,7 +561,7 @@ func (t *modelService) registerAgain(r *row, order string) (ok bool) {
 	return ok
 }
 
-// cancel is a wish of the customer (by is customer) or of an administrator.
+// cancel models a cancellation by the customer (by is "customer") or by an administrator.
 func (t *modelService) cancel(ctx context.Context, r *row, by string, account bool) (err error) {
 	refunding := false
 	t.tx("cancel", func(now time.Time) {
@@ -625,7 +626,7 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	return t.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
-// retryRefund is an administrator who sends a failed refund again, to an account.
+// retryRefund models an administrator who sends a failed refund again, to an account.
 func (t *modelService) retryRefund(ctx context.Context, r *row) error {
 	found := false
 	t.tx("retry refund", func(now time.Time) {
@@ -640,7 +641,7 @@ func (t *modelService) retryRefund(ctx context.Context, r *row) error {
 	return t.settle(ctx, r)
 }
 
-// callback is what the provider tells by itself.
+// callback models ReceiveCallback.
 func (t *modelService) callback(ctx context.Context, c toss.Event, retried bool) error {
 	var (
 		r   *row
@@ -671,10 +672,10 @@ func (t *modelService) callback(ctx context.Context, c toss.Event, retried bool)
 	if err = t.settleCallback(ctx, r, id); err == nil && !retried {
 		t.doubtKey(r, c)
 	}
-	return nil // it is stored; what cannot be applied now the sweep applies
+	return nil // the callback is stored, and the sweep applies it later if necessary
 }
 
-// settleCallback asks what is true; if it had been asked before the callback was stored, it is asked again.
+// settleCallback looks the payment up. If a shared look-up began before the callback was stored, it is repeated.
 func (t *modelService) settleCallback(ctx context.Context, r *row, id int) error {
 	for range 2 {
 		if err := t.settle(ctx, r); err != nil {
@@ -689,7 +690,7 @@ func (t *modelService) settleCallback(ctx context.Context, r *row, id int) error
 	return reserve.ErrPaymentPending
 }
 
-// unapplied are the rows with callbacks that nobody has acted on.
+// unapplied returns the rows with unapplied callbacks.
 func (t *modelService) unapplied() (list []*row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -704,7 +705,7 @@ func (t *modelService) unapplied() (list []*row) {
 	return list
 }
 
-// doubtKey blocks the key after a callback that the provider's answer contradicts.
+// doubtKey blocks the key after a callback that contradicts the provider's answer.
 func (t *modelService) doubtKey(r *row, e toss.Event) {
 	t.tx("doubt key", func(now time.Time) {
 		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)

@@ -21,12 +21,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	calm   = 0 // a world in which nothing goes wrong: every purchase must succeed
+	calm   = 0 // the seed of a run without faults: every purchase must succeed
 	price  = 12_000
-	length = 100 * time.Minute // of a run: what is open after the faults has time to settle
+	length = 100 * time.Minute // of a run, with time to settle open payments after the faults
 )
 
-// customer is one purchase, with what its buyer and everybody else do about it.
+// customer runs one purchase, with all actions of its buyer and of the administrator.
 func (w *world) customer(n int, r *rand.Rand) {
 	wild := w.seed != calm
 	order := fmt.Sprintf("order-%d-%d", w.seed, n)
@@ -51,7 +51,7 @@ func (w *world) customer(n int, r *rand.Rand) {
 	}
 	think := upTo(r, 3*time.Minute)
 	if wild && r.IntN(6) == 0 {
-		think += 8 * time.Minute // the hold may run out
+		think += 8 * time.Minute // the hold may expire
 	}
 	time.Sleep(think)
 
@@ -73,7 +73,7 @@ func (w *world) customer(n int, r *rand.Rand) {
 	for window := range windows {
 		amount := price
 		if wild && r.IntN(12) == 0 {
-			amount -= 100 // somebody has changed the page
+			amount -= 100 // a manipulated page
 		}
 		key, err := w.box.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "room", Amount: amount, Method: method})
 		if err != nil {
@@ -90,10 +90,10 @@ func (w *world) customer(n int, r *rand.Rand) {
 		}
 		mine := rand.New(rand.NewPCG(r.Uint64(), 2))
 		wg.Go(func() {
-			time.Sleep(time.Duration(window) * time.Microsecond) // who comes first is the seed's to say, not the scheduler's
+			time.Sleep(time.Duration(window) * time.Microsecond) // the seed determines the order of events, not the scheduler
 			w.confirm(order, key, fmt.Sprint(window), mine)
 		})
-		if window == 0 { // the same once more, by a button pressed twice
+		if window == 0 { // the same request again, as from a double click
 			twice := rand.New(rand.NewPCG(r.Uint64(), 3))
 			later(3, 3*time.Second, func(*rand.Rand) { w.confirm(order, key, "again", twice) })
 		}
@@ -118,7 +118,7 @@ func (w *world) customer(n int, r *rand.Rand) {
 	}
 }
 
-// confirm is a buyer who comes back from the widget, and asks again while the answer is pending.
+// confirm models a buyer who returns from the widget, and retries while the response is pending.
 func (w *world) confirm(order, key, window string, r *rand.Rand) {
 	for range 4 {
 		err := w.process(r.IntN(2), "confirm "+order+window, func(ctx context.Context, t *modelService) error {
@@ -144,7 +144,7 @@ func (w *world) end(row *row, by string, r *rand.Rand) {
 	}
 }
 
-// deposit is a transfer, some time after the account was issued.
+// deposit pays into an account, some time after it was issued.
 func (w *world) deposit(order string, after time.Duration) {
 	for range 60 {
 		w.rowMu.Lock()
@@ -170,7 +170,7 @@ func (w *world) bankActs(order string, do func() error, what string) {
 	}
 }
 
-// run lives through the world of a seed. It is called in a bubble.
+// run simulates a seed. It must be called in a synctest bubble.
 func run(seed uint64) *world {
 	w := newWorld(seed)
 	r := rand.New(rand.NewPCG(seed, 0xB01))
@@ -192,14 +192,14 @@ func run(seed uint64) *world {
 	return w
 }
 
-// simulation runs the world of a seed.
+// simulation runs the simulation of a seed.
 var simulation = seeds.Simulation{
 	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
 	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue"},
 	Rare:    200,
 }
 
-// regressions are seeds that once violated a rule. They stay.
+// regressions are seeds that once violated an invariant. They must not be removed.
 var regressions = []seeds.Regression{
 	{Seed: 1363, Why: "a request of a refused attempt was charged later, and its outcome was never read"},
 }

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// wire is the network to the provider: a http.RoundTripper that delays and loses requests and answers, has a request
-// arrive after its sender has given up, and fails as servers do.
+// wire is the network to the provider: an http.RoundTripper that delays and loses requests and responses, delivers requests
+// after their sender has given up, and returns server errors.
 type wire struct {
 	w       *world
 	handler http.Handler
 
 	lost, unanswered, broken, slow float64
-	until                          time.Time // when it is sound again
+	until                          time.Time // end of the faults
 
 	mu   sync.Mutex
 	sent map[string]int
 }
 
-// fate is the randomness of the n-th thing of that label, whichever goroutine does it.
+// fate returns the random source of the n-th event with a label, independent of the goroutine.
 func (n *wire) fate(label string) *rand.Rand {
 	n.mu.Lock()
 	n.sent[label]++
@@ -70,7 +70,7 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		var response *http.Response
 		if kind -= n.broken; kind < 0 {
 			response = (&httptest.ResponseRecorder{Code: []int{500, 502, 429, 200}[r.IntN(4)], Body: bytes.NewBufferString("<html>")}).Result()
-			if r.IntN(2) == 0 { // it failed after it had done it
+			if r.IntN(2) == 0 { // the server fails after executing the request
 				n.execute(req, body, about)
 			}
 		} else {
@@ -92,7 +92,7 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// execute is the provider at work.
+// execute has the provider execute a request.
 func (n *wire) execute(req *http.Request, body []byte, about string) *http.Response {
 	again := req.Clone(context.Background())
 	again.RequestURI, again.Body = req.URL.RequestURI(), io.NopCloser(bytes.NewReader(body))

@@ -20,7 +20,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// world is one run: rows, two processes that work on them, the provider and what lies between, and what happened.
+// world is one run: the rows, two processes that work on them, the provider, the network between them, and the trace.
 type world struct {
 	seed   uint64
 	start  time.Time
@@ -29,10 +29,10 @@ type world struct {
 	box    *sandbox.Sandbox
 	wire   *wire
 	models [2]*modelService
-	crash  float64 // chance that a process dies at a step
+	crash  float64 // probability that a process crashes at a step
 
 	mu         sync.Mutex
-	life       [2]int            // counts starts and ends of the processes; odd: it runs
+	life       [2]int            // number of starts and ends of each process; odd: it is running
 	owners     map[string]string // order by payment key
 	seen       map[string]sandbox.Status
 	notes      []note
@@ -65,7 +65,7 @@ func (w *world) count(what string) {
 	w.counts[what]++
 }
 
-// trace is everything that happened, in order. What happens in one instant has none.
+// trace returns all events in order of time. The order of events at the same instant is undefined.
 func (w *world) trace() string {
 	slices.SortStableFunc(w.notes, func(a, b note) int {
 		if a.at != b.at {
@@ -80,7 +80,7 @@ func (w *world) trace() string {
 	return b.String()
 }
 
-// process runs something in a process as it is now. It ends when the process dies.
+// process runs do in the current instance of a process. It ends if the process crashes.
 func (w *world) process(i int, name string, do func(ctx context.Context, t *modelService) error) error {
 	w.mu.Lock()
 	life := w.life[i]
@@ -105,7 +105,7 @@ func (w *world) process(i int, name string, do func(ctx context.Context, t *mode
 	return <-ended
 }
 
-// step ends the goroutine if its process is dead, and may kill the process.
+// step ends the goroutine if its process has crashed, and may crash the process.
 func (w *world) step(i, life int, name, where string) {
 	w.mu.Lock()
 	dead := w.life[i] != life || life%2 == 0
@@ -134,7 +134,7 @@ func (w *world) boot(i int) {
 	w.note("process %d starts", i)
 }
 
-// about is the order that a request is about.
+// about returns the order of a request.
 func (w *world) about(path string, body []byte) string {
 	parts := strings.Split(path, "/")
 	var in struct{ OrderID string }
@@ -154,7 +154,7 @@ func (w *world) about(path string, body []byte) string {
 	return ""
 }
 
-// provider has the provider do something and looks what it did with money.
+// provider runs an operation of the provider and checks how it moved money.
 func (w *world) provider(do func(), cancels bool, order string) {
 	w.rowMu.Lock()
 	defer w.rowMu.Unlock()
@@ -178,7 +178,7 @@ func (w *world) provider(do func(), cancels bool, order string) {
 	w.look(order)
 }
 
-// sends is told of a request that leaves.
+// sends checks a request before it is sent.
 func (w *world) sends(path, order string) {
 	if !strings.HasSuffix(path, "/confirm") {
 		return
@@ -186,14 +186,14 @@ func (w *world) sends(path, order string) {
 	w.rowMu.Lock()
 	defer w.rowMu.Unlock()
 	if r := w.rows.byOrder(order); r == nil || r.State != booking.Confirming {
-		w.count("sent late") // the process was suspended between writing and sending, or the attempt has ended meanwhile
+		w.count("sent late") // the process was suspended between the commit and the request, or the attempt has ended since
 		if r == nil || !r.Occupies(time.Now()) {
 			w.violation("M3: a confirmation of %s was sent, and it does not own its slot", order)
 		}
 	}
 }
 
-// look sends the provider's callbacks about an order whose account has changed.
+// look sends the provider's callback about an order whose virtual account has changed.
 func (w *world) look(order string) {
 	for _, p := range w.box.Payments(order) {
 		w.mu.Lock()
@@ -225,7 +225,7 @@ func (w *world) look(order string) {
 	}
 }
 
-// call delivers a callback, again and again while nobody takes it.
+// call delivers a callback, and repeats it until it is accepted or tries are used up.
 func (w *world) call(i int, event toss.Event, retried bool, tries int) {
 	err := w.process(i, "callback "+event.OrderID, func(ctx context.Context, t *modelService) error { return t.callback(ctx, event, retried) })
 	w.note("callback %s %s: %v", event.OrderID, event.Status, err)
@@ -235,7 +235,7 @@ func (w *world) call(i int, event toss.Event, retried bool, tries int) {
 	}
 }
 
-// changed is told of every change of a row, in its transaction.
+// changed is called in the transaction of every change of a row.
 func (w *world) changed(r *row, what string) {
 	if what != "stay" && what != "wait on" && what != "open" {
 		w.note("%s: %s, %s", r.OrderID, what, r.State)
@@ -251,7 +251,7 @@ func (w *world) changed(r *row, what string) {
 	}
 }
 
-// sweep is the background of a process, as long as anything can happen.
+// sweep runs the background work of a process until the end of the run.
 func (w *world) sweep(i int) {
 	for end := w.start.Add(length); time.Now().Before(end); {
 		every := 5 * time.Second
@@ -273,10 +273,10 @@ func (w *world) background(i int, name string, do func(ctx context.Context, t *m
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		return do(ctx, t)
-	}) // what comes of it is in the rows
+	}) // the rows contain the outcome
 }
 
-// close judges how the run ended.
+// close checks the invariants at the end of the run.
 func (w *world) close() {
 	held := 0
 	for _, r := range w.rows.list {
@@ -290,7 +290,7 @@ func (w *world) close() {
 				theirs += p.BalanceAmount
 				charged++
 			}
-			if v := p.VirtualAccount; v != nil && v.RefundStatus == "FAILED" { // the bank has sent the money back to the provider
+			if v := p.VirtualAccount; v != nil && v.RefundStatus == "FAILED" { // the bank returned the money to the provider
 				theirs += p.TotalAmount
 			}
 			out := 0
