@@ -13,7 +13,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// ErrSameAdministrator is returned when an administrator tries to approve an account that he entered himself.
+// ErrSameAdministrator is returned when an administrator approves an account that he entered himself, or retries a refund
+// whose account is not approved yet.
 var ErrSameAdministrator = errors.New("reserve: another administrator has to approve the account")
 
 // approval reports whether another administrator has to approve a refund account: its holder is neither the guest nor the

@@ -131,7 +131,8 @@ func TestDeadSlotIsNotSold(t *testing.T) {
 	s.answer(t, s.buyer(), "/reservation", hold, 400, "IllegalArguemntError")
 }
 
-// A4: if a guest leaves or takes another slot while the outcome of a payment is unknown, the payment is not charged.
+// A4: if a guest leaves or takes another slot while the outcome of a payment is unknown, no charge is kept: a captured
+// payment is refunded, and no other payment is charged.
 func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(*testing.T, *shop, *moneytest.Buyer){

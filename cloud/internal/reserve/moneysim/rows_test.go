@@ -243,7 +243,7 @@ func (t *rows) markDone(r *row, method string) error {
 	}
 	r.keys++
 	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
-	r.PaidAt = r.Start // only whether it is set is compared
+	r.PaidAt = r.Start // any time that is not zero
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (w *world) count(what string) {
 	w.counts[what]++
 }
 
-// trace returns all events in order of time. The order of events at the same instant is undefined.
+// trace returns all events in order of time. Events at the same instant have no defined order, so they are sorted by text.
 func (w *world) trace() string {
 	slices.SortStableFunc(w.notes, func(a, b note) int {
 		if a.at != b.at {
