@@ -70,7 +70,12 @@ export function summaryAddress(branch: string, date: Minute, c: Choice): string 
 
 /** Buttons for the length, with the price and the reason for the upper limit. */
 export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
-  const chosen = () => choice()!;
+  let last = choice.peek()!;
+  // While a choice is cleared, its steps keep the last one until they are removed.
+  const chosen = () => {
+    last = choice() ?? last;
+    return last;
+  };
   const lengths = () => d.slots().lengths(d.slots().room(chosen().room)!, chosen().start, d.now());
   const at = () => lengths().findIndex((l) => l.minutes === chosen().minutes);
   const step = (by: number) => {
