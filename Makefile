@@ -23,7 +23,7 @@ run: ## start everything with demo data; Ctrl-C stops it
 # Never from the cache: the tests that run whole programs do not show it what those are made of.
 test: ## run every test
 	@deploy/demo/install.sh
-	@go test -count=1 work
+	@go test -count=1 -timeout 20m work
 
 # Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
 SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
@@ -35,7 +35,7 @@ check: ## formatting, vet and the fast tests, in about a minute with a warm cach
 
 race: ## run every test under the race detector
 	@deploy/demo/install.sh
-	@go test -race -count=1 work
+	@go test -race -count=1 -timeout 40m work
 
 flaky: ## run each package RUNS=50 times alone and LOADED=10 times beside load (RACE=1, PACKAGES=./x/..., RUN=TestX)
 	@deploy/demo/install.sh
