@@ -33,7 +33,7 @@ func TestLenient(t *testing.T) {
 	take(&here, "a", 2)
 	take(&there, "a", 2)
 	if n := counted(); n != 0 {
-		t.Errorf("%d tries of somebody who behaves are in the database", n)
+		t.Errorf("%d tries of a well-behaved client are in the database, want 0", n)
 	}
 	take(&here, "a", 12)
 	take(&there, "a", 8)

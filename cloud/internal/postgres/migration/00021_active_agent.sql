@@ -17,7 +17,7 @@ UPDATE agent_credential a SET active = true, activated_at = clock_timestamp()
 WHERE revoked_at IS NULL AND NOT EXISTS (
     SELECT FROM agent_credential o WHERE o.branch_id = a.branch_id AND o.revoked_at IS NULL AND o.username <> a.username);
 
--- Conditions that somebody has to know about. At most one is open for a kind, branch and subject.
+-- Conditions that an administrator must know about. At most one is open per kind, branch and subject.
 CREATE TABLE IF NOT EXISTS alert (
     id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind            text        NOT NULL,

@@ -61,7 +61,7 @@ const (
 	Foreign         Step = "foreign"          // the payment is not the one we asked for: an administrator is alerted
 	ForeignRefuse   Step = "foreign refuse"   // … and nothing was charged: the hold is kept
 	ForeignReturn   Step = "foreign return"   // … and it was captured for us: it is refunded
-	NeedsReview     Step = "needs review"     // somebody acted by hand at the provider: an administrator has to look
+	NeedsReview     Step = "needs review"     // a payment was changed by hand at the provider: an administrator has to check it
 )
 
 // Kept reports whether the provider's state is stored: it is about our payment, and about one that we asked for.

@@ -243,7 +243,7 @@ form.addEventListener("submit", async (event) => {
   try {
     answer = await press(button.value as Door);
   } catch {
-    answer = ["server"]; // an answer that nobody can read
+    answer = ["server"]; // the answer is not readable
   }
   busy = false;
   button.removeAttribute("aria-busy");

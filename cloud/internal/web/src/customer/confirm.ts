@@ -22,7 +22,7 @@ type State =
   | { is: "gone" };
 
 const retryDelay = 2000; // ms
-const longWait = 60_000; // ms after which the customer is told that the window may be closed
+const longWait = 60_000; // ms after which the page says that the window may be closed
 
 export function confirmPage(): Child {
   const asked = query();

@@ -1,4 +1,4 @@
-// The inquiry of somebody who wants to run a branch.
+// The inquiry of a person who wants to run a branch.
 
 import { type Child, h, match } from "../core/dom";
 import { signal } from "../core/signal";

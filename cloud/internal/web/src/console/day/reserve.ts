@@ -47,7 +47,7 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
   );
 }
 
-/** A hold that nobody needs any more does not keep the room for its five minutes. */
+/** Releases a hold that is no longer needed, so that it does not block the room for its five minutes. */
 async function release(branch: Branch, held: Held | null): Promise<void> {
   if (!held || held.until < clock()) return;
   const there = await fetchDay(branch.branch, dateOf(held.start));
