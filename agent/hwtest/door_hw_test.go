@@ -69,8 +69,8 @@ func TestPulse(t *testing.T) {
 				t.Logf("%+v", e)
 			}
 		}
-		list := changes(t, tt.line)
-		if len(list) < 2 || list[0].what != tt.energised || list[1].what != tt.at_rest {
+		list := pulseChanges(t, tt.line, tt.energised)
+		if len(list) < 2 || list[1].what != tt.at_rest {
 			t.Fatalf("%s: %s", tt.door, words(list))
 		}
 		for _, c := range list[2:] { // the idle level may be set twice

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,6 +50,18 @@ func changes(t *testing.T, line int) []change {
 		}
 	}
 	return list
+}
+
+// pulseChanges returns the changes of a relay line from the first change to energised on. Before it, the agent's check of
+// a line at rest may have released the line once more.
+func pulseChanges(t *testing.T, line int, energised string) []change {
+	t.Helper()
+	list := changes(t, line)
+	first := slices.IndexFunc(list, func(c change) bool { return c.what == energised })
+	if first < 0 {
+		return nil
+	}
+	return list[first:]
 }
 
 // firstGPIO returns the kernel's number of line 0.
