@@ -121,16 +121,17 @@ func (m *machine) listen(console io.Reader, log io.Writer) {
 	}
 }
 
-// await waits for a line on the console; the boot time of an emulated machine depends on the host's load.
-func (m *machine) await(t *testing.T, what string) {
+// await waits for a line on the console and returns it; the boot time of an emulated machine depends on the host's load.
+func (m *machine) await(t *testing.T, what string) string {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		m.mu.Lock()
-		said := slices.ContainsFunc(m.lines, func(line string) bool { return strings.Contains(line, what) })
-		m.mu.Unlock()
-		if said {
-			return
+		found := slices.IndexFunc(m.lines, func(line string) bool { return strings.Contains(line, what) })
+		if found >= 0 {
+			defer m.mu.Unlock()
+			return m.lines[found]
 		}
+		m.mu.Unlock()
 		if time.Now().After(deadline) {
 			t.Fatalf("the machine does not say %q within 90 s", what)
 		}
@@ -138,6 +139,7 @@ func (m *machine) await(t *testing.T, what string) {
 }
 
 var (
+	enrolled  = regexp.MustCompile(`this machine is now (\S+),`)
 	offered   = regexp.MustCompile(`sh -s -- (\S+)`)
 	firstLine = regexp.MustCompile(`first line (\d+)$`)
 	driven    = regexp.MustCompile(`gpio_value: (\d+) set (\d)`)
@@ -168,7 +170,12 @@ func TestWholeWay(t *testing.T) {
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "jamsil", 1, 15000, "01033334444")
 
-	m.await(t, "connected to the broker")
+	username := enrolled.FindStringSubmatch(m.await(t, "this machine is now "))[1]
+	until(t, "the service lists the agent as online", func() bool { return onlineInList(t, s, username) })
+	// The machine has two doors of the branch, not all, so it does not become the active agent automatically.
+	if _, err := s.Command(t.Context(), "agent", "activate", username); err != nil {
+		t.Fatal(err)
+	}
 	if got, status := guest.open("jamsil", "room", key); status != http.StatusOK || got.Status != "SUCCESS" || *got.Device != "room_1" {
 		t.Errorf("%d %+v", status, got)
 	}
