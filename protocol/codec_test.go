@@ -49,8 +49,13 @@ func samples() map[string]Message {
 		"sensors-read":     SensorsRead{RequestID: sampleRequest},
 		"sensors-readings": SensorsReadings{RequestID: sampleRequest, Readings: []Reading{{Location: "로비", Celsius: 23.5, RelativeHumidity: 46.2}}},
 		"keys":             sampleKeys(),
-		"heartbeat":        Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000},
-		"status-offline":   Status{State: Offline, BootID: "b1", Connection: 2},
+		"update": Update{Version: "1.2.0", Packages: []Package{SignPackage(sampleKey, "1.2.0", Package{
+			Architecture: "arm64", URL: "https://packages.example/yeolda-agent_1.2.0_arm64.deb", SHA256: strings.Repeat("0a", 32)})}},
+		"credential-rotate": Rekey{Rotation: sampleNonce},
+		"credential-new": Rekeyed{Rotation: sampleNonce, PublicKey: base64.StdEncoding.EncodeToString(sampleKey.Public().(ed25519.PublicKey)),
+			PasswordHash: base64.StdEncoding.EncodeToString(make([]byte, 32))},
+		"heartbeat":      Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000},
+		"status-offline": Status{State: Offline, BootID: "b1", Connection: 2},
 		"status-online": Status{State: Online, BootID: "b1", Connection: 2, AgentVersion: "1.0.0", StartedAt: at,
 			Inventory: &Inventory{
 				Doors: []Door{{Device: "front_1", Kind: DoorFront, Sense: true}, {Device: "room_3", Kind: DoorRoom, Contact: true}},
@@ -61,6 +66,7 @@ func samples() map[string]Message {
 			},
 			SelfTest: []SelfTest{{Name: "relay front_1", OK: true}, {Name: "relay room_3", Detail: "was energised at start"}},
 			Contacts: []Contact{{Device: "room_3", Open: true, ForMs: 4200}}, KeyEpoch: 2,
+			Update: &UpdateStatus{Version: "1.2.0", State: UpdateRolledBack, Detail: "no connection"},
 		},
 		"telemetry": Telemetry{At: at, Readings: []Reading{{Location: "로비", Celsius: -3, RelativeHumidity: 100}},
 			Events: []Event{{Kind: EventReleased, Device: "room_3", RequestID: sampleRequest, EnergizedMs: 3001}}},
@@ -89,6 +95,12 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[SensorsReadings](payload)
 	case KeyList:
 		return Decode[KeyList](payload)
+	case Update:
+		return Decode[Update](payload)
+	case Rekey:
+		return Decode[Rekey](payload)
+	case Rekeyed:
+		return Decode[Rekeyed](payload)
 	case Heartbeat:
 		return Decode[Heartbeat](payload)
 	case Status:

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,9 +50,9 @@ func (l KeyList) Verify(keys ...ed25519.PublicKey) error {
 func (l KeyList) PublicKeys() ([]ed25519.PublicKey, error) {
 	keys := make([]ed25519.PublicKey, 0, len(l.Keys))
 	for _, text := range l.Keys {
-		key, err := base64.StdEncoding.Strict().DecodeString(text)
-		if err != nil || len(key) != ed25519.PublicKeySize {
-			return nil, fmt.Errorf("key %q is not an Ed25519 public key in base64", text)
+		key, err := ParseKey(text)
+		if err != nil {
+			return nil, err
 		}
 		keys = append(keys, key)
 	}

@@ -40,6 +40,8 @@ type Status struct {
 	SelfTest     []SelfTest `json:"selfTest,omitempty"`
 	Contacts     []Contact  `json:"contacts,omitempty"` // the levels of the door contacts when the status was made
 	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
+	// Update is the last update that the agent was asked for, unless it runs that version.
+	Update *UpdateStatus `json:"update,omitempty"`
 }
 
 // Contact is the level of a door contact. A status carries levels because events that are older than the agent's outbox,
@@ -112,6 +114,9 @@ func (m Status) Validate() error {
 	for _, c := range m.Contacts {
 		_, _, deviceErr := ParseDevice(c.Device)
 		err = errors.Join(err, deviceErr)
+	}
+	if m.Update != nil {
+		err = errors.Join(err, m.Update.validate())
 	}
 	return errors.Join(err, checkBootID(m.BootID), checkText("agentVersion", m.AgentVersion, maxName, false))
 }

@@ -26,6 +26,9 @@ const (
 	KindSensorsRead     Kind = "sensors/read"
 	KindSensorsReadings Kind = "sensors/readings"
 	KindKeys            Kind = "keys"
+	KindUpdate          Kind = "update"
+	KindRekey           Kind = "credential/rotate"
+	KindRekeyed         Kind = "credential/new"
 	KindStatus          Kind = "status"
 	KindHeartbeat       Kind = "heartbeat"
 	KindTelemetry       Kind = "telemetry"
@@ -36,6 +39,7 @@ type rule struct {
 	fromAgent bool
 	qos       byte
 	retained  bool
+	own       bool // used with the topics of a credential only, never with those of a branch
 }
 
 // rules is the single table from which topics, access rules and delivery are derived.
@@ -49,7 +53,10 @@ var rules = [...]rule{
 	{kind: KindClimateResult, fromAgent: true, qos: 1},
 	{kind: KindSensorsRead},
 	{kind: KindSensorsReadings, fromAgent: true, qos: 1},
-	{kind: KindKeys},
+	{kind: KindKeys, own: true},
+	{kind: KindUpdate, own: true},
+	{kind: KindRekey, own: true},
+	{kind: KindRekeyed, fromAgent: true, qos: 1, own: true},
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
 	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},
@@ -87,6 +94,13 @@ func (k Kind) QoS() byte {
 func (k Kind) Retained() bool {
 	r, _ := k.rule()
 	return r.retained
+}
+
+// OwnTopic reports whether this kind is used with the topics of a credential only. Agents do not subscribe to such a kind on
+// the topics of their branch.
+func (k Kind) OwnTopic() bool {
+	r, _ := k.rule()
+	return r.own
 }
 
 // Kinds yields every kind in the order of the constants.

@@ -76,8 +76,8 @@ func TestAgentFiltersAreAllowed(t *testing.T) {
 				t.Errorf("%v may not subscribe to %s", own, filter)
 			}
 		}
-		if n != 6 {
-			t.Errorf("%v has %d subscriptions, want 6", agent, n)
+		if n != 8 {
+			t.Errorf("%v has %d subscriptions, want 8", agent, n)
 		}
 	}
 }

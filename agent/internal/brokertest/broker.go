@@ -270,7 +270,7 @@ func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.legacy && (of.Username != "" || kind == protocol.KindKeys) {
+	if g.legacy && (of.Username != "" || kind.OwnTopic()) {
 		if g.disconnect {
 			cl.Stop(errors.New("not authorized"))
 		}

@@ -321,9 +321,10 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	l.publisher = protocol.Agent{Branch: l.config.Branch}
 	own := protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}
 	if protocol.ValidUsername(own.Username) && time.Now().After(l.legacyUntil) {
-		suback, err := client.Subscribe(ctx, subscription(own))
+		request := subscription(own)
+		suback, err := client.Subscribe(ctx, request)
 		switch {
-		case err == nil:
+		case err == nil || suback != nil && onlyNewKinds(request, suback):
 			l.publisher, l.ended = own, 0
 		case suback != nil:
 			l.legacyUntil = time.Now().Add(legacyTime)
@@ -346,12 +347,23 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	return nil
 }
 
-// subscription returns the subscriptions of an agent. Key lists are never sent to a whole branch, and a broker of an older
+// onlyNewKinds reports whether a broker rejected nothing but kinds that are younger than the topics of credentials: it belongs
+// to a cloud of an older release, which never sends them.
+func onlyNewKinds(request *paho.Subscribe, suback *paho.Suback) bool {
+	for i, reason := range suback.Reasons {
+		if _, kind, _ := protocol.ParseTopic(request.Subscriptions[i].Topic); reason >= 0x80 && !kind.OwnTopic() {
+			return false
+		}
+	}
+	return len(suback.Reasons) == len(request.Subscriptions)
+}
+
+// subscription returns the subscriptions of an agent. Some kinds are never sent to a whole branch, and a broker of an older
 // release would reject them.
 func subscription(agent protocol.Agent) *paho.Subscribe {
 	var packet paho.Subscribe
 	for kind := range protocol.Kinds() {
-		if kind.FromCloud() && (kind != protocol.KindKeys || agent.Username != "") {
+		if kind.FromCloud() && (!kind.OwnTopic() || agent.Username != "") {
 			packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: agent.Topic(kind)})
 		}
 	}
