@@ -266,7 +266,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			// What was accepted can be written, and reads back as the same.
+			// An accepted message can be encoded, and decodes to the same message.
 			again, err := Encode(got)
 			if errors.Is(err, ErrTooLarge) {
 				continue // escapes made it longer

@@ -101,7 +101,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestTextsAndCharacters: what may stand in a text, an id, a name, and what stands next to it in ASCII.
+// TestTextsAndCharacters checks the characters of texts, ids and names, and their neighbours in ASCII.
 func TestTextsAndCharacters(t *testing.T) {
 	t.Parallel()
 	at := func(i int, c string) string { return sampleRequest[:i] + c + sampleRequest[i+1:] }

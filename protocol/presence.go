@@ -21,7 +21,7 @@ const (
 	maxSelfTests = 512
 )
 
-// State says whether the agent is connected to the broker.
+// State is the agent's connection state.
 type State string
 
 const (

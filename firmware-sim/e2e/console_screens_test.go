@@ -182,7 +182,7 @@ func TestConsoleScreens(t *testing.T) {
 	t.Run("personal data", func(t *testing.T) {
 		hq := newBrowser(t, s)
 		if status, _ := hq.call("POST", "/v2/admin/personal-data/export", map[string]string{"contact": "01033334444"}, nil); status != 401 {
-			t.Fatalf("personal data for nobody: %d", status)
+			t.Fatalf("personal data without a session: %d", status)
 		}
 		p := at("people").with(t)
 		p.fill("휴대폰 번호 또는 이메일", "010-3333-4444")

@@ -102,7 +102,7 @@ func (p *page) complain() {
 			known = known || strings.Contains(complaint, part)
 		}
 		if !known {
-			p.t.Errorf("the browser complains: %s", complaint)
+			p.t.Errorf("the browser reports: %s", complaint)
 		}
 	}
 	if p.t.Failed() {

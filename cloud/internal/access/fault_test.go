@@ -211,7 +211,7 @@ func (h *house) until(what string, ok func() bool) {
 	h.t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			h.t.Fatalf("waited in vain for %s", what)
+			h.t.Fatalf("%s: not within the time limit", what)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func TestSubscriberAtAnotherReplica(t *testing.T) {
 		}
 	}
 	if late := time.Since(ended); late > 300*time.Millisecond {
-		t.Errorf("the other replica was told %v later", late)
+		t.Errorf("the other replica was notified %v later", late)
 	}
 }
 

@@ -278,7 +278,7 @@ func (a *Agent) Until(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-limit:
-			t.Fatalf("agent of %s: waited in vain for %s", a.cfg.Branch, what)
+			t.Fatalf("agent of %s: %s: not within the time limit", a.cfg.Branch, what)
 		}
 	}
 }

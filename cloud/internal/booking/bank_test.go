@@ -19,7 +19,7 @@ func TestBanks(t *testing.T) {
 	banks := 0
 	for _, b := range all {
 		if codes[b.Code] || names[b.Name] {
-			t.Errorf("%v stands twice", b)
+			t.Errorf("%v is listed twice", b)
 		}
 		codes[b.Code], names[b.Name] = true, true
 		if len(b.Code) != 2 || b.Name == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// What the law leaves to an almanac or a decision: the lunar days, by Korea's new moons, elections and single holidays.
+// Holidays that no rule of the calendar gives: lunar days, by Korea's new moons, elections and single decisions.
 var (
 	newYear = []string{"2025-01-29", "2026-02-17", "2027-02-07", "2028-01-27"}
 	buddha  = []string{"2025-05-05", "2026-05-24", "2027-05-13", "2028-05-02"}

@@ -23,7 +23,7 @@ type Room struct {
 // Device is the name of the room's door in topics, the inventory and the PINs.
 func (r Room) Device() string { return "room_" + strconv.Itoa(r.No) }
 
-// Lock tells whether guests can open a room.
+// Lock states whether guests can open a room.
 type Lock string
 
 // The states of a room's lock. A room with an unproven lock cannot be enabled.

@@ -192,7 +192,7 @@ func TestStaffSwitchRoomsNotTheFile(t *testing.T) {
 	}
 	says := parse(t, strings.Replace(twoRooms, "{no: 1,", "{no: 1, enabled: true,", 1))
 	if plan := a.apply(says); plan != "~ room a/1: state disabled → enabled\n" {
-		t.Errorf("a file that says so: %s", plan)
+		t.Errorf("a file that enables the room: %s", plan)
 	}
 }
 

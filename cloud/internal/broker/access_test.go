@@ -103,7 +103,7 @@ func TestNothingButAStatusMaySayRetain(t *testing.T) {
 	}
 	for topic := range b.server.Topics.Retained.GetAll() {
 		if !strings.HasPrefix(topic, "$SYS/") {
-			t.Errorf("%s is kept, which nobody may read", topic)
+			t.Errorf("%s is retained although no client may read it", topic)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("%s: not within the time limit", what)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestMessagesComeWithTheBranchOfTheirTopic(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	if len(b.Online("gangnam")) > 0 {
-		t.Fatal("online before anybody connected")
+		t.Fatal("online before an agent connected")
 	}
 	a := b.agent(t, "gangnam")
 	if h := receive(t, b.comings); h.branch != "gangnam" || !h.online {

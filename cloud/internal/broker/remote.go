@@ -23,7 +23,7 @@ import (
 
 // RemoteConfig is what a Remote needs. URL, Doors, Devices, Climate and Log are required.
 type RemoteConfig struct {
-	URL *url.URL    // mqtt, mqtts, ws or wss, with user name and password if the broker wants them
+	URL *url.URL    // mqtt, mqtts, ws or wss, with user name and password if the broker requires them
 	TLS *tls.Config // nil: the system's roots
 
 	Doors   Doors

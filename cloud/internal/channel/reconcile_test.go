@@ -56,7 +56,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// Whatever a calendar does, a booking is cancelled only if the calendar says so or lacked it twice in a row,
+// For any content of a calendar, a booking is cancelled only if the calendar cancels it or omitted it twice in a row,
 // complete, before it began. A booking that stays missing is cancelled eventually.
 func TestReconcileOverManyPulls(t *testing.T) {
 	t.Parallel()

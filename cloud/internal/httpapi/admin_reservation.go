@@ -270,7 +270,7 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	}
 	target := code + "/" + strconv.Itoa(no)
 	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled, wire.Principal(r))
-	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer says who they are
+	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer names the guests
 		err = cmp.Or(a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "room.conflicts", target, busy.Conflicts[0].Branch), err)
 	}
 	if err != nil {
@@ -279,7 +279,7 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// conflict is what stands in the way of switching a room off.
+// conflict is a reservation that prevents switching a room off.
 type conflict struct {
 	Type              string `json:"type"`
 	Status            string `json:"status"`

@@ -130,7 +130,7 @@ func TestAdminDetail(t *testing.T) {
 	says(t, "expired", admin.Get("/admin/reservation/"+id), noReservation)
 
 	if looks := only(t, s, `select count(*)::text from audit where action = 'reservation.view' and actor = $1`, "admin:gangnam-manager"); looks == "0" {
-		t.Error("nobody wrote down who looked")
+		t.Error("the audit log does not name the administrator who read the record")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestViewsAreAudited(t *testing.T) {
 		}
 	}
 	if n := only(t, c.s, `select count(*)::text from audit where action = $1`, "reservation.search"); n != "1" {
-		t.Errorf("%s searches are in the audit log, want the one that found somebody", n)
+		t.Errorf("%s searches are in the audit log, want the one with a result", n)
 	}
 	for _, action := range []string{"export.payments", "personal.export", "administrator.add"} {
 		if n := only(t, c.s, `select count(*)::text from audit where action = $1 and actor <> 'test'`, action); n != "1" {

@@ -62,7 +62,7 @@ func awaitQuiet(t *testing.T, s *servicetest.Stack) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("background work goes on and on")
+			t.Fatal("background work does not end")
 		}
 	}
 }

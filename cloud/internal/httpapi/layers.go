@@ -101,7 +101,7 @@ func canonical(next http.Handler) http.Handler {
 	})
 }
 
-// noPath answers a path that matches no route. The layers run first, so that an anonymous client learns nothing about which
+// noPath answers a path that matches no route. The layers run first, so that an anonymous client cannot find out which
 // paths exist (docs/specification.md, Addresses 3).
 func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
 	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)

@@ -311,7 +311,7 @@ func TestCancelPayment(t *testing.T) {
 	says(t, "by an administrator", admin.Delete("/admin/reservation/"+fmt.Sprint(id(1))+"?bookingStatus=paid", nil), paymentPending)
 	c.Get("/my-reservations").OK(t).Into(t, &records)
 	if records[0].Status != "DONE" || records[1].Status != "DONE" { // the refund is still in progress
-		t.Errorf("under way they are %s and %s", records[0].Status, records[1].Status)
+		t.Errorf("during the refund they are %s and %s", records[0].Status, records[1].Status)
 	}
 	var look v1
 	c.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &look)

@@ -65,7 +65,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 		t.Errorf("refused: %s", answer.Raw)
 	}
 	var data map[string]any
-	admin.Post("/admin/v2/virtual-accounts", body).OK(t).Into(t, &data) // the hold still exists
+	admin.Post("/admin/v2/virtual-accounts", body).OK(t).Into(t, &data) // the hold exists as before
 	equal(t, "data", data, map[string]any{"dataType": "virtualaccount"})
 	id := live(t, s, 1)
 	got := detail(t, admin, id)

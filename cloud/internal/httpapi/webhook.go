@@ -44,7 +44,7 @@ func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// unsignedCallbacks bounds the callbacks per address that carry no secret: anyone can send them, and each may have the
+// unsignedCallbacks bounds the callbacks per address that carry no secret: any client can send them, and each may have the
 // provider asked. One that is refused is delivered again.
 var unsignedCallbacks = limit.Rule{Name: "unsigned-callback", Max: 120, Window: time.Minute}
 

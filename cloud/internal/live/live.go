@@ -115,7 +115,7 @@ func (h *Hub) end(key topicKey, t *topic) {
 	}
 }
 
-// follow looks again and again. A look that fails is told to nobody: watchers would poll the same database.
+// follow polls the database. It does not report a failed query to the watchers: they would poll the same database.
 func (h *Hub) follow(ctx context.Context, key topicKey, t *topic) {
 	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
@@ -126,7 +126,7 @@ func (h *Hub) follow(ctx context.Context, key topicKey, t *topic) {
 		switch {
 		case err != nil && ctx.Err() == nil && !failing:
 			failing = true
-			h.Log.WarnContext(ctx, "consoles are not told of changes", "branch", key.branch, "error", err)
+			h.Log.WarnContext(ctx, "consoles receive no changes", "branch", key.branch, "error", err)
 		case err == nil:
 			if known {
 				h.tell(key, t, Difference(last, next))

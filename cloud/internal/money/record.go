@@ -11,7 +11,7 @@ type Callback struct {
 	TransmissionID string // identifies repetitions
 	OrderID        string
 	Status         string
-	Unsigned       bool // anyone may have sent it: repetitions are not stored while one is unapplied
+	Unsigned       bool // the sender is unknown: repetitions are not stored while one is unapplied
 }
 
 // Discrepancy is a finding about money that an administrator has to review.

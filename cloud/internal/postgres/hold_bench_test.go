@@ -194,7 +194,7 @@ func pgbenchPerSecond(b *testing.B, pgbench, url string, clients int, round time
 	}
 	found := tps.FindSubmatch(out)
 	if found == nil {
-		b.Fatalf("pgbench said no rate:\n%s", out)
+		b.Fatalf("pgbench printed no rate:\n%s", out)
 	}
 	rate, err := strconv.ParseFloat(string(found[1]), 64)
 	if err != nil {

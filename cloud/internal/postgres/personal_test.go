@@ -90,7 +90,7 @@ func TestContactsAreForgottenInTime(t *testing.T) {
 			t.Fatalf("%s: %d: %v", step.at, n, err)
 		}
 		if reservations, messages := named(t, db); reservations != step.reservations || messages != step.messages {
-			t.Fatalf("%s: %d reservations and %d messages name somebody", step.at, reservations, messages)
+			t.Fatalf("%s: %d reservations and %d messages name a guest", step.at, reservations, messages)
 		}
 		if n := inquiries(t, db); n != 0 {
 			t.Fatalf("%s: %d inquiries", step.at, n)
@@ -115,7 +115,7 @@ func TestOnePersonIsErased(t *testing.T) {
 		t.Fatalf("erased %d, kept %d: %v", erased, kept, err)
 	}
 	if reservations, messages := named(t, db); reservations != 1 || messages != 1 {
-		t.Fatalf("%d reservations and %d messages name somebody", reservations, messages)
+		t.Fatalf("%d reservations and %d messages name a guest", reservations, messages)
 	}
 	if n := inquiries(t, db); n != 0 {
 		t.Fatalf("%d inquiries", n)

@@ -25,7 +25,7 @@ func (c *change) book(p toss.Payment) error {
 	if waiting {
 		return c.bookEntry(money.Entry{Source: fmt.Sprint("reversed:", p.PaymentKey, ":", reversals), Kind: money.Reversed, Won: -p.TotalAmount, At: c.now})
 	}
-	// What the provider holds and what it has returned is what it received, even if it states another total.
+	// The balance plus the returned amounts is the received amount, even if the provider states another total.
 	received := p.BalanceAmount
 	var entries []money.Entry
 	for i, cancel := range p.Cancels {

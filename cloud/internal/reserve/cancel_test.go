@@ -185,7 +185,7 @@ func TestFailedRefundIsRetried(t *testing.T) {
 	s.wantState(t, order.OrderID, "CANCELED")
 	s.awaitRefund(t, id, "FAILED")
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'refund'`, order.OrderID); n != 1 {
-		t.Error("nobody is told of the failed refund")
+		t.Error("no discrepancy reports the failed refund")
 	}
 	retry := reserve.RetryRefundRequest{
 		ID: booking.ReservationID(id), Account: &toss.RefundAccount{Bank: "88", Number: "11012345678", Holder: "홍길동"},

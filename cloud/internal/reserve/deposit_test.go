@@ -163,7 +163,7 @@ func TestReversal(t *testing.T) {
 		t.Error("the key lives without its money")
 	}
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'reversal'`, order.OrderID); n != 1 {
-		t.Error("nobody is told")
+		t.Error("no discrepancy reports the reversal")
 	}
 	s.deposit(t, order.OrderID)
 	s.wantState(t, order.OrderID, "DONE")

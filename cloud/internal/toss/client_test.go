@@ -163,7 +163,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			}
 			for _, s := range seen() {
 				if s.uri != "/v1/payments/confirm" {
-					t.Errorf("went on to %s", s.uri)
+					t.Errorf("continued to %s", s.uri)
 				}
 			}
 		})

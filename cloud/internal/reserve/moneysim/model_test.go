@@ -212,7 +212,7 @@ func (b *both) hold(t *rapid.T) {
 // some draws one of the latest orders and the provider's reply about it.
 func (b *both) some(t *rapid.T) (*row, string) {
 	if len(b.rows.list) == 0 {
-		t.Skip("nobody has reserved")
+		t.Skip("there is no reservation")
 	}
 	n := len(b.rows.list) - 1 - rapid.IntRange(0, min(2, len(b.rows.list)-1)).Draw(t, "order")
 	r := b.rows.list[n]
@@ -238,7 +238,7 @@ func sameVerdict(t *rapid.T, what string, got, want error) {
 func (b *both) confirm(t *rapid.T) {
 	r, key := b.some(t)
 	if r.State == booking.Confirming && b.now.Sub(r.payment.AttemptedAt) < watchdogDelay {
-		t.Skip("it would wait for somebody else")
+		t.Skip("it would wait for another request")
 	}
 	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price - rapid.IntRange(0, 20).Draw(t, "less")/20}
 	want := b.model.confirm(t.Context(), req)

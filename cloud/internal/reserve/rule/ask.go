@@ -166,7 +166,7 @@ const (
 	Pending     CancelAction = "pending"      // the provider is being asked: not now
 	Refund      CancelAction = "refund"       // money is returned, or an account closed
 	NeedAccount CancelAction = "need account" // a deposit is returned to an account that has to be named
-	End         CancelAction = "end"          // the provider knows nothing of it
+	End         CancelAction = "end"          // the provider has no such order
 	Join        CancelAction = "join"         // the refund is in progress
 	Over        CancelAction = "over"         // it has ended already
 )

@@ -259,7 +259,7 @@ func (s Snapshot) Late() Step {
 	return Late
 }
 
-// partial: a part of the money went back at the provider. What a canceled reservation still has there is returned.
+// partial handles a partial cancellation at the provider. The remaining balance of a canceled reservation is refunded.
 func (s Snapshot) partial() Step {
 	if s.Reservation.State == booking.Canceled {
 		return s.Late()

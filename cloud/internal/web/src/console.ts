@@ -34,7 +34,7 @@ const general =
   () =>
     admitted(() => frame(undefined, screen, view));
 
-/** Nobody sees anything before it is known who he is. */
+/** Every screen requires an authenticated user. */
 function admitted(view: () => Child): Child {
   if (me()) return view();
   queueMicrotask(() => go(`/console/login?next=${encodeURIComponent(location.pathname)}`, { replace: true }));

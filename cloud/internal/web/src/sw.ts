@@ -29,7 +29,7 @@ self.addEventListener("fetch", (event) => {
   if (url.pathname.startsWith("/assets/")) event.respondWith(asset(request));
   else if (request.mode !== "navigate") return;
   else if (/^\/k\/[^/]+$/.test(url.pathname)) event.respondWith(keyPage(event, url));
-  // The payment page has a policy of its own, so no stored shell can stand in for it.
+  // The payment page has a policy of its own, so no cached shell can replace it.
   else if (/^\/(k|console|book\/pay)(\/|$)/.test(url.pathname)) return;
   else event.respondWith(shell(request));
 });

@@ -166,7 +166,7 @@ function totpOff(refresh: () => Promise<void>): Child {
   ];
 }
 
-/** Chrome · Windows, as far as a browser tells; what is none is shown as it calls itself. */
+/** Browser and system, such as Chrome · Windows. An unknown client is shown by its own name. */
 function browser(agent: string): string {
   const first = (list: readonly (readonly [RegExp, string])[]) => list.find(([pattern]) => pattern.test(agent))?.[1];
   const name = first([

@@ -1,4 +1,4 @@
-// A line over time, drawn by ourselves: axis, band, one line. What it shows stands in a table beside it too.
+// A line chart over time: axis, band, one line. The same values are in a table beside it.
 
 import { h } from "../core/dom";
 import { onCleanup } from "../core/signal";
@@ -13,7 +13,7 @@ export interface ChartOptions {
   unit: string;
   from: number;
   to: number;
-  /** The band in which all is well. */
+  /** The range of acceptable values. */
   band?: [low: number, high: number];
   time: (at: number) => string;
 }
@@ -29,7 +29,7 @@ function draw(tag: string, attributes: Record<string, string | number>, text?: s
   return element;
 }
 
-/** Steps of 1, 2 or 5 times a power of ten, of which about four fit. */
+/** Returns a step of 1, 2 or 5 times a power of ten, so that about four steps fit. */
 function ticks(low: number, high: number): number[] {
   const rough = (high - low) / 4 || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -40,7 +40,7 @@ function ticks(low: number, high: number): number[] {
   );
 }
 
-/** A chart is drawn as wide as it is shown, and again when that changes, so that its letters stay as large. */
+/** Draws the chart at its displayed width, and again when the width changes, so that its text keeps its size. */
 export function chart(points: readonly Point[], options: ChartOptions): Element {
   const box = h("div", { class: "chartbox" });
   let drawn = 0;
@@ -102,7 +102,7 @@ function drawing(
   return svg;
 }
 
-/** A gap in the readings is a gap in the line; what stands alone is a dot. */
+/** Draws the line with a gap where readings are missing. A single reading becomes a dot. */
 function line(points: readonly Point[], x: (at: number) => number, y: (v: number) => number, gap: number): string {
   return points
     .map((p, i) => {

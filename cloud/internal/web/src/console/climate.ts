@@ -1,5 +1,5 @@
-// The air of a branch: what the sensors say, and the remote control of the air conditioners. Infrared goes one way: what
-// was sent last is known, what the unit does is not.
+// The climate of a branch: sensor readings, and a remote control for the air conditioners. Infrared has no return channel,
+// so the screen shows the last command, not the state of the unit.
 
 import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
@@ -61,7 +61,7 @@ export function climateScreen(branch: Branch): Child {
   ];
 }
 
-/** What the numbers mean to somebody in the room. */
+/** Translates a reading into the comfort of a guest in the room. */
 function comfort({ celsius, humidity }: Reading): [text: string, kind: string] {
   if (celsius >= 28) return [t("airHot"), "bad"];
   if (celsius < 18) return [t("airCold"), "hold"];
@@ -170,10 +170,10 @@ function charts(branch: Branch, location: string, readings: Reading[], hours: nu
   ];
 }
 
-/** 11/22, where there is little room. */
+/** A short date, such as 11/22. */
 const dayText = (m: number): string => new Date(m * 60_000).toISOString().slice(5, 10).replace("-", "/");
 
-/** The option tree as rows of choices; each choice narrows the next. */
+/** Shows the option tree as rows of choices. Each choice narrows the next row. */
 function remote(branch: Branch, data: Readable<Climate>, refresh: () => Promise<void>): Child {
   const source = resource(() => api.get<Option[]>(`/admin/airconditioner/${branch.branch}`));
   return fetched(source, (tree) => {
@@ -211,10 +211,10 @@ function last(branch: Branch, { commands }: Climate): Child {
 const depth = (options: Option[] | null): number =>
   options?.length ? 1 + Math.max(...options.map((o) => depth(o.children))) : 0;
 
-/** What is chosen at each level, from the last one back: a branch with several units has one more on top. */
+/** The choice at each level, from the last level back. A branch with several units has one more level on top. */
 const levelTexts = ["unit", "mode", "temperatureLevel", "fan", "direction"] as const;
 
-/** A leaf among options that go on, such as switching off: it is sent at once. */
+/** Reports whether an option is a leaf among options with further levels, such as "off". It is sent immediately. */
 const alone = (o: Option, among: Option[]): boolean =>
   Boolean(o.airconditioner_id) && among.some((other) => other.children);
 

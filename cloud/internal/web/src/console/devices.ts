@@ -1,4 +1,4 @@
-// The agent of a branch and what hangs on it; credentials, enrolment, revocation.
+// The agent of a branch and its devices; credentials, enrolment, revocation.
 
 import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
@@ -173,7 +173,7 @@ function openEnroll(branch: Branch): void {
   });
 }
 
-/** The command, once. The picture is the same text, for whoever is at the machine with a phone. */
+/** Shows the enrolment command once. The QR code holds the same text, for an operator with a phone at the machine. */
 function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () => void): HTMLElement {
   const arrived = signal("");
   const known = api
@@ -208,7 +208,7 @@ function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () =>
   );
 }
 
-/** qr is rows of 0 and 1. */
+/** qr has one row of 0 and 1 per line. */
 export function picture(qr: string, name: string): Element {
   const rows = qr.split("\n");
   const d = rows

@@ -1,4 +1,4 @@
-// Opening a door and seeing what became of it.
+// Opens a door and shows the result.
 
 import { ApiError, api } from "../core/api";
 import { h, match } from "../core/dom";
@@ -12,7 +12,7 @@ export type Outcome = Schemas["DoorResult"];
 
 const patience = 9_000; // ms; the service answers within seven seconds
 
-/** Asks for a door and waits for what becomes of it. An answer that does not come is a time-out. */
+/** Requests a door and waits for its result. A missing answer counts as a time-out. */
 export async function unlock(branch: string, kind: "front" | "room", roomNo?: string): Promise<Outcome> {
   const { requestId } = await api.post<{ requestId: string }>(
     `/admin/door/v2/unlock/${branch}/${kind}${kind === "room" ? `/${roomNo}` : ""}`,
@@ -32,7 +32,7 @@ export async function unlock(branch: string, kind: "front" | "room", roomNo?: st
 
 type State = { is: "asked" } | { is: "failed"; why: string } | { is: "ended"; outcome: Outcome };
 
-/** Opens a door in a dialog of its own: a deliberate second press, then the result. */
+/** Opens a door in a dialog: a second press confirms, then the result is shown. */
 export function openDoor(branch: Branch, kind: "front" | "room", roomNo?: string): void {
   const name = kind === "front" ? t("frontDoor") : t("roomDoor", { n: roomNo! });
   dialog(t("openDoorTitle", { name }), (close) => {

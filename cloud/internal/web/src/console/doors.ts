@@ -151,7 +151,7 @@ export function doorName(device: string): string {
   return front ? `${t("frontDoor")}${front[1] ? ` ${front[1]}` : ""}` : device;
 }
 
-/** An instant on the branch's wall, to the second. */
+/** An instant in the branch's time zone, to the second. */
 export function wall(branch: Branch, at: string): string {
   const minute = inZone(branch.timeZone, Date.parse(at));
   const today = dateOf(minute) === dateOf(inZone(branch.timeZone));

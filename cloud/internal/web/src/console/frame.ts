@@ -1,4 +1,4 @@
-// What stands around every screen: where one is, where one can go, and whether what is seen is live.
+// The frame of every screen: the current place, the navigation, and whether the data is live.
 
 import { api } from "../core/api";
 import { now, whileSeen } from "../core/clock";
@@ -32,12 +32,12 @@ const places: Place[] = [
   { screen: "settings", icon: "settings", text: "navSettings" },
 ];
 
-/** How many places fit into the bar of a phone; the rest is behind its last button. */
+/** The number of places in the navigation bar of a phone. The last button opens the others. */
 const inBar = 4;
 
 let first = true;
 
-/** Stands around a screen of a branch, or of none. */
+/** Wraps a screen with or without a branch. */
 export function frame(branch: string | undefined, current: string, screen: () => Child): Child {
   if (branch) rememberBranch(branch);
   closeDialogs();
@@ -68,7 +68,7 @@ export function frame(branch: string | undefined, current: string, screen: () =>
   ];
 }
 
-/** A new screen begins at its top, with its heading read first. */
+/** Scrolls a new screen to its top and moves the focus to its heading. */
 function arriveAt(main: HTMLElement): void {
   if (first) {
     first = false;
@@ -90,7 +90,7 @@ function entry(branch: string, place: Place, current: string): HTMLElement {
     "a",
     {
       href: address(branch, place.screen),
-      title: t(place.text), // where the bar has no room for names
+      title: t(place.text), // for bars too narrow for names
       "aria-current": place.screen === current ? "page" : null,
     },
     icon(place.icon),
@@ -171,7 +171,7 @@ function languageButton(): Child {
   );
 }
 
-/** The head of a narrow page. */
+/** The header of a narrow page. */
 function top(branch: string | undefined, current: string): Child {
   return h(
     "header",
@@ -187,7 +187,7 @@ function top(branch: string | undefined, current: string): Child {
 
 type Devices = Schemas["DeviceOverview"];
 
-/** How often a screen that watches nothing asks whether the agent of its branch is connected. */
+/** The interval at which a screen without live updates checks that the agent of its branch is connected. */
 const deviceInterval = 30_000; // ms
 
 /** The warning on every screen of a branch whose guests cannot open doors. */
@@ -222,7 +222,7 @@ const connectionBar = (): Child =>
     ),
   );
 
-/** The bar at the foot of a narrow page. */
+/** The navigation bar at the bottom of a narrow page. */
 function bar(home: string, current: string): Child {
   const more = () =>
     dialog(

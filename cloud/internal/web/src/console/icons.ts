@@ -1,4 +1,4 @@
-// The drawings, all ours: 24 by 24, one stroke.
+// Icons drawn for this project: 24 by 24, one stroke.
 
 import { h } from "../core/dom";
 

@@ -1,5 +1,5 @@
-// What changes at a branch while one looks: one WebSocket for all of it. Without it the screens ask every 15 seconds,
-// and say so.
+// Live changes of a branch over one WebSocket. Without the connection the screens poll every 15 seconds and show that they
+// do.
 
 import { whileSeen } from "../core/clock";
 import { onCleanup, type Readable, signal } from "../core/signal";
@@ -8,7 +8,7 @@ export type Kind = "slot" | "door" | "sensor" | "agent" | "payment";
 
 export interface Event {
   kind: Kind;
-  /** What it concerns: a reservation's id, a door's device, a location. */
+  /** The subject: a reservation's id, a door's device or a location. */
   target: string;
 }
 
@@ -18,12 +18,12 @@ const retryMost = 10_000;
 
 const state = signal<"idle" | "live" | "polling">("idle");
 
-/** Whether what is seen is live. */
+/** Whether the displayed data is live. */
 export const connection: Readable<"idle" | "live" | "polling"> = state;
 
 /**
- * Calls changed with what happened at a branch, while its owner lives; with null when it cannot be known and everything
- * has to be looked at again. The day is the one whose reservations are watched (YYYY-MM-DD).
+ * Calls changed with each event of a branch until the owner is disposed of, or with null if events may have been missed
+ * and all data has to be fetched again. day is the watched day (YYYY-MM-DD).
  */
 export function watch(branch: string, day: string, changed: (event: Event | null) => void): void {
   let socket: WebSocket | undefined;
@@ -43,7 +43,7 @@ export function watch(branch: string, day: string, changed: (event: Event | null
     const mine = new WebSocket(url);
     socket = mine;
     mine.onopen = () => {
-      if (state.peek() === "polling") tell(null); // what was missed in between
+      if (state.peek() === "polling") tell(null); // events may have been missed
       state.set("live");
       wait = retryFirst;
     };
@@ -71,13 +71,13 @@ export function watch(branch: string, day: string, changed: (event: Event | null
 
 const listeners = new Set<(event: Event | null) => void>();
 
-/** Hears what the screen's connection hears, while its owner lives: for drawers over a screen that watches. */
+/** Receives the events of the screen's connection until the owner is disposed of, for drawers over a live screen. */
 export function overhear(changed: (event: Event | null) => void): void {
   listeners.add(changed);
   onCleanup(() => listeners.delete(changed));
 }
 
-/** Lets many events make one fetch. */
+/** Combines many events into one fetch. */
 export function gather(fetch: () => unknown, pause = 80): () => void {
   let timer = 0;
   onCleanup(() => clearTimeout(timer));

@@ -1,4 +1,4 @@
-// The way in: id and password, and a code where a second step is set up.
+// Login with id and password, and with a code if two-step verification is set up.
 
 import { ApiError, api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
@@ -9,7 +9,7 @@ import { attempt, closeDialogs, field, input } from "./parts";
 import { identify } from "./session";
 import { speakIn, t } from "./text";
 
-/** Only addresses of the console are returned to. */
+/** After the login only addresses of the console are opened. */
 const next = (): string => {
   const wanted = query().get("next") ?? "";
   return /^\/console\/[\w/-]+$/.test(wanted) ? wanted : "/console";

@@ -1,4 +1,4 @@
-// One message to a guest: what it says, what became of it, and sending it once more.
+// One message to a guest: its text, its delivery state, and a button that sends it again.
 
 import { api } from "../core/api";
 import { h } from "../core/dom";

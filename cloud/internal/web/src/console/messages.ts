@@ -1,4 +1,4 @@
-// Every message to the guests of a branch.
+// All messages to the guests of a branch.
 
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";

@@ -78,7 +78,7 @@ function sums({ sums, refunds, differences }: Money): HTMLElement {
 
 const paymentPage = 50;
 
-/** The payments page by page. A change of any payment begins again at the newest. */
+/** Shows the payments page by page. A change of any payment restarts the list at the newest. */
 function paymentPages(branch: Branch, yearMonth: string): Child {
   const path = `/v2/admin/branches/${branch.branch}/payments`;
   const list = pages<Payment>(async (before) => {

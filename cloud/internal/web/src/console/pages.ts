@@ -1,4 +1,4 @@
-// Lists that go on: the newest first, more of it on demand.
+// Paged lists, newest first, with more on demand.
 
 import { type Child, h, when } from "../core/dom";
 import { type Readable, signal } from "../core/signal";
@@ -9,11 +9,11 @@ export interface Pages<T> {
   rows: Readable<T[]>;
   view: (table: (rows: T[]) => Child) => Child;
   reload: () => Promise<void>;
-  /** Everything there is, for a file. */
+  /** Fetches all rows, for a file. */
   all: () => Promise<T[]>;
 }
 
-/** fetch gets the page before an id ("" is the newest); a short page is the last. */
+/** fetch returns the page before an id ("" returns the newest page). A short page is the last one. */
 export function pages<T extends { id: string }>(fetch: (before: string) => Promise<T[]>, size: number): Pages<T> {
   const rows = signal<T[]>([]);
   const state = signal<"loading" | "more" | "end" | "failed">("loading");

@@ -1,4 +1,4 @@
-// What the console's screens are made of.
+// The components of the console's screens.
 
 import { ApiError, NetworkError } from "../core/api";
 import { append, type Child, h, match } from "../core/dom";
@@ -11,12 +11,12 @@ export type Kind = "primary" | "soft" | "plain" | "danger";
 export interface ButtonOptions {
   kind?: Kind;
   disabled?: () => boolean;
-  /** The name, where the content alone does not say it. */
+  /** The accessible name, if the content alone is not enough. */
   label?: string;
   type?: "button" | "submit";
 }
 
-/** A button. While the promise of its action is open it is busy and takes no second press. */
+/** A button. While the promise of its action is pending it is busy and ignores further presses. */
 export function button(
   text: Child,
   action: () => unknown,
@@ -46,7 +46,7 @@ export function button(
   );
 }
 
-/** Names the page and begins the screen. */
+/** Sets the page title and creates the heading of the screen. */
 export function heading(text: string, ...tools: Child[]): HTMLElement {
   document.title = `${text} | ${t("console")}`;
   return h(
@@ -64,7 +64,7 @@ export const section = (title: string, ...children: Child[]): HTMLElement => {
 
 let serial = 0;
 
-/** A label over its control. The control gets the id the label points to. */
+/** A label above its control. The control gets the id that the label refers to. */
 export function field(label: string, control: HTMLElement, hint?: Child): HTMLElement {
   const id = control.id || `f${++serial}`;
   control.id = id;
@@ -113,7 +113,7 @@ export function select(
   return element;
 }
 
-/** One of a few, all of them in sight. */
+/** A choice of one among a few visible options. */
 export function segmented(label: string, value: Signal<string>, choices: Choice[]): HTMLElement {
   return h(
     "div",
@@ -169,11 +169,11 @@ export function facts(rows: [label: string, value: Child][]): HTMLElement {
 export interface Column<T> {
   title: string;
   cell: (row: T) => Child;
-  /** brief: never on two lines; wide: takes the room there is */
+  /** brief: never wraps; wide: takes the remaining width */
   kind?: "number" | "wide" | "action" | "brief";
 }
 
-/** A table that becomes a list of cards where it is narrow; the roles keep it a table for those who hear it. */
+/** A table that becomes a list of cards on narrow screens. Its ARIA roles keep it a table for screen readers. */
 export function table<T>(
   caption: string,
   columns: Column<T>[],
@@ -216,7 +216,7 @@ export const loading = (): HTMLElement =>
     h("span", { class: "hidden" }, t("loading")),
   );
 
-/** Shows what is fetched. view is made once; what comes later arrives through its signal. */
+/** Shows fetched data. view is created once and receives later data through its signal. */
 export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
   return match(
     () => source().is,
@@ -241,7 +241,7 @@ export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Chi
   );
 }
 
-/** What went wrong, in words. The service's own are Korean; they are better than none. */
+/** The text of an error. Without a text in the page's language it is the service's own, which is Korean. */
 export function explain(error: unknown): string {
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) throw error;
@@ -261,7 +261,7 @@ const byType: Record<string, () => string> = {
   InternalServerError: () => t("serverFailed"),
 };
 
-/** An action whose failure is told in place. Returns whether it succeeded. */
+/** An action that shows its failure in place and returns whether it succeeded. */
 export function attempt(): {
   problem: Readable<string>;
   run: (action: () => Promise<unknown>) => Promise<boolean>;
@@ -287,7 +287,7 @@ export function attempt(): {
 const toasts = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 document.body.append(toasts);
 
-/** Says in passing what has happened. */
+/** Shows a short notification. */
 export function toast(text: string, kind: "good" | "bad" = "good"): void {
   const note = h("p", { class: `toast ${kind}` }, text);
   topmost().append(toasts);
@@ -295,7 +295,7 @@ export function toast(text: string, kind: "good" | "bad" = "good"): void {
   setTimeout(() => note.remove(), kind === "good" ? 5000 : 9000);
 }
 
-/** A modal dialog makes everything outside it inert, toasts included: they move into it. */
+/** Moves the toasts into a modal dialog, which makes everything outside it inert. */
 const topmost = (): Element => [...document.querySelectorAll("dialog[open]")].pop() ?? document.body;
 
 export interface Dialog {
@@ -341,12 +341,12 @@ export function dialog(
   return { close };
 }
 
-/** Another screen begins without what lay over the one before. */
+/** Closes dialogs and drawers when the screen changes. */
 export function closeDialogs(): void {
   for (const element of document.querySelectorAll<HTMLDialogElement>("dialog[open]")) element.close();
 }
 
-/** Copies a text and says so. */
+/** Copies a text to the clipboard and confirms it with a toast. */
 export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -356,7 +356,7 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
-/** Hands a table to the user as a file that spreadsheets open. The mark at its start tells them that it is UTF-8. */
+/** Downloads a table as a CSV file. The byte order mark makes spreadsheets read it as UTF-8. */
 export function downloadCSV(name: string, header: string[], rows: (string | number | null)[][]): void {
   const cell = (v: string | number | null) => {
     let text = String(v ?? "");

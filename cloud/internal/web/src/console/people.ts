@@ -1,4 +1,4 @@
-// The administrators: who there is, what he may do where, and a new password for whoever lost his.
+// The administrators: accounts, roles, branches, password resets.
 
 import { api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
@@ -66,7 +66,7 @@ export function peopleScreen(): Child {
   ];
 }
 
-/** A password nobody has to think of. */
+/** Generates a random password. */
 function generate(): string {
   const letters = "abcdefghijkmnpqrstuvwxyz23456789";
   return Array.from(
@@ -200,7 +200,7 @@ function danger(
   );
 }
 
-/** What is kept about one person: to hand it out, or to forget it. */
+/** The personal data of one guest: export and erasure. */
 function personalData(): HTMLElement {
   const contact = signal("");
   const { run, view } = attempt();

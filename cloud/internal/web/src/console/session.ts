@@ -1,4 +1,4 @@
-// Who is logged in, and what he may do where.
+// The administrator who is logged in, with role and branches.
 
 import { ApiError, api, hearRefusals } from "../core/api";
 import type { Schemas } from "../core/interface";
@@ -14,17 +14,17 @@ export interface Me {
 
 export type Branch = Schemas["Branch"];
 
-/** undefined: not asked yet; null: nobody. */
+/** undefined: not requested yet; null: not logged in. */
 export const me = signal<Me | null | undefined>(undefined);
 export const branches = signal<Branch[]>([]);
 
-/** Everyone may look; viewers do no more than that. */
+/** Every administrator may read; viewers may do no more. */
 export const mayChange = computed(() => me()?.role === "hq" || me()?.role === "manager");
 export const isHQ = computed(() => me()?.role === "hq");
 
 type AnyMe = Schemas["Me"];
 
-/** Learns who the session belongs to. */
+/** Fetches the administrator of the session. */
 export async function identify(): Promise<void> {
   try {
     const [who, list] = await Promise.all([api.get<AnyMe>("/v2/me"), api.get<{ branches: Branch[] }>("/v2/branches")]);
@@ -40,7 +40,7 @@ export async function identify(): Promise<void> {
   }
 }
 
-/** A session that ends while somebody works leads back to the login, and from there to where he was. */
+/** If the session ends while a screen is open, leads to the login and from there back to the screen. */
 export function noticeEnd(): void {
   let asking = false;
   hearRefusals((refusal) => {
@@ -51,7 +51,7 @@ export function noticeEnd(): void {
         if (me.peek() === null)
           go(`/console/login?ended=1&next=${encodeURIComponent(location.pathname)}`, { replace: true });
       })
-      .catch(() => {}) // nobody knows: the next refusal asks again
+      .catch(() => {}) // unknown: the next rejected request checks again
       .finally(() => (asking = false));
   });
 }
@@ -68,7 +68,7 @@ export const branchName = (b: Branch): string => (english() && b.nameEn) || b.na
 
 const lastKey = "console-branch";
 
-/** Where one was last, or the first there is. */
+/** The last visited branch, or the first one. */
 export function homeBranch(): string | undefined {
   const last = localStorage.getItem(lastKey);
   return branches.peek().find((b) => b.branch === last)?.branch ?? branches.peek()[0]?.branch;

@@ -1,4 +1,4 @@
-// Where rooms are offered besides here, and the calendars that keep both sides in step.
+// Partner channels that offer the rooms, and the calendars that synchronise both sides.
 
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
@@ -58,7 +58,7 @@ async function flip(branch: Branch, l: Listing, refresh: () => Promise<void>): P
   await refresh();
 }
 
-/** The link is shown once: only a hash of it is kept. */
+/** The link is shown once: the service keeps only its hash. */
 function openExport(branch: Branch, l: Listing, refresh: () => Promise<void>): void {
   dialog(t("exportLink"), (close) => {
     const link = signal("");

@@ -34,7 +34,7 @@ type Values = Omit<Settings, "rooms" | "channels" | "revision">;
 const valuesOf = ({ rooms: _, channels: __, revision: ___, ...values }: Settings): Values => values;
 const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Edits survive everything but their author: refreshes, another administrator's changes, and leaving the screen. */
+/** Edits survive refreshes, changes of another administrator, and leaving the screen. */
 function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
   const key = `console-draft-${branch.branch}`;
   const stored = sessionStorage.getItem(key);
@@ -302,7 +302,7 @@ function rows<T extends object>(
   );
 }
 
-/** Every character counts, also before the field is left; pickers report a change only. */
+/** Reads every keystroke, before the field loses its focus. Pickers only report a change event. */
 function onEdit(set: (text: string) => void) {
   const edit = (e: Event) => set((e.target as HTMLInputElement).value);
   return { oninput: edit, onchange: edit };

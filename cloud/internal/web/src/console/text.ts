@@ -1,4 +1,4 @@
-// What the console says, in the language of the page.
+// The console's texts in the language of the page.
 
 import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
 import { type Language, language, speak, translator } from "../core/language";
@@ -8,7 +8,7 @@ export type TextKey = keyof Texts;
 
 const tables: Partial<Record<Language, Texts>> = { ko };
 
-/** Makes the page speak; without a network it goes on in Korean, which is always there. */
+/** Loads the texts of a language. Without a network the page stays Korean, whose texts are built in. */
 export async function speakIn(next: Language): Promise<void> {
   try {
     if (next === "en") tables.en ??= (await import("../locales/console-en")).en;
@@ -63,13 +63,13 @@ export function monthText(m: Minute): string {
 /** 15:00–16:20 */
 export const timesText = (start: Minute, end: Minute): string => `${clockOf(start)}–${endText(start, end)}`;
 
-/** An end at midnight is 24:00; one on the next day says so. */
+/** Shows an end at midnight as 24:00 and marks an end on the next day. */
 function endText(start: Minute, end: Minute): string {
   if (dateOf(end) === dateOf(start)) return clockOf(end);
   return end % day === 0 ? "24:00" : t("nextDay", { time: clockOf(end) });
 }
 
-/** An instant on the reader's own wall. */
+/** An instant in the user's time zone. */
 export const localText = (at: string): string =>
   new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", {
     month: "short",
@@ -83,7 +83,7 @@ export const localText = (at: string): string =>
 export const phoneText = (mobile: string): string =>
   /^01\d{8,9}$/.test(mobile) ? mobile.replace(/^(\d{3})(\d{3,4})(\d{4})$/, "$1-$2-$3") : mobile;
 
-/** How long ago, in words that stay true for a while. */
+/** The elapsed time in rounded words, which stay true for a while. */
 export function ago(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 60) return t("justNow");

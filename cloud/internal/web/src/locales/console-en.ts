@@ -1,4 +1,4 @@
-// What the console says in English.
+// The console's texts in English.
 
 import type { Texts } from "./console-ko";
 

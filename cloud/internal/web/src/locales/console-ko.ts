@@ -1,4 +1,4 @@
-// What the console says in Korean: the table the English one is checked against.
+// The console's texts in Korean. The type of this table requires the English one to be complete.
 
 export const ko = {
   brand: "열다",

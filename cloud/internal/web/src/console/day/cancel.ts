@@ -1,4 +1,4 @@
-// Cancelling a reservation: giving a hold back, closing an account, refunding.
+// Cancelling a reservation: releases a hold, closes a virtual account or refunds a payment.
 
 import { api } from "../../core/api";
 import { h, when } from "../../core/dom";

@@ -1,19 +1,19 @@
-// Dragging on the timeline. A press on free space chooses a time, one on a reservation takes it along, one on its edge
-// changes its length; Escape gives up. A finger has to rest for a moment first, because moving it means scrolling. The
-// same with keys: Alt and arrows on a reservation, with Shift its length, Enter to drop it.
+// Dragging on the timeline. A press on free space chooses a time, a press on a reservation moves it, a press on its edge
+// changes its length. Escape cancels. A finger has to rest first, because moving it at once scrolls. Keys do the same:
+// Alt and arrows move a reservation, Shift changes its length, Enter drops it.
 //
 //	press ── moved 4 px (mouse) / rested 400 ms (finger) ──▶ dragging ── release ──▶ commit
 //	  └── released earlier: a click                            └── Escape, cancel: nothing
 //
-// While something is dragged the page is asked nothing: where it lies is measured when the press begins and followed by
-// its scrolling, moves of the pointer are taken together once a frame, and what is under the pointer is calculated.
+// During a drag the layout is not read: positions are measured when the press begins and adjusted by the scroll offset,
+// pointer moves are handled once per frame, and the slot under the pointer is calculated.
 
 import { day as dayLength, type Minute, slot } from "../../booking/time";
 import { onCleanup, type Readable, type Signal } from "../../core/signal";
 import type { Plane } from "./grid";
 import { type Block, type Day, longest } from "./model";
 
-/** What is being chosen or moved. */
+/** The time that is being chosen, or the reservation that is being moved. */
 export interface Ghost {
   room: string;
   start: Minute;
@@ -25,7 +25,7 @@ export interface Ghost {
 const threshold = 4; // px
 const rest = 400; // ms
 const patience = 8; // px a resting finger may move
-const edgeZone = 40; // px from the border where the plane scrolls along
+const edgeZone = 40; // px from the border in which the timeline scrolls automatically
 
 interface Press {
   pointer: number;
@@ -40,7 +40,7 @@ interface Press {
   timer: number;
 }
 
-/** Only what is paid or registered can be moved (docs/specification.md, Administration 3). */
+/** Only paid or registered reservations can be moved (docs/specification.md, Administration 3). */
 export const movable = (b: Block): boolean => b.kind === "paid" || b.kind === "staff" || b.kind === "partner";
 
 export function draggable(
@@ -160,7 +160,7 @@ export function draggable(
     box.classList.remove("dragging");
     if (!keepGhost) ghost.set(null);
   };
-  /** The click that follows a drag does not open anything. */
+  /** Suppresses the click event that follows a drag. */
   const swallowClick = () => {
     const swallow = (e: Event) => {
       e.stopPropagation();
@@ -229,7 +229,7 @@ export function draggable(
     )
       ghost.set(null);
   };
-  /** A browser that has begun to scroll takes the pointer away; while something is dragged it must not begin. */
+  /** Prevents scrolling during a drag: a browser that starts to scroll cancels the pointer. */
   const hold = (e: TouchEvent) => {
     if (press?.dragging) e.preventDefault();
   };

@@ -1,4 +1,4 @@
-// The timeline: a row for every room, a column for every ten minutes.
+// The timeline: one row per room, one column per ten minutes.
 
 import { clockOf, day as dayLength, type Minute, parseDate, slot, slotOf } from "../../booking/time";
 import { now as clock } from "../../core/clock";
@@ -26,7 +26,7 @@ interface Options {
 const zooms = [5, 8, 12, 18, 28]; // px per ten minutes
 const zoomKey = "console-zoom";
 
-/** What the pointer and the keys need to know of the plane. */
+/** The geometry that pointer and keyboard handlers need. */
 export interface Plane {
   midnight: Minute;
   rooms: () => Room[];
@@ -69,7 +69,7 @@ export function grid(o: Options): Child {
       );
     }
   };
-  // All labels stand in one column: forty sticky ones would be forty layers for the browser to put together.
+  // All labels share one sticky column: forty sticky elements would be forty compositing layers.
   const labels = h(
     "div",
     { class: "labels", "aria-hidden": "true" },
@@ -134,7 +134,7 @@ function storedZoom(): number {
 
 const pause = 250; // ms
 
-/** Says something when it has stayed the same for a moment: not every slot that a drag passes. */
+/** Announces a text to screen readers once it has not changed for a moment, so that a drag does not announce every slot. */
 function announce(said: HTMLElement, text: () => string): void {
   let timer = 0;
   effect(() => {
@@ -171,7 +171,7 @@ function hours(midnight: Minute, now: Readable<Minute>): HTMLElement {
   );
 }
 
-/** Where something lies on the day, in slots. */
+/** A position on the day, in slots. */
 const from = (m: Minute, midnight: Minute) => String((m - midnight) / slot);
 const length = (s: Span) => String((s.end - s.start) / slot);
 
@@ -233,7 +233,7 @@ function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLEl
   return element;
 }
 
-/** How long a hold or a deposit still has. */
+/** The time left for a hold or a deposit. */
 function remaining(block: Readable<Block>): HTMLElement {
   const left = signal("");
   const tick = () => left.set(countdown(block.peek().expiresAt - clock()));
@@ -249,7 +249,7 @@ function nowLine(midnight: Minute, now: Readable<Minute>): Child {
   return () => (isOn(now(), midnight) ? h("div", { class: "now", "--from": from(now(), midnight) }) : null);
 }
 
-/** What is chosen or moved, margins and all. It is a layer of its own: moving it lays out and paints nothing else. */
+/** The selection or the moved reservation with its margins, in a layer of its own: moving it repaints nothing else. */
 function ghostView(
   ghost: Readable<Ghost | null>,
   problem: Readable<ReturnType<typeof obstacle> | null>,
@@ -279,7 +279,7 @@ function ghostView(
   return h("div", { class: "overlay", "aria-hidden": "true" }, element);
 }
 
-/** The way to reserve with keys: a cursor on the plane. Shift makes what is chosen longer, Enter reserves. */
+/** A keyboard cursor on the timeline. Shift extends the selection, Enter reserves it. */
 function cursor(
   plane: Plane,
   o: Options,
@@ -319,13 +319,13 @@ function cursor(
   return element;
 }
 
-/** When work begins: the end of what is closed in the morning, or eight where nothing is. */
+/** The start of business: the end of the morning closure, or 08:00 without one. */
 const opening = (day: Day, midnight: Minute): Minute => {
   const end = day.closed.find((s) => s.start <= midnight)?.end ?? midnight + 8 * 60;
   return end < midnight + dayLength ? end : midnight + 8 * 60;
 };
 
-/** Opens at the present, or where the day begins, and keeps what is in the middle there when the zoom changes. */
+/** Scrolls to the present or to the start of business, and keeps the centre in place when the zoom changes. */
 function stayInPlace(box: HTMLElement, slotWidth: Readable<number>, midnight: Minute, o: Options): void {
   let width = slotWidth.peek();
   const now = o.now.peek();

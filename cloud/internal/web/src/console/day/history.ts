@@ -1,4 +1,4 @@
-// Everything that happened to a reservation, latest first.
+// The history of a reservation, latest entry first.
 
 import { clockOf, inZone } from "../../booking/time";
 import { type Child, h } from "../../core/dom";
@@ -10,7 +10,7 @@ import { dateText, type TextKey, t, won } from "../text";
 
 export type Entry = Schemas["HistoryEntry"];
 
-/** Who looked is in the audit log; nothing happened to the reservation. */
+/** Views are listed in the audit log only: they do not change the reservation. */
 const looks = new Set(["reservation.view", "reservation.search"]);
 
 export function history(branch: Branch, entries: Entry[], refresh: (() => void) | null): HTMLElement {
@@ -37,7 +37,7 @@ export function history(branch: Branch, entries: Entry[], refresh: (() => void) 
   );
 }
 
-/** admin:hq is told as hq. */
+/** Shows admin:hq as hq. */
 export const who = (actor: string): string => actor.replace(/^admin:/, "");
 
 function title(e: Entry): string {
@@ -60,7 +60,7 @@ function title(e: Entry): string {
   }
 }
 
-/** The text of a key that the service may not have told us yet. */
+/** The text of a key that a newer service may send and this page does not have yet. */
 function known(key: string, otherwise: string): string {
   return t(key as TextKey) ?? otherwise;
 }

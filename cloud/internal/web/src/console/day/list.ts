@@ -1,4 +1,4 @@
-// The day as a list: for narrow screens, for those who hear it, for looking things up.
+// The day as a list, for narrow screens, for screen readers and for searching.
 
 import { type Child, each, h, when } from "../../core/dom";
 import { computed, type Readable } from "../../core/signal";
@@ -13,7 +13,7 @@ interface Options {
   show: (block: Block) => void;
 }
 
-/** Whether digits can be part of a number of which the middle is masked: 010-****-7944. */
+/** Reports whether digits can be part of a number with masked middle digits: 010-****-7944. */
 function fitsMasked(mobile: string, digits: string): boolean {
   const known = mobile.replace(/-/g, ""); // 010****7944
   if (digits.length <= 4) return known.includes(digits);
@@ -21,7 +21,7 @@ function fitsMasked(mobile: string, digits: string): boolean {
   return Array.from({ length: Math.max(0, known.length - digits.length + 1) }, (_, start) => start).some(at);
 }
 
-/** Whether a block matches the filter. */
+/** Reports whether a block matches the filter. */
 export function fits(block: Block, filter: string): boolean {
   const wanted = filter.trim().toLowerCase();
   const digits = wanted.replace(/\D/g, "");

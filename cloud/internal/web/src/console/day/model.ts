@@ -1,4 +1,4 @@
-// A day at a branch: who is in which room when, and what is free.
+// A day at a branch: its reservations by room, and the free times.
 
 import { type Minute, parseMinute, slot } from "../../booking/time";
 import { api } from "../../core/api";
@@ -89,7 +89,7 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
 
 export const longest = 5 * 60; // minutes, docs/specification.md, Limits 1
 
-/** Why a time cannot be reserved in a room; undefined if it can. except is the reservation that is being moved. */
+/** Returns the reason why a time cannot be reserved in a room, or undefined. except is the reservation that is being moved. */
 export function obstacle(
   day: Day,
   roomNo: string,
@@ -111,7 +111,7 @@ export function obstacle(
   return undefined;
 }
 
-/** What a length costs: as many hours as fit, then half hours, then tens; null if the tiers do not make it up. */
+/** Returns the price of a length: hours first, then half hours, then ten minutes; null if the tiers cannot express it. */
 export function priceOf({ pricing }: Room, minutes: number): number | null {
   let [left, total] = [minutes, 0];
   for (const [unit, price] of [

@@ -1,4 +1,4 @@
-// A month to choose a day from, with the days on which the branch is closed.
+// A month calendar for choosing a day. It marks the days on which the branch is closed.
 
 import { dateOf, inZone, parseDate, weekday } from "../../booking/time";
 import { api } from "../../core/api";

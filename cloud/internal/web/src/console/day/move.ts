@@ -1,4 +1,4 @@
-// Changing room and time of a reservation, by form. Dragging ends here too: nothing moves without a last look.
+// A form for changing room and time of a reservation. Dragging opens it too, so every move is confirmed.
 
 import { clockOf, dateOf, inZone, type Minute, parseDate, slot, wire } from "../../booking/time";
 import { ApiError, api } from "../../core/api";
@@ -16,7 +16,7 @@ interface Target {
   end: Minute;
 }
 
-/** The times of a day in which something can start. */
+/** The possible start times of a day. */
 export const startChoices = (date: string) =>
   Array.from({ length: 144 }, (_, i) => parseDate(date) + i * slot).map((m) => ({
     value: String(m),
@@ -75,7 +75,7 @@ export function openMove(
             });
           } catch (error) {
             if (!(error instanceof ApiError) || error.type !== "SettingConflictException") throw error;
-            // Somebody else was first. What is there now is shown; whoever still wants to, presses again.
+            // Another administrator has changed the reservation. The form shows its new state and can be sent again.
             const there = toBlock(await fetchRecord(block.id));
             if (there.version === seen.peek().version) throw error;
             changed.set(

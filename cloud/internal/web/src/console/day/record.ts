@@ -1,4 +1,4 @@
-// The drawer of one reservation: what is known of it, what happened to it, what can be done with it.
+// The drawer of one reservation: its data, its history and the possible actions.
 
 import { inZone } from "../../booking/time";
 import { api } from "../../core/api";
@@ -63,7 +63,7 @@ function view(branch: Branch, data: Readable<Record>, refresh: () => void): Chil
   );
 }
 
-/** The account somebody still has to pay into. */
+/** The virtual account that awaits a deposit. */
 function waiting(data: Record): Child {
   if (!data.account || data.state !== "WAITING_FOR_DEPOSIT") return null;
   const { account } = data;
@@ -99,7 +99,7 @@ function known(branch: Branch, data: Record): Child {
   ]);
 }
 
-/** An instant on the branch's wall. */
+/** An instant in the branch's time zone. */
 export function wallTime(branch: Branch, at: string): string {
   const minute = inZone(branch.timeZone, Date.parse(at));
   return `${dateText(minute)} ${new Date(minute * 60_000).toISOString().slice(11, 16)}`;

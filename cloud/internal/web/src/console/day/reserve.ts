@@ -1,4 +1,4 @@
-// Reserving for somebody: choose a time, hold it for five minutes, then register the guest or issue a virtual account.
+// Reserving for a guest: choose a time, hold it for five minutes, then register the guest or issue a virtual account.
 
 import { dateOf, day as dayLength, inZone, type Minute, slotOf, wire } from "../../booking/time";
 import { ApiError, api } from "../../core/api";
@@ -145,7 +145,7 @@ function register(
   );
   const { run, view } = attempt();
   const finish = (text: string) => {
-    state.set(null); // there is no hold left to give back
+    state.set(null); // the hold has become a reservation, so nothing is left to release
     toast(text);
     refresh();
     close();
@@ -250,14 +250,14 @@ function register(
   ];
 }
 
-/** Shows the account that was issued, and waits with it for the money. */
+/** Shows the issued virtual account until the deposit arrives. */
 async function showAccount(branch: Branch, held: Held): Promise<void> {
   const there = await fetchDay(branch.branch, dateOf(held.start));
   const block = there.blocks.find((b) => b.room === held.room && b.start === held.start);
   if (block) go(`/console/${branch.branch}/day/${dateOf(held.start)}?r=${block.id}`);
 }
 
-/** Looks for earlier reservations of a phone number and takes the name from there. */
+/** Finds earlier reservations of a phone number and copies the name from them. */
 function lookUp(mobile: Signal<string>, name: Signal<string>): Child {
   const text = signal("");
   let timer = 0;

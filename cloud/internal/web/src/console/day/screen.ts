@@ -1,4 +1,4 @@
-// The day at a branch, as a timeline or a list, with the tools to look for somebody and to reserve.
+// The day at a branch, as a timeline or a list, with search and reservation tools.
 
 import { dateOf, day, inZone, parseDate } from "../../booking/time";
 import { ticking } from "../../core/clock";
@@ -111,7 +111,7 @@ function step(branch: Branch, date: string, by: number): HTMLElement {
   );
 }
 
-/** The record that the address names is open; closing it leaves the address of the day. */
+/** Opens the record that the address names. Closing it returns to the address of the day. */
 function followRecord(branch: Branch): void {
   let open: { id: string; close: () => void } | undefined;
   effect(() => {

@@ -1,4 +1,4 @@
-// Finding a reservation of any day and branch.
+// Search for reservations of any day and branch.
 
 import { dateOf } from "../../booking/time";
 import { api } from "../../core/api";
