@@ -8,7 +8,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Day returns the reservations that keep rooms of a branch busy within a span of time, by room and time.
+// Day returns the reservations that keep rooms of a branch busy within a span of time, by room and time. Quarantines are
+// listed by Quarantines.
 func (s *Service) Day(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
 	found, err := postgres.ReservationsDuring(ctx, s.DB.Pool, branch.ID, span)
 	if err != nil {
@@ -17,7 +18,7 @@ func (s *Service) Day(ctx context.Context, branch booking.Branch, span booking.I
 	now := s.DB.Now()
 	live := make([]booking.Reservation, 0, len(found))
 	for _, r := range found {
-		if r.Occupies(now) {
+		if r.Occupies(now) && r.QuarantineOf == 0 {
 			live = append(live, r)
 		}
 	}

@@ -40,11 +40,13 @@ type Reservation struct {
 	BlockedKey   string
 	BlockedUntil time.Time
 
-	CreatedBy  string // administrator's login id or partner's name; empty for customers
-	PaidAt     time.Time
-	CanceledAt time.Time
-	CreatedAt  time.Time
-	Version    int // incremented by every change
+	CreatedBy string // administrator's login id or partner's name; empty for customers
+	// QuarantineOf is the reservation whose time this hold keeps from being sold; 0: not a quarantine.
+	QuarantineOf ReservationID
+	PaidAt       time.Time
+	CanceledAt   time.Time
+	CreatedAt    time.Time
+	Version      int // incremented by every change
 }
 
 // State is the state of a reservation; the package comment shows the transitions.

@@ -57,7 +57,8 @@ func InsertAgent(ctx context.Context, q Querier, branch, username string, secret
 }
 
 // RevokeAgent revokes a credential; its connection ends within seconds. If it was the active one, its branch is offline
-// from now on. It returns ErrNoAgent.
+// from now on. The passes that it has in its list end, so that a stolen machine opens nothing with them for long; IssueMissing
+// creates new ones. It returns ErrNoAgent.
 func RevokeAgent(ctx context.Context, q Querier, username string) error {
 	var found bool
 	err := q.QueryRow(ctx, `
@@ -68,6 +69,10 @@ func RevokeAgent(ctx context.Context, q Querier, username string) error {
 			from before where a.username = before.username
 		), disconnected as (
 			update agent_inventory i set online = false from before where i.branch_id = before.branch_id and before.active
+		), renewed as (
+			update pass p set ended_at = clock_timestamp(), changed_at = clock_timestamp()
+			from before where p.branch_id = before.branch_id and p.ended_at is null
+			  and exists (select from pass_listed l where l.username = before.username and l.pass_id = p.id)
 		)
 		select exists (select from before)`, username).Scan(&found)
 	if err == nil && !found {

@@ -21,7 +21,8 @@ const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE
 const selectReservation = `
 	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
-	       r.doorlock_key, r.blocked_key, r.blocked_until, r.paid_at, r.canceled_at, r.created_at, r.version
+	       r.doorlock_key, r.blocked_key, r.blocked_until, r.paid_at, r.canceled_at, r.created_at, r.version,
+	       coalesce(r.quarantine_of, 0)
 	from reservation r join room m on m.id = r.room_id `
 
 func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
@@ -34,7 +35,7 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	)
 	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
-		&key, &blockedKey, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version)
+		&key, &blockedKey, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf)
 	if err != nil {
 		return r, err
 	}
@@ -336,10 +337,11 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 }
 
 // Blocking returns the live reservations of a room that have not ended, soonest first. They prevent the room from being
-// disabled.
+// disabled. A quarantine does not.
 func Blocking(ctx context.Context, q Querier, room booking.RoomID, now time.Time) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.room_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
+		  and r.quarantine_of is null
 		order by r.start_at, r.id`, room, now)
 }
 

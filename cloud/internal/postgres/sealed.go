@@ -14,6 +14,7 @@ type SealedColumn struct{ Table, Column, Purpose string }
 // SealedColumns lists all sealed columns, which a rotation of the encryption key has to cover.
 var SealedColumns = []SealedColumn{
 	{"door_pin", "pin", "door-pin"},
+	{"pass", "pin", PassPINPurpose},
 	{"message", "variables", "message"},
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},

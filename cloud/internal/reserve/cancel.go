@@ -63,7 +63,8 @@ type AdminCancelRequest struct {
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
 	return s.cancel(ctx, req.ID, cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account}, func(c *change) error {
 		r := c.r()
-		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(c.now)) {
+		if r.State == booking.Expired || r.State == booking.Released || r.QuarantineOf != 0 ||
+			(r.State == booking.Hold && !r.Occupies(c.now)) {
 			return ErrNotFound
 		}
 		if _, err := c.reachable(req.By); err != nil {

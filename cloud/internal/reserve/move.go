@@ -114,6 +114,9 @@ func (c *change) place(room booking.Room, times booking.Interval, by, reason str
 	if err := postgres.MoveReservation(c.ctx, c.tx, c.r(), room, times, by, reason); err != nil {
 		return err
 	}
+	if err := c.issuePass(); err != nil {
+		return err
+	}
 	if err := c.block(); err != nil {
 		return err
 	}

@@ -181,6 +181,9 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 		return err
 	}
 	c := s.change(ctx, tx, stored, now)
+	if err := c.issuePass(); err != nil {
+		return err
+	}
 	if err := c.block(); err != nil {
 		return err
 	}

@@ -187,6 +187,9 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		if err := postgres.RestoreKey(c.ctx, c.tx, c.r().ID, f.RevokedKey); err != nil {
 			return nil, err
 		}
+		if err := c.issuePass(); err != nil {
+			return nil, err
+		}
 		verdict, err = why, c.report(declinedKind, why.Code+": "+why.Message)
 	case rule.Arrive:
 		if err = c.confirmed(p); f.By != rule.ByOverdue {

@@ -40,6 +40,9 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		}
 		r.Name, r.Mobile, r.Email, r.Language = reg.Name, reg.Mobile, reg.Email, reg.Language
 		r.DoorlockKey = key.String()
+		if err := c.issuePass(); err != nil {
+			return err
+		}
 		if reg.Notify {
 			if err := c.notifyGuest(r, notify.ReservationConfirmed, nil); err != nil {
 				return err

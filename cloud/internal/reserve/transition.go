@@ -126,6 +126,9 @@ func (c *change) confirmed(p toss.Payment) error {
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
 	r.State, r.DoorlockKey = booking.Done, key.String()
+	if err := c.issuePass(); err != nil {
+		return err
+	}
 	if err := c.ledger(kind, p); err != nil {
 		return err
 	}
@@ -136,6 +139,11 @@ func (c *change) confirmed(p toss.Payment) error {
 		return err
 	}
 	return c.block()
+}
+
+// issuePass gives the confirmed reservation a pass with a new PIN (docs/specification.md, Passes 1).
+func (c *change) issuePass() error {
+	return postgres.IssuePass(c.ctx, c.tx, c.Keys, c.r().ID, c.now)
 }
 
 // depositPoll is the interval between look-ups of an account that waits for its deposit. A callback may be minutes late,

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Quarantine is time of a room that is not sold although its reservation was cancelled or moved: an agent may still hold
+// that reservation's pass. It is a hold under the exclusion constraint of all reservations.
+type Quarantine struct {
+	ID          booking.ReservationID // of the hold
+	Reservation booking.ReservationID // whose time it was
+	RoomNo      int
+	booking.Interval
+	Reason string    // canceled, moved
+	Until  time.Time // the end of the pass, at which the time becomes free by itself
+}
+
+// ErrNoQuarantine is returned for a quarantine that does not exist or has ended.
+var ErrNoQuarantine = errors.New("postgres: no such quarantine")
+
+// Quarantines returns the quarantines of a branch, by room and time.
+func Quarantines(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) ([]Quarantine, error) {
+	rows, err := q.Query(ctx, `
+		select r.id, r.quarantine_of, m.no, r.start_at, r.end_at, coalesce(r.reason, ''), r.expires_at
+		from reservation r join room m on m.id = r.room_id
+		where r.branch_id = $1 and r.quarantine_of is not null and r.state = 'HOLD' and r.expires_at > $2
+		order by m.no, r.start_at`, branch, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Quarantine, err error) {
+		return k, row.Scan(&k.ID, &k.Reservation, &k.RoomNo, &k.Start, &k.End, &k.Reason, &k.Until)
+	})
+}
+
+// ReleaseQuarantine ends a quarantine of a branch. It returns ErrNoQuarantine.
+func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, id booking.ReservationID, now time.Time) error {
+	tag, err := tx.Exec(ctx, `
+		update reservation set state = 'RELEASED'
+		where id = $1 and branch_id = $2 and quarantine_of is not null and state = 'HOLD' and expires_at > $3`, id, branch, now)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNoQuarantine
+	}
+	return err
+}
+
+// LiftQuarantine ends the quarantines of the time that a reservation left: the guest did so before the PIN was disclosed,
+// so there is no one who knows it.
+func LiftQuarantine(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'RELEASED'
+		where quarantine_of = $1 and state = 'HOLD' and branch_id = (select branch_id from reservation where id = $1)`, id)
+	return err
+}
+
+// releaseClean ends the quarantines of a branch for which no agent may hold a pass any more.
+func releaseClean(ctx context.Context, tx pgx.Tx, branch booking.BranchID) (n int64, err error) {
+	tag, err := tx.Exec(ctx, `
+		update reservation r set state = 'RELEASED'
+		where r.branch_id = $1 and r.quarantine_of is not null and r.state = 'HOLD' and not exists (
+			select from pass_listed l where l.room_id = r.room_id and l.not_after > r.start_at and l.not_before < r.end_at)`, branch)
+	return tag.RowsAffected(), err
+}

@@ -1,0 +1,191 @@
+package reserve_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// pin returns the PIN of a reservation's pass; empty if it has none.
+func (s *shop) pin(t *testing.T, id int64) string {
+	t.Helper()
+	p, err := postgres.PassOf(s.ctx, s.DB.Pool, booking.ReservationID(id))
+	if errors.Is(err, postgres.ErrNoPass) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := s.Settings.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := keys.Open(postgres.PassPINPurpose, p.PIN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(plain)
+}
+
+// listed records that the agent of gangnam may hold the pass of a reservation.
+func (s *shop) listed(t *testing.T, id int64) {
+	t.Helper()
+	s.exec(t, `
+		insert into pass_listed (username, epoch, version, pass_id, room_id, not_before, not_after)
+		select 'agent-gangnam', 1, reservation_id, id, room_id, not_before, not_after from pass where reservation_id = $1 and ended_at is null`, id)
+}
+
+// local returns a time as an administrator types it.
+func local(start, end time.Time) booking.LocalInterval {
+	wall := func(t time.Time) time.Time { return t.UTC().Add(9 * time.Hour) } // Asia/Seoul
+	return booking.LocalInterval{Start: wall(start), End: wall(end)}
+}
+
+func (s *shop) quarantines(t *testing.T) []postgres.Quarantine {
+	t.Helper()
+	branch, err := s.DB.Branch(s.ctx, "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := postgres.Quarantines(s.ctx, s.DB.Pool, branch.ID, s.Clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestPassFollowsReservation expects a pass from the confirmation to the end of the right it stands for, and another PIN
+// after a move.
+func TestPassFollowsReservation(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	b, _, id := s.paid(t, sandbox.MethodCard)
+	first := s.pin(t, id)
+	if len(first) != 6 || postgres.TrivialPIN(first) {
+		t.Fatalf("PIN of a confirmed reservation: got %q, want six digits", first)
+	}
+	r, err := postgres.Reservation(s.ctx, s.DB.Pool, booking.ReservationID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass, err := postgres.PassOf(s.ctx, s.DB.Pool, r.ID)
+	if from, until := r.UnlockWindow(); err != nil || !pass.NotBefore.Equal(from) || !pass.NotAfter.Equal(until) || pass.Room != r.Room {
+		t.Errorf("pass %+v, %v; want the window of the key, %s to %s", pass, err, from, until)
+	}
+	move := func(start time.Time) {
+		t.Helper()
+		err := replica.Move(s.ctx, reserve.MoveRequest{ID: r.ID, Room: r.RoomNo, Times: local(start, start.Add(time.Hour)), By: hq})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(r.Start.Add(10 * time.Minute))
+	second := s.pin(t, id)
+	if second == "" || second == first {
+		t.Errorf("PIN after a move: got %q, before it %q", second, first)
+	}
+	if n := s.count(t, `select count(*) from pass where reservation_id = $1 and ended_at is not null`, id); n != 1 {
+		t.Errorf("ended passes: got %d, want 1", n)
+	}
+	if found := s.quarantines(t); len(found) != 0 {
+		t.Errorf("quarantine without an agent that holds a pass: %+v", found)
+	}
+	s.listed(t, id)
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	if pin := s.pin(t, id); pin != "" {
+		t.Errorf("PIN after the cancellation: got %q, want none", pin)
+	}
+	if found := s.quarantines(t); len(found) != 0 {
+		t.Errorf("quarantine after the guest's own cancellation: %+v", found)
+	}
+}
+
+// TestQuarantineIsNotSold cancels and moves reservations while an agent may hold their passes: their time is not sold until
+// the head quarters release it or the pass ends.
+func TestQuarantineIsNotSold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	_, order, w := s.bought(t, sandbox.MethodCard)
+	id := s.wantState(t, order.OrderID, "DONE")
+	s.listed(t, id)
+	if err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(id), Status: "paid", By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, order.OrderID, "CANCELED")
+	found := s.quarantines(t)
+	if len(found) != 1 || found[0].Reason != "canceled" || found[0].RoomNo != w.Room || !found[0].Start.Equal(w.Start) ||
+		!found[0].End.Equal(w.Start.Add(time.Hour)) || found[0].Reservation != booking.ReservationID(id) {
+		t.Fatalf("quarantine after staff cancelled: %+v", found)
+	}
+	s.nothingHeld(t) // the money does not wait
+	other := s.buyer()
+	sold := func() int {
+		reply, err := other.Post(s.ctx, "/reservation", map[string]any{"branch": "gangnam", "room": w.Room,
+			"startDateTime": moneytest.Wire(w.Start), "endDateTime": moneytest.Wire(w.Start.Add(time.Hour))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.HTTP
+	}
+	if status := sold(); status != http.StatusConflict {
+		t.Errorf("hold of a time in quarantine: got %d, want 409", status)
+	}
+	if err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: found[0].ID, Status: "beforePaymentTab", By: hq}); !errors.Is(err, reserve.ErrNotFound) {
+		t.Errorf("cancellation of a quarantine: got %v, want ErrNotFound", err)
+	}
+	// The pass ends two minutes before the stay would have: from then on nothing is in quarantine.
+	s.Clock.Advance(w.Start.Add(58 * time.Minute).Sub(s.Clock.Now()))
+	if found := s.quarantines(t); len(found) != 0 {
+		t.Errorf("quarantine after the end of the pass: %+v", found)
+	}
+}
+
+// TestMoveQuarantinesOnlyTheTimeItLeaves moves a stay by half an hour within its room.
+func TestMoveQuarantinesOnlyTheTimeItLeaves(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	_, order, w := s.bought(t, sandbox.MethodCard)
+	id := s.wantState(t, order.OrderID, "DONE")
+	s.listed(t, id)
+	later := w.Start.Add(30 * time.Minute)
+	err := replica.Move(s.ctx, reserve.MoveRequest{ID: booking.ReservationID(id), Room: w.Room, Times: local(later, later.Add(time.Hour)), By: hq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := s.quarantines(t)
+	// The margin of ten minutes before the new start is the reservation's own.
+	if len(found) != 1 || found[0].Reason != "moved" || !found[0].Start.Equal(w.Start) || !found[0].End.Equal(w.Start.Add(20*time.Minute)) {
+		t.Fatalf("quarantine: %+v, want %s and 20 minutes", found, w.Start)
+	}
+	branch, err := s.DB.Branch(s.ctx, "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := func() error {
+		return s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			return postgres.ReleaseQuarantine(ctx, tx, branch.ID, found[0].ID, now)
+		})
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); !errors.Is(err, postgres.ErrNoQuarantine) {
+		t.Errorf("second release: got %v, want ErrNoQuarantine", err)
+	}
+	if found := s.quarantines(t); len(found) != 0 {
+		t.Errorf("quarantine after its release: %+v", found)
+	}
+}
