@@ -2,7 +2,7 @@
 # boot.sh KERNEL ROOT: boots a virtual machine of the kernel in KERNEL (see kernel.sh) with the files of ROOT, runs /run in
 # it and ends with its exit code. The console is the output. No root, no KVM, no disk.
 #
-# The machine is believed only when it says so twice: with a line on the console, and with the code it leaves QEMU by.
+# Success needs two signals: a line on the console and the exit code of QEMU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 root=$2 limit=${HWTEST_LIMIT:-150}

@@ -43,7 +43,7 @@ func findHome(dataDir string) (home, error) {
 	dir, err := filepath.EvalSymlinks(link)
 	if err != nil {
 		if target, linkErr := os.Readlink(link); linkErr == nil {
-			// Never begin with an empty database if the data is only not mounted.
+			// Do not create an empty database: the data directory may only be unmounted.
 			return home{}, fmt.Errorf("%s leads to %s, which cannot be reached: restore it, or remove the link to begin with an empty database", link, target)
 		}
 		return home{}, err

@@ -53,7 +53,7 @@ func (s *Service) now() time.Time { return s.DB.Now() }
 // The errors of requests.
 var (
 	ErrNoRoom          = errors.New("reserve: no such room")
-	ErrNotForSale      = errors.New("reserve: the room's prices do not make up that length")
+	ErrNotForSale      = errors.New("reserve: the room's price tiers cannot express that length")
 	ErrRoomDisabled    = errors.New("reserve: the room is switched off")
 	ErrTaken           = errors.New("reserve: the time is reserved")
 	ErrHeld            = errors.New("reserve: the time is held by another client")

@@ -276,7 +276,7 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		// A partly working service is worse than a restart by the supervisor.
+		// If one part fails, the process ends, so that the supervisor restarts all of it.
 		case <-failed: //nolint:errcheck // background.Wait returns it
 			return errBackground
 		}
