@@ -212,7 +212,12 @@ func (b *Broker) Retained(agent protocol.Agent) (status protocol.Status, ok bool
 
 // RejectSubscriptions rejects the next n SUBSCRIBE packets for the topics of a branch.
 func (b *Broker) RejectSubscriptions(n int) {
-	filters := len(slices.Collect(protocol.Agent{Branch: "any"}.Filters())) - 1 // without key lists
+	filters := 0
+	for kind := range protocol.Kinds() {
+		if kind.FromCloud() && !kind.OwnTopic() {
+			filters++
+		}
+	}
 	b.guard.mu.Lock()
 	defer b.guard.mu.Unlock()
 	b.guard.reject = n * filters
