@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"postgres"},
 	{"config", "queue", "limit"},
 	{"account"},
-	{"reserve", "access", "climate", "device", "franchise", "live"},
+	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency"},
 	{"chatops", "branchfile", "partner", "enroll"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},

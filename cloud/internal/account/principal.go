@@ -35,6 +35,8 @@ type Principal struct {
 	NeedsSecondFactor bool
 
 	Branches []string // branch codes; for role hq, all branches
+
+	Scopes []Scope // of a token; nil: the principal has a session and needs no scope
 }
 
 // Authenticated reports whether the request has a valid session.
@@ -53,8 +55,17 @@ func (p Principal) MayChange() bool {
 	return p.Administrator() && (p.Role == HQ || p.Role == Manager)
 }
 
+// Token reports whether p is the bearer of a token.
+func (p Principal) Token() bool { return p.Scopes != nil }
+
+// Has reports whether p may use an endpoint with a scope. Sessions are not limited by scopes.
+func (p Principal) Has(scope Scope) bool { return !p.Token() || slices.Contains(p.Scopes, scope) }
+
 // Actor returns the name of p in the audit log.
 func (p Principal) Actor() string {
+	if p.Token() {
+		return p.AdminLoginID
+	}
 	if p.Administrator() {
 		return "admin:" + p.AdminLoginID
 	}

@@ -80,6 +80,9 @@ func Check(x Exchange) error {
 	if x.Answer.StatusCode == http.StatusForbidden && http.NewCrossOriginProtection().Check(x.Request) != nil {
 		return visit("CrossOrigin", x.Got)
 	}
+	if general(x) {
+		return nil
+	}
 	operation, params, known := find(x.Request.Method, strings.Split(x.Request.URL.Path, "/"))
 	if !known {
 		return checkStray(x)
@@ -107,6 +110,19 @@ func Check(x Exchange) error {
 		return fmt.Errorf("%s: response %d: %w", operation.OperationID, x.Answer.StatusCode, err)
 	}
 	return checkEvent(operation, x)
+}
+
+// general reports whether an exchange is one of the errors of tokens and of Idempotency-Key, which every operation has.
+func general(x Exchange) bool {
+	schemas := map[int]string{}
+	if x.Request.Header.Get("Authorization") != "" {
+		schemas[http.StatusUnauthorized], schemas[http.StatusForbidden] = "BadToken", "ScopeMissing"
+	}
+	if x.Request.Header.Get("Idempotency-Key") != "" {
+		schemas[http.StatusConflict], schemas[http.StatusBadRequest] = "KeyConflict", "KeyMalformed"
+	}
+	schema, ok := schemas[x.Answer.StatusCode]
+	return ok && visit(schema, x.Got) == nil
 }
 
 func withBody(r *http.Request, body []byte) *http.Request {

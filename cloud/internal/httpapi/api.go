@@ -13,23 +13,25 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
+	"github.com/yeolda/yeolda/cloud/internal/idempotency"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // API serves the HTTP interface by calling verbs. Every field is required unless its comment says otherwise.
 type API struct {
-	Backoffice *backoffice.Service
-	Console    *console.Console
-	Reserve    *reserve.Service
-	Access     *access.Service
-	Climate    *climate.Service
-	Account    *account.Service
-	Franchise  *franchise.Service
-	Limits     *limit.Limiter
-	Sessions   *session.Manager
-	Log        *slog.Logger
-	Now        func() time.Time
+	Backoffice  *backoffice.Service
+	Console     *console.Console
+	Reserve     *reserve.Service
+	Access      *access.Service
+	Climate     *climate.Service
+	Account     *account.Service
+	Franchise   *franchise.Service
+	Limits      *limit.Limiter
+	Sessions    *session.Manager
+	Idempotency *idempotency.Service
+	Log         *slog.Logger
+	Now         func() time.Time
 
 	Unavailable func(error) bool // reports whether the database is away
 

@@ -15,7 +15,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/idempotency"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -87,6 +89,14 @@ var table = []row{
 	{backoffice.ErrNoSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
 	{booking.ErrAdministratorExists, 409, typeAlreadyExist, "이미 사용 중인 아이디입니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
+	{session.ErrToken, 401, typeAuthentication, "토큰이 올바르지 않거나 만료되었습니다."},
+	{errScope, 403, typeAuthorization, "토큰에 이 작업의 권한(scope)이 없습니다."},
+	{account.ErrNoToken, 404, typeNotFound, "해당 토큰을 찾을 수 없습니다."},
+	{account.ErrScope, 400, typeIllegal, "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다."},
+	{account.ErrTokenExpiry, 400, typeIllegal, "만료 시각(expiresAt)은 현재보다 뒤여야 합니다."},
+	{errKeyForm, 400, typeIllegal, "Idempotency-Key 헤더는 공백 없는 1자에서 255자의 ASCII 문자여야 합니다."},
+	{idempotency.ErrReused, 409, typeConflict, "같은 Idempotency-Key로 다른 요청을 이미 보냈습니다."},
+	{idempotency.ErrPending, 409, typeHoldChanged, "같은 Idempotency-Key의 요청을 처리하고 있거나 그 결과를 알 수 없습니다."},
 	{errNotCustomer, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{errCrossOrigin, 403, typeAuthorization, "다른 사이트에서 보낸 요청은 처리할 수 없습니다."},
 	{account.ErrBranchForbidden, 403, typeScope, "해당 지점에 접근 권한이 없습니다."},

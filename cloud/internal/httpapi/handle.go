@@ -24,13 +24,14 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 // handle wraps a handler for the router: the layer and validateRequest run before it. Errors become answers here only.
 func (a *API) handle(allow layer, h handler) http.HandlerFunc {
+	run := a.idempotent(h)
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := allow(wire.Principal(r))
 		if err == nil {
 			err = validateRequest(r)
 		}
 		if err == nil {
-			err = h(w, r)
+			err = run(w, r)
 		}
 		if err != nil {
 			a.fail(w, r, err)

@@ -81,12 +81,12 @@ func headQuarters(p account.Principal) error {
 }
 
 func (a *API) public(h handler) http.HandlerFunc   { return a.handle(public, h) }
-func (a *API) user(h handler) http.HandlerFunc     { return a.handle(loggedIn, h) }
-func (a *API) customer(h handler) http.HandlerFunc { return a.handle(customer, h) }
-func (a *API) own(h handler) http.HandlerFunc      { return a.handle(ownAccount, h) }
-func (a *API) viewer(h handler) http.HandlerFunc   { return a.handle(administrator, h) }
-func (a *API) editor(h handler) http.HandlerFunc   { return a.handle(editor, h) }
-func (a *API) hq(h handler) http.HandlerFunc       { return a.handle(headQuarters, h) }
+func (a *API) user(h handler) http.HandlerFunc     { return a.guarded(loggedIn, h) }
+func (a *API) customer(h handler) http.HandlerFunc { return a.guarded(customer, h) }
+func (a *API) own(h handler) http.HandlerFunc      { return a.guarded(ownAccount, h) }
+func (a *API) viewer(h handler) http.HandlerFunc   { return a.guarded(administrator, h) }
+func (a *API) editor(h handler) http.HandlerFunc   { return a.guarded(editor, h) }
+func (a *API) hq(h handler) http.HandlerFunc       { return a.guarded(headQuarters, h) }
 
 // canonical routes requests by their decoded path, so that routing and layers see the same path however the client
 // encodes it.

@@ -18,10 +18,20 @@ import (
 // routes returns all routes as METHOD /path/{}, without the names of parameters.
 func routes(t *testing.T) []string {
 	t.Helper()
+	list := patterns(t)
+	for i := range list {
+		list[i] = anonymous(list[i])
+	}
+	return list
+}
+
+// patterns returns all routes as METHOD /path/{name}.
+func patterns(t *testing.T) []string {
+	t.Helper()
 	api := &httpapi.API{Discord: http.NotFoundHandler()}
 	var list []string
 	err := chi.Walk(api.Routes().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		list = append(list, method+" "+anonymous(route))
+		list = append(list, method+" "+route)
 		return nil
 	})
 	if err != nil {
@@ -185,6 +195,9 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"switchListing":       {console + "channels/999999", map[string]any{"enabled": true}, notThere("채널을"), true},
 		"exportListing":       {console + "channels/999999/export", nil, notThere("채널을"), true},
 		"showAccount":         {"/v2/admin/account", nil, success, false},
+		"listTokens":          {"/v2/admin/tokens", nil, success, false},
+		"addToken":            {"/v2/admin/tokens", "{}", missingField("이름", "name"), false},
+		"removeToken":         {"/v2/admin/tokens/999999", nil, notThere("토큰을"), false},
 		"changePassword":      {"/v2/admin/account/password", "{}", missingField("비밀번호", "password"), false},
 		"beginTOTP":           {"/v2/admin/account/totp", "{}", missingField("비밀번호", "password"), false},
 		"newRecoveryCodes":    {"/v2/admin/account/recovery-codes", "{}", missingField("비밀번호", "password"), false},

@@ -88,6 +88,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+		postgres.PurgeIdempotent(ctx, s.DB.Pool, now.Add(-postgres.IdempotencyTTL)),
 		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 		postgres.PurgeReconciliations(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 	)

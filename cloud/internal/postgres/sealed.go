@@ -20,6 +20,7 @@ var SealedColumns = []SealedColumn{
 	{"refund", "account", "refund-account"},
 	{"administrator", "totp_secret", "totp"},
 	{"administrator", "totp_pending", "totp"},
+	{"idempotent_request", "answer", "idempotent-answer"},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

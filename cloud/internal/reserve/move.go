@@ -70,7 +70,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 			return ErrNotMovable
 		}
 		c := s.change(ctx, tx, r, now)
-		if err := c.moveTo(branch, room, times, "admin:"+req.By.AdminLoginID, req.Reason); err != nil {
+		if err := c.moveTo(branch, room, times, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
 		return c.audited(req.By, "reservation.move", map[string]any{

@@ -28,6 +28,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
+	"github.com/yeolda/yeolda/cloud/internal/idempotency"
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
@@ -214,8 +215,9 @@ func (s *Service) wire() error {
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
-		Franchise: &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Discord:   chat, Sessions: sessions, Log: s.log, Now: s.now,
+		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
+		Idempotency: &idempotency.Service{DB: s.db, Keys: keys},
+		Discord:     chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
 			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL, GrantPublicKeys: publicKeys(grantKeys),

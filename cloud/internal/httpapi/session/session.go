@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -139,8 +140,11 @@ func (m *Manager) End(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ID returns the id under which lists show the session of a request.
+// ID returns the id under which lists show the session of a request; for a token, the token itself.
 func (m *Manager) ID(r *http.Request) (string, error) {
+	if token, ok := bearer(r); ok {
+		return token, nil
+	}
 	ctx, err := m.load(r)
 	if err != nil {
 		return "", err
@@ -173,6 +177,13 @@ func (m *Manager) Recheck(r *http.Request) (account.Principal, error) {
 }
 
 func (m *Manager) identify(r *http.Request, activity bool) (account.Principal, error) {
+	if token, ok := bearer(r); ok {
+		p, err := m.Account.Token(r.Context(), token)
+		if errors.Is(err, account.ErrNoToken) {
+			err = ErrToken
+		}
+		return p, err
+	}
 	if _, err := r.Cookie(cookie); err != nil {
 		return account.Principal{}, nil //nolint:nilerr // a request without the cookie has no session
 	}
@@ -192,6 +203,16 @@ func (m *Manager) identify(r *http.Request, activity bool) (account.Principal, e
 		return account.Principal{}, nil
 	}
 	return p, err
+}
+
+// ErrToken is returned for a bearer token that is unknown, revoked or expired.
+var ErrToken = errors.New("session: unknown or expired token")
+
+// bearer returns the token of a request. Credentials of another kind are ignored.
+func bearer(r *http.Request) (string, bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	return token, strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(token, account.TokenPrefix)
 }
 
 // active reports whether an administrator's session has not been idle for too long, and records the activity. The record

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+)
+
+// maxTokenName is the longest name of a token.
+const maxTokenName = 50
+
+// ListTokens is GET /v2/admin/tokens. Only the head quarters manages tokens.
+func (c *Console) ListTokens(w http.ResponseWriter, r *http.Request) error {
+	found, err := c.Account.Tokens(r.Context())
+	if err != nil {
+		return err
+	}
+	type item struct {
+		ID         string     `json:"id"`
+		Name       string     `json:"name"`
+		Scopes     []string   `json:"scopes"`
+		Branches   []string   `json:"branches"`
+		CreatedBy  string     `json:"createdBy"`
+		CreatedAt  time.Time  `json:"createdAt"`
+		LastUsedAt *time.Time `json:"lastUsedAt"`
+		ExpiresAt  *time.Time `json:"expiresAt"`
+	}
+	list := make([]item, 0, len(found))
+	for _, t := range found {
+		list = append(list, item{strconv.FormatInt(t.ID, 10), t.Name, t.Scopes, t.Branches, t.CreatedBy, t.CreatedAt, t.LastUsedAt, t.ExpiresAt})
+	}
+	return wire.WriteData(w, map[string]any{"tokens": list})
+}
+
+// AddToken is POST /v2/admin/tokens. Its answer is the only one that contains the token.
+func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Name      *string         `json:"name"`
+		Scopes    []account.Scope `json:"scopes"`
+		Branches  []string        `json:"branches"`
+		ExpiresAt *string         `json:"expiresAt"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	name, err := wire.Text("name", body.Name, maxTokenName)
+	if err != nil {
+		return err
+	}
+	token := account.NewToken{Name: name, Scopes: body.Scopes, Branches: body.Branches}
+	if body.ExpiresAt != nil {
+		if token.ExpiresAt, err = time.Parse(time.RFC3339, *body.ExpiresAt); err != nil {
+			return wire.Malformed("expiresAt")
+		}
+	}
+	id, secret, err := c.Account.AddToken(r.Context(), token, actor(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10), "token": secret})
+}
+
+// RemoveToken is DELETE /v2/admin/tokens/{id}: the token is rejected from the next request on.
+func (c *Console) RemoveToken(w http.ResponseWriter, r *http.Request) error {
+	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
+	if err != nil {
+		return account.ErrNoToken
+	}
+	if err := c.Account.RemoveToken(r.Context(), id, actor(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}

@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+)
+
+// errScope is returned when a token lacks the scope of an endpoint.
+var errScope = errors.New("httpapi: the token lacks the scope")
+
+// noToken marks endpoints that need a person: the own account, tokens, administrators, and the second person's approval of a
+// refund.
+const noToken account.Scope = ""
+
+// scopes declares the scope that a token needs for each endpoint of administrators, by method and route
+// (docs/specification.md, Tokens 3). Reads without a row need the scope read; other endpoints without a row reject tokens.
+var scopes = map[string]account.Scope{
+	"DELETE /admin/reservation/{id}":        account.ScopeMoney,
+	"PUT /admin/reservation/{id}":           account.ScopeBook,
+	"POST /admin/reservation":               account.ScopeBook,
+	"POST /admin/payment":                   account.ScopeBook,
+	"POST /admin/v2/virtual-accounts":       account.ScopeMoney,
+	"PATCH /admin/machines/{branch}/{room}": account.ScopeBook,
+
+	"POST /admin/door/v2/unlock/{branch}/{doorType}":          account.ScopeDoors,
+	"POST /admin/door/v2/unlock/{branch}/{doorType}/{roomNo}": account.ScopeDoors,
+	"GET /admin/door/v2/unlock/subscribe":                     account.ScopeDoors, // it may carry a PIN
+	"POST /admin/door/unlock/{branch}/{doorType}":             account.ScopeDoors,
+	"POST /admin/door/unlock/{branch}/{doorType}/{roomNo}":    account.ScopeDoors,
+	"POST /admin/airconditioner/{airconditioner_id}":          account.ScopeClimate,
+	"POST /admin/thermo-hygrometer/{branch}":                  account.ScopeClimate,
+
+	"POST /v2/admin/branches/{branch}/agents":            account.ScopeDoors,
+	"DELETE /v2/admin/agents/{username}":                 account.ScopeDoors,
+	"POST /v2/admin/agents/{username}/activate":          account.ScopeDoors,
+	"PUT /v2/admin/branches/{branch}/doors/{device}/pin": account.ScopeDoors,
+
+	"POST /v2/admin/messages/{id}/resend":                        account.ScopeBook,
+	"POST /v2/admin/reservations/{id}/key-message":               account.ScopeBook,
+	"PUT /v2/admin/branches/{branch}/settings":                   account.ScopeBook,
+	"PUT /v2/admin/branches/{branch}/rooms/{room}":               account.ScopeBook,
+	"DELETE /v2/admin/branches/{branch}/rooms/{room}":            account.ScopeBook,
+	"POST /v2/admin/branches/{branch}/channels":                  account.ScopeBook,
+	"PATCH /v2/admin/branches/{branch}/channels/{listing}":       account.ScopeBook,
+	"POST /v2/admin/branches/{branch}/channels/{listing}/export": account.ScopeBook,
+	"POST /v2/admin/branches/{branch}/partner-bookings":          account.ScopeBook,
+	"POST /v2/admin/personal-data/export":                        account.ScopeRead,
+	"POST /v2/admin/personal-data/erase":                         account.ScopeBook,
+
+	"POST /v2/admin/branches/{branch}/exports":         account.ScopeRead,
+	"POST /v2/admin/reservations/{id}/refund":          account.ScopeMoney,
+	"POST /v2/admin/reservations/{id}/refund/approval": noToken,
+	"POST /v2/admin/reservations/{id}/refunds":         account.ScopeMoney,
+	"POST /v2/admin/reconciliation":                    account.ScopeMoney,
+	"POST /v2/admin/differences/{id}/resolution":       account.ScopeMoney,
+
+	"POST /admin/logout":                            noToken,
+	"GET /v2/me":                                    account.ScopeRead,
+	"GET /v2/admin/account":                         noToken,
+	"POST /v2/admin/account/password":               noToken,
+	"POST /v2/admin/account/totp":                   noToken,
+	"PUT /v2/admin/account/totp":                    noToken,
+	"DELETE /v2/admin/account/totp":                 noToken,
+	"POST /v2/admin/account/recovery-codes":         noToken,
+	"DELETE /v2/admin/account/sessions/{session}":   noToken,
+	"GET /v2/admin/administrators":                  noToken,
+	"POST /v2/admin/administrators":                 noToken,
+	"PUT /v2/admin/administrators/{id}":             noToken,
+	"PATCH /v2/admin/administrators/{id}":           noToken,
+	"POST /v2/admin/administrators/{id}/password":   noToken,
+	"DELETE /v2/admin/administrators/{id}/totp":     noToken,
+	"DELETE /v2/admin/administrators/{id}/sessions": noToken,
+	"GET /v2/admin/tokens":                          noToken,
+	"POST /v2/admin/tokens":                         noToken,
+	"DELETE /v2/admin/tokens/{id}":                  noToken,
+}
+
+// ScopeOf returns the scope that a token needs for a route, such as "GET /v2/admin/live"; false if no token may use it.
+func ScopeOf(route string) (account.Scope, bool) {
+	scope, declared := scopes[route]
+	if !declared && strings.HasPrefix(route, http.MethodGet+" ") {
+		return account.ScopeRead, true
+	}
+	return scope, scope != noToken
+}
+
+// checkScope returns errScope if the request has a token without the scope of its route. It is the only place that decides
+// about scopes.
+func checkScope(r *http.Request) error {
+	p := wire.Principal(r)
+	if !p.Token() {
+		return nil
+	}
+	pattern := strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api")
+	if scope, ok := ScopeOf(r.Method + " " + pattern); !ok || !p.Has(scope) {
+		return errScope
+	}
+	return nil
+}
+
+// guarded is handle for endpoints that a token can use only with their scope.
+func (a *API) guarded(allow layer, h handler) http.HandlerFunc {
+	return a.handle(allow, func(w http.ResponseWriter, r *http.Request) error {
+		if err := checkScope(r); err != nil {
+			return err
+		}
+		return h(w, r)
+	})
+}
