@@ -9,11 +9,21 @@ import (
 )
 
 // Sizes in bytes. The broker rejects larger packets before authentication; the payload limit leaves room for
-// the topic and the properties.
+// the topic and the properties. Only a pass list may be larger: agents accept packets of up to MaxAgentPacket.
 const (
-	MaxPacket  = 64 << 10
-	MaxPayload = 63 << 10
+	MaxPacket      = 64 << 10
+	MaxPayload     = 63 << 10
+	MaxPassList    = 640 << 10
+	MaxAgentPacket = 641 << 10
 )
+
+// maxPayload returns the largest payload of a kind in bytes.
+func (k Kind) maxPayload() int {
+	if k == KindPassList {
+		return MaxPassList
+	}
+	return MaxPayload
+}
 
 // Message is a payload. Validate reports violations of its format; Encode and Decode call it.
 type Message interface {
@@ -36,18 +46,18 @@ func Encode(m Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", m.Kind(), err)
 	}
-	if len(payload) > MaxPayload {
+	if len(payload) > m.Kind().maxPayload() {
 		return nil, fmt.Errorf("encode %s: %d bytes: %w", m.Kind(), len(payload), ErrTooLarge)
 	}
 	return payload, nil
 }
 
-// Decode decodes one message: exactly one JSON object of at most MaxPayload bytes, valid UTF-8, no object with more than
+// Decode decodes one message: exactly one JSON object of at most MaxPayload bytes (a pass list: MaxPassList), valid UTF-8, no object with more than
 // 64 names or with names that differ in case only, every field of the right type, and Validate satisfied. Unknown fields
 // are ignored, so that either side may be updated first.
 func Decode[M Message](payload []byte) (M, error) {
 	var m M
-	if err := decode(payload, &m); err != nil {
+	if err := decode(payload, m.Kind().maxPayload(), &m); err != nil {
 		return *new(M), fmt.Errorf("decode %s: %w", m.Kind(), err)
 	}
 	if err := m.Validate(); err != nil {
@@ -56,8 +66,8 @@ func Decode[M Message](payload []byte) (M, error) {
 	return m, nil
 }
 
-func decode(payload []byte, into any) error {
-	if len(payload) > MaxPayload {
+func decode(payload []byte, limit int, into any) error {
+	if len(payload) > limit {
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooLarge)
 	}
 	// encoding/json silently replaces invalid UTF-8, so that two different ids could become equal.
@@ -87,20 +97,23 @@ func checkText(name, s string, limit int, required bool) error {
 	return nil
 }
 
-// checkRequestID accepts only the canonical lower-case form of a UUID, because the id is compared as text.
-func checkRequestID(id string) error {
+// checkRequestID checks the id of a request.
+func checkRequestID(id string) error { return checkUUID("requestId", id) }
+
+// checkUUID accepts only the canonical lower-case form of a UUID, because ids are compared as text.
+func checkUUID(name, id string) error {
 	if len(id) != 36 {
-		return errors.New("requestId is not a UUID")
+		return fmt.Errorf("%s is not a UUID", name)
 	}
 	for i, c := range []byte(id) {
 		switch i {
 		case 8, 13, 18, 23:
 			if c != '-' {
-				return errors.New("requestId is not a UUID")
+				return fmt.Errorf("%s is not a UUID", name)
 			}
 		default:
 			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return errors.New("requestId is not a lower-case UUID")
+				return fmt.Errorf("%s is not a lower-case UUID", name)
 			}
 		}
 	}

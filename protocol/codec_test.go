@@ -68,6 +68,18 @@ func samples() map[string]Message {
 			Contacts: []Contact{{Device: "room_3", Open: true, ForMs: 4200}}, KeyEpoch: 2,
 			Update: &UpdateStatus{Version: "1.2.0", State: UpdateRolledBack, Detail: "no connection"},
 		},
+		"beacon":          sampleBeacon(),
+		"pass-list":       samplePasses(),
+		"pass-applied":    PassApplied{Epoch: 3, Version: 14},
+		"pass-entry":      sampleEntry(),
+		"pass-ack":        PassAck{Journal: sampleNonce, Entry: 7},
+		"heartbeat-nonce": Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000, Nonce: sampleNonce},
+		"status-with-passes": Status{State: Online, BootID: "b1", Connection: 2,
+			Inventory: &Inventory{Doors: []Door{{Device: "front_1", Kind: DoorFront}}, AirConditioners: []AirConditioner{}, Sensors: []string{}, Keypads: []string{"front_1"}},
+			SealKey:   base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{4}, 32)),
+			Passes:    &AppliedPasses{Epoch: 3, Version: 14, Clock: ClockTrusted},
+		},
+		"telemetry-by-pass": Telemetry{At: at, Events: []Event{{Kind: EventEnergized, Device: "room_3", Source: SourcePIN}}},
 		"telemetry": Telemetry{At: at, Readings: []Reading{{Location: "로비", Celsius: -3, RelativeHumidity: 100}},
 			Events: []Event{{Kind: EventReleased, Device: "room_3", RequestID: sampleRequest, EnergizedMs: 3001}}},
 	}
@@ -107,6 +119,16 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[Status](payload)
 	case Telemetry:
 		return Decode[Telemetry](payload)
+	case Beacon:
+		return Decode[Beacon](payload)
+	case PassList:
+		return Decode[PassList](payload)
+	case PassApplied:
+		return Decode[PassApplied](payload)
+	case PassEntry:
+		return Decode[PassEntry](payload)
+	case PassAck:
+		return Decode[PassAck](payload)
 	}
 	panic("unknown message")
 }

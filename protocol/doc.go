@@ -79,6 +79,28 @@
 // arrive after the next connection's status, so an offline status counts only if bootId and connection are those of the
 // last online status or heartbeat.
 //
+// # Passes
+//
+// A guest can also type a PIN or a one-time code at a keypad that the agent reads; see [PassList]. Then the agent decides alone,
+// with what the cloud has sent it before:
+//
+//	cloud                                             agent
+//	  │                     heartbeat {..., nonce}      │
+//	  │◄────────────────────────────────────────────────┤  every HeartbeatInterval
+//	  │  beacon {bootId, nonce, time, signature}        │
+//	  ├────────────────────────────────────────────────►│  the time, continued by the monotonic clock
+//	  │  passes/list {epoch, version, passes, ...}      │
+//	  ├────────────────────────────────────────────────►│  signature right? not older? store, then use
+//	  │                  passes/applied {epoch, version}│
+//	  │◄────────────────────────────────────────────────┤  no earlier list opens a door any more
+//	  │                  passes/entry {entry, device...}│
+//	  │◄────────────────────────────────────────────────┤  one per attempt, repeated
+//	  │  passes/ack {journal, entry}                    │  until acknowledged
+//	  ├────────────────────────────────────────────────►│
+//
+// These kinds exist only on the topics of a credential. The cloud sends lists with passes to the active agent only, and an empty
+// list to one that is no longer active: a standby agent has no passes and no key of codes, so it opens nothing by pass.
+//
 // # Grant keys
 //
 // The agent accepts grants signed with the keys of its credential, or of the [KeyList] with the highest epoch that it has

@@ -231,7 +231,7 @@ func TestCheckObject(t *testing.T) {
 		inside(`{"x":`, `}`, 24): true, inside(`{"x":`, `}`, 25): false,
 		fields(64): true, fields(65): false,
 	} {
-		if err := decode([]byte(payload), new(any)); (err == nil) != ok {
+		if err := decode([]byte(payload), MaxPayload, new(any)); (err == nil) != ok {
 			t.Errorf("%s: error %v, want allowed %v", payload, err, ok)
 		}
 	}

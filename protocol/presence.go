@@ -42,6 +42,10 @@ type Status struct {
 	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
 	// Update is the last update that the agent was asked for, unless it runs that version.
 	Update *UpdateStatus `json:"update,omitempty"`
+	// SealKey is the agent's X25519 public key (base64, standard, with padding), to which the key of the one-time codes is
+	// sealed; see PassList. It is empty if the agent judges no passes.
+	SealKey string         `json:"sealKey,omitempty"`
+	Passes  *AppliedPasses `json:"passes,omitempty"` // nil if the agent judges no passes
 }
 
 // Contact is the level of a door contact. A status carries levels because events that are older than the agent's outbox,
@@ -56,7 +60,8 @@ type Contact struct {
 type Inventory struct {
 	Doors           []Door           `json:"doors"`
 	AirConditioners []AirConditioner `json:"airConditioners"`
-	Sensors         []string         `json:"sensors"` // locations
+	Sensors         []string         `json:"sensors"`           // locations
+	Keypads         []string         `json:"keypads,omitempty"` // devices of the doors with a keypad that the agent reads
 }
 
 // Door is a lock and its inputs.
@@ -80,7 +85,8 @@ type SelfTest struct {
 type Heartbeat struct {
 	BootID     string `json:"bootId"`
 	Connection uint32 `json:"connection"`
-	UptimeMs   int64  `json:"uptimeMs"` // monotonic, since the start of the agent
+	UptimeMs   int64  `json:"uptimeMs"`        // monotonic, since the start of the agent
+	Nonce      string `json:"nonce,omitempty"` // asks for a Beacon with this nonce
 }
 
 // Kind implements Message.
@@ -118,16 +124,28 @@ func (m Status) Validate() error {
 	if m.Update != nil {
 		err = errors.Join(err, m.Update.validate())
 	}
+	if m.SealKey != "" {
+		err = errors.Join(err, checkBytes("sealKey", m.SealKey, sealKeySize))
+	}
+	if m.Passes != nil {
+		err = errors.Join(err, m.Passes.validate())
+	}
 	return errors.Join(err, checkBootID(m.BootID), checkText("agentVersion", m.AgentVersion, maxName, false))
 }
 
 // Validate implements Message.
-func (m Heartbeat) Validate() error { return checkBootID(m.BootID) }
+func (m Heartbeat) Validate() error {
+	err := checkBootID(m.BootID)
+	if m.Nonce != "" {
+		err = errors.Join(err, checkNonce(m.Nonce))
+	}
+	return err
+}
 
 func checkBootID(id string) error { return checkText("bootId", id, 36, true) }
 
 func (v Inventory) validate() error {
-	if len(v.Doors) > maxLocks || len(v.AirConditioners) > maxUnits || len(v.Sensors) > MaxSensors {
+	if len(v.Doors) > maxLocks || len(v.AirConditioners) > maxUnits || len(v.Sensors) > MaxSensors || len(v.Keypads) > maxLocks {
 		return errors.New("inventory is too long")
 	}
 	names := make(map[string]struct{})
@@ -159,6 +177,14 @@ func (v Inventory) validate() error {
 	}
 	for _, location := range v.Sensors {
 		if err := errors.Join(checkText("sensor", location, maxName, true), once("sensor", location)); err != nil {
+			return err
+		}
+	}
+	for _, device := range v.Keypads {
+		if _, _, err := ParseDevice(device); err != nil {
+			return fmt.Errorf("keypad: %w", err)
+		}
+		if err := once("keypad", device); err != nil {
 			return err
 		}
 	}

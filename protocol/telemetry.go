@@ -35,6 +35,7 @@ type Event struct {
 	RequestID   string    `json:"requestId,omitempty"`
 	EnergizedMs uint32    `json:"energizedMs,omitempty"`
 	Detail      string    `json:"detail,omitempty"`
+	Source      Source    `json:"source,omitempty"` // the line was driven for an attempt at the keypad; empty: for RequestID
 }
 
 const maxEvents = 64

@@ -32,6 +32,11 @@ const (
 	KindStatus          Kind = "status"
 	KindHeartbeat       Kind = "heartbeat"
 	KindTelemetry       Kind = "telemetry"
+	KindBeacon          Kind = "beacon"
+	KindPassList        Kind = "passes/list"
+	KindPassApplied     Kind = "passes/applied"
+	KindPassEntry       Kind = "passes/entry"
+	KindPassAck         Kind = "passes/ack"
 )
 
 type rule struct {
@@ -60,6 +65,11 @@ var rules = [...]rule{
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
 	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},
+	{kind: KindBeacon, own: true},
+	{kind: KindPassList, qos: 1, own: true},
+	{kind: KindPassApplied, fromAgent: true, qos: 1, own: true},
+	{kind: KindPassEntry, fromAgent: true, qos: 1, own: true},
+	{kind: KindPassAck, qos: 1, own: true},
 }
 
 func (k Kind) rule() (rule, bool) {
@@ -84,7 +94,7 @@ func (k Kind) FromCloud() bool {
 }
 
 // QoS is the quality of service of this kind: 0 towards the agent, where the application repeats messages, 1 towards the
-// cloud.
+// cloud and for pass lists and acknowledgements of entries.
 func (k Kind) QoS() byte {
 	r, _ := k.rule()
 	return r.qos
@@ -96,8 +106,8 @@ func (k Kind) Retained() bool {
 	return r.retained
 }
 
-// OwnTopic reports whether this kind is used with the topics of a credential only. Agents do not subscribe to such a kind on
-// the topics of their branch.
+// OwnTopic reports whether this kind exists only on the topics of a credential. A branch's topics are shared with agents of the
+// previous release and with standby agents, which must neither receive nor send it.
 func (k Kind) OwnTopic() bool {
 	r, _ := k.rule()
 	return r.own
@@ -154,7 +164,8 @@ type Peer struct {
 func AgentID(branch string) string { return "agent-" + branch }
 
 // Topic returns the topic of a kind in a branch, which all credentials of the branch share. It panics on an invalid branch
-// or kind: both are validated on input, and a wildcard in a topic would cross branches.
+// or kind: both are validated on input, and a wildcard in a topic would cross branches. No agent may use the topic of a kind
+// that only credentials have; see [Kind.OwnTopic].
 func Topic(branch string, kind Kind) string {
 	if _, ok := kind.rule(); !ok || !ValidBranch(branch) {
 		panic("protocol: no topic for branch " + branch + ", kind " + string(kind))
@@ -192,7 +203,7 @@ func ParseAgentTopic(topic string) (a Agent, kind Kind, ok bool) {
 		}
 	}
 	r, known := Kind(name).rule()
-	if !known {
+	if !known || r.own && username == "" {
 		return Agent{}, "", false
 	}
 	return Agent{Branch: branch, Username: username}, r.kind, true
@@ -228,17 +239,24 @@ func (a Agent) owns(topic string) (Kind, bool) {
 func (a Agent) Filters() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for k := range Kinds() {
-			if k.FromCloud() && !yield(a.Topic(k)) {
+			if k.FromCloud() && a.has(k) && !yield(a.Topic(k)) {
 				return
 			}
 		}
 	}
 }
 
-// Filters returns the topics of a kind in every branch: of branches as a whole and of single credentials. They are for the
-// cloud's subscriptions and access rules.
-func Filters(kind Kind) [2]string {
-	return [2]string{root + "+/" + string(kind), root + "+/" + ofAgent + "+/" + string(kind)}
+// has reports whether the agent has a topic of this kind.
+func (a Agent) has(kind Kind) bool { return a.Username != "" || !kind.OwnTopic() }
+
+// Filters returns the topics of a kind in every branch: of branches as a whole, if they have this kind, and of single
+// credentials. They are for the cloud's subscriptions and access rules.
+func Filters(kind Kind) []string {
+	ofCredentials := root + "+/" + ofAgent + "+/" + string(kind)
+	if kind.OwnTopic() {
+		return []string{ofCredentials}
+	}
+	return []string{root + "+/" + string(kind), ofCredentials}
 }
 
 // CloudFilters yields the cloud's subscriptions: every kind of message of every agent.

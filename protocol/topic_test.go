@@ -20,6 +20,12 @@ func TestTopicRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, kind := Agent{branches.Draw(t, "branch"), usernames.Draw(t, "username")}, kinds.Draw(t, "kind")
 		got, gotKind, ok := ParseAgentTopic(want.Topic(kind))
+		if want.Username == "" && kind.OwnTopic() {
+			if ok {
+				t.Fatalf("%s is a topic of the whole branch", want.Topic(kind))
+			}
+			return
+		}
 		if !ok || got != want || gotKind != kind {
 			t.Fatalf("ParseAgentTopic(%q) = %v, %q, %v, want %v, %q", want.Topic(kind), got, gotKind, ok, want, kind)
 		}
@@ -30,7 +36,15 @@ func TestEveryTopicHasOneDirection(t *testing.T) {
 	t.Parallel()
 	own := Agent{"gangnam", "agent-gangnam"}
 	for kind := range Kinds() {
-		for _, topic := range []string{Topic("gangnam", kind), own.Topic(kind)} {
+		topics := []string{own.Topic(kind)}
+		if shared := Topic("gangnam", kind); kind.OwnTopic() {
+			if own.MayPublish(shared) || own.MaySubscribe(shared) {
+				t.Errorf("%v may use %s of the whole branch", own, shared)
+			}
+		} else {
+			topics = append(topics, shared)
+		}
+		for _, topic := range topics {
 			if own.MayPublish(topic) == own.MaySubscribe(topic) {
 				t.Errorf("%s: the agent must be allowed exactly one of publish and subscribe", topic)
 			}
@@ -68,7 +82,7 @@ func TestOtherTopicsAreForbidden(t *testing.T) {
 func TestAgentFiltersAreAllowed(t *testing.T) {
 	t.Parallel()
 	own := Agent{"gangnam", "agent-gangnam"}
-	for _, agent := range []Agent{own, {Branch: "gangnam"}} {
+	for agent, want := range map[Agent]int{own: 11, {Branch: "gangnam"}: 5} {
 		n := 0
 		for filter := range agent.Filters() {
 			n++
@@ -76,8 +90,8 @@ func TestAgentFiltersAreAllowed(t *testing.T) {
 				t.Errorf("%v may not subscribe to %s", own, filter)
 			}
 		}
-		if n != 8 {
-			t.Errorf("%v has %d subscriptions, want 8", agent, n)
+		if n != want {
+			t.Errorf("%v has %d subscriptions, want %d", agent, n, want)
 		}
 	}
 }
@@ -90,8 +104,9 @@ func TestCloudFiltersMatchAgentTopics(t *testing.T) {
 	}
 	for kind := range Kinds() {
 		for _, filter := range []string{"yeolda/v1/+/" + string(kind), "yeolda/v1/+/agent/+/" + string(kind)} {
-			if _, subscribed := filters[filter]; subscribed != kind.FromAgent() {
-				t.Errorf("%s: cloud subscribes %v, agent publishes %v", filter, subscribed, kind.FromAgent())
+			want := kind.FromAgent() && (!kind.OwnTopic() || strings.Contains(filter, "/agent/"))
+			if _, subscribed := filters[filter]; subscribed != want {
+				t.Errorf("%s: cloud subscribes %v, want %v", filter, subscribed, want)
 			}
 		}
 	}

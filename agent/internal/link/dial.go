@@ -153,7 +153,7 @@ func (d *dialer) webSocket(ctx context.Context) (net.Conn, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", stage, err)
 	}
-	ws.SetReadLimit(protocol.MaxPacket)
+	ws.SetReadLimit(protocol.MaxAgentPacket)
 	return newPacketConn(NewStream(ws)), nil
 }
 

@@ -291,7 +291,7 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 const receiveMaximum = 64
 
 func (l *Link) connectPacket() *paho.Connect {
-	maxPacket, window := uint32(protocol.MaxPacket), uint16(receiveMaximum)
+	maxPacket, window := uint32(protocol.MaxAgentPacket), uint16(receiveMaximum)
 	return &paho.Connect{
 		ClientID:     l.config.ClientID,
 		CleanStart:   true,
@@ -364,7 +364,7 @@ func subscription(agent protocol.Agent) *paho.Subscribe {
 	var packet paho.Subscribe
 	for kind := range protocol.Kinds() {
 		if kind.FromCloud() && (!kind.OwnTopic() || agent.Username != "") {
-			packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: agent.Topic(kind)})
+			packet.Subscriptions = append(packet.Subscriptions, paho.SubscribeOptions{Topic: agent.Topic(kind), QoS: kind.QoS()})
 		}
 	}
 	return &packet
