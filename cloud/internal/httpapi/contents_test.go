@@ -37,6 +37,9 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 	background := map[string]string{"audit": "x.id::text", "river_job": "x.id::text", "payment": "x.reservation_id::text"}
 	digests := map[string]string{}
 	for _, table := range tables {
+		if table == "reconciliation_run" { // the service compares its payments with the provider's every few minutes
+			continue
+		}
 		columns := cmp.Or(background[table], "x::text")
 		digests[table] = only(t, s, `select coalesce(md5(string_agg(`+columns+`, '|' order by `+columns+`)), '') from `+table+` x where $1`, true)
 	}

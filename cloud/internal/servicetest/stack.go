@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/branchfile"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
@@ -44,6 +45,13 @@ type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
 	stands time.Time // zero if running
+}
+
+// startOfSlot returns a clock that begins at the next start of a slot, so that a test has ten minutes before the current
+// slot is over.
+func startOfSlot() *Clock {
+	now := time.Now()
+	return &Clock{offset: now.Truncate(booking.SlotLength).Add(booking.SlotLength).Sub(now)}
 }
 
 // Now returns the current time of the rules.
@@ -93,7 +101,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	if err := settings.Check(); err != nil {
 		t.Fatal(err)
 	}
-	clock := new(Clock)
+	clock := startOfSlot()
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := service.New(ctx, settings, log, clock.Now)
 	if err != nil {
