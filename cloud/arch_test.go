@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"booking", "seal", "failpoint", "tracing"},
 	{"audit", "door", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
-	{"config", "queue", "limit"},
+	{"config", "queue", "limit", "grantkey"},
 	{"account"},
 	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency"},
 	{"chatops", "branchfile", "partner", "enroll"},

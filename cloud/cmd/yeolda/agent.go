@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -24,6 +23,7 @@ type agentCmd struct {
 	Activate agentActivateCmd `cmd:"" help:"Make a credential the active one of its branch: only its agent opens doors."`
 	Revoke   agentRevokeCmd   `cmd:"" help:"Revoke a credential; its connection ends within seconds."`
 	List     agentListCmd     `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
+	Keys     agentKeysCmd     `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`
 	ACL      agentACLCmd      `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
 
@@ -40,23 +40,19 @@ type agentEnrollCmd struct {
 // Run shows the command that makes a machine the agent of a branch, or creates a credential. Only hashes are stored.
 func (c *agentEnrollCmd) Run(p *program) error {
 	set := config.Settings{HTTP: c.HTTP, Secrets: c.Secrets}.Effective()
-	keys, err := set.GrantKeys()
-	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_GRANT_KEY", Text: err.Error()}
-	}
-	var public []string
-	for _, key := range keys {
-		public = append(public, base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
-	}
-	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+	return p.withGrantKeys(c.Database, c.Secrets, func(ring *grantkey.Ring) error {
 		var credential enroll.Credential
 		var token string
-		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
-			if c.File == "" && !c.Show {
-				token, err = enroll.Offer(ctx, tx, c.Branch, p.by(), public, now)
+		err := ring.DB.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			keys, err := ring.Current(ctx, tx)
+			if err != nil {
 				return err
 			}
-			if credential, err = enroll.Issue(ctx, tx, c.Branch, public); err != nil {
+			if c.File == "" && !c.Show {
+				token, err = enroll.Offer(ctx, tx, c.Branch, p.by(), keys, now)
+				return err
+			}
+			if credential, err = enroll.Issue(ctx, tx, c.Branch, keys); err != nil {
 				return err
 			}
 			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})

@@ -88,6 +88,7 @@ var blots = []struct {
 	{regexp.MustCompile(`sh -s -- [A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{22}`), "sh -s -- <43 letters>.<22 letters>"},
 	{regexp.MustCompile(`PASSWORD=[A-Za-z0-9_-]{43}`), "PASSWORD=<43 letters>"},
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}`), "<date and time>"},
+	{regexp.MustCompile(`\b[A-Za-z0-9+/]{43}=`), "<key, 43 letters and =>                      "},
 	{regexp.MustCompile(`postgres://\S+`), "<database>"},
 	{regexp.MustCompile(`PostgreSQL \d+\.\d+.*`), "PostgreSQL <version>"},
 	{regexp.MustCompile(`today( +)(available|holiday|closed).*`), "today$1<status>"},
@@ -243,6 +244,21 @@ func TestAgentCommands(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^YEOLDA_AGENT_USERNAME=agent-jamsil-[a-z2-7]{8}\nYEOLDA_AGENT_PASSWORD=[A-Za-z0-9_-]{43}$`).Match(content) {
 		t.Errorf("credential file:\n%s", content)
 	}
+}
+
+func TestAgentKeysCommands(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	s.transcript("agent-keys",
+		[]string{"agent", "keys", "list"},
+		[]string{"agent", "keys", "finish"},
+		[]string{"agent", "keys", "rotate"},
+		[]string{"agent", "keys", "rotate"},
+		[]string{"agent", "keys", "list"},
+		[]string{"agent", "keys", "finish"},
+		[]string{"agent", "keys", "list"},
+		[]string{"agent", "keys", "rotate", "--encryption-key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+	)
 }
 
 func TestDoctorCommand(t *testing.T) {

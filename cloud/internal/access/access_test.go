@@ -19,6 +19,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -66,7 +67,7 @@ func build(t testing.TB) *house {
 	h.exec(`insert into door_pin (branch_id, device, pin) select id, 'room_1', $1 from branch where code = 'gangnam'`, h.keys.Seal(access.PINPurpose, []byte("0815")))
 	for _, branch := range []string{"gangnam", "hongdae"} {
 		hash := sha256.Sum256([]byte(protocol.AgentID(branch) + "-demo"))
-		if err := postgres.InsertAgent(t.Context(), h.db.Pool, branch, protocol.AgentID(branch), hash[:]); err != nil {
+		if err := postgres.InsertAgent(t.Context(), h.db.Pool, branch, postgres.NewCredential{Username: protocol.AgentID(branch), SecretHash: hash[:]}); err != nil {
 			t.Fatal(err)
 		}
 		h.exec(`update agent_credential set active = true where username = $1`, protocol.AgentID(branch))
@@ -92,7 +93,11 @@ func build(t testing.TB) *house {
 
 // replica returns another service on the same database. It has no broker, because an agent connects to one broker only.
 func (h *house) replica() *access.Service {
-	return &access.Service{DB: h.db, Keys: h.keys, GrantKey: h.grants, Log: h.log(), Now: h.now}
+	return &access.Service{DB: h.db, Keys: h.keys, GrantKeys: h.ring(), Log: h.log(), Now: h.now}
+}
+
+func (h *house) ring() *grantkey.Ring {
+	return &grantkey.Ring{DB: h.db, Keys: h.keys, First: []ed25519.PrivateKey{h.grants}, Log: h.log()}
 }
 
 func (h *house) log() *slog.Logger { return slog.New(slog.NewTextHandler(h.t.Output(), nil)) }

@@ -28,11 +28,11 @@ func (s *Service) Claim(ctx context.Context, from protocol.Peer, claim protocol.
 	defer func() { span.End(err) }()
 	came := time.Now()
 	s.attempts.claim(id, came)
-	doors, err := s.claims.Do(ctx, postgres.DoorClaim{ID: id, Agent: from.Agent, Nonce: claim.Nonce, Now: s.now()}, s.grant)
+	granted, err := s.claims.Do(ctx, postgres.DoorClaim{ID: id, Agent: from.Agent, Nonce: claim.Nonce, Now: s.now()}, s.grant)
 	if err != nil {
 		return fmt.Errorf("access: claim %s: %w", id, err)
 	}
-	if doors == nil {
+	if granted.Doors == nil {
 		return s.deny(ctx, from, id, claim)
 	}
 	stageSeconds.WithLabelValues("grant").Observe(time.Since(came).Seconds())
@@ -40,10 +40,14 @@ func (s *Service) Claim(ctx context.Context, from protocol.Peer, claim protocol.
 	if pulse == 0 {
 		pulse = protocol.DefaultPulse
 	}
-	grant := protocol.Grant{Branch: from.Branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: doors,
+	grant := protocol.Grant{Branch: from.Branch, RequestID: claim.RequestID, Nonce: claim.Nonce, Doors: granted.Doors,
 		PulseMs: uint32(pulse.Milliseconds())}
+	key, err := s.GrantKeys.Signing(ctx, granted.KeyEpoch)
+	if err != nil { // the agent applies the next key list, and its repeated claim gets the grant
+		return fmt.Errorf("access: sign grant %s: %w", id, err)
+	}
 	_, granting := tracing.Door(ctx, id, "door.grant")
-	err = s.Link.Send(from, grant.Sign(s.GrantKey))
+	err = s.Link.Send(from, grant.Sign(key))
 	granting.End(err)
 	if err != nil {
 		return fmt.Errorf("access: grant %s: %w", id, err)
@@ -51,7 +55,7 @@ func (s *Service) Claim(ctx context.Context, from protocol.Peer, claim protocol.
 	return nil
 }
 
-func (s *Service) grant(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {
+func (s *Service) grant(ctx context.Context, claims []postgres.DoorClaim) ([]postgres.GrantedDoors, error) {
 	return postgres.GrantDoors(ctx, s.DB.Doors, claims, protocol.ClaimLimit, driveLimit)
 }
 

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"log/slog"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/door"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -66,12 +66,12 @@ const (
 
 // Service opens doors. Its exported fields are set before Run; Limits, ResultTimeout, Pulse, Alone and Now are optional.
 type Service struct {
-	DB       *postgres.DB
-	Link     Link
-	Keys     *seal.Keyring      // opens PINs
-	GrantKey ed25519.PrivateKey // signs grants
-	Log      *slog.Logger
-	Limits   *limit.Limiter // nil: presses are not limited
+	DB        *postgres.DB
+	Link      Link
+	Keys      *seal.Keyring  // opens PINs
+	GrantKeys *grantkey.Ring // sign grants
+	Log       *slog.Logger
+	Limits    *limit.Limiter // nil: presses are not limited
 
 	ResultTimeout time.Duration // how long a subscriber waits; 0: DefaultResultTimeout
 	Pulse         time.Duration // how long a lock is driven; 0: protocol.DefaultPulse
@@ -79,7 +79,7 @@ type Service struct {
 	Now           func() time.Time
 
 	asks     postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
-	claims   postgres.Batcher[postgres.DoorClaim, []string]
+	claims   postgres.Batcher[postgres.DoorClaim, postgres.GrantedDoors]
 	reports  postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
 	keyed    limit.Buckets // presses by key and kind of door
 	staffed  limit.Lenient // presses by member of staff

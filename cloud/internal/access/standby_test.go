@@ -23,7 +23,7 @@ func (h *house) second() agenttest.Config {
 	h.t.Helper()
 	const username = "agent-gangnam-2"
 	hash := sha256.Sum256([]byte(username + "-demo"))
-	if err := postgres.InsertAgent(h.t.Context(), h.db.Pool, "gangnam", username, hash[:]); err != nil {
+	if err := postgres.InsertAgent(h.t.Context(), h.db.Pool, "gangnam", postgres.NewCredential{Username: username, SecretHash: hash[:]}); err != nil {
 		h.t.Fatal(err)
 	}
 	return agenttest.Config{Branch: "gangnam", ClientID: username, Dial: agenttest.TCP(h.addr),

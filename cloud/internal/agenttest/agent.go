@@ -38,11 +38,11 @@ type Faults struct {
 type Config struct {
 	Branch   string
 	Dial     func() (net.Conn, error)
-	ClientID string // protocol.AgentID(Branch) when empty
-	Username string // ClientID when empty
-	Secret   string // ClientID + "-demo" when empty
-	Keys     []ed25519.PublicKey
-	BootID   string // "boot" when empty
+	ClientID string              // protocol.AgentID(Branch) when empty
+	Username string              // ClientID when empty
+	Secret   string              // ClientID + "-demo" when empty
+	Keys     []ed25519.PublicKey // of the credential; key lists replace them
+	BootID   string              // "boot" when empty
 
 	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
@@ -60,18 +60,21 @@ type Agent struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu       sync.Mutex
-	faults   Faults
-	claims   map[string]claim
-	results  map[string][]protocol.Result
-	driven   []Drive
-	denied   []protocol.Deny
-	asked    map[string]int
-	commands []string
-	last     string        // request id of the last command
-	changed  chan struct{} // closed and replaced whenever one of the fields above changes
-	gone     chan struct{}
-	reason   byte // of the server's DISCONNECT
+	mu        sync.Mutex
+	keys      []ed25519.PublicKey
+	epoch     uint64
+	faults    Faults
+	claims    map[string]claim
+	results   map[string][]protocol.Result
+	driven    []Drive
+	denied    []protocol.Deny
+	asked     map[string]int
+	commands  []string
+	last      string // request id of the last command
+	startedAt time.Time
+	changed   chan struct{} // closed and replaced whenever one of the fields above changes
+	gone      chan struct{}
+	reason    byte // of the server's DISCONNECT
 }
 
 type claim struct {
@@ -122,7 +125,7 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Agent{cfg: cfg, cancel: cancel, claims: make(map[string]claim), results: make(map[string][]protocol.Result),
+	a := &Agent{cfg: cfg, cancel: cancel, keys: cfg.Keys, claims: make(map[string]claim), results: make(map[string][]protocol.Result),
 		asked: make(map[string]int), changed: make(chan struct{}), gone: make(chan struct{})}
 	var once sync.Once
 	leave := func() { once.Do(func() { close(a.gone) }) }
@@ -168,13 +171,25 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	if _, err := a.client.Subscribe(connectCtx, subscribe); err != nil {
 		return nil, err
 	}
-	inventory := cfg.Inventory
-	if err := a.Publish(protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: 1, AgentVersion: "test",
-		StartedAt: time.Now(), Inventory: &inventory}); err != nil {
+	a.startedAt = time.Now()
+	if err := a.Publish(a.status()); err != nil {
 		return nil, err
 	}
 	a.work.Go(func() { a.beat(ctx) })
 	return a, nil
+}
+
+// status returns the status of the agent.
+func (a *Agent) status() protocol.Status {
+	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: 1, AgentVersion: "test",
+		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch()}
+}
+
+// KeyEpoch returns the epoch of the key list in use.
+func (a *Agent) KeyEpoch() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.epoch
 }
 
 func encode(t testing.TB, m protocol.Message) []byte {

@@ -43,6 +43,10 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 				}
 			})
 		}
+	case protocol.KindKeys:
+		if m, err := protocol.Decode[protocol.KeyList](p.Payload); err == nil {
+			a.trust(m)
+		}
 	case protocol.KindClimateCommand:
 		if m, err := protocol.Decode[protocol.ClimateCommand](p.Payload); err == nil {
 			a.command(p, m)
@@ -91,11 +95,23 @@ func (a *Agent) ask(ctx context.Context, m protocol.Ask) {
 	}
 }
 
+// trust applies a key list and reports the epoch in use, also if the list is an old one.
+func (a *Agent) trust(list protocol.KeyList) {
+	keys, err := list.PublicKeys()
+	a.note(func() {
+		if err == nil && list.Epoch > a.epoch && list.Verify(a.keys...) == nil {
+			a.keys, a.epoch = keys, list.Epoch
+		}
+	})
+	_ = a.Publish(a.status())
+}
+
 func (a *Agent) grant(m protocol.Grant) {
-	if m.Branch != a.cfg.Branch || m.Verify(a.cfg.Keys...) != nil {
+	a.mu.Lock()
+	if m.Branch != a.cfg.Branch || m.Verify(a.keys...) != nil {
+		a.mu.Unlock()
 		return
 	}
-	a.mu.Lock()
 	if a.faults.LoseGrants > 0 {
 		a.faults.LoseGrants--
 		a.mu.Unlock()

@@ -95,11 +95,15 @@ func (s *Service) Credentials(ctx context.Context, branch string) ([]postgres.Ag
 }
 
 // OfferAgent makes a token that one machine exchanges for the credential of the branch's agent.
-func (s *Service) OfferAgent(ctx context.Context, branch, by string, grantPublicKeys []string) (token string, expires time.Time, err error) {
+func (s *Service) OfferAgent(ctx context.Context, branch, by string) (token string, expires time.Time, err error) {
 	entry := audit.Entry{Actor: by, Branch: branch, Action: "agent.offer"}
 	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		expires = now.Add(enroll.TokenLife)
-		token, err = enroll.Offer(ctx, tx, branch, by, grantPublicKeys, now)
+		keys, err := s.GrantKeys.Current(ctx, tx)
+		if err != nil {
+			return err
+		}
+		token, err = enroll.Offer(ctx, tx, branch, by, keys, now)
 		return err
 	})
 	return token, expires, err
@@ -129,6 +133,6 @@ func FittedDoor(agent postgres.AgentCondition, device string) (protocol.Door, bo
 }
 
 // EnrollAgent exchanges a token for a credential. It returns enroll.ErrToken.
-func (s *Service) EnrollAgent(ctx context.Context, token string, grantPublicKeys []string) (enroll.Credential, error) {
-	return enroll.Exchange(ctx, s.DB, token, grantPublicKeys, audit.OriginOf(ctx).Address)
+func (s *Service) EnrollAgent(ctx context.Context, token string) (enroll.Credential, error) {
+	return enroll.Exchange(ctx, s.DB, token, s.GrantKeys, audit.OriginOf(ctx).Address)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -33,6 +34,8 @@ type Service struct {
 	DB    *postgres.DB
 	Queue *queue.Queue
 	Keys  *seal.Keyring // of PINs and of the pseudonyms in the audit log
+
+	GrantKeys *grantkey.Ring // part of new agent credentials
 }
 
 // Branch returns a branch with its rooms, or booking.ErrNoBranch.

@@ -44,7 +44,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	for _, branch := range []string{"gangnam", "hongdae"} {
-		if err := postgres.InsertAgent(t.Context(), f.db.Pool, branch, protocol.AgentID(branch), []byte("hash")); err != nil {
+		if err := postgres.InsertAgent(t.Context(), f.db.Pool, branch, postgres.NewCredential{Username: protocol.AgentID(branch), SecretHash: []byte("hash")}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,7 +50,7 @@ func agent(branch string) protocol.Agent {
 
 func (f *fixture) enroll(agent protocol.Agent) {
 	f.t.Helper()
-	if err := postgres.InsertAgent(f.t.Context(), f.db.Pool, agent.Branch, agent.Username, []byte("hash")); err != nil {
+	if err := postgres.InsertAgent(f.t.Context(), f.db.Pool, agent.Branch, postgres.NewCredential{Username: agent.Username, SecretHash: []byte("hash")}); err != nil {
 		f.t.Fatal(err)
 	}
 }

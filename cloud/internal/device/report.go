@@ -36,6 +36,9 @@ func (s *Service) Announced(ctx context.Context, announced []Announcement) error
 	var standby []string // with a new report
 	for _, a := range seen {
 		active[a.Agent] = a.Active
+		if a.NextKeys != nil && a.Agent.Username != "" && s.OfferKeys != nil {
+			s.OfferKeys(a.Agent, *a.NextKeys)
+		}
 		reported := slices.ContainsFunc(updates, func(u postgres.AgentUpdate) bool { return u.Agent == a.Agent && u.Report != nil })
 		if !a.Active && reported {
 			standby = append(standby, a.Username)
@@ -118,7 +121,7 @@ func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
 		updates[at].Online = a.Online
 		if a.Status != nil {
 			updates[at].Report = &postgres.AgentReport{Version: a.Status.AgentVersion, Inventory: *a.Status.Inventory,
-				SelfTest: a.Status.SelfTest, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
+				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
 		}
 	}
 	return updates

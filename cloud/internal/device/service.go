@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 const (
@@ -28,6 +29,8 @@ type Service struct {
 	Log *slog.Logger
 
 	Now func() time.Time // nil: time.Now
+	// OfferKeys sends an agent the key list that follows the one it has reported. Optional; see package grantkey.
+	OfferKeys func(agent protocol.Agent, next protocol.KeyList)
 }
 
 func (s *Service) now() time.Time {

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -45,34 +46,39 @@ func (c Credential) String() string {
 }
 
 // Issue issues a credential for a branch, which is standby at first. It returns postgres.ErrNoBranch.
-func Issue(ctx context.Context, q postgres.Querier, branch string, grantPublicKeys []string) (Credential, error) {
+func Issue(ctx context.Context, q postgres.Querier, branch string, keys grantkey.Set) (Credential, error) {
 	c := Credential{
 		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: secret(),
-		GrantPublicKeys: grantPublicKeys,
+		GrantPublicKeys: keys.Public,
 	}
 	hash := sha256.Sum256([]byte(c.Password))
-	return c, postgres.InsertAgent(ctx, q, branch, c.Username, hash[:])
+	return c, postgres.InsertAgent(ctx, q, branch, postgres.NewCredential{Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch})
 }
 
 // Offer makes a token for a branch; by is who asked for it. It returns postgres.ErrNoBranch.
-func Offer(ctx context.Context, q postgres.Querier, branch, by string, grantPublicKeys []string, now time.Time) (token string, err error) {
-	token = secret() + "." + Fingerprint(grantPublicKeys)
+func Offer(ctx context.Context, q postgres.Querier, branch, by string, keys grantkey.Set, now time.Time) (token string, err error) {
+	token = secret() + "." + Fingerprint(keys.Public)
 	hash := sha256.Sum256([]byte(token))
-	return token, postgres.InsertEnrollment(ctx, q, branch, hash[:], by, now.Add(TokenLife))
+	return token, postgres.InsertEnrollment(ctx, q, branch, hash[:], keys.Epoch, by, now.Add(TokenLife))
 }
 
-// Exchange spends a token for a credential, in one transaction. It returns ErrToken.
-func Exchange(ctx context.Context, db *postgres.DB, token string, grantPublicKeys []string, address string) (c Credential, err error) {
+// Exchange spends a token for a credential, in one transaction. Its grant keys are those of the token, even if they were
+// rotated since: the agent receives the newer ones when it connects. It returns ErrToken.
+func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey.Ring, address string) (c Credential, err error) {
 	hash := sha256.Sum256([]byte(token))
 	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		branch, by, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
+		branch, by, epoch, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
 		if errors.Is(err, postgres.ErrNoEnrollment) {
 			return ErrToken
 		}
 		if err != nil {
 			return err
 		}
-		if c, err = Issue(ctx, tx, branch, grantPublicKeys); err != nil {
+		keys, err := ring.Of(ctx, tx, epoch)
+		if err != nil {
+			return err
+		}
+		if c, err = Issue(ctx, tx, branch, keys); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

@@ -1,9 +1,13 @@
 package enroll_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +18,18 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-var keys = []string{"PeMGaAkBHCZ3EA8Hgt561IoFwmvxrQereqIiOh7X5Xw="}
+var signing = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+
+var keys = grantkey.Set{Public: []string{base64.StdEncoding.EncodeToString(signing.Public().(ed25519.PublicKey))}}
+
+func ring(db *postgres.DB) *grantkey.Ring {
+	return &grantkey.Ring{DB: db, First: []ed25519.PrivateKey{signing}, Log: slog.New(slog.DiscardHandler)}
+}
 
 func database(t *testing.T) *postgres.DB {
 	t.Helper()
@@ -41,7 +52,7 @@ func TestOnce(t *testing.T) {
 	var machines sync.WaitGroup
 	for range 8 {
 		machines.Go(func() {
-			c, err := enroll.Exchange(context.WithoutCancel(t.Context()), db, token, keys, "")
+			c, err := enroll.Exchange(context.WithoutCancel(t.Context()), db, token, ring(db), "")
 			if errors.Is(err, enroll.ErrToken) {
 				return
 			}
@@ -74,11 +85,11 @@ func TestTokenLife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := enroll.Exchange(t.Context(), db, token, keys, ""); !errors.Is(err, want) {
+		if _, err := enroll.Exchange(t.Context(), db, token, ring(db), ""); !errors.Is(err, want) {
 			t.Errorf("after %v: %v, want %v", age, err, want)
 		}
 	}
-	if _, err := enroll.Exchange(t.Context(), db, "none", keys, ""); !errors.Is(err, enroll.ErrToken) {
+	if _, err := enroll.Exchange(t.Context(), db, "none", ring(db), ""); !errors.Is(err, enroll.ErrToken) {
 		t.Errorf("a made-up token: %v", err)
 	}
 	if _, err := enroll.Offer(t.Context(), db.Pool, "busan", "cli:root", keys, time.Now()); !errors.Is(err, postgres.ErrNoBranch) {

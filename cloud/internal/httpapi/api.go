@@ -38,9 +38,7 @@ type API struct {
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is trusted; may be empty
 	CustomerTTL    time.Duration  // lifetime of a customer's session
 	Discord        http.Handler   // the chat bot
-	// GrantPublicKeys verify door grants, base64. They are part of every new agent credential.
-	GrantPublicKeys []string
-	Site            Site // settings that the pages use
+	Site           Site           // settings that the pages use
 }
 
 // Site holds the settings that the web pages show or use.

@@ -19,7 +19,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.Backoffice.EnrollAgent(r.Context(), token, a.GrantPublicKeys)
+	c, err := a.Backoffice.EnrollAgent(r.Context(), token)
 	if err != nil {
 		return err
 	}

@@ -44,12 +44,19 @@ func RevokedAgents(ctx context.Context, q Querier, usernames []string) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// InsertAgent adds the credential of an agent, as standby. It returns ErrNoBranch; an existing user name is a unique
-// violation.
-func InsertAgent(ctx context.Context, q Querier, branch, username string, secretHash []byte) error {
+// NewCredential is the credential of an agent. Only the hash of its password is stored.
+type NewCredential struct {
+	Username   string
+	SecretHash []byte
+	KeyEpoch   uint64 // of the grant keys that are part of it
+}
+
+// InsertAgent adds a credential, as standby. It returns ErrNoBranch; an existing user name is a unique violation.
+func InsertAgent(ctx context.Context, q Querier, branch string, c NewCredential) error {
 	tag, err := q.Exec(ctx, `
-		insert into agent_credential (username, branch_id, secret_hash) select $2, id, $3 from branch where code = $1`,
-		branch, username, secretHash)
+		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch)
+		select $2, id, $3, $4, $4 from branch where code = $1`,
+		branch, c.Username, c.SecretHash, c.KeyEpoch)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}
@@ -99,25 +106,27 @@ func Inventory(ctx context.Context, q Querier, branch string) (inventory protoco
 // ErrNoEnrollment is returned for an enrolment token that is unknown, used or expired.
 var ErrNoEnrollment = errors.New("postgres: no such enrollment")
 
-// InsertEnrollment adds a token for the enrolment of one agent. It returns ErrNoBranch.
-func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash []byte, by string, expires time.Time) error {
+// InsertEnrollment adds a token for the enrolment of one agent with the grant keys of an epoch. It returns ErrNoBranch.
+func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash []byte, keyEpoch uint64, by string, expires time.Time) error {
 	tag, err := q.Exec(ctx, `
-		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at) select $2, id, $3, $4 from branch where code = $1`,
-		branch, tokenHash, by, expires)
+		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at, key_epoch)
+		select $2, id, $3, $4, $5 from branch where code = $1`,
+		branch, tokenHash, by, expires, keyEpoch)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}
 	return err
 }
 
-// UseEnrollment spends a token and returns its branch and its creator. It returns ErrNoEnrollment.
-func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (branch, by string, err error) {
+// UseEnrollment spends a token and returns its branch, its creator and the epoch of its grant keys. It returns
+// ErrNoEnrollment.
+func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (branch, by string, keyEpoch uint64, err error) {
 	err = tx.QueryRow(ctx, `
 		update agent_enrollment e set used_at = $2 from branch b
 		where e.token_hash = $1 and e.used_at is null and e.expires_at > $2 and b.id = e.branch_id
-		returning b.code, e.created_by`, tokenHash, now).Scan(&branch, &by)
+		returning b.code, e.created_by, e.key_epoch`, tokenHash, now).Scan(&branch, &by, &keyEpoch)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", "", ErrNoEnrollment
+		return "", "", 0, ErrNoEnrollment
 	}
-	return branch, by, err
+	return branch, by, keyEpoch, err
 }

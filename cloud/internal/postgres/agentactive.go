@@ -35,6 +35,7 @@ type SeenAgent struct {
 	Agent    protocol.Agent // as in the update
 	Username string         // of the credential
 	Active   bool
+	NextKeys *protocol.KeyList // the key list to apply next; nil: none
 }
 
 // SeeAgents records presence and reports of agents, for each credential. It returns the credentials found. Revoked
@@ -64,9 +65,12 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 		)
 		update agent_credential a
 		set online = t.online, seen_at = case when t.online or a.online then $5 else a.seen_at end,
-		    report = coalesce(nullif(t.report, a.report), a.report)
+		    report = coalesce(nullif(t.report, a.report), a.report),
+		    key_epoch = case when t.report is null then a.key_epoch
+		        else greatest(a.issued_epoch, least((t.report ->> 'keyEpoch')::numeric, (select coalesce(max(epoch), 0) from grant_key_list))) end
 		from target t where a.username = t.username
-		returning t.code, t.given, a.username, a.active`,
+		returning t.code, t.given, a.username, a.active,
+		    (select to_jsonb(l) from grant_key_list l where t.online and l.epoch = a.key_epoch + 1)`,
 		array(updates, func(u AgentUpdate) string { return u.Agent.Branch }),
 		array(updates, func(u AgentUpdate) string { return u.Agent.Username }),
 		array(updates, func(u AgentUpdate) bool { return u.Online }), reports, now)
@@ -74,7 +78,11 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s SeenAgent, err error) {
-		err = row.Scan(&s.Agent.Branch, &s.Agent.Username, &s.Username, &s.Active)
+		var next []byte
+		if err = row.Scan(&s.Agent.Branch, &s.Agent.Username, &s.Username, &s.Active, &next); err != nil {
+			return s, err
+		}
+		s.NextKeys, err = nextKeys(next)
 		return s, err
 	})
 }

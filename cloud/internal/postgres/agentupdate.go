@@ -23,6 +23,7 @@ type AgentReport struct {
 	StartedAt time.Time           `json:"startedAt"` // by the agent's clock
 	Inventory protocol.Inventory  `json:"inventory"`
 	SelfTest  []protocol.SelfTest `json:"selfTest"`
+	KeyEpoch  uint64              `json:"keyEpoch"` // of the grant keys in use
 }
 
 // Option is a leaf of an air conditioner's option tree.

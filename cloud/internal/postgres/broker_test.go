@@ -55,7 +55,7 @@ func TestExternalBrokerRulesMatchProtocol(t *testing.T) {
 	exec(t, db.Pool, `insert into branch (code, front_doors) values ('gangnam', '{front_1}'), ('hongdae', '{front_1}')`)
 	hash := sha256.Sum256([]byte("secret"))
 	for _, agent := range []struct{ branch, username string }{{"gangnam", "agent-gangnam-x"}, {"hongdae", "agent-hongdae"}, {"hongdae", "agent-old"}} {
-		if err := postgres.InsertAgent(t.Context(), db.Pool, agent.branch, agent.username, hash[:]); err != nil {
+		if err := postgres.InsertAgent(t.Context(), db.Pool, agent.branch, postgres.NewCredential{Username: agent.username, SecretHash: hash[:]}); err != nil {
 			t.Fatal(err)
 		}
 	}

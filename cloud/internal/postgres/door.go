@@ -228,7 +228,7 @@ type DoorClaim struct {
 //
 // Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. FOR SHARE waits for a
 // cancellation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the agent repeats it.
-func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) (doors [][]string, err error) {
+func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) ([]GrantedDoors, error) {
 	return queryBatch(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
 		update door_request d
 		set state = case d.state when 'PENDING' then 'GRANTED' else d.state end,
@@ -242,7 +242,8 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		    select from reservation r join room m on m.id = r.room_id
 		    where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
 		    for share of r))
-		returning c.place, d.devices`,
+		returning c.place, d.devices, (
+		    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null)`,
 		func(turn []DoorClaim) []any {
 			return []any{
 				array(turn, func(c DoorClaim) pgtype.UUID { return native(c.ID) }),
@@ -253,7 +254,15 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 				claimLimit, driveLimit,
 			}
 		},
-		func(rows pgx.Rows, place *int) (doors []string, err error) { return doors, rows.Scan(place, &doors) })
+		func(rows pgx.Rows, place *int) (g GrantedDoors, err error) {
+			return g, rows.Scan(place, &g.Doors, &g.KeyEpoch)
+		})
+}
+
+// GrantedDoors are the doors of a granted request; none: the claim was not granted.
+type GrantedDoors struct {
+	Doors    []string
+	KeyEpoch uint64 // of the keys that the agent trusts
 }
 
 // DoorReport is the outcome of one door of a request.

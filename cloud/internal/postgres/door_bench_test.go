@@ -60,11 +60,11 @@ func BenchmarkBatcher(b *testing.B) {
 	db, _ := durable(b)
 	now := time.Now().Truncate(time.Hour)
 	key, hash := oneRoom(b, db, now)
-	grant := func(ctx context.Context, claims []postgres.DoorClaim) ([][]string, error) {
+	grant := func(ctx context.Context, claims []postgres.DoorClaim) ([]postgres.GrantedDoors, error) {
 		return postgres.GrantDoors(ctx, db.Doors, claims, time.Minute, time.Minute)
 	}
-	var batcher postgres.Batcher[postgres.DoorClaim, []string]
-	measure := func(do func(postgres.DoorClaim) ([]string, error)) (perSecond float64) {
+	var batcher postgres.Batcher[postgres.DoorClaim, postgres.GrantedDoors]
+	measure := func(do func(postgres.DoorClaim) (postgres.GrantedDoors, error)) (perSecond float64) {
 		ids := make([]uuid.UUID, clients*claimsPerClient)
 		for i := range ids {
 			ids[i] = uuid.New()
@@ -76,7 +76,7 @@ func BenchmarkBatcher(b *testing.B) {
 			group.Go(func() {
 				for _, id := range ids[client*claimsPerClient:][:claimsPerClient] {
 					doors, err := do(postgres.DoorClaim{ID: id, Agent: agent("gangnam"), Nonce: "nonce", Now: now})
-					if err != nil || doors == nil {
+					if err != nil || doors.Doors == nil {
 						b.Errorf("claim %s: %v, %v", id, doors, err)
 						return
 					}
@@ -88,14 +88,14 @@ func BenchmarkBatcher(b *testing.B) {
 	}
 	var alone, batched []float64
 	for range 3 {
-		alone = append(alone, measure(func(c postgres.DoorClaim) ([]string, error) {
+		alone = append(alone, measure(func(c postgres.DoorClaim) (postgres.GrantedDoors, error) {
 			granted, err := grant(b.Context(), []postgres.DoorClaim{c})
 			if err != nil {
-				return nil, err
+				return postgres.GrantedDoors{}, err
 			}
 			return granted[0], nil
 		}))
-		batched = append(batched, measure(func(c postgres.DoorClaim) ([]string, error) { return batcher.Do(b.Context(), c, grant) }))
+		batched = append(batched, measure(func(c postgres.DoorClaim) (postgres.GrantedDoors, error) { return batcher.Do(b.Context(), c, grant) }))
 	}
 	b.ReportMetric(median(alone), "alone/s")
 	b.ReportMetric(median(batched), "batched/s")

@@ -112,7 +112,7 @@ func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 			t.Errorf("ask %d: %+v", i, got)
 		}
 	}
-	doors, err := postgres.GrantDoors(t.Context(), db.Doors, []postgres.DoorClaim{
+	granted, err := postgres.GrantDoors(t.Context(), db.Doors, []postgres.DoorClaim{
 		{ID: a, Agent: agent("gangnam"), Nonce: "first", Now: start}, {ID: a, Agent: agent("gangnam"), Nonce: "first", Now: start},
 		{ID: b, Agent: agent("jamsil"), Nonce: "foreign", Now: start}, {ID: a, Agent: agent("gangnam"), Nonce: "second", Now: start},
 		{ID: b, Agent: agent("gangnam"), Nonce: "third", Now: start},
@@ -120,9 +120,9 @@ func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, room := []string{"front_1", "front_2"}, []string{"room_1"}
-	if want := [][]string{both, both, nil, nil, room}; !cmp.Equal(doors, want) {
-		t.Errorf("granted %v, want %v", doors, want)
+	both, room := postgres.GrantedDoors{Doors: []string{"front_1", "front_2"}}, postgres.GrantedDoors{Doors: []string{"room_1"}}
+	if want := []postgres.GrantedDoors{both, both, {}, {}, room}; !cmp.Equal(granted, want) {
+		t.Errorf("granted %v, want %v", granted, want)
 	}
 	nonce := map[uuid.UUID]string{a: "first", b: "third"}
 	opened := func(id uuid.UUID, device string) postgres.DoorReport {
@@ -212,7 +212,7 @@ func claim(t testing.TB, db *postgres.DB, id uuid.UUID, now time.Time) []string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doors[0]
+	return doors[0].Doors
 }
 
 // oneRoom adds a branch with a room that is reserved for an hour.

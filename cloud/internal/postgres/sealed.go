@@ -21,6 +21,7 @@ var SealedColumns = []SealedColumn{
 	{"administrator", "totp_secret", "totp"},
 	{"administrator", "totp_pending", "totp"},
 	{"idempotent_request", "answer", "idempotent-answer"},
+	{"grant_key", "seed", "grant-key"},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

@@ -3,8 +3,6 @@ package service
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +23,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
@@ -53,25 +52,26 @@ const (
 
 // Service is the whole service. New opens its listeners, Run serves.
 type Service struct {
-	settings config.Settings
-	log      *slog.Logger
-	now      func() time.Time
-	database *pgserver.Server // nil: an external one
-	db       *postgres.DB
-	reserve  *reserve.Service
-	access   *access.Service
-	climate  *climate.Service
-	devices  *device.Service
-	partner  *partner.Service
-	jobs     *jobs.Service
-	live     *live.Hub
-	link     link
-	broker   *broker.Broker   // nil: an external one
-	chat     *discord.Handler // nil: off
-	api      net.Listener
-	metrics  net.Listener
-	handler  http.Handler
-	canary   canary
+	settings  config.Settings
+	log       *slog.Logger
+	now       func() time.Time
+	database  *pgserver.Server // nil: an external one
+	db        *postgres.DB
+	reserve   *reserve.Service
+	access    *access.Service
+	climate   *climate.Service
+	devices   *device.Service
+	partner   *partner.Service
+	jobs      *jobs.Service
+	live      *live.Hub
+	link      link
+	grantKeys *grantkey.Ring
+	broker    *broker.Broker   // nil: an external one
+	chat      *discord.Handler // nil: off
+	api       net.Listener
+	metrics   net.Listener
+	handler   http.Handler
+	canary    canary
 
 	brokerSession  *pgx.Conn // holds the lock of the embedded broker; nil: an external one
 	certificateEnd time.Time // of the MQTT listener; zero: none
@@ -195,23 +195,24 @@ func (s *Service) wire() error {
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
 		Retention: postgres.Retention{Paid: set.Times.KeepPaid, Other: set.Times.KeepOther},
 	}
+	s.grantKeys = &grantkey.Ring{DB: s.db, Keys: keys, First: grantKeys, Log: s.log}
 	s.access = &access.Service{
-		DB: s.db, Keys: keys, GrantKey: grantKeys[0], Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
+		DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
 		Alone: set.MQTT.BrokerURL == "",
 	}
 	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
-	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now}
+	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer}
 	if err := s.openLink(); err != nil {
 		return err
 	}
-	s.access.Link, s.climate.Link = s.link, s.link
+	s.access.Link, s.climate.Link, s.grantKeys.Send = s.link, s.link, s.link.Send
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
-	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys}
+	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
@@ -220,10 +221,10 @@ func (s *Service) wire() error {
 		Discord:     chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
 			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
-			PublicURL: set.HTTP.PublicURL, GrantPublicKeys: publicKeys(grantKeys),
+			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
-		GrantPublicKeys: publicKeys(grantKeys), Site: site(set),
+		Site: site(set),
 	}
 	s.handler, err = s.routes(api)
 	return err
@@ -249,7 +250,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	var background errgroup.Group
-	failed := make(chan error, 7) // one per task
+	failed := make(chan error, 8) // one per task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
@@ -264,6 +265,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("broker", s.link.Run)
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)
+	run("grant keys", s.grantKeys.Run)
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)
 	run("canary", s.watchWrites)
@@ -318,13 +320,4 @@ func (s *Service) Close() {
 			s.log.Warn("the last traces were not exported", "error", err)
 		}
 	}
-}
-
-// publicKeys returns the public halves of the grant keys, in the form of agents' settings.
-func publicKeys(keys []ed25519.PrivateKey) []string {
-	list := make([]string, len(keys))
-	for i, key := range keys {
-		list[i] = base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
-	}
-	return list
 }

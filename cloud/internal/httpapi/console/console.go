@@ -31,8 +31,7 @@ type Console struct {
 	Sessions   *session.Manager
 	Now        func() time.Time
 
-	PublicURL       string   // of links to calendars and of the command that enrolls an agent
-	GrantPublicKeys []string // base64; part of a new agent credential
+	PublicURL string // of links to calendars and of the command that enrolls an agent
 
 	sockets sockets // of LiveEvents
 }

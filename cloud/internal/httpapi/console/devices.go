@@ -228,7 +228,7 @@ func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	token, expires, err := c.Backoffice.OfferAgent(r.Context(), branch.Code, actor(r), c.GrantPublicKeys)
+	token, expires, err := c.Backoffice.OfferAgent(r.Context(), branch.Code, actor(r))
 	if err != nil {
 		return err
 	}
