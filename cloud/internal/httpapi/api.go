@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
@@ -30,6 +31,7 @@ type API struct {
 	Limits      *limit.Limiter
 	Sessions    *session.Manager
 	Idempotency *idempotency.Service
+	Events      *events.Service
 	Log         *slog.Logger
 	Now         func() time.Time
 

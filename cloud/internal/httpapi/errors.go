@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
+	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -94,6 +95,7 @@ var table = []row{
 	{account.ErrNoToken, 404, typeNotFound, "해당 토큰을 찾을 수 없습니다."},
 	{account.ErrScope, 400, typeIllegal, "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다."},
 	{account.ErrTokenExpiry, 400, typeIllegal, "만료 시각(expiresAt)은 현재보다 뒤여야 합니다."},
+	{events.ErrGone, 410, typeWindow, "요청한 위치 다음의 이벤트가 보관되어 있지 않습니다. 처음부터 다시 조회해 주세요."},
 	{errKeyForm, 400, typeIllegal, "Idempotency-Key 헤더는 공백 없는 1자에서 255자의 ASCII 문자여야 합니다."},
 	{idempotency.ErrReused, 409, typeConflict, "같은 Idempotency-Key로 다른 요청을 이미 보냈습니다."},
 	{idempotency.ErrPending, 409, typeHoldChanged, "같은 Idempotency-Key의 요청을 처리하고 있거나 그 결과를 알 수 없습니다."},

@@ -195,6 +195,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"switchListing":       {console + "channels/999999", map[string]any{"enabled": true}, notThere("채널을"), true},
 		"exportListing":       {console + "channels/999999/export", nil, notThere("채널을"), true},
 		"showAccount":         {"/v2/admin/account", nil, success, false},
+		"listEvents":          {"/v2/events?limit=1", nil, success, false},
 		"listTokens":          {"/v2/admin/tokens", nil, success, false},
 		"addToken":            {"/v2/admin/tokens", "{}", missingField("이름", "name"), false},
 		"removeToken":         {"/v2/admin/tokens/999999", nil, notThere("토큰을"), false},

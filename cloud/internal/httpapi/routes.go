@@ -69,6 +69,7 @@ func (a *API) Routes() http.Handler {
 	// Additions, documented in openapi.yaml
 	mux.Get("/openapi.yaml", a.public(a.openAPI))
 	mux.Get("/v2/me", a.user(a.whoAmI))
+	mux.Get("/v2/events", a.viewer(a.listEvents))
 	mux.Get("/v2/branches", a.public(a.listBranches))
 	mux.Get("/v2/branches/now", a.public(a.branchesNow))
 	mux.Get("/v2/banks", a.public(a.listBanks))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -88,6 +89,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeIdempotent(ctx, s.DB.Pool, now.Add(-postgres.IdempotencyTTL)),
 		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 		postgres.PurgeReconciliations(ctx, s.DB.Pool, now.Add(-webhookTTL)),

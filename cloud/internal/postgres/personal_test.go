@@ -132,6 +132,7 @@ var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
 	administrator_recovery.code_hash login_code.browser_hash
 	pass.id pass.pin pass_listed.username pass_listed.pass_id branch.keypads
+	event.type event.subject
 	api_token.name api_token.token_hash api_token.scopes api_token.branches api_token.created_by
 	idempotent_request.principal idempotent_request.key idempotent_request.request_hash idempotent_request.answer
 	reservation.consent_version work_success.work room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch

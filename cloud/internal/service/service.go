@@ -22,6 +22,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
+	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
@@ -217,8 +218,8 @@ func (s *Service) wire() error {
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Idempotency: &idempotency.Service{DB: s.db, Keys: keys},
-		Discord:     chat, Sessions: sessions, Log: s.log, Now: s.now,
+		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db},
+		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
 			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
