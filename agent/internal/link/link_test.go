@@ -122,14 +122,10 @@ func TestReconnectsAfterCut(t *testing.T) {
 	l := connect(t, "mqtt://"+b.Addr, nil)
 	first := brokertest.Await[protocol.Status](b)
 	for range 3 {
-		cut := time.Now()
 		b.DropAll()
 		var s protocol.Status
 		for s.State != protocol.Online {
 			s = brokertest.Await[protocol.Status](b) // the will arrives first
-		}
-		if took := time.Since(cut); took > 5*time.Second {
-			t.Errorf("reconnected after %v, want a fraction of a second", took)
 		}
 		if s.BootID != first.BootID || s.Connection <= first.Connection {
 			t.Errorf("got status %+v after %+v", s, first)
@@ -155,14 +151,10 @@ func TestOutboxSurvivesBrokerRestart(t *testing.T) {
 	l.Send(result("room_3"), []byte("42"), protocol.ResultTTL)
 	time.Sleep(100 * time.Millisecond)
 
-	back := time.Now()
 	again := brokertest.Start(t, b.Addr)
 	devices := make(map[string]bool)
 	for range 2 {
 		devices[brokertest.Await[protocol.Result](again).Device] = true
-	}
-	if took := time.Since(back); took > 2*time.Second {
-		t.Errorf("reconnected after %v, want under 2s", took)
 	}
 	if !devices["room_1"] || !devices["room_3"] {
 		t.Errorf("got results of %v, want room_1 and room_3", devices)
@@ -216,11 +208,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	brokertest.Await[protocol.Status](b)
 	hole.open()
 	l.Send(result("room_1"), nil, protocol.ResultTTL) // lost
-	cut := time.Now()
 	brokertest.Await[protocol.Result](b)
-	if took := time.Since(cut); took > 5*time.Second {
-		t.Errorf("delivered after %v, want under 5s", took)
-	}
 	l.wantBothWays(t, b)
 }
 
@@ -286,12 +274,8 @@ func TestReturnAfterTakeover(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	usurper.stop()
-	taken := time.Now()
 	for b.Connections() < 3 {
 		time.Sleep(time.Millisecond)
-	}
-	if took := time.Since(taken); took > 10*time.Second { // about 1s on an idle machine
-		t.Errorf("reconnected after %v, want about 1s", took)
 	}
 	awaitOnline(b, 2)
 	l.wantBothWays(t, b)

@@ -197,14 +197,10 @@ func TestRoomOpens(t *testing.T) {
 	h := build(t)
 	a := h.agent("gangnam")
 	key := h.reserve(1)
-	began := time.Now()
 	id := h.request(access.Room, key)
 	got := h.await(h.Service, id, key)
 	if want := (access.Outcome{Status: access.Success, Device: "room_1"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %v", took)
 	}
 	if driven := a.Driven(); len(driven) != 1 || driven[0].Device != "room_1" || driven[0].RequestID != id {
 		t.Errorf("driven: %+v", driven)
@@ -404,14 +400,13 @@ func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	key := h.reserve(1)
-	began := time.Now()
 	id := h.request(access.Room, key)
+	if state := h.state(id); state != "FAILED" {
+		t.Errorf("the request is %s, want FAILED from the beginning", state)
+	}
 	got := h.await(h.Service, id, key)
 	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if took := time.Since(began); took > 300*time.Millisecond {
-		t.Errorf("took %v", took)
 	}
 	if again := h.await(h.Service, id, key); again != got {
 		t.Errorf("then %+v", again)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"testing"
-	"time"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
@@ -62,16 +61,12 @@ func TestReplicasAtAnExternalBroker(t *testing.T) {
 	key := h.reserve(1)
 	const unlocks = 20
 	for n := range unlocks {
-		began := time.Now()
 		id, err := replicas[n%2].Request(t.Context(), "gangnam", access.Room, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := h.await(replicas[(n+1)%2], id, key); got.Status != access.Success {
 			t.Errorf("got %+v", got)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("took %v", took)
 		}
 	}
 	if n := len(a.Driven()); n != unlocks {

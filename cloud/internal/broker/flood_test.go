@@ -300,7 +300,6 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 		})
 	}
 	wait(t, "a reconnect burst", func() bool { return b.Stats().Sessions > 0 })
-	began := time.Now()
 	b.stop()
 	select {
 	case err := <-b.stopped:
@@ -313,9 +312,6 @@ func TestShutdownAgainstReconnectingAgents(t *testing.T) {
 	}
 	close(stop)
 	agents.Wait()
-	if took := time.Since(began); took > closeLimit {
-		t.Errorf("stopped after %v", took)
-	}
 }
 
 // mochi's Close blocked indefinitely if a connection was removed from its list at the wrong moment: about one stop in 500.

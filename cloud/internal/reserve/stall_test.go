@@ -109,7 +109,7 @@ func TestHangingProvider(t *testing.T) {
 			t.Errorf("answer %s", got)
 		}
 	}
-	if took := time.Since(began); took < 9*time.Second || took > 15*time.Second {
+	if took := time.Since(began); took < 9*time.Second {
 		t.Errorf("the request took %v", took)
 	}
 	s.await(t, order.OrderID, "DONE")
