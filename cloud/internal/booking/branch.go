@@ -22,6 +22,9 @@ type Branch struct {
 	Horizon  time.Duration  // how far ahead customers may reserve
 	Schedule Schedule
 
+	RefundPolicy RefundPolicy // empty: the default
+	Compensation Compensation // zero: none
+
 	Rooms      []Room   // sorted by number
 	FrontDoors []string // devices, such as front_1
 	Revision   int64    // grows with every change of the branch

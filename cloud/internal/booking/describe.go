@@ -26,6 +26,8 @@ func (b Branch) Facts() []Fact {
 		{"breaks", formatWeek(b.Schedule.Week, formatBreaks)},
 		{"closures", formatClosures(b.Schedule.Closures)},
 		{"holidays", formatHolidays(b.Schedule)},
+		{"refund policy", b.RefundPolicy.text()},
+		{"compensation", b.Compensation.text()},
 	}
 }
 

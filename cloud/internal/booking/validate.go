@@ -76,6 +76,12 @@ func (b Branch) Validate() error {
 			return err
 		}
 	}
+	if err := b.RefundPolicy.Validate(); err != nil {
+		return err
+	}
+	if err := b.Compensation.Validate(); err != nil {
+		return err
+	}
 	return b.Schedule.Validate()
 }
 

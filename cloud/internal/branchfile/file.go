@@ -19,6 +19,9 @@ type Branch struct {
 	PINs   map[string]string // device ("front", "room_<n>") to PIN; a missing one is generated
 	Agents []Agent           // of demo files only
 
+	SetsRefundPolicy bool // the file sets RefundPolicy; otherwise the database's is kept
+	SetsCompensation bool // likewise
+
 	line int // line of the file in which it begins
 }
 

@@ -145,6 +145,8 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 		optional("breaks", func(n *yaml.Node) { r.readBreaks(n, &b.Schedule) }),
 		optional("closures", func(n *yaml.Node) { r.readClosures(n, &b.Schedule) }),
 		optional("holidays", func(n *yaml.Node) { r.readHolidays(n, &b.Schedule) }),
+		optional("refundPolicy", func(n *yaml.Node) { b.RefundPolicy, b.SetsRefundPolicy = r.readRefundPolicy(n), true }),
+		optional("compensation", func(n *yaml.Node) { b.Compensation, b.SetsCompensation = r.readCompensation(n), true }),
 		required("rooms", func(n *yaml.Node) { b.Rooms = r.readRooms(n, b.PINs) }),
 		optional("frontPin", func(n *yaml.Node) { r.readPIN(n, "front", b.PINs) }),
 		optional("agents", func(n *yaml.Node) {

@@ -129,6 +129,12 @@ func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, form
 
 func (p *planner) branch(b Branch) error {
 	old, exists := p.branches[b.Code]
+	if !b.SetsRefundPolicy {
+		b.RefundPolicy = old.RefundPolicy
+	}
+	if !b.SetsCompensation {
+		b.Compensation = old.Compensation
+	}
 	put := func(batch *postgres.BranchBatch) error { return batch.PutBranch(b.Branch, p.file.Demo) }
 	facts := withDemo(b.Branch.Facts(), p.file.Demo)
 	if exists {

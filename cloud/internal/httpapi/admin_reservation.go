@@ -347,54 +347,6 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// settleOutside is POST /v2/admin/reservations/{id}/refunds with settledOutside: the money was returned outside the provider,
-// and the reservation ends.
-func (a *API) settleOutside(w http.ResponseWriter, r *http.Request) error {
-	id, err := wire.PathReservation(r)
-	if err != nil {
-		return err
-	}
-	var body struct {
-		Amount         *int    `json:"amount"`
-		Reason         *string `json:"reason"`
-		SettledOutside *struct {
-			How       *string `json:"how"`
-			Reference *string `json:"reference"`
-		} `json:"settledOutside"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	if body.SettledOutside == nil {
-		return wire.Missing("settledOutside")
-	}
-	request := reserve.OutsideRequest{ID: id, By: wire.Principal(r)}
-	if body.Amount != nil {
-		if request.Amount, err = wire.Whole("amount", body.Amount, 1, math.MaxInt32); err != nil {
-			return err
-		}
-	}
-	if request.Reason, err = wire.OptionalText("reason", body.Reason, 200); err != nil {
-		return err
-	}
-	request.Reason = cmp.Or(request.Reason, reserve.ByOutside)
-	if request.How, err = wire.Text("settledOutside.how", body.SettledOutside.How, 100); err != nil {
-		return err
-	}
-	if request.Reference, err = wire.Text("settledOutside.reference", body.SettledOutside.Reference, 200); err != nil {
-		return err
-	}
-	refund, err := a.Reserve.SettleOutside(r.Context(), request)
-	if err != nil {
-		return err
-	}
-	return wire.WriteData(w, struct {
-		RefundID string `json:"refundId"`
-		Amount   int    `json:"amount"`
-		Balance  int    `json:"balance"`
-	}{strconv.FormatInt(refund.ID, 10), refund.Amount, refund.Balance})
-}
-
 // approveRefund is POST /v2/admin/reservations/{id}/refund/approval: a second administrator lets a refund go to an account
 // that is not the guest's.
 func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {

@@ -18,10 +18,21 @@ type wireBranch struct {
 	Phone    string `json:"phone"`
 	TimeZone string `json:"timeZone"`
 	Horizon  int    `json:"bookingHorizonDays"`
+
+	RefundText refundText `json:"refundPolicyText"`
 }
 
+// refundText is the refund policy in one sentence.
+type refundText struct {
+	Korean  string `json:"ko"`
+	English string `json:"en"`
+}
+
+func toRefundText(p booking.RefundPolicy) refundText { return refundText{p.Korean(), p.English()} }
+
 func toWireBranch(b booking.Branch) wireBranch {
-	return wireBranch{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour))}
+	return wireBranch{b.Code, b.NameKo, b.NameEn, b.Address, b.Phone, b.Zone.String(), int(b.Horizon / (24 * time.Hour)),
+		toRefundText(b.RefundPolicy)}
 }
 
 const (

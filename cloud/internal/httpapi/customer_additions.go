@@ -19,7 +19,7 @@ import (
 
 // listBranches serves GET /v2/branches (public):
 //
-//	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays}]}
+//	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays, refundPolicyText: {ko, en}}]}
 func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 	all, err := a.Backoffice.Branches(r.Context())
 	if err != nil {
@@ -104,6 +104,27 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 		price, string(held.BookingStatus()), held.ExpiresAt.In(branch.Zone).Format(time.RFC3339),
 		max(0, int(math.Ceil(remaining.Seconds()))),
 	})
+}
+
+// quoteRefund serves GET /v2/my-reservations/{id}/refund (customer's session): what a cancellation returns now.
+//
+//	{amount, percent, cancelUntil (RFC 3339), refundPolicy, refundPolicyText: {ko, en}}
+func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	quote, err := a.Reserve.RefundQuote(r.Context(), id, wire.Principal(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, struct {
+		Amount      int                  `json:"amount"`
+		Percent     int                  `json:"percent"`
+		CancelUntil *string              `json:"cancelUntil"`
+		Policy      booking.RefundPolicy `json:"refundPolicy"`
+		Text        refundText           `json:"refundPolicyText"`
+	}{quote.Amount, quote.Percent, wire.Instant(quote.CancelUntil), quote.Policy, toRefundText(quote.Policy)})
 }
 
 // showReceipt serves GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm extends): the browser's purchase. It

@@ -77,6 +77,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/hold", a.public(a.showHold))
 	mux.Get("/v2/receipt", a.public(a.showReceipt))
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
+	mux.Get("/v2/my-reservations/{id}/refund", a.customer(a.quoteRefund))
 	mux.Get("/v2/keys/{key}", a.public(a.showKey))
 
 	mux.Post("/v2/agent/enroll", a.public(a.exchangeToken))
@@ -103,7 +104,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/branches/{branch}/exports", a.viewer(c.NoteExport))
 	mux.Post("/v2/admin/reservations/{id}/refund", a.editor(a.retryRefund))
 	mux.Post("/v2/admin/reservations/{id}/refund/approval", a.editor(a.approveRefund))
-	mux.Post("/v2/admin/reservations/{id}/refunds", a.editor(a.settleOutside))
+	mux.Post("/v2/admin/reservations/{id}/refunds", a.editor(a.refund))
 	mux.Post("/v2/admin/reconciliation", a.hq(a.reconcile))
 	mux.Get("/v2/admin/branches/{branch}/settings", a.viewer(c.ShowSettings))
 	mux.Put("/v2/admin/branches/{branch}/settings", a.editor(c.ChangeSettings))

@@ -24,6 +24,8 @@ type Payment struct {
 	ReceiptURL  string
 
 	SettledOutside int // won that an administrator returned outside the provider
+	Returned       int // won of refunds that keep the stay, requested or done
+	Retained       int // won that the refund policy left with the shop when the guest canceled
 }
 
 // DepositAccount is the virtual account that a guest pays into.

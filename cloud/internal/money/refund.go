@@ -37,6 +37,8 @@ type Refund struct {
 	CreatedAt      time.Time
 	DueAt          time.Time // by law; zero until the bank transfers it
 	AccountBy      string    // the administrator who entered an account that is not the payer's, until another one approves it
+	KeepsStay      bool      // the reservation stays as it is
+	Part           bool      // the request to the provider names the amount
 }
 
 // ApprovalRequired is the code of a refund that waits for a second administrator.

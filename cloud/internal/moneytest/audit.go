@@ -47,6 +47,8 @@ type row struct {
 	Refund     *string // state of its latest refund
 	Revoked    []string
 	Outside    int // won that an administrator refunded outside the provider
+	Returned   int // won of refunds that keep the stay
+	Retained   int // won that the refund policy left with the shop
 }
 
 // Audit compares a settled database with the provider's ledger and checks the invariants M1 to M9. The returned error joins
@@ -55,7 +57,8 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	rows, err := db.Query(ctx, `
 		select r.id, r.order_id, r.state, r.amount, r.doorlock_key::text, p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
-		       array(select revoked_key::text from refund where reservation_id = r.id and revoked_key is not null), coalesce(p.settled_outside, 0)
+		       array(select revoked_key::text from refund where reservation_id = r.id and revoked_key is not null), coalesce(p.settled_outside, 0),
+		       coalesce(p.returned, 0), coalesce(p.retained, 0)
 		from reservation r left join payment p on p.reservation_id = r.id
 		where r.order_id is not null and $1 order by r.id`, true)
 	if err != nil {
@@ -127,9 +130,9 @@ func (a *auditor) payment(r row) {
 	}
 	failed := r.Refund != nil && *r.Refund == "FAILED"
 	switch {
-	case r.State == "DONE" && holding != r.Amount && !partial:
+	case r.State == "DONE" && holding != r.Amount-r.Returned && (!partial || r.Returned > 0):
 		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, holding, r.Amount)
-	case r.State != "DONE" && holding > 0 && !failed && r.Outside == 0:
+	case r.State != "DONE" && holding > r.Retained && !failed && r.Outside == 0:
 		a.violation("M2: order %s is %s, the provider holds %d won and nobody gives it back", r.Order, r.State, holding)
 	case (r.State == "WAITING_FOR_DEPOSIT") != (waiting > 0):
 		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, waiting)

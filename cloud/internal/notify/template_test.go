@@ -68,7 +68,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PaymentFailed, PaymentReturned, RefundFailed,
+	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

@@ -98,18 +98,20 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		days     int
 		schedule []byte
 		rooms    []byte
+		policy   []byte
+		pay      []byte
 	)
 	// One statement, so that rooms and revision are consistent.
 	err := q.QueryRow(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
-		       b.front_doors, b.schedule, b.revision,
+		       b.front_doors, b.schedule, b.revision, b.refund_policy, b.compensation,
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
-		&b.FrontDoors, &schedule, &b.Revision, &rooms)
+		&b.FrontDoors, &schedule, &b.Revision, &policy, &pay, &rooms)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return booking.Branch{}, ErrNoBranch
 	}
@@ -126,7 +128,28 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 	if err := json.Unmarshal(rooms, &b.Rooms); err != nil {
 		return booking.Branch{}, fmt.Errorf("branch %s: rooms: %w", b.Code, err)
 	}
+	if b.RefundPolicy, err = booking.ParseRefundPolicy(policy); err != nil {
+		return booking.Branch{}, fmt.Errorf("branch %s: refund policy: %w", b.Code, err)
+	}
+	if len(pay) > 0 {
+		if err := json.Unmarshal(pay, &b.Compensation); err != nil {
+			return booking.Branch{}, fmt.Errorf("branch %s: compensation: %w", b.Code, err)
+		}
+	}
 	return b, nil
+}
+
+// refundRules returns the stored form of the refund policy and the compensation of a branch; null for the defaults.
+func refundRules(b booking.Branch) (policy, compensation []byte, err error) {
+	if len(b.RefundPolicy) > 0 {
+		if policy, err = json.Marshal(b.RefundPolicy); err != nil {
+			return nil, nil, err
+		}
+	}
+	if b.Compensation.On() {
+		compensation, err = json.Marshal(b.Compensation)
+	}
+	return policy, compensation, err
 }
 
 // SetRoomEnabled enables or disables a room. The caller holds the room's lock.

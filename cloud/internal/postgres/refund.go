@@ -16,14 +16,18 @@ import (
 // ErrNoRefund is returned if there is no such refund, or none in progress.
 var ErrNoRefund = errors.New("postgres: no such refund")
 
-// OpenRefund stores a refund before any request is sent to the provider.
+// OpenRefund stores a refund before any request is sent to the provider. The won of one that keeps the stay counts as
+// returned from then on, so that the refunds of a payment never exceed it.
 func OpenRefund(ctx context.Context, tx pgx.Tx, f money.Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
-		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key)
-		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7) returning id`,
-		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey).Scan(&id)
-	return id, err
+		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, keeps_stay, part)
+		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7, $8, $9) returning id`,
+		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey, f.KeepsStay, f.Part).Scan(&id)
+	if err != nil || !f.KeepsStay {
+		return id, err
+	}
+	return id, CountReturned(ctx, tx, f.Reservation, f.Amount)
 }
 
 // CurrentRefund returns the refund of a reservation that is not closed, or ErrNoRefund.
@@ -38,7 +42,8 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
-		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by
+		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
+		       keeps_stay, part
 		from refund `+where, args...)
 	if err != nil {
 		return money.Refund{}, err
@@ -51,7 +56,7 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 			due           *time.Time
 			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part)
 		if key != nil {
 			f.RevokedKey = key.String()
 		}

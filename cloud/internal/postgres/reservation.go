@@ -212,7 +212,8 @@ type Confirmation struct {
 // MarkDone confirms a reservation. Its key opens doors from now on.
 func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confirmation) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null, blocked_key = null
+		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null, blocked_key = null,
+		       refund_policy = coalesce(refund_policy, (select b.refund_policy from branch b where b.id = reservation.branch_id))
 		where id = $1`, id, c.Method, c.Key, c.PaidAt)
 	return err
 }

@@ -15,6 +15,7 @@ var hashes = map[string]bool{
 	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_enrollment.token_hash": true,
 	"channel_listing.export_token": true, "login_code.browser_hash": true, "administrator_recovery.code_hash": true,
 	"api_token.token_hash": true, "idempotent_request.request_hash": true,
+	"refund_request.body_hash": true,
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.

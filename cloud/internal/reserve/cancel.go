@@ -18,6 +18,8 @@ type cancellation struct {
 	by      string // customer, admin:<login id>, system:<reason>
 	reason  string
 	account *toss.RefundAccount
+	policy  bool // the branch's refund policy applies
+	keeps   int  // won that the policy leaves with the shop
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -34,7 +36,7 @@ type CancelRequest struct {
 // Errors: ErrNotFound, ErrNotPayer, booking.ErrTooLateToCancel, ErrAccountRequired, ErrUnknownBank, *PaymentRefused
 // (the reservation is as before), ErrPaymentPending (the key is revoked, the refund continues).
 func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
-	return s.cancel(ctx, req.ID, cancellation{by: "customer", reason: req.Reason, account: req.Account}, func(c *change) error {
+	return s.cancel(ctx, req.ID, cancellation{by: "customer", reason: req.Reason, account: req.Account, policy: true}, func(c *change) error {
 		r := c.r()
 		switch {
 		case r.Method == "":
@@ -133,6 +135,11 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if known && c.r().State == booking.Done {
+		if ended, err := c.cancelPaid(&intent); ended || err != nil {
+			return false, err
+		}
+	}
 	switch rule.Cancel(c.r(), known, intent.account != nil) {
 	case rule.Release:
 		_, err := postgres.SetState(c.ctx, c.tx, c.r().ID, booking.Hold, booking.Released)
@@ -163,7 +170,8 @@ func accountDetail(to *toss.RefundAccount, waits bool) any {
 // charged reports whether the provider holds, or may receive, money for the reservation. It is false for reservations that
 // an administrator registered or a partner reported.
 func (c *change) charged() (bool, error) {
-	_, err := postgres.PaymentOf(c.ctx, c.tx, c.r().ID)
+	p, err := postgres.PaymentOf(c.ctx, c.tx, c.r().ID)
+	c.Payment = p
 	if errors.Is(err, postgres.ErrNoPayment) {
 		return false, nil
 	}

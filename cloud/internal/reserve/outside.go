@@ -25,24 +25,23 @@ type OutsideRequest struct {
 	Reason    string
 	How       string // for example a bank transfer
 	Reference string // evidence, for example the number of the transfer
-	By        account.Principal
-}
+	By        account.Principal `json:"-"`
 
-// OutsideRefund is the result of an OutsideRequest.
-type OutsideRefund struct {
-	ID      int64
-	Amount  int
-	Balance int // won that are not refunded yet
+	IdempotencyKey string `json:"-"` // optional, as in PartRequest
 }
 
 // SettleOutside records that an administrator refunded money outside the provider. The reservation ends, its key is revoked
 // and its slot becomes free. The amount counts as refunded.
 //
-// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrAmountMismatch (more than the balance),
-// ErrPaymentPending (a refund at the provider may still succeed).
-func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result OutsideRefund, err error) {
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrExceedsBalance, ErrKeyReused, ErrPaymentPending (a refund at the provider may still succeed).
+func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result RefundResult, err error) {
 	err = s.locked(ctx, req.ID, func(c *change) error {
 		if _, err := c.reachable(req.By); err != nil {
+			return err
+		}
+		known, found, err := c.repeated(req.IdempotencyKey, req)
+		if known || err != nil {
+			result = found
 			return err
 		}
 		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
@@ -54,39 +53,50 @@ func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result
 		if result, err = c.settleOutside(req); err != nil {
 			return err
 		}
+		if err := c.noteRequest(req.IdempotencyKey, req, result); err != nil {
+			return err
+		}
 		return c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference})
 	})
 	return result, err
 }
 
-func (c *change) settleOutside(req OutsideRequest) (OutsideRefund, error) {
+func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	f := c.Refund
 	if f != nil && f.State != money.RefundFailed && !c.stuck(*f) {
-		return OutsideRefund{}, ErrPaymentPending
+		return RefundResult{}, ErrPaymentPending
 	}
 	left := c.Payment.Balance
-	if f != nil && left == 0 {
-		left = f.Amount // the bank rejected the transfer, so the provider holds the money again
+	switch {
+	case f != nil && f.KeepsStay:
+		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
+			return RefundResult{}, err
+		}
+		if f.ErrorCode != money.ApprovalRequired {
+			left += f.Amount // the bank rejected the transfer, so the provider holds the money again
+		}
+	case f != nil && left == 0:
+		left = f.Amount // likewise
 	}
 	left -= c.Payment.SettledOutside
 	if left <= 0 || c.r().PaidAt.IsZero() && f == nil {
-		return OutsideRefund{}, ErrNothingToRefund
+		return RefundResult{}, ErrNothingToRefund
 	}
 	won := req.Amount
 	if won == 0 {
 		won = left
 	}
 	if won > left {
-		return OutsideRefund{}, ErrAmountMismatch
+		return RefundResult{}, ErrExceedsBalance
 	}
 	id, err := c.recordOutside(f, won, req)
 	if err != nil {
-		return OutsideRefund{}, err
+		return RefundResult{}, err
 	}
 	if err := c.endOutside(won); err != nil {
-		return OutsideRefund{}, err
+		return RefundResult{}, err
 	}
-	return OutsideRefund{ID: id, Amount: won, Balance: left - won}, nil
+	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
 }
 
 // stuck reports whether a refund has been open for so long that an administrator may end it.

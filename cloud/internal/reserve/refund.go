@@ -27,8 +27,14 @@ func (c *change) startRefund(cancel cancellation) error {
 	refund := money.Refund{
 		Reservation: r.ID, Reason: cancel.reason, By: cancel.by, RevokedKey: cmp.Or(r.DoorlockKey, r.BlockedKey), IdempotencyKey: newCancelKey(r.ID),
 	}
-	if !r.PaidAt.IsZero() || cancel.by == rule.ByAmount {
-		refund.Amount = r.Amount // an account without a deposit has nothing to refund
+	switch { // an account without a deposit has nothing to refund
+	case cancel.by == rule.ByAmount:
+		refund.Amount = r.Amount
+	case !r.PaidAt.IsZero():
+		refund.Amount = c.left()
+	}
+	if cancel.keeps > 0 {
+		refund.Amount, refund.Part = refund.Amount-cancel.keeps, true
 	}
 	// If no deposit has arrived, the provider rejects a refund account.
 	if cancel.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
@@ -130,6 +136,9 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 // returned at most once.
 func (s *Service) sendRefund(ctx context.Context, q question) error {
 	request := toss.CancelRequest{Reason: q.Refund.Reason}
+	if q.Refund.Part {
+		request.Amount = &q.Refund.Amount
+	}
 	var err error
 	if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
 		return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
@@ -139,7 +148,7 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 	if err != nil {
 		return s.unclearRefund(ctx, q, err)
 	}
-	err = s.apply(ctx, q, answer{payment: payment})
+	err = s.apply(ctx, q, answer{payment: payment, returned: true})
 	failpoint.Hit("cancel.finished")
 	return err
 }
@@ -148,7 +157,11 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 // already been made.
 func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
-	switch rule.Cancelled(cause, payment, err, q.Refund.Attempt) {
+	reading := rule.Cancelled(cause, payment, err, q.Refund.Attempt)
+	if q.Refund.Part {
+		reading = rule.PartCancelled(cause, err, q.Refund.Attempt)
+	}
+	switch reading {
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
 	case rule.AskLater:
@@ -163,9 +176,10 @@ func (s *Service) unclearRefund(ctx context.Context, q question, cause error) er
 }
 
 // retryRefund schedules another attempt. If the provider has answered, the attempt gets a new idempotency key, because the
-// provider would replay its answer for the old one; otherwise it keeps the key.
+// provider would replay its answer for the old one; otherwise it keeps the key. A refund of a part gets one only after a
+// rejection, because the key is all that prevents a second one.
 func (s *Service) retryRefund(ctx context.Context, q question, cause error) error {
-	if rule.Answered(cause) {
+	if rule.Answered(cause) && (!q.Refund.Part || rule.Rejected(cause)) {
 		err := postgres.RenewRefundKey(ctx, s.DB.Pool, q.Refund.ID, q.Refund.IdempotencyKey, newCancelKey(q.Reservation.ID))
 		if err != nil {
 			return fmt.Errorf("renew the refund key of order %s: %w", q.Reservation.OrderID, err)
@@ -232,6 +246,11 @@ func (c *change) refunded(p toss.Payment) error {
 	if err := postgres.SetRefundAmount(c.ctx, c.tx, c.Refund.ID, won); err != nil {
 		return err
 	}
+	if c.Refund.Part {
+		if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, p.BalanceAmount); err != nil {
+			return err
+		}
+	}
 	if err := c.ledgerOf("cancel.done", won, p); err != nil {
 		return err
 	}
@@ -297,7 +316,7 @@ func (c *change) advanceRefund(p toss.Payment) error {
 	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", ""); err != nil {
 		return err
 	}
-	for _, kind := range []string{refundKind, lateDepositKind, refundOverdueKind} { // close the discrepancies of failed attempts
+	for _, kind := range []string{refundKind, declinedKind, lateDepositKind, refundOverdueKind} { // close the discrepancies of failed attempts
 		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {
 			return err
 		}

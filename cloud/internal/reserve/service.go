@@ -68,6 +68,9 @@ var (
 	ErrWrongSecret     = errors.New("reserve: the callback's secret is wrong")
 	ErrNotMovable      = errors.New("reserve: only a confirmed reservation can be moved")
 	ErrUnknownBank     = errors.New("reserve: no such bank")
+	ErrRefundOpen      = errors.New("reserve: another refund of the reservation is not finished")
+	ErrExceedsBalance  = errors.New("reserve: the amount is more than what is left of the payment")
+	ErrKeyReused       = errors.New("reserve: the Idempotency-Key belongs to another request")
 )
 
 // ErrTooManyHolds is returned when a client or a phone number has too many live unpaid reservations.

@@ -32,12 +32,13 @@ type answer struct {
 	refused  *PaymentRefused // a charge; payment is empty
 	unknown  bool            // with refused: the provider has no such payment
 	declined *PaymentRefused // a refund; payment is the provider's current state
+	returned bool            // the provider has executed the refund that was requested
 }
 
 // transition applies an answer to the reservation. verdict is the error that the caller receives.
 func (c *change) transition(a answer) (verdict, err error) {
 	p := a.payment
-	step := c.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil}, c.now)
+	step := c.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil, Returned: a.returned}, c.now)
 	if a.refused == nil && step.Kept() {
 		if err := c.saveProviderState(p); err != nil {
 			return nil, err
@@ -75,6 +76,10 @@ func (c *change) transition(a answer) (verdict, err error) {
 		return nil, c.advanceRefund(p)
 	case rule.Restore, rule.Arrive, rule.ReturnDeposit, rule.Reopen, rule.Fail:
 		return c.declined(step, p, a.declined)
+	case rule.Returned:
+		return nil, c.partReturned(p)
+	case rule.NotReturned:
+		return a.declined, c.partRefused(a.declined)
 	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
 		return c.foreign(step, p)
 	case rule.Stay, rule.Partial:
@@ -214,7 +219,7 @@ func (c *change) dropped(p toss.Payment) error {
 	if err := c.ledger("canceled.by-provider", p); err != nil {
 		return err
 	}
-	return c.end(returned(p))
+	return c.end(max(0, returned(p)-c.Payment.Returned))
 }
 
 // end cancels the reservation, frees its slot and notifies the guest of the refunded won.

@@ -54,6 +54,7 @@ type (
 		OpenHolidays     []string      `json:"openHolidays"`
 		ExtraHolidays    []wireHoliday `json:"extraHolidays"`
 		RemovedHolidays  []string      `json:"removedHolidays"`
+		wireRefundRules
 	}
 )
 
@@ -89,6 +90,7 @@ func toWireSettings(b booking.Branch) wireSettings {
 	for date, name := range b.Schedule.ExtraHolidays {
 		s.ExtraHolidays = append(s.ExtraHolidays, wireHoliday{date.String(), name})
 	}
+	s.wireRefundRules = toWireRefundRules(b)
 	return s
 }
 
@@ -193,6 +195,7 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 		return err
 	}
 	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
+	s.wireRefundRules.apply(b)
 	b.Schedule, err = s.schedule()
 	return err
 }

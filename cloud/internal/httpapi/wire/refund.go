@@ -14,26 +14,31 @@ type RefundAccount struct {
 
 // Account reads the refund account; nil if none is given. Whether one is needed depends on the payment.
 func (b RefundAccount) Account() (*toss.RefundAccount, error) {
+	return b.AccountOf("refundReceiveAccountBank", "refundReceiveAccountNumber", "refundReceiveAccountHolderName")
+}
+
+// AccountOf is Account for a request with other names of the fields, which its errors use.
+func (b RefundAccount) AccountOf(bankField, numberField, holderField string) (*toss.RefundAccount, error) {
 	if Blank(b.Bank) && Blank(b.Number) && Blank(b.Holder) {
 		return nil, nil
 	}
-	bank, err := Text("refundReceiveAccountBank", b.Bank, 10)
+	bank, err := Text(bankField, b.Bank, 10)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := booking.BankByCode(bank); !ok {
-		return nil, UnknownValue("refundReceiveAccountBank")
+		return nil, UnknownValue(bankField)
 	}
-	number, err := Text("refundReceiveAccountNumber", b.Number, 20)
+	number, err := Text(numberField, b.Number, 20)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range number {
 		if (r < '0' || r > '9') && r != '-' && r != ' ' {
-			return nil, Malformed("refundReceiveAccountNumber")
+			return nil, Malformed(numberField)
 		}
 	}
-	holder, err := Text("refundReceiveAccountHolderName", b.Holder, 60)
+	holder, err := Text(holderField, b.Holder, 60)
 	if err != nil {
 		return nil, err
 	}

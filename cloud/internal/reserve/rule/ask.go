@@ -103,9 +103,21 @@ func Cancelled(cause error, p toss.Payment, lookedUp error, attempt int) Reading
 	case toss.RetryLater:
 		return AskLater
 	case toss.Unknown, toss.AlreadyCanceled:
-		if !rejected(cause) || attempt < contradictions {
+		if !Rejected(cause) || attempt < contradictions {
 			return AskLater
 		}
+	}
+	return Declined
+}
+
+// PartCancelled reads the reply to a refund of a part that was not a plain success. A look-up cannot tell by which request a
+// part was returned, so only a reply to this request counts.
+func PartCancelled(cause, lookedUp error, attempt int) Reading {
+	switch class := toss.ClassOf(cause); {
+	case lookedUp != nil, toss.KeyRejected(cause), class == toss.RetryLater, !Rejected(cause):
+		return AskLater
+	case class == toss.Unknown && attempt < contradictions:
+		return AskLater
 	}
 	return Declined
 }
@@ -118,8 +130,8 @@ const (
 	tooManyRequests = 429
 )
 
-// rejected reports whether the provider answered that it did not accept the request, with whatever code.
-func rejected(err error) bool {
+// Rejected reports whether the provider answered that it did not accept the request, with whatever code.
+func Rejected(err error) bool {
 	var e *toss.Error
 	if !errors.As(err, &e) {
 		return false

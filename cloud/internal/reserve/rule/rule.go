@@ -30,6 +30,7 @@ type Answer struct {
 	Payment  toss.Payment
 	Refused  bool // a charge; Payment is empty
 	Declined bool // a refund; Payment is what the provider still holds
+	Returned bool // the refund that was requested has been executed
 }
 
 // Step is what an answer means for a reservation.
@@ -58,6 +59,8 @@ const (
 	ReturnDeposit   Step = "return deposit"   // it did, for a stay without use: the refund waits for an account
 	Reopen          Step = "reopen"           // the provider keeps the account open: close it again later
 	Fail            Step = "fail"             // the refund waits for an administrator
+	Returned        Step = "returned"         // a refund that keeps the stay is done: the reservation stays
+	NotReturned     Step = "not returned"     // … is declined: the reservation stays
 	Foreign         Step = "foreign"          // the payment is not the one we asked for: an administrator is alerted
 	ForeignRefuse   Step = "foreign refuse"   // … and nothing was charged: the hold is kept
 	ForeignReturn   Step = "foreign return"   // … and it was captured for us: it is refunded
@@ -94,14 +97,18 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return NoOp
 	case state != booking.Canceling && !s.ours(p):
 		return s.foreign(p)
+	case s.keepsStay() && (a.Returned || a.Declined):
+		return s.keptRefund(a)
 	case over(p, now):
-		return s.over(now)
+		return s.over(p, now)
+	case a.Returned && state == booking.Canceling:
+		return Refunded // a part, by the refund policy
 	case a.Declined:
 		return s.declined(p, now)
 	case p.Status == toss.StatusDone:
-		return s.captured(now)
+		return s.captured(p, now)
 	case p.Status == toss.StatusPartialCanceled && (state == booking.Done || state == booking.Canceled):
-		return s.partial()
+		return s.partial(p)
 	case p.Status == toss.StatusWaitingForDeposit:
 		return s.awaited(now)
 	case Unconfirmed(p.Status):
@@ -170,11 +177,16 @@ func over(p toss.Payment, now time.Time) bool {
 	return p.Status == toss.StatusWaitingForDeposit && v != nil && v.Expired && now.After(v.DueDate)
 }
 
-func (s Snapshot) over(now time.Time) Step {
+func (s Snapshot) over(p toss.Payment, now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Confirming:
 		return s.refused(now)
-	case booking.WaitingForDeposit, booking.Done:
+	case booking.Done:
+		if p.TotalAmount > 0 && s.Payment.Returned >= p.TotalAmount {
+			return s.follow(Stay) // refunds that keep the stay returned everything
+		}
+		return Drop
+	case booking.WaitingForDeposit:
 		return Drop
 	case booking.Canceling:
 		return Refunded
@@ -216,6 +228,8 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 		return ReturnDeposit
 	case p.Status == toss.StatusDone:
 		return Arrive
+	case p.Status == toss.StatusPartialCanceled && f.RevokedKey != "" && p.TotalAmount-p.BalanceAmount == s.Payment.Returned:
+		return Restore // as before: only refunds that keep the stay were made
 	case p.Status == toss.StatusPartialCanceled:
 		return Fail
 	}
@@ -223,7 +237,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 }
 
 // captured: the provider holds the money.
-func (s Snapshot) captured(now time.Time) Step {
+func (s Snapshot) captured(p toss.Payment, now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming:
 		if s.Chargeable(now) {
@@ -240,8 +254,15 @@ func (s Snapshot) captured(now time.Time) Step {
 			return ConfirmIfFree
 		}
 		return s.Late()
-	case booking.Released, booking.Canceled:
+	case booking.Canceled:
+		if s.keeps(p) {
+			return s.follow(Stay)
+		}
 		return s.Late()
+	case booking.Released:
+		return s.Late()
+	case booking.Done:
+		return s.follow(Stay)
 	}
 	return Stay // confirmed, or the refund is in progress
 }
@@ -259,12 +280,40 @@ func (s Snapshot) Late() Step {
 	return Late
 }
 
-// partial handles a partial cancellation at the provider. The remaining balance of a canceled reservation is refunded.
-func (s Snapshot) partial() Step {
-	if s.Reservation.State == booking.Canceled {
+// partial: a part of the money went back at the provider. What a canceled reservation still has there is returned, unless
+// the refund policy left it with the shop.
+func (s Snapshot) partial(p toss.Payment) Step {
+	if s.Reservation.State == booking.Canceled && !s.keeps(p) {
 		return s.Late()
 	}
-	return Partial
+	return s.follow(Partial)
+}
+
+// keeps reports whether the refund policy left what the provider still holds with the shop.
+func (s Snapshot) keeps(p toss.Payment) bool {
+	return s.Payment.Retained > 0 && p.BalanceAmount <= s.Payment.Retained
+}
+
+// keepsStay reports whether the refund in progress leaves the reservation as it is.
+func (s Snapshot) keepsStay() bool { return s.Refund != nil && s.Refund.KeepsStay }
+
+// keptRefund: the provider has answered a refund that keeps the stay.
+func (s Snapshot) keptRefund(a Answer) Step {
+	switch {
+	case s.Refund.State != money.RefundRequested:
+		return Stay // another process has ended it
+	case a.Declined:
+		return NotReturned
+	}
+	return Returned
+}
+
+// follow returns Follow while the bank transfers a part, otherwise the step.
+func (s Snapshot) follow(step Step) Step {
+	if f := s.Refund; f != nil && (f.KeepsStay || f.Part) && f.State == money.RefundPending {
+		return Follow
+	}
+	return step
 }
 
 // awaited: a virtual account waits for its deposit.

@@ -22,18 +22,32 @@ import {
   notice,
   openDialog,
 } from "./screen";
-import { type Bank, branchName, cancelPayment, getBanks, type RefundAccount } from "./service";
+import {
+  type Bank,
+  branchName,
+  cancelPayment,
+  getBanks,
+  type Quote,
+  quoteRefund,
+  type RefundAccount,
+  refundText,
+} from "./service";
 import { dateText, t, timesText, won } from "./text";
 
 const longestReason = 200;
 
 export function cancelPage({ id = "" }: Record<string, string>): Child {
-  const found = resource(async () => (await loadMine())?.find((m) => String(m.record.id) === id) ?? null);
+  const found = resource(async () => {
+    const m = (await loadMine())?.find((one) => String(one.record.id) === id);
+    if (!m) return null;
+    const open = m.record.status !== "CANCELED" && cancelable(m);
+    return { m, quote: open ? await quoteRefund(m.record.id) : null };
+  });
   return fetched(found, (data) => {
-    const m = data.peek();
-    if (!m) return missing();
-    if (m.record.status === "CANCELED") return done(m);
-    return screen(m);
+    const f = data.peek();
+    if (!f) return missing();
+    if (f.m.record.status === "CANCELED") return canceledBefore();
+    return screen(f.m, f.quote);
   });
 }
 
@@ -42,17 +56,22 @@ const needsAccount = (m: Mine): boolean => m.record.method === "가상계좌" &&
 
 const refunded = (m: Mine): boolean => m.record.status === "DONE";
 
-function screen(m: Mine): Child {
+function screen(m: Mine, quote: Quote | null): Child {
   const canceled = signal(false);
-  return match(canceled, (is) => (is ? done(m) : form(m, canceled)));
+  return match(canceled, (is) => (is ? done(m, quote) : form(m, quote, canceled)));
 }
 
-function done(m: Mine): Child {
-  const text = refunded(m) ? t("cancelDoneText", { amount: won(m.record.amount) }) : t("cancelDoneFree");
+const canceledBefore = (): Child => notice(sign(check(), "good"), t("cancelDone"), "", link(t("my"), "/my", "primary"));
+
+function done(m: Mine, quote: Quote | null): Child {
+  const amount = quote?.amount ?? 0;
+  const text = amount
+    ? t("cancelDoneText", { amount: won(amount) })
+    : t(refunded(m) ? "cancelDoneNone" : "cancelDoneFree");
   return notice(sign(check(), "good"), t("cancelDone"), text, link(t("my"), "/my", "primary"));
 }
 
-function form(m: Mine, canceled: Signal<boolean>): Child {
+function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
   const reasons = [t("reasonPlan"), t("reasonMistake"), t("reasonOther"), t("reasonElse")];
   const chosen = signal("");
   const detail = field({
@@ -86,7 +105,7 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
     h("h2", { id: "ask-title" }, t("cancelCheck")),
     h("p", { id: "ask-text" }, t("cancelCheckText")),
     refunded(m)
-      ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(m.record.amount)))
+      ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(quote?.amount ?? 0)))
       : null,
     h(
       "div",
@@ -108,8 +127,9 @@ function form(m: Mine, canceled: Signal<boolean>): Child {
     facts([
       [t("labelBranch"), `${branchName(m.branch)} ${t("room", { no: m.record.roomNo })}`],
       [t("labelTime"), `${dateText(start)} ${timesText(start, parseStoredEnd(m.record.endDateTime))}`],
-      [t("refundAmount"), refunded(m) ? h("b", null, won(m.record.amount)) : null],
+      [t("refundAmount"), refunded(m) && quote ? h("b", null, won(quote.amount)) : null],
     ]),
+    quote ? note(refundText(quote), "good") : null,
     cancelable(m) ? null : note(t("tooLate"), "warn"),
     h(
       "fieldset",

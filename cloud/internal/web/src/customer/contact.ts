@@ -1,6 +1,6 @@
 // The contact of the guest, while the room is held.
 
-import { clockOf, inZone, parseMinute, parseStoredEnd } from "../booking/time";
+import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
@@ -12,7 +12,7 @@ import { clock, question, sign } from "./icons";
 import { legalVersion } from "./legal";
 import { begin, choosing, giveUp, keep, purchase } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
-import { type Branch, branchName, getBranches, getHold, getReceipt, type Hold, register } from "./service";
+import { type Branch, branchName, getBranches, getHold, getReceipt, type Hold, refundText, register } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 export interface Held {
@@ -210,15 +210,7 @@ const refundLead = 30; // minutes before the start
 export function refundNote({ hold, branch }: Held): Child {
   const start = parseMinute(hold.startDateTime);
   const deadline = start - refundLead;
-  return deadline > inZone(branch.timeZone)
-    ? note(
-        t("refundUntil", {
-          time:
-            dateText(deadline) === dateText(start) ? clockOf(deadline) : `${dateText(deadline)} ${clockOf(deadline)}`,
-        }),
-        "good",
-      )
-    : note(t("refundGone"), "warn");
+  return deadline > inZone(branch.timeZone) ? note(refundText(branch), "good") : note(t("refundGone"), "warn");
 }
 
 function form(held: Held, { over, check }: Guard): Child {

@@ -112,5 +112,13 @@ export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => api.post<null>(
 
 export type RefundAccount = Required<Schemas["RefundAccount"]>;
 
+/** The refund policy of a branch in one sentence: the same before the payment and at the cancellation. */
+export const refundText = (b: { refundPolicyText: Schemas["BilingualText"] }): string =>
+  b.refundPolicyText[language.peek() === "en" ? "en" : "ko"];
+
+export type Quote = Schemas["RefundQuote"];
+
+export const quoteRefund = (id: number) => api.get<Quote>(`/v2/my-reservations/${id}/refund`);
+
 export const cancelPayment = (id: number, cancelReason: string, account: RefundAccount | null) =>
   api.post<null>("/payment/cancel", { id, cancelReason, ...account });

@@ -11,8 +11,8 @@ import { question, sign } from "./icons";
 import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
 import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
-import { type Branch, branchName, getBranch, getDay } from "./service";
-import { clockOnDay, dateText, span, t, timesText, won } from "./text";
+import { type Branch, branchName, getBranch, getDay, refundText } from "./service";
+import { dateText, span, t, timesText, won } from "./text";
 
 interface Offer {
   branch: Branch;
@@ -93,9 +93,7 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
       h("p", { class: "dim" }, lines.map((l) => `${span(l.minutes)} ${won(l.won)}`).join(" + ")),
       h("p", { class: "total" }, h("span", null, t("labelPrice")), h("b", null, won(price))),
     ),
-    refundable
-      ? note(t("refundUntil", { time: refundTime(deadline, o.start) }), "good")
-      : note(t("refundGone"), "warn"),
+    refundable ? note(refundText(o.branch), "good") : note(t("refundGone"), "warn"),
     runningNote(o),
     h("p", { class: "dim" }, t("unlockNote")),
     alert(() => (problem() ? note(problem(), "warn") : null)),
@@ -108,8 +106,3 @@ function runningNote(o: Offer): Child {
   const now = inZone(o.branch.timeZone);
   return o.start < now ? note(t("running", { time: clockOf(now), left: span(o.end - now) }), "warn") : null;
 }
-
-const refundTime = (deadline: Minute, start: Minute): string =>
-  dateText(deadline) === dateText(start)
-    ? clockOf(deadline)
-    : `${dateText(deadline)} ${clockOnDay(deadline, deadline)}`;

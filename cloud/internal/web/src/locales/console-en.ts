@@ -612,6 +612,7 @@ export const en: Texts = {
   "template_refund-failed": "Refund failed",
   "template_payment-failed": "Payment failed",
   "template_payment-returned": "Late payment refunded",
+  "template_part-refunded": "Part refunded",
   "template_reservation-ended": "Canceled, nothing paid",
   "template_reservation-canceled": "Reservation cancelled",
   "template_reservation-confirmed": "Reservation confirmed, key",

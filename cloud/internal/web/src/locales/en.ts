@@ -110,7 +110,6 @@ export const en: Texts = {
   labelDate: "Date",
   labelTime: "Time",
   labelPrice: "Total",
-  refundUntil: "Cancel until 30 minutes before the start ({time}) for a full refund.",
   refundGone: "The start is less than 30 minutes away: after paying you cannot cancel or get a refund.",
   running: "It is {time} now: you get {left}.",
   unlockNote: "The key link opens the doors from 2 minutes before the start.",
@@ -262,6 +261,7 @@ export const en: Texts = {
   keep: "Keep it",
   cancelDone: "The booking is cancelled",
   cancelDoneText: "We refund {amount} within 3 to 5 business days.",
+  cancelDoneNone: "Under the refund policy nothing is refunded.",
   cancelDoneFree: "Nothing was paid, so there is nothing to refund.",
   tooLate: "You can cancel only until 30 minutes before the start.",
 

@@ -108,7 +108,6 @@ export const ko = {
   labelDate: "날짜",
   labelTime: "시간",
   labelPrice: "결제 금액",
-  refundUntil: "시작 30분 전({time})까지 취소하면 전액 돌려드려요.",
   refundGone: "시작까지 30분이 남지 않아 결제 후에는 취소⁠·⁠환불할 수 없어요.",
   running: "지금 {time} · 실제로 쓸 수 있는 시간은 {left}이에요.",
   unlockNote: "시작 2분 전부터 열쇠 링크로 문을 열 수 있어요.",
@@ -259,6 +258,7 @@ export const ko = {
   keep: "그대로 두기",
   cancelDone: "예약을 취소했어요",
   cancelDoneText: "{amount}을 영업일 기준 3~5일 안에 돌려드려요.",
+  cancelDoneNone: "환불 규정에 따라 돌려드릴 금액이 없어요.",
   cancelDoneFree: "입금 전이라 돌려드릴 금액이 없어요.",
   tooLate: "시작 30분 전까지만 취소할 수 있어요.",
 

@@ -1,0 +1,103 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// A part of a payment is returned over the interface; the same Idempotency-Key has the same answer.
+func TestPartRefund(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	id, amount := paidDeposit(t, s)
+	path := "/v2/admin/reservations/" + id + "/refunds"
+	body := map[string]any{"amount": 5000, "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	refuses(t, "without an account", manager.Post(path, map[string]any{"amount": 5000, "reason": "소음"}), "refundReceiveAccountBank")
+	refuses(t, "without a reason", manager.Post(path, map[string]any{"amount": 5000}), "reason")
+	refuses(t, "without an amount", manager.Post(path, map[string]any{"reason": "소음"}), "amount")
+	key := http.Header{"Idempotency-Key": {"one"}}
+	type result struct {
+		RefundID        string
+		Amount, Balance int
+	}
+	send := func() (r struct{ Data result }) {
+		t.Helper()
+		answer := manager.Send(http.MethodPost, path, body, key)
+		if err := json.Unmarshal(answer.Raw, &r); err != nil || answer.HTTP != 200 {
+			t.Fatalf("%d %s", answer.HTTP, answer.Raw)
+		}
+		return r
+	}
+	got := send().Data
+	if got.RefundID == "" || got.Amount != 5000 || got.Balance != amount-5000 {
+		t.Errorf("got %+v", got)
+	}
+	if again := send().Data; again != got {
+		t.Errorf("repeated: %+v, want %+v", again, got)
+	}
+	body["amount"] = 4000
+	if answer := manager.Send(http.MethodPost, path, body, key); answer.HTTP != 409 {
+		t.Errorf("another body: %d, want 409", answer.HTTP)
+	}
+	if state := only(t, s, `select state from reservation where id = $1::bigint`, id); state != "DONE" {
+		t.Errorf("state %s, want DONE", state)
+	}
+	body["amount"] = amount
+	if answer := manager.Post(path, body); answer.HTTP != 400 && answer.HTTP != 409 {
+		t.Errorf("more than is left: %d", answer.HTTP)
+	}
+}
+
+// The policy in the settings is what guests read before the payment, and what a cancellation returns.
+func TestRefundPolicyInTheSettings(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	const settingsPath = "/v2/admin/branches/gangnam/settings"
+	var settings map[string]any
+	hq.Get(settingsPath).OK(t).Into(t, &settings)
+	if policy := settings["refundPolicy"].([]any); len(policy) != 1 || policy[0].(map[string]any)["percent"] != 100.0 {
+		t.Errorf("default %v", policy)
+	}
+	tier := func(minutes, percent int) map[string]any {
+		return map[string]any{"untilMinutesBefore": minutes, "percent": percent}
+	}
+	for name, bad := range map[string][]any{
+		"too late": {tier(29, 100)}, "out of order": {tier(60, 100), tier(120, 50)}, "growing": {tier(120, 50), tier(60, 100)}, "over all": {tier(60, 101)},
+	} {
+		settings["refundPolicy"] = bad
+		refuses(t, name, hq.Put(settingsPath, settings), "refundPolicy")
+	}
+	settings["refundPolicy"] = []any{tier(24*60, 100), tier(60, 50)}
+	settings["compensation"] = map[string]any{"afterMinutes": 3, "wonPerMinute": 100}
+	hq.Put(settingsPath, settings).OK(t)
+	var branches struct {
+		Branches []struct {
+			Branch           string
+			RefundPolicyText struct{ Ko, En string }
+		}
+	}
+	s.Client(t).Get("/v2/branches").OK(t).Into(t, &branches)
+	if got, want := branches.Branches[0].RefundPolicyText.Ko, "시작 1일 전까지 취소하면 100%, 시작 1시간 전까지 취소하면 50%를 환불해 드려요. 그 뒤에는 환불되지 않아요."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c := s.Client(t)
+	confirm := order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")
+	c.Post("/payment/confirm", confirm).OK(t)
+	customer := login(t, s, "01012345678", 1)
+	id := live(t, s, 1)
+	var quote struct{ Amount, Percent int }
+	customer.Get("/v2/my-reservations/"+id+"/refund").OK(t).Into(t, &quote)
+	if quote.Amount != 15000 || quote.Percent != 50 {
+		t.Errorf("quote %+v", quote)
+	}
+	customer.Post("/payment/cancel", map[string]any{"id": json.Number(id), "cancelReason": "변심"}).OK(t)
+	if p := s.Sandbox.Payments(confirm["orderId"].(string))[0]; p.BalanceAmount != 15000 {
+		t.Errorf("the provider holds %d, want 15000", p.BalanceAmount)
+	}
+}

@@ -1,0 +1,238 @@
+package reserve_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// part returns a request to refund a part of a reservation's payment.
+func part(id int64, won int) reserve.PartRequest {
+	request := reserve.PartRequest{ID: booking.ReservationID(id), Amount: won, Reason: "소음 보상", By: hq}
+	request.Account = &guestAccount
+	return request
+}
+
+// Several parts are returned while the key and the reservation stay; a cancellation returns the rest.
+func TestPartRefunds(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, method := range []string{sandbox.MethodCard, sandbox.MethodVirtualAccount} {
+		b, order, id := s.paid(t, method)
+		replica, key := s.Replica(t), s.key(t, id)
+		left := order.Amount
+		for _, won := range []int{1000, 2500} {
+			left -= won
+			got, err := replica.RefundPart(s.ctx, part(id, won))
+			if err != nil || got.Amount != won || got.Balance != left {
+				t.Fatalf("%s: got %+v, %v; want a balance of %d", method, got, err, left)
+			}
+			s.refundsDone(t, id)
+		}
+		if got := s.key(t, id); got != key {
+			t.Errorf("%s: key %q, want %q", method, got, key)
+		}
+		if _, err := replica.RefundPart(s.ctx, part(id, left+1)); !errors.Is(err, reserve.ErrExceedsBalance) {
+			t.Errorf("%s: more than is left: %v", method, err)
+		}
+		if report := s.reconcile(t, replica); len(report.Discrepancies) != 0 {
+			t.Errorf("%s: reconciled: %+v", method, report)
+		}
+		s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
+		s.await(t, order.OrderID, "CANCELED")
+		if n := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1`, id); n != order.Amount {
+			t.Errorf("%s: refunds of %d won, want %d", method, n, order.Amount)
+		}
+	}
+}
+
+// Everything is returned, and the stay remains.
+func TestWholeRefundKeepsTheStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodCard)
+	replica, key := s.Replica(t), s.key(t, id)
+	if got, err := replica.RefundPart(s.ctx, part(id, order.Amount)); err != nil || got.Balance != 0 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if got := s.key(t, id); got != key {
+		t.Errorf("key %q, want %q", got, key)
+	}
+	if report := s.reconcile(t, replica); len(report.Discrepancies) != 0 {
+		t.Errorf("reconciled: %+v", report)
+	}
+	if _, err := replica.RefundPart(s.ctx, part(id, 1)); !errors.Is(err, reserve.ErrNothingToRefund) {
+		t.Errorf("one more won: %v", err)
+	}
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	s.wantState(t, order.OrderID, "CANCELED")
+}
+
+// A part whose answer is lost, or that the provider answers with an error after it was made, is returned once.
+func TestPartRefundWithALostAnswerIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, fault := range []sandbox.Fault{
+		{Target: sandbox.TargetCancel, Kind: sandbox.FaultDropAfterCommit, Times: 2},
+		{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Code: "FAILED_INTERNAL_SYSTEM_PROCESSING", Times: 2},
+		{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 429, Code: "TOO_MANY_REQUESTS", Times: 2},
+		{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 400, Code: "NEVER_HEARD_OF", Times: 2},
+	} {
+		_, order, id := s.paid(t, sandbox.MethodCard)
+		s.fault(t, fault)
+		request := part(id, 1500)
+		request.IdempotencyKey = "lost"
+		if _, err := s.Replica(t).RefundPart(s.ctx, request); !errors.Is(err, reserve.ErrPaymentPending) {
+			t.Fatalf("%v: %v", fault, err)
+		}
+		s.refundsDone(t, id)
+		if got, err := s.Replica(t).RefundPart(s.ctx, request); err != nil || got.Balance != order.Amount-1500 {
+			t.Errorf("%v: repeated: %+v, %v", fault, got, err)
+		}
+		request.Amount++
+		if _, err := s.Replica(t).RefundPart(s.ctx, request); !errors.Is(err, reserve.ErrKeyReused) {
+			t.Errorf("%v: another body: %v", fault, err)
+		}
+		if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-1500 {
+			t.Errorf("%v: the provider holds %d of %d", fault, p.BalanceAmount, order.Amount)
+		}
+	}
+}
+
+// The provider declines a part: nothing changes, and the next one succeeds.
+func TestDeclinedPartRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodCard)
+	replica := s.Replica(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "EXCEED_MAX_REFUND_DUE", Times: 1})
+	var refused *reserve.PaymentRefused
+	if _, err := replica.RefundPart(s.ctx, part(id, order.Amount)); !errors.As(err, &refused) {
+		t.Fatalf("declined: %v", err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if got, err := replica.RefundPart(s.ctx, part(id, order.Amount)); err != nil || got.Balance != 0 {
+		t.Errorf("again: %+v, %v", got, err)
+	}
+}
+
+// 16 administrators refund the same reservation at once: never more than was paid.
+func TestConcurrentPartRefunds(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodCard)
+	won := order.Amount/3 + 1
+	err := together(16, func(int) error {
+		_, err := s.Replica(t).RefundPart(s.ctx, part(id, won))
+		if errors.Is(err, reserve.ErrRefundOpen) || errors.Is(err, reserve.ErrExceedsBalance) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if n := s.count(t, `select returned from payment where reservation_id = $1`, id); n > order.Amount || n == 0 {
+		t.Errorf("%d of %d won returned", n, order.Amount)
+	}
+}
+
+// The policy of the branch, fixed at the payment, decides what a customer's cancellation returns. Quote, refund, books and
+// message are equal for random policies, times and earlier parts.
+func TestRefundPolicyProperty(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	random := rand.New(rand.NewPCG(5, 15))
+	policies := []string{
+		`null`, `[{"untilMinutesBefore":30,"percent":100}]`, `[{"untilMinutesBefore":150,"percent":100},{"untilMinutesBefore":60,"percent":33}]`,
+		`[{"untilMinutesBefore":300,"percent":70}]`, `[{"untilMinutesBefore":45,"percent":0}]`,
+	}
+	for i := range 40 {
+		s.exec(t, `update branch set refund_policy = nullif($1::jsonb, 'null'::jsonb) where code = 'gangnam'`, policies[i%len(policies)])
+		method := []string{sandbox.MethodCard, sandbox.MethodVirtualAccount}[random.IntN(2)]
+		b, order, id := s.paid(t, method)
+		s.exec(t, `update branch set refund_policy = '[{"untilMinutesBefore":10000,"percent":1}]' where code = 'gangnam'`)
+		replica, left := s.Replica(t), order.Amount
+		if random.IntN(3) == 0 {
+			if _, err := replica.RefundPart(s.ctx, part(id, 700)); err != nil {
+				t.Fatal(err)
+			}
+			s.refundsDone(t, id)
+			left -= 700
+		}
+		start := s.start(t, id)
+		quote, err := replica.RefundQuote(s.ctx, booking.ReservationID(id), account.Principal{LoginType: account.LoginAdmin, Role: account.HQ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, err := booking.ParseRefundPolicy([]byte(policies[i%len(policies)]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := policy.Refund(left, start, s.Clock.Now()); quote.Amount != want {
+			t.Errorf("%s: a quote of %d, want %d", policies[i%len(policies)], quote.Amount, want)
+		}
+		s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
+		s.await(t, order.OrderID, "CANCELED")
+		if n := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1 and not keeps_stay`, id); n != quote.Amount {
+			t.Errorf("a refund of %d, want %d", n, quote.Amount)
+		}
+		if n := s.count(t, `select coalesce(sum(won), 0)::int from money_entry where reservation_id = $1`, id); n != left-quote.Amount {
+			t.Errorf("the books keep %d, want %d", n, left-quote.Amount)
+		}
+		if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+			t.Error(err)
+		}
+		s.wantMessage(t, id, quote.Amount)
+	}
+	if report := s.reconcile(t, s.Replica(t)); len(report.Discrepancies) != 0 {
+		t.Errorf("reconciled: %+v", report)
+	}
+}
+
+// wantMessage waits for the message about a cancellation and compares its amount; 0 is a message without one.
+func (s *shop) wantMessage(t *testing.T, id int64, won int) {
+	t.Helper()
+	var mobile string
+	if err := s.DB.Pool.QueryRow(s.ctx, `select mobile from reservation where id = $1`, id).Scan(&mobile); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "a message about the cancellation", func() bool {
+		for _, m := range s.Sandbox.Messages(mobile) {
+			switch m.Template {
+			case string(notify.ReservationCanceled):
+				return m.Variables["amount"] == notify.Won(won)
+			case string(notify.ReservationEnded):
+				return won == 0
+			}
+		}
+		return false
+	})
+}
+
+// refundsDone waits until every refund of a reservation is completed.
+func (s *shop) refundsDone(t *testing.T, id int64) {
+	t.Helper()
+	s.eventually(t, "refunds are completed", func() bool {
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and state <> 'COMPLETED'`, id) == 0
+	})
+}
+
+func (s *shop) start(t *testing.T, id int64) (start time.Time) {
+	t.Helper()
+	if err := s.DB.Pool.QueryRow(s.ctx, `select start_at from reservation where id = $1`, id).Scan(&start); err != nil {
+		t.Fatal(err)
+	}
+	return start
+}
