@@ -119,8 +119,11 @@ const doubtFor = time.Minute
 // answer does not. Look-ups repeat until doubtFor has passed; the reservation follows their results and keeps its slot.
 // A callback that is older than the deposit is ignored.
 func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss.Event) error {
-	return s.locked(ctx, id, func(c *change) error {
+	return s.locked(ctx, id, func(c *change) (err error) {
 		r := c.r()
+		if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, id); err != nil {
+			return err
+		}
 		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)
 		if old || r.DoorlockKey == "" || c.Callback(e.Status) != rule.BlockDoor {
 			return nil

@@ -160,8 +160,11 @@ const (
 )
 
 // Callback is the action for a callback of that status. It never changes the reservation: money follows the provider's
-// answer only.
+// answer only. A callback that repeats the provider's answer leads to nothing.
 func (s Snapshot) Callback(status string) CallbackAction {
+	if status == s.Payment.Status {
+		return Nothing
+	}
 	lost := status == toss.StatusCanceled || status == toss.StatusPartialCanceled || status == toss.StatusWaitingForDeposit
 	if lost && s.Reservation.Method == booking.VirtualAccount && s.Reservation.State == booking.Done {
 		return BlockDoor
