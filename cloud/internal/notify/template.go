@@ -26,7 +26,7 @@ const (
 	ReservationEnded     Template = "reservation-ended" // canceled, and no money is returned
 	PaymentFailed        Template = "payment-failed"    // an unclear payment turned out not to be charged
 	PaymentReturned      Template = "payment-returned"  // it was charged too late, and is refunded
-	PartRefunded         Template = "part-refunded" // a part of the payment, and the reservation stays
+	PartRefunded         Template = "part-refunded"     // a part of the payment, and the reservation stays
 	RefundFailed         Template = "refund-failed"
 	ReservationMoved     Template = "reservation-moved"
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail

@@ -23,8 +23,8 @@ type OutsideRequest struct {
 	ID        booking.ReservationID
 	Amount    int // won; 0: the whole balance
 	Reason    string
-	How       string // for example a bank transfer
-	Reference string // evidence, for example the number of the transfer
+	How       string            // for example a bank transfer
+	Reference string            // evidence, for example the number of the transfer
 	By        account.Principal `json:"-"`
 
 	IdempotencyKey string `json:"-"` // optional, as in PartRequest

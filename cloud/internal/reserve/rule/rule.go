@@ -280,7 +280,7 @@ func (s Snapshot) Late() Step {
 	return Late
 }
 
-// partial: a part of the money went back at the provider. What a canceled reservation still has there is returned, unless
+// partial: a part of the money was returned at the provider. The rest of a canceled reservation is returned, unless
 // the refund policy left it with the shop.
 func (s Snapshot) partial(p toss.Payment) Step {
 	if s.Reservation.State == booking.Canceled && !s.keeps(p) {
