@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"postgres"},
 	{"config", "queue", "limit", "grantkey"},
 	{"account"},
-	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events"},
+	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert"},
 	{"chatops", "branchfile", "partner", "enroll"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},

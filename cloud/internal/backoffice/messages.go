@@ -70,7 +70,7 @@ func (s *Service) ResendMessage(ctx context.Context, m booking.Message, branch, 
 	switch {
 	case notify.Template(m.Template) == notify.LoginCode:
 		return ErrLoginCode
-	case m.Mobile == "" && m.Email == "":
+	case m.Mobile == "" && m.Email == "" && m.Medium == "":
 		return reserve.ErrNothingToSend
 	}
 	variables, err := s.Queue.Variables(m)
@@ -81,7 +81,7 @@ func (s *Service) ResendMessage(ctx context.Context, m booking.Message, branch, 
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		return s.Queue.Message(ctx, tx, queue.Message{
 			Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: m.Language,
-			Mobile: m.Mobile, Email: m.Email, Variables: variables,
+			Mobile: m.Mobile, Email: m.Email, Medium: m.Medium, Variables: variables,
 		})
 	})
 }

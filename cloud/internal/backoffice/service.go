@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
@@ -36,6 +37,7 @@ type Service struct {
 	Keys  *seal.Keyring // of PINs and of the pseudonyms in the audit log
 
 	GrantKeys *grantkey.Ring // part of new agent credentials
+	Alerts    *alert.Service
 }
 
 // Branch returns a branch with its rooms, or booking.ErrNoBranch.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/channel"
@@ -34,11 +35,24 @@ func (e *ScheduleConflict) Error() string {
 	return fmt.Sprintf("backoffice: %d reservations lie outside the new hours", len(e.Conflicts))
 }
 
-// ChangeSettings stores the settings of a branch, its rooms aside, if its revision is still the one given. It returns a
-// [booking.InvalidError], ErrChanged, or a *ScheduleConflict unless despite is set.
-func (s *Service) ChangeSettings(ctx context.Context, b booking.Branch, despite bool, by string) error {
+// SettingsChange is what an administrator sets of a branch, its rooms aside.
+type SettingsChange struct {
+	booking.Branch
+	Contacts *[]alert.Contact // of alerts; nil: unchanged
+	Despite  bool             // reservations outside the new hours
+}
+
+// ChangeSettings stores the settings of a branch if its revision is still the one given. It returns a
+// [booking.InvalidError], ErrChanged, or a *ScheduleConflict unless Despite is set.
+func (s *Service) ChangeSettings(ctx context.Context, change SettingsChange, by string) error {
+	b := change.Branch
 	if err := b.Validate(); err != nil {
 		return err
+	}
+	if change.Contacts != nil {
+		if err := alert.ValidateContacts(*change.Contacts); err != nil {
+			return err
+		}
 	}
 	entry := audit.Entry{Actor: by, Branch: b.Code, Action: "settings.change", Target: b.Code}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -57,10 +71,17 @@ func (s *Service) ChangeSettings(ctx context.Context, b booking.Branch, despite 
 		if err != nil {
 			return err
 		}
-		if len(conflicts) > 0 && !despite {
+		if len(conflicts) > 0 && !change.Despite {
 			return &ScheduleConflict{old.Zone, conflicts}
 		}
-		entry.Detail = settingsDetail{booking.Differences(old.Facts(), b.Facts()), len(conflicts)}
+		detail := settingsDetail{booking.Differences(old.Facts(), b.Facts()), len(conflicts)}
+		if change.Contacts != nil {
+			detail.Changes = append(detail.Changes, fmt.Sprintf("alert contacts: %d", len(*change.Contacts)))
+			if err := s.Alerts.PutContacts(ctx, tx, b.Code, *change.Contacts); err != nil {
+				return err
+			}
+		}
+		entry.Detail = detail
 		return postgres.EditBranch(ctx, tx, b)
 	})
 }
@@ -209,4 +230,15 @@ func (s *Service) NewExport(ctx context.Context, branch booking.Branch, id int, 
 		return err
 	})
 	return room, token, err
+}
+
+// ChangeAlertContacts stores the contacts of the head quarters. It returns a [booking.InvalidError].
+func (s *Service) ChangeAlertContacts(ctx context.Context, contacts []alert.Contact, by string) error {
+	if err := alert.ValidateContacts(contacts); err != nil {
+		return err
+	}
+	entry := audit.Entry{Actor: by, Action: "alert.contacts", Detail: map[string]any{"contacts": len(contacts)}}
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return s.Alerts.PutContacts(ctx, tx, "", contacts)
+	})
 }

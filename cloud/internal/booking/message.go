@@ -29,9 +29,10 @@ type Message struct {
 	Language    string
 	Mobile      string
 	Email       string
+	Medium      string // a notify.Channel that is required; empty: any
 	Variables   []byte // sealed JSON, purpose "message"
 	State       MessageState
-	Channel     string // alimtalk, sms or mail; empty until sent
+	Channel     string // a notify.Channel; empty until sent
 	ProviderID  string
 	Attempt     int
 	Doubtful    int // attempts that may have reached the recipient, the current one included

@@ -143,6 +143,7 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
 	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
+	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
 }
 
 func (s Settings) validateTimes(problem report) {

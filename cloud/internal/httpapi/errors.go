@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
@@ -115,6 +116,7 @@ var table = []row{
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
 	{backoffice.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
 	{backoffice.ErrRoomUsed, 409, typeConflict, "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다."},
+	{alert.ErrNoAlert, 404, typeNotFound, "해당 알림을 찾을 수 없습니다."},
 	{backoffice.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
 	{backoffice.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
 	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},

@@ -101,6 +101,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 	order(t, c.s, c.s.Client(t), 2, start, time.Hour, 25000, "카드")
 	inTheWay := wire(start)
 	door := requestID(t, c.Manager, adminUnlock+"gangnam/front", nil)
+	raised := only(t, c.s, `insert into alert (kind, branch, since, acknowledged_by) values ('door-held', 'gangnam', now(), 'hq') returning id || '/acknowledge'`)
 	option := "qk3tq5n2w7zlx4m6r2vd"
 	if _, err := c.s.DB.Pool.Exec(t.Context(), `
 		insert into airconditioner_option (id, branch_id, unit, path) select $1, id, '거실', '{끄기}' from branch where code = 'gangnam'`, option); err != nil {
@@ -180,6 +181,10 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"quoteRefund":         {"/v2/my-reservations/999999/refund", nil, noReservation, false},
 		"refund":              {"/v2/admin/reservations/" + paid + "/refunds", map[string]any{"amount": 2147483647, "settledOutside": map[string]string{"how": "a", "reference": "a"}}, reply{400, "PaymentAmountMismatchException", "환불 금액(amount)이 남은 결제 금액보다 큽니다."}, true},
 		"reconcile":           {"/v2/admin/reconciliation", nil, success, false},
+		"listAlerts":          {"/v2/admin/alerts?branch=gangnam", nil, success, true},
+		"acknowledgeAlert":    {"/v2/admin/alerts/" + raised, nil, success, true},
+		"showAlertContacts":   {"/v2/admin/alert-contacts", nil, success, false},
+		"changeAlertContacts": {"/v2/admin/alert-contacts", "{}", missingField("알림 받는 사람", "alertContacts"), false},
 		"listAudit":           {console + "audit", nil, success, true},
 		"showMoney":           {console + "money?yearMonth=2026-11", nil, success, true},
 		"noteExport":          {console + "exports", map[string]any{"what": "payments"}, success, true},

@@ -85,6 +85,10 @@ func (a *API) Routes() http.Handler {
 	// Additions for the console
 	c := a.Console
 	mux.Get("/v2/admin/live", a.viewer(c.LiveEvents))
+	mux.Get("/v2/admin/alerts", a.viewer(c.ListAlerts))
+	mux.Post("/v2/admin/alerts/{id}/acknowledge", a.editor(c.AcknowledgeAlert))
+	mux.Get("/v2/admin/alert-contacts", a.hq(c.ShowAlertContacts))
+	mux.Put("/v2/admin/alert-contacts", a.hq(c.ChangeAlertContacts))
 	mux.Get("/v2/admin/branches/{branch}/timeline", a.viewer(c.Timeline))
 	mux.Get("/v2/admin/branches/{branch}/doors", a.viewer(c.ListDoors))
 	mux.Get("/v2/admin/branches/{branch}/climate", a.viewer(c.ShowClimate))

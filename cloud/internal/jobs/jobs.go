@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
@@ -32,6 +33,7 @@ type Service struct {
 	DB      *postgres.DB
 	Reserve *reserve.Service
 	Partner *partner.Service
+	Alerts  *alert.Service
 	Queue   *queue.Queue
 	Sender  notify.Sender
 	Log     *slog.Logger
@@ -49,6 +51,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, reconcileTick, s.reconcile) })
 	group.Go(func() error { return every(groupCtx, feedInterval, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
+	group.Go(func() error { return every(groupCtx, alertInterval, s.sweepAlerts) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
 // sendLease is the time an attempt may take before another one is made.
@@ -31,7 +32,8 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	}
 	message := notify.Message{
 		ID: fmt.Sprintf("yeolda-%d", m.ID), Template: notify.Template(m.Template), Language: notify.Language(m.Language),
-		To: notify.Recipient{Mobile: m.Mobile, Email: m.Email}, Variables: variables,
+		To:        notify.Recipient{Mobile: m.Mobile, Email: m.Email, URL: variables[queue.Address], Medium: notify.Channel(m.Medium)},
+		Variables: variables,
 	}
 	if m.Doubtful > 1 {
 		if done, err := s.resolve(ctx, m, message); done || err != nil {

@@ -54,6 +54,9 @@ func (m Message) checkID() error {
 type Recipient struct {
 	Mobile string // a Korean phone number in any common notation
 	Email  string
+	URL    string // of a webhook, for the media Discord and Webhook; it is a secret
+
+	Medium Channel // required way of delivery; empty: AlimTalk or SMS to Mobile, otherwise mail
 }
 
 // LogValue keeps variables and addresses out of log messages.
@@ -68,6 +71,8 @@ const (
 	AlimTalk Channel = "alimtalk"
 	SMS      Channel = "sms"
 	Email    Channel = "mail"
+	Discord  Channel = "discord" // the webhook of a Discord channel
+	Webhook  Channel = "webhook" // JSON to any address
 )
 
 // Receipt identifies an accepted message at its provider.

@@ -5,11 +5,12 @@ import (
 	"errors"
 )
 
-// Router chooses the channel: the phone if there is a number, otherwise mail. A message that can never reach the
-// phone is sent by mail if an address is known.
+// Router chooses the channel: a webhook if the message requires one, the phone if there is a number, otherwise mail. A
+// message that can never reach the phone is sent by mail if an address is known.
 type Router struct {
 	Phone Sender
 	Mail  Sender
+	Hooks Sender // of messages for webhooks
 }
 
 var errNoRecipient = errors.New("neither a phone number nor an e-mail address")
@@ -25,6 +26,8 @@ func (r Router) Find(ctx context.Context, m Message) (Receipt, error) {
 // Send implements [Sender].
 func (r Router) Send(ctx context.Context, m Message) (Receipt, error) {
 	switch {
+	case m.To.Medium == Discord || m.To.Medium == Webhook:
+		return r.Hooks.Send(ctx, m)
 	case m.To.Mobile != "":
 		receipt, err := r.Phone.Send(ctx, m)
 		if err != nil && m.To.Email != "" && ClassOf(err) == Permanent {

@@ -24,7 +24,8 @@ func (s *stub) Send(context.Context, Message) (Receipt, error) {
 func TestRouter(t *testing.T) {
 	t.Parallel()
 	failing := func(c Class) error { return &Error{Channel: AlimTalk, Class: c, Err: errors.New("no")} }
-	both := Recipient{"01012345678", "a@example.com"}
+	both := Recipient{Mobile: "01012345678", Email: "a@example.com"}
+	hook := Recipient{Email: "a@example.com", Medium: Webhook}
 	for name, tc := range map[string]struct {
 		to      Recipient
 		phone   error
@@ -39,10 +40,11 @@ func TestRouter(t *testing.T) {
 		"later is not never":           {both, failing(Retryable), "", Retryable, 0},
 		"perhaps is not never":         {both, failing(Unknown), "", Unknown, 0},
 		"undeliverable and no address": {Recipient{Mobile: "01012345678"}, failing(Permanent), "", Permanent, 0},
+		"required webhook":             {hook, nil, Webhook, 0, 0},
 		"nobody":                       {Recipient{}, nil, "", Permanent, 0},
 	} {
 		phone, mails := &stub{channel: AlimTalk, err: tc.phone}, &stub{channel: Email}
-		receipt, err := Router{phone, mails}.Send(context.Background(), Message{To: tc.to})
+		receipt, err := Router{phone, mails, &stub{channel: Webhook}}.Send(context.Background(), Message{To: tc.to})
 		if receipt.Channel != tc.want || (err == nil) != (tc.want != "") || err != nil && ClassOf(err) != tc.class {
 			t.Errorf("%s: %+v, %v", name, receipt, err)
 		}

@@ -119,7 +119,7 @@ func (s *Solapi) Send(ctx context.Context, m Message) (Receipt, error) {
 	}
 	sms := s.sms(m, to, text)
 	approved, ok := s.approved[sourceKey{m.Template, m.language()}]
-	if !ok {
+	if !ok || m.To.Medium == SMS {
 		return s.send(ctx, SMS, sms)
 	}
 	receipt, err := s.send(ctx, AlimTalk, alimTalk(approved, m, sms))

@@ -30,6 +30,8 @@ const (
 	RefundFailed         Template = "refund-failed"
 	ReservationMoved     Template = "reservation-moved"
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
+	AlertBegan           Template = "alert-began"       // to staff
+	AlertEnded           Template = "alert-ended"
 )
 
 // Language is the language of a message's text.

@@ -35,7 +35,10 @@ var example = map[string]string{
 	"phone":         "02-123-4567",
 	"region":        "부산 해운대구",
 	"room":          "2",
+	"since":         "2026-11-21 15:00",
 	"time":          "15:00~16:00",
+	"until":         "2026-11-21 15:20",
+	"what":          "3번 룸 문이 열리지 않아요",
 }
 
 func TestTemplatesRender(t *testing.T) {
@@ -68,7 +71,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

@@ -75,7 +75,8 @@ func RevokeAgent(ctx context.Context, q Querier, username string) error {
 			update agent_credential a set revoked_at = coalesce(revoked_at, clock_timestamp()), active = false, online = false
 			from before where a.username = before.username
 		), disconnected as (
-			update agent_inventory i set online = false from before where i.branch_id = before.branch_id and before.active
+			update agent_inventory i set online = false, presence_since = case when i.online then clock_timestamp() else i.presence_since end
+			from before where i.branch_id = before.branch_id and before.active
 		), renewed as (
 			update pass p set ended_at = clock_timestamp(), changed_at = clock_timestamp()
 			from before where p.branch_id = before.branch_id and p.ended_at is null

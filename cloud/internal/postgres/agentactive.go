@@ -152,7 +152,8 @@ func ActivateAgent(ctx context.Context, tx pgx.Tx, username string, now time.Tim
 	batch := new(pgx.Batch)
 	batch.Queue(`update agent_credential set active = false where branch_id = $1 and active and username <> $2`, branchID, username)
 	batch.Queue(`update agent_credential set active = true, activated_at = $2 where username = $1`, username, now)
-	batch.Queue(`update agent_inventory set online = $2 where branch_id = $1`, branchID, u.Online)
+	batch.Queue(`update agent_inventory set online = $2, presence_since = case when online <> $2 then $3 else presence_since end where branch_id = $1`,
+		branchID, u.Online, now)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return u, err
 	}
@@ -167,9 +168,7 @@ func ActivateAgent(ctx context.Context, tx pgx.Tx, username string, now time.Tim
 func TakenOver(ctx context.Context, tx pgx.Tx, agent protocol.Agent, now time.Time) error {
 	batch := new(pgx.Batch)
 	batch.Queue(`update agent_credential set takeovers = takeovers + 1, taken_over_at = $2 where username = $1`, agent.Username, now)
-	batch.Queue(`
-		insert into alert (kind, branch, subject, since) values ('agent-takeover', $1, $2, $3)
-		on conflict (kind, branch, subject) where ended_at is null do nothing`, agent.Branch, agent.Username, now)
+	batch.Queue(`select alert_open('agent-takeover', $1, $2, $3)`, agent.Branch, agent.Username, now)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

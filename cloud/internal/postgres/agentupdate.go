@@ -45,20 +45,22 @@ func TouchAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time
 	// Rows are locked in the order of their branches, because another replica may update the same ones.
 	rows, err := q.Query(ctx, `
 		with news as (
-			select * from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[]) n (code, online, version, started_at, inventory)
+			select * from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[], $7::text[])
+				n (code, online, version, started_at, inventory, self_test)
 		), known as (
 			select i.branch_id, n.code, n.online,
-				n.version is null or (i.version, i.started_at, i.inventory) = (n.version, n.started_at, n.inventory::jsonb) as same
+				n.version is null or (i.version, i.started_at, i.inventory, i.self_test) = (n.version, n.started_at, n.inventory::jsonb, n.self_test::jsonb) as same
 			from news n join branch b on b.code = n.code join agent_inventory i on i.branch_id = b.id
 			order by i.branch_id for no key update of i
 		), touched as (
-			update agent_inventory i set online = k.online, seen_at = case when k.online then $6 else i.seen_at end
+			update agent_inventory i set online = k.online, seen_at = case when k.online then $6 else i.seen_at end,
+				presence_since = case when i.online <> k.online then $6 else i.presence_since end
 			from known k where i.branch_id = k.branch_id and k.same
 			returning k.code
 		)
 		select n.code from news n join branch b on b.code = n.code
 		where n.version is not null and n.code not in (select code from touched)`,
-		c.branches, c.online, c.versions, c.startedAt, c.inventories, now)
+		c.branches, c.online, c.versions, c.startedAt, c.inventories, now, c.selfTests)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +84,15 @@ func PutAgents(ctx context.Context, tx pgx.Tx, updates []AgentUpdate, options []
 	}
 	batch := new(pgx.Batch)
 	batch.Queue(`
-		insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory, self_test)
-		select b.id, n.version, n.started_at, $7, n.online, n.inventory::jsonb, n.self_test::jsonb
+		insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory, self_test, presence_since)
+		select b.id, n.version, n.started_at, $7, n.online, n.inventory::jsonb, n.self_test::jsonb, $7
 		from unnest($1::text[], $2::boolean[], $3::text[], $4::timestamptz[], $5::text[], $6::text[])
 			n (code, online, version, started_at, inventory, self_test)
 		join branch b on b.code = n.code
 		order by b.id
 		on conflict (branch_id) do update set version = excluded.version, started_at = excluded.started_at,
-			seen_at = excluded.seen_at, online = excluded.online, inventory = excluded.inventory, self_test = excluded.self_test`,
+			seen_at = excluded.seen_at, online = excluded.online, inventory = excluded.inventory, self_test = excluded.self_test,
+			presence_since = case when agent_inventory.online <> excluded.online then $7 else agent_inventory.presence_since end`,
 		c.branches, c.online, c.versions, c.startedAt, c.inventories, c.selfTests, now)
 	batch.Queue(`
 		delete from airconditioner_option o using branch b

@@ -70,12 +70,11 @@ func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
 }
 
-// feedAlert inserts an alert about the feed of a listing l with the given condition, unless one is open. $1 is the listing,
+// feedAlert opens an alert about the feed of a listing l with the given condition, unless one is open. $1 is the listing,
 // $2 the time.
 const feedAlert = `
-	insert into alert (kind, branch, subject, since)
-	select 'discrepancy', b.code, 'calendar:' || l.id, $2 from %s l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.id = $1 and %s
-	on conflict (kind, branch, subject) where ended_at is null do nothing`
+	select alert_open('discrepancy', b.code, 'calendar:' || l.id, $2)
+	from %s l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.id = $1 and %s`
 
 // BeginFetch records that the reading of a calendar begins. It is stored before the reading, so that a calendar that crashes
 // the process is not due again immediately. If the record puts the feed in quarantine, it raises an alert.

@@ -441,11 +441,9 @@ func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, n
 			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
 		returning p.pin, p.branch_id, p.device
 		), alerted as (
-			insert into alert (kind, branch, subject, since)
-			select 'pin-exposed', b.code, r.device, clock_timestamp() from revealed r join branch b on b.id = r.branch_id
-			on conflict (kind, branch, subject) where ended_at is null do nothing
+			select alert_open('pin-exposed', b.code, r.device, clock_timestamp()) from revealed r join branch b on b.id = r.branch_id
 		)
-		select pin from revealed`, id, now, now.Add(booking.UnlockLead), actor, revealLimit).Scan(&pin)
+		select pin from revealed left join alerted on true`, id, now, now.Add(booking.UnlockLead), actor, revealLimit).Scan(&pin)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const selectMessage = `
-	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
+	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
 	       state, channel, provider_id, attempt, doubtful, sent_at, error
 	from message `
 
@@ -23,7 +23,7 @@ func scanMessage(row pgx.CollectableRow) (booking.Message, error) {
 		channel, provider, ex *string
 		sent                  *time.Time
 	)
-	err := row.Scan(&m.ID, &m.CreatedAt, &reservation, &branch, &m.Template, &m.Language, &m.Mobile, &m.Email, &m.Variables,
+	err := row.Scan(&m.ID, &m.CreatedAt, &reservation, &branch, &m.Template, &m.Language, &m.Mobile, &m.Email, &m.Medium, &m.Variables,
 		&m.State, &channel, &provider, &m.Attempt, &m.Doubtful, &sent, &ex)
 	m.Reservation, m.Branch = value(reservation), value(branch)
 	m.Channel, m.ProviderID, m.Error, m.SentAt = value(channel), value(provider), value(ex), value(sent)
@@ -34,9 +34,9 @@ func scanMessage(row pgx.CollectableRow) (booking.Message, error) {
 func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, error) {
 	var id int64
 	err := q.QueryRow(ctx, `
-		insert into message (reservation_id, branch_id, template, language, to_mobile, to_email, variables)
-		values ($1, $2, $3, $4, $5, $6, $7) returning id`,
-		null(m.Reservation), null(m.Branch), m.Template, m.Language, m.Mobile, m.Email, m.Variables).Scan(&id)
+		insert into message (reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables)
+		values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`,
+		null(m.Reservation), null(m.Branch), m.Template, m.Language, m.Mobile, m.Email, m.Medium, m.Variables).Scan(&id)
 	return id, err
 }
 
@@ -54,7 +54,7 @@ func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease
 	rows, err := q.Query(ctx, `
 		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
 		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 and doubtful < $4
-		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, variables,
+		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
 		          state, channel, provider_id, attempt, doubtful, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
 	if err != nil {
 		return booking.Message{}, err

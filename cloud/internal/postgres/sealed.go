@@ -22,6 +22,7 @@ var SealedColumns = []SealedColumn{
 	{"administrator", "totp_pending", "totp"},
 	{"idempotent_request", "answer", "idempotent-answer"},
 	{"grant_key", "seed", "grant-key"},
+	{"alert_contact", "contacts", "alert-contacts"},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

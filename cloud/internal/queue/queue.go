@@ -78,12 +78,16 @@ type Message struct {
 	Language    string // ko or en; empty is ko
 	Mobile      string
 	Email       string
+	Medium      string // a notify.Channel that is required; empty: any. The address of a webhook is the variable Address.
 	Variables   map[string]string
 }
 
+// Address is the variable of a message that holds the address of its webhook.
+const Address = "address"
+
 // Message stores and enqueues a message. Its variables are sealed, because they may hold keys and codes.
 func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
-	if m.Mobile == "" && m.Email == "" {
+	if m.Mobile == "" && m.Email == "" && m.Variables[Address] == "" {
 		return nil
 	}
 	variables, err := json.Marshal(m.Variables)
@@ -96,7 +100,7 @@ func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
 	}
 	id, err := postgres.InsertMessage(ctx, tx, booking.Message{
 		Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: language,
-		Mobile: m.Mobile, Email: m.Email, Variables: q.keys.Seal(messagePurpose, variables),
+		Mobile: m.Mobile, Email: m.Email, Medium: m.Medium, Variables: q.keys.Seal(messagePurpose, variables),
 	})
 	if err != nil {
 		return fmt.Errorf("queue: message %s: %w", m.Template, err)

@@ -63,14 +63,15 @@ func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
+	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal())
 	if m.SMTPURL == config.Off {
-		return notify.Router{Phone: solapi, Mail: noMail{}}, nil
+		return notify.Router{Phone: solapi, Mail: noMail{}, Hooks: hooks}, nil
 	}
 	mail, err := notify.NewMail(notify.MailConfig{URL: m.SMTPURL, From: m.MailFrom, Sandbox: m.SMTPURL == set.SandboxMail()})
 	if err != nil {
 		return nil, err
 	}
-	return notify.Router{Phone: solapi, Mail: mail}, nil
+	return notify.Router{Phone: solapi, Mail: mail, Hooks: hooks}, nil
 }
 
 // noMail is the mail server of a service without mail.

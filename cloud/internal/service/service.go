@@ -16,6 +16,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
@@ -191,8 +192,12 @@ func (s *Service) wire() error {
 	if s.partner, err = newPartner(set, s.db, s.reserve, s.log); err != nil {
 		return err
 	}
+	alerts := &alert.Service{
+		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
+		PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
+	}
 	s.jobs = &jobs.Service{
-		DB: s.db, Reserve: s.reserve, Partner: s.partner, Queue: work, Sender: sender, Log: s.log,
+		DB: s.db, Reserve: s.reserve, Partner: s.partner, Alerts: alerts, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
 		Retention: postgres.Retention{Paid: set.Times.KeepPaid, Other: set.Times.KeepOther},
 	}
@@ -207,13 +212,14 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.access.Link, s.climate.Link, s.grantKeys.Send = s.link, s.link, s.link.Send
+	alerts.CertificateEnd = s.certificateEnd
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err
 	}
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
-	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys}
+	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -57,6 +58,23 @@ type (
 		wireRefundRules
 	}
 )
+
+// alertContacts returns the contacts of a branch, empty for the code of the head quarters. Addresses are hidden from an
+// administrator who may change nothing: those of webhooks are secrets.
+func (c *Console) alertContacts(r *http.Request, branch string) ([]alert.Contact, error) {
+	list, err := c.Backoffice.Alerts.Contacts(r.Context(), branch)
+	if err != nil {
+		return nil, err
+	}
+	list = append([]alert.Contact{}, list...)
+	for i := range list {
+		list[i].Kinds = append([]alert.Kind{}, list[i].Kinds...) // [], never null
+		if !wire.Principal(r).MayChange() {
+			list[i].To = ""
+		}
+	}
+	return list, nil
+}
 
 func wireClockSpans(spans []booking.ClockSpan) []wireClockSpan {
 	list := make([]wireClockSpan, 0, len(spans))
@@ -141,11 +159,16 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 			strconv.Itoa(l.ID), l.Channel, l.Partner, l.ExternalID, strconv.Itoa(l.RoomNo), l.FeedURL, l.FetchedAt, l.FetchError, l.HasExport, l.Enabled,
 		})
 	}
+	contacts, err := c.alertContacts(r, branch.Code)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		wireSettings
-		Rooms    []roomSettings `json:"rooms"`
-		Channels []listing      `json:"channels"`
-	}{toWireSettings(branch), rooms, channels})
+		Rooms         []roomSettings  `json:"rooms"`
+		Channels      []listing       `json:"channels"`
+		AlertContacts []alert.Contact `json:"alertContacts"`
+	}{toWireSettings(branch), rooms, channels, contacts})
 }
 
 // ChangeSettings is PUT /v2/admin/branches/{branch}/settings: everything except rooms and channels. revision is the one
@@ -158,7 +181,8 @@ func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
 	}
 	var body struct {
 		wireSettings
-		AcceptConflicts bool `json:"acceptConflicts"`
+		AcceptConflicts bool             `json:"acceptConflicts"`
+		AlertContacts   *[]alert.Contact `json:"alertContacts"` // nil: unchanged
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -166,7 +190,9 @@ func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
 	if err := body.apply(&branch); err != nil {
 		return err
 	}
-	err = c.Backoffice.ChangeSettings(r.Context(), branch, body.AcceptConflicts, actor(r))
+	err = c.Backoffice.ChangeSettings(r.Context(), backoffice.SettingsChange{
+		Branch: branch, Contacts: body.AlertContacts, Despite: body.AcceptConflicts,
+	}, actor(r))
 	if conflict := new(backoffice.ScheduleConflict); errors.As(err, &conflict) { // the answer contains guests' contacts
 		return cmp.Or(c.Backoffice.Viewed(r.Context(), actor(r), "settings.conflicts", branch.Code, branch.ID), err)
 	}

@@ -1,0 +1,524 @@
+package alert_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/alert"
+	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var start = time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC) // Monday noon in Seoul
+
+// fixture is a service with the branches gangnam and hongdae, whose agents are online, and a clock that tests set.
+type fixture struct {
+	*alert.Service
+	t       *testing.T
+	db      *postgres.DB
+	devices *device.Service
+	now     time.Time
+	heard   bool
+	silent  string // a branch whose agent reports nothing
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, db: pgtest.New(t), now: start, heard: true}
+	f.db.Now = func() time.Time { return f.now }
+	f.exec(`insert into branch (code, name_ko) values ('gangnam', '강남점'), ('hongdae', '홍대점')`)
+	f.exec(`insert into room (branch_id, no) select id, 1 from branch`)
+	f.devices = &device.Service{DB: f.db, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: f.db.Now}
+	f.restart()
+	f.online("gangnam", nil)
+	f.online("hongdae", nil)
+	return f
+}
+
+// restart replaces the service by a new process.
+func (f *fixture) restart() {
+	f.t.Helper()
+	keys, err := seal.ParseKeys(seal.NewKey())
+	if f.Service != nil {
+		keys = f.Keys
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	work, err := queue.New(f.db.Pool, keys)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.Service = &alert.Service{DB: f.db, Queue: work, Keys: keys, Heard: func() bool { return f.heard }, HQEmail: "hq@example.com", PublicURL: "https://example.com"}
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	if _, err := f.db.Pool.Exec(f.t.Context(), sql, args...); err != nil {
+		f.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (f *fixture) list(sql string, args ...any) []string {
+	f.t.Helper()
+	rows, err := f.db.Pool.Query(f.t.Context(), sql, args...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
+// pass sweeps every five seconds for a time, as the service does. Agents that are online repeat their status.
+func (f *fixture) pass(d time.Duration) {
+	f.t.Helper()
+	for end := f.now.Add(d); f.now.Before(end); {
+		f.now = f.now.Add(5 * time.Second)
+		f.exec(`update agent_inventory i set seen_at = $1 from branch b where online and b.id = i.branch_id and b.code <> $2`, f.now, f.silent)
+		f.sweep()
+	}
+}
+
+func (f *fixture) sweep() {
+	f.t.Helper()
+	f.Observe(f.now)
+	if err := f.Sweep(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func agentOf(branch string) protocol.Agent {
+	return protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}
+}
+
+func (f *fixture) online(branch string, sensors []string, tests ...protocol.SelfTest) {
+	f.t.Helper()
+	f.exec(`insert into agent_credential (username, branch_id, secret_hash, active) select $1, id, '', true from branch where code = $2
+		on conflict do nothing`, agentOf(branch).Username, branch)
+	err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf(branch), Online: true, Status: &protocol.Status{
+		State: protocol.Online, BootID: "boot", StartedAt: start.Add(-time.Hour),
+		Inventory: &protocol.Inventory{Sensors: sensors, Doors: []protocol.Door{{Device: "front_1", Contact: true, Exit: true}}}, SelfTest: tests}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) offline(branch string) {
+	f.t.Helper()
+	if err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf(branch)}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) events(events ...protocol.Event) {
+	f.t.Helper()
+	err := f.devices.Telemetry(f.t.Context(), []postgres.Telemetry{{Agent: agentOf("gangnam"), Telemetry: protocol.Telemetry{At: f.now, Events: events}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) reading(celsius float64) {
+	f.t.Helper()
+	err := f.devices.Telemetry(f.t.Context(), []postgres.Telemetry{{Agent: agentOf("gangnam"),
+		Telemetry: protocol.Telemetry{At: f.now, Readings: []protocol.Reading{{Location: "로비", Celsius: celsius, RelativeHumidity: 40}}}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// reservation inserts a paid stay that is running.
+func (f *fixture) reservation(state string) (id string) {
+	f.t.Helper()
+	return f.list(`
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, order_id, amount, method, updated_at)
+		select b.id, m.id, $1, 'CUSTOMER', $2::timestamptz, $2 + interval '1 hour', tstzrange($2, $2 + interval '70 minutes'), 'order-' || $3, 1000, '카드', $2
+		from branch b join room m on m.branch_id = b.id where b.code = 'gangnam' returning id::text`, state, f.now, uuid.NewString())[0]
+}
+
+func (f *fixture) press(reservation, device, state, detail string) {
+	f.t.Helper()
+	f.exec(`insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, finished_at, detail)
+		select $1, branch_id, id, 'customer', 'room', $3, array[$3], $4, $5, $5, $6 from reservation where id = $2::bigint`,
+		uuid.New(), reservation, device, state, f.now, detail)
+}
+
+// wantMessages checks the templates of the messages to staff since the last check, in order.
+func (f *fixture) wantMessages(want ...string) {
+	f.t.Helper()
+	got := f.list(`select template from message where template like 'alert-%' order by id`)
+	f.exec(`delete from message where template like 'alert-%'`)
+	if !slices.Equal(got, want) {
+		f.t.Errorf("messages %q, want %q; alerts %q", got, want, f.list(`select kind || ' ' || branch || ' ' || subject from alert order by id`))
+	}
+}
+
+// wantOpen checks which alerts are open.
+func (f *fixture) wantOpen(want ...string) {
+	f.t.Helper()
+	got := f.list(`select concat_ws(' ', kind, nullif(branch, ''), nullif(subject, '')) from alert where ended_at is null order by kind, branch, subject`)
+	if !slices.Equal(got, want) {
+		f.t.Errorf("open alerts %q, want %q", got, want)
+	}
+}
+
+// Each kind appears and ends without help; its beginning and its end are one message each.
+func TestEachKindBeginsAndEnds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		begin func(f *fixture) (end func())
+		kind  alert.Kind
+		open  string
+		wait  time.Duration // until the alert must be open
+		over  time.Duration // until it must be over
+	}{
+		"branch offline": {begin: func(f *fixture) func() {
+			f.offline("gangnam")
+			return func() { f.online("gangnam", nil) }
+		}, kind: alert.BranchOffline, open: "gangnam", wait: 2*time.Minute + 5*time.Second},
+		"agent that says nothing": {begin: func(f *fixture) func() {
+			// The process was killed before it could note that the agent left.
+			f.silent = "gangnam"
+			return func() { f.silent = "" }
+		}, kind: alert.BranchOffline, open: "gangnam", wait: 2*time.Minute + 35*time.Second},
+		"door failing": {begin: func(f *fixture) func() {
+			stay := f.reservation("DONE")
+			f.press(stay, "room_1", "FAILED", "bolt stuck")
+			f.sweep()
+			f.wantOpen()
+			f.press(stay, "room_1", "UNKNOWN", "no report")
+			return func() { f.now = f.now.Add(time.Second); f.press(stay, "room_1", "SUCCESS", "") }
+		}, kind: alert.DoorFailing, open: "gangnam room_1"},
+		"door forced": {begin: func(f *fixture) func() {
+			f.events(protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorClosed, Device: "front_1"})
+			return func() {}
+		}, kind: alert.DoorForced, open: "gangnam front_1", over: 31 * time.Minute},
+		"door held": {begin: func(f *fixture) func() {
+			f.events(protocol.Event{Kind: protocol.EventExitPressed, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"})
+			f.now = f.now.Add(3 * time.Minute)
+			err := f.db.InTx(f.t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+				_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
+				return err
+			})
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return func() { f.events(protocol.Event{Kind: protocol.EventDoorClosed, Device: "front_1"}) }
+		}, kind: alert.DoorHeld, open: "gangnam front_1"},
+		"key not sent": {begin: func(f *fixture) func() {
+			f.exec(`insert into message (reservation_id, template, to_mobile, variables, created_at) values ($1::bigint, 'reservation-confirmed', '010', '', $2)`,
+				f.reservation("DONE"), f.now)
+			return func() { f.exec(`update message set state = 'SENT' where template = 'reservation-confirmed'`) }
+		}, kind: alert.KeyUndelivered, open: "gangnam reservation:1001", wait: 2 * time.Minute},
+		"key cannot be sent": {begin: func(f *fixture) func() {
+			id := f.reservation("DONE")
+			f.exec(`insert into message (reservation_id, template, to_mobile, variables, state, created_at) values ($1::bigint, 'reservation-confirmed', '010', '', 'FAILED', $2)`, id, f.now)
+			return func() {
+				f.exec(`insert into message (reservation_id, template, to_mobile, variables, state, created_at) values ($1::bigint, 'reservation-confirmed', '010', '', 'SENT', $2)`, id, f.now)
+			}
+		}, kind: alert.KeyUndelivered, open: "gangnam reservation:1001"},
+		"refund failed": {begin: func(f *fixture) func() {
+			f.exec(`insert into refund (reservation_id, state, reason, amount, requested_by, idempotency_key) values ($1::bigint, 'REQUESTED', '', 1, '', '')`, f.reservation("CANCELED"))
+			f.exec(`update refund set state = 'FAILED'`)
+			return func() { f.exec(`update refund set state = 'COMPLETED'`) }
+		}, kind: alert.RefundFailed, open: "gangnam reservation:1001"},
+		"discrepancy": {begin: func(f *fixture) func() {
+			f.exec(`insert into reconciliation_difference (order_id, kind, detail) select order_id, 'balance', '' from reservation where id = $1::bigint`, f.reservation("DONE"))
+			return func() { f.exec(`update reconciliation_difference set resolved_at = now()`) }
+		}, kind: alert.Discrepancy, open: "gangnam difference:1"},
+		"payment unclear": {begin: func(f *fixture) func() {
+			id := f.reservation("CONFIRMING")
+			return func() { f.exec(`update reservation set state = 'DONE' where id = $1::bigint`, id) }
+		}, kind: alert.PaymentUnclear, open: "gangnam reservation:1001", wait: 5 * time.Minute},
+		"sensor silent": {begin: func(f *fixture) func() {
+			f.online("gangnam", []string{"로비"})
+			f.reading(22)
+			return func() { f.reading(22) }
+		}, kind: alert.SensorSilent, open: "gangnam 로비", wait: 10*time.Minute + 30*time.Second, over: time.Minute},
+		"sensor threshold": {begin: func(f *fixture) func() {
+			f.online("gangnam", []string{"로비"})
+			f.reading(36)
+			return func() { f.now = f.now.Add(time.Second); f.reading(33) }
+		}, kind: alert.SensorThreshold, open: "gangnam 로비", wait: 30 * time.Second, over: time.Minute},
+		"self-test": {begin: func(f *fixture) func() {
+			f.online("gangnam", nil, protocol.SelfTest{Name: "relay room_1", Detail: "line lost"}, protocol.SelfTest{Name: "relay front_1", OK: true})
+			return func() { f.online("gangnam", nil, protocol.SelfTest{Name: "relay room_1", OK: true}) }
+		}, kind: alert.SelfTest, open: "gangnam relay room_1"},
+		"clock": {begin: func(f *fixture) func() {
+			f.exec(`update agent_inventory i set clock_offset_ms = -40000 from branch b where b.id = i.branch_id and b.code = 'gangnam'`)
+			return func() { f.exec(`update agent_inventory set clock_offset_ms = 100`) }
+		}, kind: alert.Clock, open: "gangnam agent"},
+		"certificate": {begin: func(f *fixture) func() {
+			f.CertificateEnd = f.now.Add(13 * 24 * time.Hour)
+			return func() { f.CertificateEnd = f.now.Add(90 * 24 * time.Hour) }
+		}, kind: alert.Certificate, open: "mqtt"},
+		"reconciliation late": {begin: func(f *fixture) func() {
+			f.exec(`insert into work_success values ('reconciliation', $1)`, f.now.Add(-27*time.Hour))
+			return func() { f.exec(`update work_success set at = $1`, f.now) }
+		}, kind: alert.ReconcileLate, wait: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.pass(10 * time.Second) // the service has worked for a while
+			end := tc.begin(f)
+			if early := tc.wait - 10*time.Second; early > 0 {
+				f.pass(early - 30*time.Second)
+				f.wantOpen()
+				f.pass(40 * time.Second)
+			}
+			f.pass(5 * time.Second)
+			f.wantOpen(strings.TrimSpace(string(tc.kind) + " " + tc.open))
+			f.pass(time.Minute)
+			f.wantMessages("alert-began")
+			end()
+			f.pass(tc.over + 5*time.Second)
+			f.wantOpen()
+			f.pass(2*time.Minute + 5*time.Second)
+			f.wantMessages("alert-ended")
+			f.pass(5 * time.Minute)
+			f.wantMessages()
+		})
+	}
+}
+
+// An alert that ends and returns before its end was announced is one incident.
+func TestFlappingIsOneIncident(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	for range 5 {
+		f.offline("gangnam")
+		f.pass(2*time.Minute + 10*time.Second)
+		f.wantOpen("branch-offline gangnam")
+		f.online("gangnam", nil)
+		f.pass(90 * time.Second)
+		f.wantOpen()
+	}
+	f.pass(2 * time.Minute)
+	f.wantMessages("alert-began", "alert-ended")
+	if got := f.list(`select kind from alert`); len(got) != 1 {
+		t.Errorf("%d incidents, want 1", len(got))
+	}
+}
+
+// A thousand branches that are lost within a minute are one alert and one message, and so is their return. Those that stay
+// lost get alerts of their own afterwards.
+func TestManyBranchesAreOneAlert(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 1000) n`)
+	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.pass(10 * time.Second)
+	lost := f.now
+	for i := range 10 { // within 50 seconds
+		f.exec(`update agent_inventory set online = false, presence_since = $1, seen_at = $1 where branch_id % 10 = $2 and version = '1'`, f.now, i)
+		f.pass(5 * time.Second)
+	}
+	f.pass(lost.Add(2*time.Minute - 5*time.Second).Sub(f.now))
+	f.wantOpen()
+	f.pass(10 * time.Minute)
+	f.wantOpen("branch-offline")
+	f.wantMessages("alert-began")
+	f.exec(`update agent_inventory set online = true, seen_at = $1 where version = '1' and branch_id % 20 <> 3`, f.now)
+	f.pass(5 * time.Minute)
+	f.wantOpen("branch-offline") // 50 are still lost
+	f.exec(`update agent_inventory i set online = true, seen_at = $1 from branch b where b.id = i.branch_id and b.code not in ('b11', 'b31') and version = '1'`, f.now)
+	f.exec(`update agent_inventory i set online = false, presence_since = $1 from branch b where b.id = i.branch_id and b.code in ('b11', 'b31')`, f.now.Add(-10*time.Minute))
+	f.pass(time.Minute)
+	f.wantOpen()
+	f.pass(2 * time.Minute)
+	f.wantOpen("branch-offline b11", "branch-offline b31")
+	f.wantMessages("alert-ended", "alert-began", "alert-began")
+}
+
+// Nineteen branches are nineteen alerts.
+func TestFewBranchesAreAlertsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into branch (code) select 'b' || n from generate_series(1, 19) n`)
+	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.pass(10 * time.Second)
+	f.exec(`update agent_inventory set online = false, presence_since = $1 where version = '1'`, f.now)
+	f.pass(3 * time.Minute)
+	if got := f.list(`select branch from alert where branch <> ''`); len(got) != 19 {
+		t.Errorf("%d alerts, want 19", len(got))
+	}
+}
+
+// After a restart of the service or of the broker, agents have two minutes to come back, however long it took. Alerts that
+// were open stay open.
+func TestRestartRaisesNoAlert(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]func(f *fixture){
+		"service": func(f *fixture) { f.now = f.now.Add(time.Hour); f.restart() },
+		"sleep":   func(f *fixture) { f.now = f.now.Add(time.Hour) },
+		"broker":  func(f *fixture) { f.heard = false; f.pass(time.Hour); f.heard = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.online("gangnam", []string{"로비"})
+			f.reading(22)
+			f.pass(10 * time.Second)
+			f.offline("hongdae")
+			f.pass(3 * time.Minute)
+			f.wantMessages("alert-began")
+			stay := f.reservation("CONFIRMING")
+			f.exec(`insert into message (reservation_id, template, to_mobile, variables, created_at) values ($1::bigint, 'reservation-confirmed', '010', '', $2)`, stay, f.now)
+			f.offline("gangnam")
+			restart(f)
+			f.sweep()
+			f.pass(100 * time.Second)
+			f.online("gangnam", []string{"로비"})
+			f.reading(22)
+			f.exec(`update reservation set state = 'DONE'`)
+			f.exec(`update message set state = 'SENT' where template = 'reservation-confirmed'`)
+			f.pass(time.Minute)
+			open := "branch-offline hongdae"
+			f.wantOpen(open)
+			if name != "broker" { // an hour without the broker is long enough for an unclear payment
+				f.wantMessages()
+			}
+		})
+	}
+}
+
+func contact(channel notify.Channel, to string) alert.Contact {
+	return alert.Contact{Name: to, Channel: channel, To: to}
+}
+
+// Contacts are told of the kinds they want, within their hours, and after the escalation if no one has acknowledged.
+func TestContacts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	night, late, picky, own := contact(notify.SMS, "010-1111-1111"), contact(notify.AlimTalk, "010-2222-2222"), contact(notify.Email, "picky@example.com"), contact(notify.Webhook, "https://example.com/hook")
+	night.Hours, late.EscalateAfterMinutes, picky.Kinds = &alert.Hours{From: "22:00", To: "06:00"}, 15, []alert.Kind{alert.Clock}
+	put := func(branch string, contacts ...alert.Contact) {
+		if err := alert.ValidateContacts(contacts); err != nil {
+			t.Fatal(err)
+		}
+		err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			return f.PutContacts(ctx, tx, branch, contacts)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("", night, late, picky)
+	put("gangnam", own, late)
+	want := func(want ...string) {
+		t.Helper()
+		got := f.list(`select template || ' ' || coalesce(nullif(medium, ''), nullif(to_email, ''), to_mobile) from message order by id`)
+		f.exec(`delete from message`)
+		if !slices.Equal(got, want) {
+			t.Errorf("messages %q, want %q", got, want)
+		}
+	}
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	want("alert-began webhook")
+	f.pass(14 * time.Minute)
+	want("alert-began 010-2222-2222")
+	f.pass(10 * time.Hour) // until 22:17
+	want("alert-began sms")
+	f.online("gangnam", nil)
+	f.pass(3 * time.Minute)
+	want("alert-ended sms", "alert-ended 010-2222-2222", "alert-ended webhook")
+
+	f.offline("hongdae")
+	f.pass(3 * time.Minute)
+	want("alert-began sms")
+	a, err := f.List(t.Context(), alert.Filter{Open: true, Limit: 1})
+	if err != nil || len(a) != 1 {
+		t.Fatalf("%v, %v", a, err)
+	}
+	for _, by := range []string{"kim", "lee"} {
+		if err := f.Acknowledge(t.Context(), a[0], by, "admin:"+by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.pass(20 * time.Minute)
+	want() // acknowledged, so not escalated
+	if got := f.list(`select actor || ' ' || target from audit where action = 'alert.acknowledge'`); !slices.Equal(got, []string{"admin:kim branch-offline"}) {
+		t.Errorf("audit %q", got)
+	}
+}
+
+func TestContactsAreValidated(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		json string
+		want bool
+	}{
+		{`{"name":"a","channel":"sms","to":"010-1234-5678"}`, true},
+		{`{"name":"a","channel":"sms","to":"1234"}`, false},
+		{`{"name":"","channel":"mail","to":"a@b.c"}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","kinds":["door-held"],"hours":{"from":"22:00","to":"06:00"},"escalateAfterMinutes":1440}`, true},
+		{`{"name":"a","channel":"mail","to":"A <a@b.c>"}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","kinds":["weather"]}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"22:00","to":"24:00"}}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"22:00","to":"22:00"}}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","escalateAfterMinutes":1441}`, false},
+		{`{"name":"a","channel":"discord","to":"https://discord.com/api/webhooks/1/x"}`, true},
+		{`{"name":"a","channel":"discord","to":"http://discord.com/x"}`, false},
+		{`{"name":"a","channel":"webhook","to":"https://user:word@example.com"}`, false},
+		{`{"name":"a","channel":"webhook","to":"file:///etc/passwd"}`, false},
+		{`{"name":"a","channel":"pigeon","to":"a"}`, false},
+	} {
+		var c alert.Contact
+		if err := json.Unmarshal([]byte(tc.json), &c); err != nil {
+			t.Fatal(err)
+		}
+		if err := alert.ValidateContacts([]alert.Contact{c}); (err == nil) != tc.want {
+			t.Errorf("%s: %v", tc.json, err)
+		}
+	}
+	if alert.ValidateContacts(slices.Repeat([]alert.Contact{contact(notify.Email, "a@b.c")}, 21)) == nil {
+		t.Error("21 contacts were accepted")
+	}
+}
+
+// A sweep that dies at any statement leaves neither an alert that is never announced nor a second message.
+func TestKilledSweepAnnouncesOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(110 * time.Second)
+	for n := range 40 { // each time the process dies a little later
+		f.now = f.now.Add(5 * time.Second)
+		f.Observe(f.now)
+		ctx, kill := context.WithTimeout(t.Context(), time.Duration(n)*200*time.Microsecond)
+		_ = f.Sweep(ctx) // it may have failed
+		kill()
+	}
+	f.pass(time.Minute)
+	f.wantMessages("alert-began")
+}
+
+func ExampleKind_Severity() {
+	fmt.Println(alert.BranchOffline.Severity() < alert.DoorHeld.Severity())
+	// Output: true
+}

@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// AlertLimits are the thresholds of alerts that the sweep finds.
+type AlertLimits struct {
+	Offline      time.Duration // a branch without its agent
+	Mass         int           // branches lost within MassWindow are one alert of all branches
+	MassWindow   time.Duration
+	MassEnd      int           // with fewer branches offline it is over
+	Stale        time.Duration // an agent that reports nothing is lost, whatever the last report said
+	Undelivered  time.Duration // of a message with a key
+	Unclear      time.Duration // of a payment
+	Silent       time.Duration // of a sensor
+	Quiet        time.Duration // after which an event that has no end, such as a forced door, counts as over
+	Clock        time.Duration // difference of an agent's clock; half of it ends the alert
+	MinCelsius   float64
+	MaxCelsius   float64
+	Reconcile    time.Duration // since the last complete comparison with the provider's books
+	Certificate  time.Duration // before its end
+	FailedWindow time.Duration // within which failed presses of a stay count
+}
+
+// AlertSweep is the situation in which alerts are found.
+type AlertSweep struct {
+	AlertLimits
+	Now time.Time
+	// Up is since when this service has worked without interruption: what was missing before counts from here.
+	Up time.Time
+	// Heard is since when the broker has been connected; zero: it is not.
+	Heard          time.Time
+	CertificateEnd time.Time // of the MQTT listener; zero: none
+	KeyTemplates   []string  // of messages that carry a key
+}
+
+// condition finds the alerts of a kind: rows (branch, subject, since, due). One that is due is opened; one that is open ends
+// when it is no longer found.
+type condition struct {
+	kind string
+	sql  string
+	args []any
+}
+
+// conditions that are looked up at every sweep. Those of rows with a trigger (migration 00100) are missing.
+func (s AlertSweep) conditions() []condition {
+	after := func(d time.Duration) time.Time { return s.Now.Add(-d) }
+	list := []condition{
+		// Presses that failed without a later success at that door. Those that failed because the branch was offline or the
+		// stay had changed say nothing about the door.
+		{"door-failing", `
+			select code, device, min(since), bool_or(due) from (
+				select b.code, d.device, min(d.created_at) as since, count(*) >= 2 as due
+				from door_request d join branch b on b.id = d.branch_id
+				where d.state in ('FAILED', 'UNKNOWN') and d.created_at > $3 and d.reservation_id is not null
+				  and coalesce(d.detail, '') not in ('` + Offline + `', 'claim denied')
+				  and not exists (select from door_request s where s.branch_id = d.branch_id and s.created_at > d.created_at
+				                  and s.device = d.device and s.state = 'SUCCESS')
+				group by b.code, d.device, d.reservation_id
+			) stay group by code, device`, []any{after(s.FailedWindow)}},
+		{"door-forced", `
+			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch
+			where a.kind = 'door-forced' and a.ended_at is null
+			  and exists (select from door_event e where e.branch_id = b.id and e.at > $3 and e.device = a.subject and e.kind = 'forced')`,
+			[]any{after(s.Quiet)}},
+		{"key-undelivered", `
+			select b.code, 'reservation:' || m.reservation_id, min(m.created_at),
+			       bool_or(m.state = 'FAILED' or greatest(m.created_at, $4) <= $5)
+			from message m join reservation r on r.id = m.reservation_id join branch b on b.id = r.branch_id
+			where (m.state in ('QUEUED', 'SENDING') or m.state = 'FAILED' and m.created_at > $6) and m.template = any($3)
+			  and r.state = 'DONE' and r.end_at > $7
+			  and not exists (select from message o where o.reservation_id = m.reservation_id and o.id > m.id
+			                  and o.template = any($3) and o.state = 'SENT')
+			group by b.code, m.reservation_id`,
+			[]any{s.KeyTemplates, s.Up, after(s.Undelivered), after(366 * 24 * time.Hour), s.Now}},
+		{"payment-unclear", `
+			select b.code, 'reservation:' || r.id, r.updated_at, greatest(r.updated_at, $3) <= $4
+			from reservation r join branch b on b.id = r.branch_id
+			where r.state in ('CONFIRMING', 'CANCELING') and r.updated_at <= $4
+			  and not exists (select from refund f where f.reservation_id = r.id and f.state in ('PENDING', 'FAILED'))`,
+			[]any{s.Up, after(s.Unclear)}},
+		{"clock", `
+			select b.code, 'agent', i.seen_at, abs(i.clock_offset_ms) >= $3::bigint
+			from agent_inventory i join branch b on b.id = i.branch_id
+			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds()}},
+		{"certificate", `select '', 'mqtt', $4::timestamptz, true where $3`,
+			[]any{!s.CertificateEnd.IsZero() && s.CertificateEnd.Before(s.Now.Add(s.Certificate)), s.Now}},
+		{"reconciliation-late", `
+			select '', '', at, $4::timestamptz <= $5 from work_success where work = '` + WorkReconciliation + `' and at <= $3`,
+			[]any{after(s.Reconcile), s.Up, after(time.Hour)}},
+	}
+	if !s.Heard.IsZero() {
+		list = append(list, s.offline())
+	}
+	return list
+}
+
+// offline finds lost branches. If many are lost at about the same time, they are one alert of all branches, which covers
+// every branch until its end was announced.
+func (s AlertSweep) offline() condition {
+	return condition{"branch-offline", `
+		with gone as materialized (
+			select b.code, greatest(case when i.online then i.seen_at else greatest(i.presence_since, i.seen_at) end) as since,
+			       exists (select from alert o where o.kind = 'branch-offline' and o.branch = b.code and o.ended_at is null) as known
+			from agent_inventory i join branch b on b.id = i.branch_id where not i.online or i.seen_at <= $4
+		), mass as materialized (
+			select min(since) as since, coalesce(bool_or(last - since <= $6 and since <= $5), false) as due
+			from (select since, lead(since, $7::integer - 1) over (order by since) as last
+			      from (select greatest(since, $3) as since from gone where not known) fresh) ordered
+		), covered as (
+			select (select due from mass) or exists (
+				select from alert where kind = 'branch-offline' and branch = '' and closed_at is null) as yes
+		)
+		select code, '', since, greatest(since, $3) <= $5 and not (select yes from covered) from gone
+		union all
+		select '', '', (select min(since) from gone), (select due from mass)
+		where (select due from mass) or (select count(*) from gone) >= $8`,
+		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd}}
+}
+
+// slowConditions are looked up less often, because they read a row of every sensor.
+func (s AlertSweep) slowConditions() []condition {
+	const sensors = `
+		from agent_inventory i join branch b on b.id = i.branch_id,
+		     jsonb_array_elements_text(coalesce(nullif(i.inventory -> 'sensors', 'null'), '[]')) location
+		left join lateral (select at, celsius from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
+		                   order by at desc limit 1) last on true
+		where i.online `
+	return []condition{
+		{"sensor-silent", `
+			select b.code, location.value, coalesce(last.at, i.started_at), greatest(last.at, i.started_at, $4) <= $3` + sensors +
+			`and (last.at is null or last.at <= $3)`, []any{s.Now.Add(-s.Silent), s.Up}},
+		{"sensor-threshold", `
+			select b.code, location.value, last.at, last.celsius not between $4 and $5` + sensors +
+			`and last.at > $3 and last.celsius not between $4::float8 + 1 and $5::float8 - 1`,
+			[]any{s.Now.Add(-s.Silent), s.MinCelsius, s.MaxCelsius}},
+	}
+}
+
+// SweepAlerts opens the alerts whose condition holds and ends those whose condition does not hold any more, in tx.
+func SweepAlerts(ctx context.Context, tx pgx.Tx, s AlertSweep, slow bool) error {
+	list := s.conditions()
+	if slow {
+		list = append(list, s.slowConditions()...)
+	}
+	for _, c := range list {
+		_, err := tx.Exec(ctx, `
+			with found (branch, subject, since, due) as materialized (`+c.sql+`
+			), ended as (
+				update alert a set ended_at = greatest($2, a.since) where a.kind = $1 and a.ended_at is null
+				  and not exists (select from found f where f.branch = a.branch and f.subject = a.subject)
+			)
+			select alert_open($1, f.branch, f.subject, f.since) from found f
+			where f.due and not exists (
+				select from alert o where o.kind = $1 and o.branch = f.branch and o.subject = f.subject and o.ended_at is null)
+			order by f.branch, f.subject`, append([]any{c.kind, s.Now}, c.args...)...)
+		if err != nil {
+			return fmt.Errorf("alerts %s: %w", c.kind, err)
+		}
+	}
+	return nil
+}
