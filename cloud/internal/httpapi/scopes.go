@@ -44,6 +44,9 @@ var scopes = map[string]account.Scope{
 	"POST /v2/admin/messages/{id}/resend":                        account.ScopeBook,
 	"POST /v2/admin/reservations/{id}/key-message":               account.ScopeBook,
 	"PUT /v2/admin/branches/{branch}/settings":                   account.ScopeBook,
+	"GET /v2/admin/alert-contacts":                               account.ScopeBook, // addresses of webhooks are secrets
+	"PUT /v2/admin/alert-contacts":                               account.ScopeBook,
+	"POST /v2/admin/alerts/{id}/acknowledge":                     account.ScopeBook,
 	"PUT /v2/admin/branches/{branch}/rooms/{room}":               account.ScopeBook,
 	"DELETE /v2/admin/branches/{branch}/rooms/{room}":            account.ScopeBook,
 	"POST /v2/admin/branches/{branch}/channels":                  account.ScopeBook,

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -69,7 +70,7 @@ func (c *Console) alertContacts(r *http.Request, branch string) ([]alert.Contact
 	list = append([]alert.Contact{}, list...)
 	for i := range list {
 		list[i].Kinds = append([]alert.Kind{}, list[i].Kinds...) // [], never null
-		if !wire.Principal(r).MayChange() {
+		if p := wire.Principal(r); !p.MayChange() || !p.Has(account.ScopeBook) {
 			list[i].To = ""
 		}
 	}
