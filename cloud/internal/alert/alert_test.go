@@ -408,7 +408,7 @@ func contact(channel notify.Channel, to string) alert.Contact {
 	return alert.Contact{Name: to, Channel: channel, To: to}
 }
 
-// Contacts are told of the kinds they want, within their hours, and after the escalation if no one has acknowledged.
+// Contacts receive the kinds they want, within their hours, and after the escalation unless an administrator has acknowledged.
 func TestContacts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

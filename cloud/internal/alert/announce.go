@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// pendingLimit is the age of an alert after which no further contact is told of its beginning: hours and escalation lie
+// pendingLimit is the age of an alert after which no further contact receives its beginning: hours and escalation lie
 // within a day.
 const pendingLimit = 25 * time.Hour
 

@@ -31,7 +31,7 @@ const (
 	contactsField   = "alertContacts"
 )
 
-// Hours are the clock times between which a contact is told, local to the branch. An end that is not after its start lies on
+// Hours are the clock times between which a contact receives messages, local to the branch. An end that is not after its start lies on
 // the next day.
 type Hours struct {
 	From string `json:"from"`
@@ -45,7 +45,7 @@ type Contact struct {
 	To      string         `json:"to"`      // phone number, e-mail address or URL
 	Kinds   []Kind         `json:"kinds"`   // empty: all
 	Hours   *Hours         `json:"hours"`   // nil: always
-	// EscalateAfterMinutes is how long an alert is unacknowledged before this contact is told; 0: at once.
+	// EscalateAfterMinutes is how long an alert is unacknowledged before this contact receives it; 0: at once.
 	EscalateAfterMinutes int `json:"escalateAfterMinutes"`
 }
 
@@ -92,7 +92,7 @@ func (c Contact) reachable() bool {
 	return false
 }
 
-// wants reports whether the contact is told of a kind.
+// wants reports whether the contact receives a kind.
 func (c Contact) wants(kind Kind) bool { return len(c.Kinds) == 0 || slices.Contains(c.Kinds, kind) }
 
 // available reports whether a time lies within the contact's hours.

@@ -67,7 +67,7 @@ type hookBody struct {
 	Variables map[string]string `json:"variables"`
 }
 
-// discordBody is a message to a Discord channel. It mentions no one, whatever its text contains.
+// discordBody is a message to a Discord channel. It mentions no user, whatever its text contains.
 type discordBody struct {
 	Content         string `json:"content"`
 	AllowedMentions struct {
