@@ -107,7 +107,7 @@ type Incident struct {
 	Name     string           // of the branch, in Korean; empty for all branches
 	Zone     string           // time zone of the branch; empty for all branches
 	Told     [][]byte         // contacts that know of its beginning and not of its end
-	Knew     [][]byte         // contacts that were ever told of it
+	Knew     [][]byte         // contacts that have received its beginning
 	Amount   int              // branches offline at the moment, for an alert of all branches
 }
 
@@ -133,8 +133,8 @@ func Incidents(ctx context.Context, q Querier, since time.Time) ([]Incident, err
 	})
 }
 
-// NoteAlertBegin records that an alert's beginning was announced, and to which contacts. It fails if one of them was told
-// before.
+// NoteAlertBegin records that an alert's beginning was announced, and to which contacts. It fails if one of them has
+// received it before.
 func NoteAlertBegin(ctx context.Context, tx pgx.Tx, id int64, contacts [][]byte, now time.Time) error {
 	batch := new(pgx.Batch)
 	batch.Queue(`update alert set notified_at = coalesce(notified_at, $2) where id = $1`, id, now)

@@ -14,7 +14,7 @@ type AlertLimits struct {
 	Mass         int           // branches lost within MassWindow are one alert of all branches
 	MassWindow   time.Duration
 	MassEnd      int           // with fewer branches offline it is over
-	Stale        time.Duration // an agent that reports nothing is lost, whatever the last report said
+	Stale        time.Duration // an agent without reports for this long is lost, whatever the last one was
 	Undelivered  time.Duration // of a message with a key
 	Unclear      time.Duration // of a payment
 	Silent       time.Duration // of a sensor
@@ -51,8 +51,8 @@ type condition struct {
 func (s AlertSweep) conditions() []condition {
 	after := func(d time.Duration) time.Time { return s.Now.Add(-d) }
 	list := []condition{
-		// Presses that failed without a later success at that door. Those that failed because the branch was offline or the
-		// stay had changed say nothing about the door.
+		// Presses that failed without a later success at that door. Failures because the branch was offline or the
+		// stay had changed are no evidence about the door.
 		{"door-failing", `
 			select code, device, min(since), bool_or(due) from (
 				select b.code, d.device, min(d.created_at) as since, count(*) >= 2 as due

@@ -16,7 +16,7 @@ var hashes = map[string]bool{
 	"channel_listing.export_token": true, "login_code.browser_hash": true, "administrator_recovery.code_hash": true,
 	"api_token.token_hash": true, "idempotent_request.request_hash": true,
 	"refund_request.body_hash": true,
-	"alert_notice.contact": true,
+	"alert_notice.contact":     true,
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.
