@@ -13,6 +13,7 @@ import (
 type Key struct {
 	Branch      booking.Branch
 	Reservation booking.Reservation
+	Key         booking.AccessKey
 	Online      bool // the active agent of the branch is connected
 }
 
@@ -22,7 +23,7 @@ func (s *Service) Lookup(ctx context.Context, doorlockKey string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	r, err := postgres.ReservationByKey(ctx, s.DB.Pool, id)
+	r, key, err := postgres.ReservationByKey(ctx, s.DB.Pool, id)
 	if errors.Is(err, postgres.ErrNoReservation) {
 		return Key{}, ErrInvalidKey
 	}
@@ -37,5 +38,5 @@ func (s *Service) Lookup(ctx context.Context, doorlockKey string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("access: look up a key of %s: %w", branch.Code, err)
 	}
-	return Key{Branch: branch, Reservation: r, Online: online}, nil
+	return Key{Branch: branch, Reservation: r, Key: key, Online: online}, nil
 }

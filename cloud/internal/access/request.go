@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,8 +29,7 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	if err != nil || len(text) != len(uuid.Nil.String()) {
 		return uuid.Nil, nil, ErrInvalidKey
 	}
-	sum := sha256.Sum256([]byte(key.String()))
-	return key, sum[:], nil
+	return key, postgres.HashKey(key), nil
 }
 
 // Request requests the doors of a guest: those of kind Front, or the reserved room. It returns the id for Await. Only the

@@ -19,6 +19,7 @@ type Record struct {
 	booking.Reservation
 	Payment money.Payment // zero if there is none
 	History []postgres.HistoryEntry
+	Keys    []booking.AccessKey // revoked ones included
 }
 
 // Reservation returns a reservation with its branch, or booking.ErrNoReservation.
@@ -38,6 +39,9 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 		return r, err
 	}
 	if r.History, err = postgres.HistoryOf(ctx, s.DB.Pool, r.ID); err != nil {
+		return r, err
+	}
+	if r.Keys, err = postgres.KeysOf(ctx, s.DB.Pool, r.ID); err != nil {
 		return r, err
 	}
 	return r, s.Viewed(ctx, by, "reservation.view", target(r.ID), r.Branch.ID)

@@ -35,9 +35,13 @@ type Reservation struct {
 	Language string // of messages to the guest: ko or en
 	Note     string // an administrator's reason
 
-	DoorlockKey string // empty until confirmed
-	// BlockedKey is the key while the provider is asked whether the money is lost; DoorlockKey is empty then.
-	BlockedKey   string
+	// SealedKey is the owner's key, sealed. It is empty unless the reservation is Done, and while its keys are blocked.
+	SealedKey string
+	// DoorlockKey is the owner's key in plain text, if the reservation was just confirmed, or a program of the last release
+	// confirmed it. It is empty whenever SealedKey would be.
+	DoorlockKey string
+	// KeysBlocked means that no key opens doors while the provider is asked whether the money is lost.
+	KeysBlocked  bool
 	BlockedUntil time.Time
 
 	CreatedBy string // administrator's login id or partner's name; empty for customers
@@ -48,6 +52,9 @@ type Reservation struct {
 	CreatedAt    time.Time
 	Version      int // incremented by every change
 }
+
+// HasKey reports whether the owner's key opens doors in the unlock window.
+func (r Reservation) HasKey() bool { return r.SealedKey != "" || r.DoorlockKey != "" }
 
 // State is the state of a reservation; the package comment shows the transitions.
 type State string

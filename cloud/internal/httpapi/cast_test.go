@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
@@ -112,4 +113,14 @@ func register(t *testing.T, admin *servicetest.Client, room int, start time.Time
 	t.Helper()
 	admin.Post("/admin/reservation", holdBody(room, start, time.Hour)).OK(t)
 	admin.Post("/admin/payment", map[string]any{"name": "홍길동", "mobileNum": "010-8765-4321"}).OK(t)
+}
+
+// ownerKey returns the owner's key of a reservation; empty: none opens doors.
+func ownerKey(t *testing.T, s *servicetest.Stack, id string) string {
+	t.Helper()
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.OwnerKey(t, n)
 }

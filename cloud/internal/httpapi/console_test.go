@@ -78,7 +78,7 @@ func TestDayInTheConsole(t *testing.T) {
 	}
 	answer := c.Manager.Get("/v2/admin/reservations/" + first.ID).OK(t)
 	answer.Into(t, &record)
-	key := only(t, c.s, `select doorlock_key::text from reservation where id = $1::bigint`, first.ID)
+	key := ownerKey(t, c.s, first.ID)
 	if *record.MobileNum != "010-1234-5678" || *record.OrderID != orderID || !strings.HasSuffix(*record.KeyLink, key) ||
 		!record.Movable || !record.Cancelable || record.NeedsRefundAccount || record.History[0].Kind != "created" {
 		t.Errorf("record %s", answer.Raw)

@@ -184,7 +184,7 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 // showKey serves GET /v2/keys/{key} (any client with the key). An unknown key returns 400 ResourceNotExistException:
 //
 //	{branch, branchNameKo, branchNameEn, address, phone, roomNo, startDateTime, endDateTime (stored),
-//	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online}
+//	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online, kind (owner, companion, staff)}
 func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	key, err := a.Access.Lookup(r.Context(), chi.URLParam(r, "key"))
 	if err != nil {
@@ -208,10 +208,11 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		ServerTime    string `json:"serverTime"`
 		State         string `json:"state"`
 		Online        bool   `json:"online"`
+		Kind          string `json:"kind"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
 		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Interval, branch.Zone),
-		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online,
+		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind),
 	})
 }
 

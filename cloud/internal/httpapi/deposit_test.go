@@ -72,7 +72,7 @@ func TestDeposit(t *testing.T) {
 	}
 	state := func() string { return only(t, s, `select state from reservation where order_id = $1`, orderID) }
 	key := func() string {
-		return only(t, s, `select coalesce(doorlock_key::text, '') from reservation where order_id = $1`, orderID)
+		return ownerKey(t, s, only(t, s, `select id::text from reservation where order_id = $1`, orderID))
 	}
 	if state() != "WAITING_FOR_DEPOSIT" || key() != "" {
 		t.Fatalf("%s with key %q before the deposit", state(), key())

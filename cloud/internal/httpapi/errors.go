@@ -147,6 +147,13 @@ var table = []row{
 	{reserve.ErrAccountRequired, 400, typeIllegal, "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다."},
 	{reserve.ErrUnknownBank, 400, typeIllegal, "은행 코드 값이 올바르지 않습니다."},
 	{reserve.ErrNotForSale, 400, typeIllegal, "해당 룸에서 예약할 수 없는 이용 시간입니다. 종료 시각(endDateTime)을 확인해 주세요."},
+	{reserve.ErrNoKey, 400, typeIllegal, "열쇠가 없는 예약입니다. 결제가 끝난 예약만 열쇠를 바꿀 수 있습니다."},
+	{reserve.ErrNotCorrectable, 400, typeIllegal, "연락처를 고칠 수 없는 예약입니다."},
+	{reserve.ErrUnknownKey, 400, typeNotExist, "유효하지 않은 도어락 키입니다."},
+	{reserve.ErrNotOwner, 403, typeScope, "예약자의 열쇠로만 동행 열쇠를 관리할 수 있습니다."},
+	{reserve.ErrNoCompanion, 404, typeNotFound, "해당 동행 열쇠를 찾을 수 없습니다."},
+	{reserve.ErrTooManyCompanions, 409, typeHoldChanged, "동행 열쇠는 최대 8개까지 만들 수 있습니다."},
+	{reserve.ErrStayOver, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
 	{reserve.ErrNotMovable, 400, typeIllegal, "변경할 수 없는 예약입니다."},
 
 	{booking.ErrTooLong, 400, typeIllegal, "최대 예약 시간은 5시간입니다."},

@@ -113,6 +113,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 	notThere := func(what string) reply {
 		return reply{404, "ResourceNotFoundException", "해당 " + what + " 찾을 수 없습니다."}
 	}
+	unknownKey := reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}
 	return map[string]probe{
 		"slotsV1":                {"/reservations?" + lookUp, nil, success, false},
 		"calendar":               {"/v2/branches/gangnam/calendar?yearMonth=2026-12", nil, success, false},
@@ -163,6 +164,13 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"searchReservations": {"/v2/admin/reservations?query=1234", nil, success, false},
 		"reservationRecord":  {"/v2/admin/reservations/" + paid, nil, success, true},
 		"showKey":            {"/v2/keys/none", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+
+		"listCompanions":       {"/v2/keys/none/companions", nil, unknownKey, false},
+		"addCompanion":         {"/v2/keys/none/companions", map[string]string{"label": "a"}, unknownKey, false},
+		"revokeCompanion":      {"/v2/keys/none/companions/1", nil, unknownKey, false},
+		"rotateKey":            {"/v2/admin/reservations/" + paid + "/key", map[string]any{}, missingField("사유", "reason"), false},
+		"correctContact":       {"/v2/admin/reservations/" + paid + "/contact", map[string]string{"reason": "a"}, missingField("휴대폰 번호", "mobileNum"), false},
+		"adminRevokeCompanion": {"/v2/admin/reservations/" + paid + "/companions/1", nil, notThere("동행 열쇠를"), true},
 
 		"listDoors":           {console + "doors", nil, success, true},
 		"showClimate":         {console + "climate", nil, success, true},

@@ -24,7 +24,7 @@ func TestRegistration(t *testing.T) {
 		if cookie(t, s, admin, "ADMIN_PAY_SESSIONID") != "" {
 			t.Error("the cookie of the hold stays")
 		}
-		return only(t, s, `select doorlock_key::text from reservation where id = $1::bigint`, live(t, s, room))
+		return ownerKey(t, s, live(t, s, room))
 	}
 	contact := map[string]any{"name": "홍길동", "mobileNum": "010-5555-6666"}
 	reserve(1, contact)

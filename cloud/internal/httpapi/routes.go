@@ -79,6 +79,9 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
 	mux.Get("/v2/my-reservations/{id}/refund", a.customer(a.quoteRefund))
 	mux.Get("/v2/keys/{key}", a.public(a.showKey))
+	mux.Get("/v2/keys/{key}/companions", a.public(a.listCompanions))
+	mux.Post("/v2/keys/{key}/companions", a.public(a.addCompanion))
+	mux.Delete("/v2/keys/{key}/companions/{companion}", a.public(a.revokeCompanion))
 
 	mux.Post("/v2/agent/enroll", a.public(a.exchangeToken))
 
@@ -101,6 +104,9 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/messages/{id}", a.viewer(c.ShowMessage))
 	mux.Post("/v2/admin/messages/{id}/resend", a.editor(c.ResendMessage))
 	mux.Post("/v2/admin/reservations/{id}/key-message", a.editor(a.resendKey))
+	mux.Post("/v2/admin/reservations/{id}/key", a.editor(a.rotateKey))
+	mux.Patch("/v2/admin/reservations/{id}/contact", a.editor(a.correctContact))
+	mux.Delete("/v2/admin/reservations/{id}/companions/{companion}", a.editor(a.adminRevokeCompanion))
 	mux.Get("/v2/admin/branches/{branch}/audit", a.viewer(c.ListAudit))
 	mux.Get("/v2/admin/branches/{branch}/money", a.viewer(c.ShowMoney))
 	mux.Get("/v2/admin/branches/{branch}/payments", a.viewer(c.ListPayments))

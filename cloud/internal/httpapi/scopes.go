@@ -43,6 +43,9 @@ var scopes = map[string]account.Scope{
 
 	"POST /v2/admin/messages/{id}/resend":                        account.ScopeBook,
 	"POST /v2/admin/reservations/{id}/key-message":               account.ScopeBook,
+	"POST /v2/admin/reservations/{id}/key":                       account.ScopeBook,
+	"PATCH /v2/admin/reservations/{id}/contact":                  account.ScopeBook,
+	"DELETE /v2/admin/reservations/{id}/companions/{companion}":  account.ScopeBook,
 	"PUT /v2/admin/branches/{branch}/settings":                   account.ScopeBook,
 	"GET /v2/admin/alert-contacts":                               account.ScopeBook, // addresses of webhooks are secrets
 	"PUT /v2/admin/alert-contacts":                               account.ScopeBook,

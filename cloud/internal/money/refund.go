@@ -29,7 +29,7 @@ type Refund struct {
 	Amount         int
 	By             string // customer, admin:<login id>, system:<reason>
 	Account        []byte // sealed refund account; empty where none is needed
-	RevokedKey     string // the door key that the request revoked
+	KeyRevoked     bool   // the request revoked the keys, which a refusal restores
 	IdempotencyKey string
 	Attempt        int
 	ErrorCode      string // the provider's code and message, if it declined

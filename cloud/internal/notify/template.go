@@ -29,6 +29,7 @@ const (
 	PartRefunded         Template = "part-refunded"     // a part of the payment, and the reservation stays
 	RefundFailed         Template = "refund-failed"
 	ReservationMoved     Template = "reservation-moved"
+	KeyChanged           Template = "key-changed"       // the previous key opens nothing
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
 	AlertBegan           Template = "alert-began"       // to staff
 	AlertEnded           Template = "alert-ended"

@@ -71,7 +71,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

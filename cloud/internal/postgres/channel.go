@@ -192,7 +192,7 @@ type PartnerReservation struct {
 	State        booking.State // Done, or Conflict if the time is taken
 	Partner      string
 	Name, Mobile string
-	Key          string // empty for Conflict
+	Key          NewKey // zero for Conflict
 }
 
 // InsertPartnerReservation inserts a partner's booking into the calendar. The caller holds the room's lock and has
@@ -200,11 +200,14 @@ type PartnerReservation struct {
 func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservation, now time.Time) (id booking.ReservationID, err error) {
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
-		                         amount, doorlock_key, paid_at, created_by)
-		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $6), $7, $8, $9, 0, $10, $11, $12) returning id`,
+		                         amount, paid_at, created_by)
+		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $6), $7, $8, $9, 0, $10, $11) returning id`,
 		r.Branch, r.Room, r.State, r.Start, r.End, r.Occupied().End, null(r.Name), null(r.Mobile),
-		null(booking.NormalizePhone(r.Mobile)), null(r.Key), now, r.Partner).Scan(&id)
-	return id, err
+		null(booking.NormalizePhone(r.Mobile)), now, r.Partner).Scan(&id)
+	if err != nil || r.State != booking.Done {
+		return id, err
+	}
+	return id, PutOwnerKey(ctx, tx, id, r.Key, KeyReplaced, systemActor)
 }
 
 // The states of a block: WANTED -> PLACED -> UNWANTED -> REMOVED.

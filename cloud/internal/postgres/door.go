@@ -26,10 +26,17 @@ var ErrNoDoorRequest = errors.New("postgres: no such door request")
 // everything written before it.
 const relaxed = `relaxed as (select set_config('synchronous_commit', 'off', true))`
 
-// holdsNow is the condition that reservation r in room m still has the key of door request d, for the same door. The caller
-// adds the condition on the time.
-const holdsNow = `r.state = 'DONE' and r.branch_id + 0 = d.branch_id
-	and sha256(convert_to(r.doorlock_key::text, 'UTF8')) = d.key_hash
+// keyed joins the key k of door request d, its reservation r and room m.
+const keyed = `access_key k join reservation r on r.id = k.reservation_id join room m on m.id = r.room_id`
+
+// opens is the condition that key k opens doors with its reservation r in the unlock window: neither is revoked. The state
+// is written as an expression, because PostgreSQL may otherwise take a partial index of live reservations for short and use
+// it instead of the primary key.
+const opens = `k.revoked_at is null and r.state || '' = 'DONE' and not r.keys_blocked`
+
+// holdsNow is the condition that the key of door request d still opens the same door; see keyed. The caller adds the
+// condition on the time.
+const holdsNow = `k.hash = d.key_hash and r.id = d.reservation_id and ` + opens + ` and r.branch_id + 0 = d.branch_id
 	and (d.kind = 'front' or d.device = 'room_' || m.no)`
 
 // ofBranch is the code of the branch of door request d. It is a subquery rather than a join, and branch_id is written as
@@ -66,7 +73,7 @@ type KeyedAsk struct {
 	Branch  string // code
 	Kind    string // front, room
 	Key     uuid.UUID
-	KeyHash []byte
+	KeyHash []byte   // HashKey of Key
 	Room    int      // the reservation must be for this room; 0: any
 	Online  []string // user names of the branch's connected agents
 	Now     time.Time
@@ -96,20 +103,20 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 	}
 	all, err := queryBatch(ctx, q, asks, byKey, `
 		with `+relaxed+`, asked as (
-			select code, key, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, place
-			from unnest($1::text[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::int[], $7::text[], $8::timestamptz[])
-				with ordinality as a (code, key, kind, request, key_hash, room, online, at, place)
+			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, place
+			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::int[], $6::text[], $7::timestamptz[])
+				with ordinality as a (code, kind, request, key_hash, room, online, at, place)
 		), found as (
 			select a.*, b.id as branch_id, r.id, r.start_at, r.end_at, r.no, `+connectedAgent+` as agent,
 			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
 			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
 			from asked a join branch b on b.code = a.code left join lateral (
-				select r.id, r.start_at, r.end_at, m.no from reservation r join room m on m.id = r.room_id
-				where r.branch_id + 0 = b.id and r.doorlock_key = a.key and r.state = 'DONE' offset 0) r on true
+				select r.id, r.start_at, r.end_at, m.no from `+keyed+`
+				where r.branch_id + 0 = b.id and k.hash = a.key_hash and `+opens+` offset 0) r on true
 		), joined as (
 			select f.place, d.id from found f, lateral (
 				select d.id from door_request d
-				where d.reservation_id = f.id and d.created_at > clock_timestamp() - $9::interval
+				where d.reservation_id = f.id and d.created_at > clock_timestamp() - $8::interval
 				  and d.device = f.device and d.key_hash = f.key_hash
 				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
 				order by d.created_at limit 1) d
@@ -128,7 +135,6 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		func(turn []KeyedAsk) []any {
 			return []any{
 				array(turn, func(a KeyedAsk) string { return a.Branch }),
-				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.Key) }),
 				array(turn, func(a KeyedAsk) string { return a.Kind }),
 				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
 				array(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
@@ -224,10 +230,11 @@ type DoorClaim struct {
 // GrantDoors answers claims: each with the doors that may be driven, or none. A request is granted to one nonce of the
 // active agent while it is pending and younger than claimLimit; that nonce gets the same answer again as long as the
 // request is younger than driveLimit and has not failed. The reservation must be valid each time: after a cancellation or
-// a move it has another key, state, room or time.
+// a move it has another state, room or time, and a rotated or revoked key opens nothing.
 //
 // Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. FOR SHARE waits for a
-// cancellation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the agent repeats it.
+// cancellation or a revocation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the
+// agent repeats it.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) ([]GrantedDoors, error) {
 	return queryBatch(ctx, q, claims, func(c DoorClaim) uuid.UUID { return c.ID }, `
 		update door_request d
@@ -239,9 +246,9 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $6::interval
 		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $7::interval)
 		  and (d.reservation_id is null or exists (
-		    select from reservation r join room m on m.id = r.room_id
-		    where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
-		    for share of r))
+		    select from `+keyed+`
+		    where `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
+		    for share of r, k))
 		returning c.place, d.devices, (
 		    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null)`,
 		func(turn []DoorClaim) []any {
@@ -437,8 +444,8 @@ func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, n
 		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device
 		  and d.requested_by = $4 and d.created_at > clock_timestamp() - $5::interval
 		  and (d.reservation_id is null or exists (
-			select from reservation r join room m on m.id = r.room_id
-			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
+			select from `+keyed+`
+			where `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
 		returning p.pin, p.branch_id, p.device
 		), alerted as (
 			select alert_open('pin-exposed', b.code, r.device, clock_timestamp()) from revealed r join branch b on b.id = r.branch_id

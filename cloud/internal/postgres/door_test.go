@@ -154,7 +154,7 @@ func TestDoorPlansFindRowsByTheirKeys(t *testing.T) {
 	if _, err := postgres.ReportDoors(t.Context(), db.Doors, []postgres.DoorReport{report}); err != nil {
 		t.Fatal(err)
 	}
-	keys := []string{"door_request_pkey", "reservation_pkey", "reservation_doorlock_key_key", "room_pkey", "branch_pkey", "branch_code_key",
+	keys := []string{"door_request_pkey", "reservation_pkey", "access_key_hash_key", "room_pkey", "branch_pkey", "branch_code_key",
 		"agent_credential_active", "agent_credential_by_branch", "agent_credential_pkey", "door_request_by_reservation"}
 	plans := 0
 	for _, conn := range db.Doors.AcquireAllIdle(t.Context()) {

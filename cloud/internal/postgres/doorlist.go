@@ -18,18 +18,23 @@ type DoorHistoryItem struct {
 	Reservation *booking.ReservationID
 	LatencyMs   *int64 // from the request to its end
 	Detail      string
+	Companion   string // the label of the companion's key; empty for every other key
 }
+
+// companionLabel is the label of the companion's key with which door request d was made, or an empty text.
+const companionLabel = `coalesce((select label from access_key k where k.hash = d.key_hash), '')`
 
 // DoorHistory returns the latest items of a branch, newest first. It omits the lock events that belong to a request, because
 // the request represents them.
 func DoorHistory(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHistoryItem, error) {
 	rows, err := q.Query(ctx, `
-		select at, device, kind, by, reservation_id, latency, detail from (
+		select at, device, kind, by, reservation_id, latency, detail, companion from (
 			(select created_at as at, device, state as kind, case when requested_by = 'customer' then '' else requested_by end as by,
-			        reservation_id, round(extract(epoch from finished_at - created_at) * 1000)::bigint as latency, coalesce(detail, '') as detail
-			 from door_request where branch_id = $1 order by created_at desc limit $2)
+			        reservation_id, round(extract(epoch from finished_at - created_at) * 1000)::bigint as latency, coalesce(detail, '') as detail,
+			        `+companionLabel+` as companion
+			 from door_request d where branch_id = $1 order by created_at desc limit $2)
 			union all
-			(select at, device, kind, '', null, null, coalesce(detail ->> 'detail', '')
+			(select at, device, kind, '', null, null, coalesce(detail ->> 'detail', ''), ''
 			 from door_event where branch_id = $1 and kind not in ('energized', 'released') order by at desc limit $2)
 		) happening order by at desc limit $2`, branch, limit)
 	if err != nil {

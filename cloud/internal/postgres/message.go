@@ -113,3 +113,11 @@ func DueMessages(ctx context.Context, q Querier, now time.Time, limit int) ([]in
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
+
+// DropMessages ends the messages of a reservation that wait to be sent, because their recipient is not the guest. One that a
+// sender has claimed may still be sent.
+func DropMessages(ctx context.Context, q Querier, id booking.ReservationID) error {
+	_, err := q.Exec(ctx, `
+		update message set state = 'FAILED', error = 'the contact was corrected' where reservation_id = $1 and state = 'QUEUED'`, id)
+	return err
+}

@@ -24,8 +24,8 @@ import (
 //   - [ExtendPass] when the stay gets longer or shorter under the same key: an extension or the end of one. The PIN stays.
 //   - [LiftQuarantine] when the guest, not staff, frees a time before the PIN is disclosed (an exchange).
 //
-// Nothing is called to end a pass: the trigger pass_follows ends it when the reservation is no longer DONE, or has another
-// room, time or key; a reservation whose end becomes earlier keeps its pass, shortened. The trigger quarantine_freed blocks
+// Nothing is called to end a pass: triggers end it when the reservation is no longer DONE, has another room or time
+// (pass_follows), or another owner's key (pass_follows_key); a reservation whose end becomes earlier keeps its pass, shortened. The trigger quarantine_freed blocks
 // the time that becomes free while an agent may hold a pass for it. A pass that is missing although its reservation is
 // confirmed is created by [IssueMissing] before the next list is sent, so a forgotten call delays a PIN by
 // seconds and never keeps one alive.
@@ -44,6 +44,9 @@ const PassPINPurpose = "pass-pin"
 // passLock is the first key of the advisory locks that serialize the choice of PINs of one branch.
 const passLock = 0x70617373
 
+// owned is the condition that reservation r has an owner's key, blocked or not.
+const owned = `exists (select from access_key k where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null)`
+
 // IssuePass gives a confirmed reservation a pass with a new PIN, and ends the one it had. A reservation that is not
 // confirmed, has no key or is over gets none. The PIN differs from those of all passes of the branch whose windows overlap,
 // ended ones included, because an agent may still hold them.
@@ -54,8 +57,7 @@ func IssuePass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.Re
 		with ended as (
 			update pass set ended_at = clock_timestamp(), changed_at = clock_timestamp() where reservation_id = $1 and ended_at is null
 		)
-		select branch_id, room_id, start_at, end_at from reservation
-		where id = $1 and state = 'DONE' and coalesce(doorlock_key, blocked_key) is not null`, id).
+		select branch_id, room_id, start_at, end_at from reservation r where id = $1 and state = 'DONE' and `+owned, id).
 		Scan(&branch, &p.Room, &p.NotBefore, &p.NotAfter)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -128,7 +130,7 @@ func IssueMissing(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch boo
 	rows, err := tx.Query(ctx, `
 		select r.id from reservation r left join pass p on p.reservation_id = r.id and p.ended_at is null
 		where r.branch_id = $1 and r.state = 'DONE' and r.start_at < $2 and r.end_at > $3 and r.start_at > $3::timestamptz - interval '5 hours'
-		  and coalesce(r.doorlock_key, r.blocked_key) is not null
+		  and `+owned+`
 		  and (p.id is null or p.room_id <> r.room_id or p.not_before > r.start_at)
 		order by r.id`, branch, before, now.Add(booking.UnlockLead))
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -21,9 +20,10 @@ var ErrNoRefund = errors.New("postgres: no such refund")
 func OpenRefund(ctx context.Context, tx pgx.Tx, f money.Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
-		insert into refund (reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, keeps_stay, part)
-		values ($1, 'REQUESTED', $2, $3, $4, $5, $6, $7, $8, $9) returning id`,
-		f.Reservation, f.Reason, f.Amount, f.By, f.Account, null(f.RevokedKey), f.IdempotencyKey, f.KeepsStay, f.Part).Scan(&id)
+		insert into refund (reservation_id, state, reason, amount, requested_by, account, key_revoked, revoked_key, idempotency_key, keeps_stay, part)
+		values ($1, 'REQUESTED', $2, $3, $4, $5, $6,
+		        (select coalesce(doorlock_key, blocked_key) from reservation where id = $1 and $6), $7, $8, $9) returning id`,
+		f.Reservation, f.Reason, f.Amount, f.By, f.Account, f.KeyRevoked, f.IdempotencyKey, f.KeepsStay, f.Part).Scan(&id)
 	if err != nil || !f.KeepsStay {
 		return id, err
 	}
@@ -42,7 +42,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
-		select id, reservation_id, state, reason, amount, requested_by, account, revoked_key, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
+		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
 		       keeps_stay, part
 		from refund `+where, args...)
 	if err != nil {
@@ -51,15 +51,11 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (money.Refund, error) {
 		var (
 			f             money.Refund
-			key           *uuid.UUID
 			code, message *string
 			due           *time.Time
 			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &key, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part)
-		if key != nil {
-			f.RevokedKey = key.String()
-		}
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part)
 		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy = value(code), value(message), value(due), value(by)
 		return f, err
 	})
@@ -86,9 +82,10 @@ func RenewRefundKey(ctx context.Context, q Querier, id int64, old, key string) e
 	return err
 }
 
-// RestoreKey confirms a reservation again after the provider permanently rejected its cancellation.
-func RestoreKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key string) error {
-	_, err := tx.Exec(ctx, `update reservation set state = 'DONE', doorlock_key = $2 where id = $1`, id, key)
+// RestoreKeys confirms a reservation again, with the keys that it had, after the provider permanently rejected the refund.
+func RestoreKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64) error {
+	_, err := tx.Exec(ctx, `
+		update reservation set state = 'DONE', doorlock_key = (select key_text(revoked_key) from refund where id = $2) where id = $1`, id, refund)
 	return err
 }
 

@@ -21,9 +21,10 @@ const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE
 const selectReservation = `
 	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
-	       r.doorlock_key, r.blocked_key, r.blocked_until, r.paid_at, r.canceled_at, r.created_at, r.version,
-	       coalesce(r.quarantine_of, 0)
-	from reservation r join room m on m.id = r.room_id `
+	       case when r.state = 'DONE' and not r.keys_blocked then k.sealed end, r.doorlock_key, r.keys_blocked, r.blocked_until,
+	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0)
+	from reservation r join room m on m.id = r.room_id
+	left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null `
 
 func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	var (
@@ -31,11 +32,12 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 		expires, paid, canceled, blocked                       *time.Time
 		order, method, name, mobile, email, note, by, language *string
 		amount                                                 *int
-		key, blockedKey                                        *uuid.UUID
+		sealed                                                 []byte
+		key                                                    *uuid.UUID
 	)
 	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
-		&key, &blockedKey, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf)
+		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf)
 	if err != nil {
 		return r, err
 	}
@@ -43,11 +45,9 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	r.OrderID, r.Name, r.Mobile, r.Email = value(order), value(name), value(mobile), value(email)
 	r.Language, r.Note, r.CreatedBy = value(language), value(note), value(by)
 	r.Method, r.Amount = booking.Method(value(method)), value(amount)
-	if key != nil {
+	r.SealedKey, r.BlockedUntil = string(sealed), value(blocked)
+	if key != nil && sealed == nil {
 		r.DoorlockKey = key.String()
-	}
-	if blockedKey != nil {
-		r.BlockedKey, r.BlockedUntil = blockedKey.String(), value(blocked)
 	}
 	return r, nil
 }
@@ -205,37 +205,43 @@ func SetState(ctx context.Context, q Querier, id booking.ReservationID, from, to
 // Confirmation holds the values that confirm a reservation.
 type Confirmation struct {
 	Method booking.Method
-	Key    uuid.UUID
+	Key    NewKey
 	PaidAt time.Time
 }
 
-// MarkDone confirms a reservation. Its key opens doors from now on.
+// MarkDone confirms a reservation. Its key opens doors from now on; keys of an earlier confirmation are revoked.
 func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confirmation) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'DONE', method = $2, doorlock_key = $3, paid_at = $4, expires_at = null, blocked_key = null,
+		update reservation set state = 'DONE', method = $2, paid_at = $3, expires_at = null, blocked_key = null, keys_blocked = false,
 		       refund_policy = coalesce(refund_policy, (select b.refund_policy from branch b where b.id = reservation.branch_id))
-		where id = $1`, id, c.Method, c.Key, c.PaidAt)
-	return err
+		where id = $1`, id, c.Method, c.PaidAt)
+	if err != nil {
+		return err
+	}
+	return PutOwnerKey(ctx, tx, id, c.Key, KeyReplaced, systemActor)
 }
 
-// MarkWaiting makes a reservation wait for a deposit until due, and deletes its key.
+// systemActor creates the keys of confirmed reservations.
+const systemActor = "system"
+
+// MarkWaiting makes a reservation wait for a deposit until due. Its keys open nothing, and its confirmation creates others.
 func MarkWaiting(ctx context.Context, tx pgx.Tx, id booking.ReservationID, due time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, blocked_key = null, paid_at = null, expires_at = $3
+		update reservation set state = 'WAITING_FOR_DEPOSIT', method = $2, doorlock_key = null, blocked_key = null, keys_blocked = false, paid_at = null, expires_at = $3
 		where id = $1`, id, booking.VirtualAccount, due)
 	return err
 }
 
-// MarkCanceling starts a cancellation. It deletes the key before any money moves.
+// MarkCanceling starts a cancellation. Its keys open nothing from now on, before any money moves.
 func MarkCanceling(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null, blocked_key = null where id = $1`, id)
+	_, err := tx.Exec(ctx, `update reservation set state = 'CANCELING', doorlock_key = null, blocked_key = null, keys_blocked = false where id = $1`, id)
 	return err
 }
 
 // MarkCanceled cancels a reservation and releases its slot.
 func MarkCanceled(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'CANCELED', doorlock_key = null, blocked_key = null, canceled_at = $2 where id = $1`, id, now)
+		update reservation set state = 'CANCELED', doorlock_key = null, blocked_key = null, keys_blocked = false, canceled_at = $2 where id = $1`, id, now)
 	return err
 }
 
@@ -254,10 +260,20 @@ func MarkHeld(ctx context.Context, tx pgx.Tx, id booking.ReservationID, extend b
 func RegisterAdmin(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c booking.Contact, note string, conf Confirmation) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'DONE', name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6,
-		       language = $7, reason = $8, amount = 0, method = $9, doorlock_key = $10, paid_at = $11, expires_at = null
+		       language = $7, reason = $8, amount = 0, method = $9, paid_at = $10, expires_at = null
 		where id = $1`,
 		id, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
-		null(booking.NormalizeEmail(c.Email)), c.Language, null(note), conf.Method, conf.Key, conf.PaidAt)
+		null(booking.NormalizeEmail(c.Email)), c.Language, null(note), conf.Method, conf.PaidAt)
+	if err != nil {
+		return err
+	}
+	return PutOwnerKey(ctx, tx, id, conf.Key, KeyReplaced, systemActor)
+}
+
+// SetContact stores the name and contact of a reservation.
+func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
+	_, err := tx.Exec(ctx, `update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6 where id = $1`,
+		r.ID, null(r.Name), null(r.Mobile), null(r.Email), null(booking.NormalizePhone(r.Mobile)), null(booking.NormalizeEmail(r.Email)))
 	return err
 }
 
@@ -404,18 +420,18 @@ func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booki
 	return n, err
 }
 
-// BlockKey disables the key of a confirmed reservation until the provider has been queried again, at least until a time.
-func BlockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until time.Time) error {
+// BlockKeys disables the keys of a confirmed reservation until the provider has been queried again, at least until a time.
+func BlockKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set blocked_key = doorlock_key, doorlock_key = null, blocked_until = $2
-		where id = $1 and state = 'DONE' and doorlock_key is not null`, id, until)
+		update reservation set keys_blocked = true, blocked_key = doorlock_key, doorlock_key = null, blocked_until = $2
+		where id = $1 and state = 'DONE' and not keys_blocked`, id, until)
 	return err
 }
 
-// UnblockKey enables a blocked key again.
-func UnblockKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+// UnblockKeys enables blocked keys again.
+func UnblockKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set doorlock_key = blocked_key, blocked_key = null
-		where id = $1 and state = 'DONE' and blocked_key is not null`, id)
+		update reservation set keys_blocked = false, doorlock_key = key_text(blocked_key), blocked_key = null
+		where id = $1 and state = 'DONE' and keys_blocked`, id)
 	return err
 }

@@ -18,6 +18,7 @@ var SealedColumns = []SealedColumn{
 	{"message", "variables", "message"},
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},
+	{"access_key", "sealed", "door-key"},
 	{"administrator", "totp_secret", "totp"},
 	{"administrator", "totp_pending", "totp"},
 	{"idempotent_request", "answer", "idempotent-answer"},

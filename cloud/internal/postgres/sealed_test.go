@@ -17,6 +17,7 @@ var hashes = map[string]bool{
 	"api_token.token_hash": true, "idempotent_request.request_hash": true,
 	"refund_request.body_hash": true,
 	"alert_notice.contact":     true,
+	"access_key.hash":          true,
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.

@@ -56,7 +56,7 @@ func TestUpgrade(t *testing.T) {
 			if err != nil || r.RoomNo != 1 || !r.Start.Equal(start) {
 				t.Errorf("reservation %+v, %v", r, err)
 			}
-			if found, err := postgres.ReservationByKey(t.Context(), db.Pool, key); err != nil || found.ID != r.ID {
+			if found, _, err := postgres.ReservationByKey(t.Context(), db.Pool, key); err != nil || found.ID != r.ID {
 				t.Errorf("by its key: %+v, %v", found, err)
 			}
 			work, err := postgres.DiagnoseWork(t.Context(), db.Pool, time.Now())

@@ -125,11 +125,11 @@ func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss
 			return err
 		}
 		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)
-		if old || r.DoorlockKey == "" || c.Callback(e.Status) != rule.BlockDoor {
+		if old || !r.HasKey() || c.Callback(e.Status) != rule.BlockDoor {
 			return nil
 		}
 		s.Log.WarnContext(ctx, "the provider's callback contradicts its answer: the key is blocked", "order_id", r.OrderID, "callback", e.Status)
-		if err := postgres.BlockKey(c.ctx, c.tx, r.ID, c.now.Add(doubtFor)); err != nil {
+		if err := postgres.BlockKeys(c.ctx, c.tx, r.ID, c.now.Add(doubtFor)); err != nil {
 			return err
 		}
 		return c.settleAt(c.now.Add(doubtInterval))
@@ -142,12 +142,12 @@ const doubtInterval = 5 * time.Second
 // trustKey unblocks a blocked key after doubtFor, if the provider's answer has not changed.
 func (c *change) trustKey() error {
 	switch {
-	case c.r().BlockedKey == "":
+	case !c.r().KeysBlocked:
 		return nil
 	case c.now.Before(c.r().BlockedUntil):
 		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(doubtInterval))
 	}
-	return postgres.UnblockKey(c.ctx, c.tx, c.r().ID)
+	return postgres.UnblockKeys(c.ctx, c.tx, c.r().ID)
 }
 
 // settleCallback looks the payment up at the provider. Concurrent callbacks about one order share a look-up; if the shared

@@ -121,11 +121,7 @@ func TestRefusedRefundRestoresKey(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	b, order, id := s.paid(t, sandbox.MethodCard)
-	const key = `select doorlock_key::text from reservation where id = $1`
-	var before, after string
-	if err := s.DB.Pool.QueryRow(s.ctx, key, id).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	before := s.OwnerKey(t, id)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_CANCELABLE_PAYMENT"})
 	cancel := map[string]any{"id": id, "cancelReason": "변심"}
 	reply := s.answer(t, b, "/payment/cancel", cancel, 400, "PaymentFailedException")
@@ -133,8 +129,8 @@ func TestRefusedRefundRestoresKey(t *testing.T) {
 		t.Errorf("code %q", reply.ErrorCode)
 	}
 	s.wantState(t, order.OrderID, "DONE")
-	if err := s.DB.Pool.QueryRow(s.ctx, key, id).Scan(&after); err != nil || after != before {
-		t.Errorf("key %s, was %s (%v)", after, before, err)
+	if after := s.OwnerKey(t, id); after != before || before == "" {
+		t.Errorf("key %s, was %s", after, before)
 	}
 	s.answer(t, b, "/payment/cancel", cancel, 200, "")
 	s.wantState(t, order.OrderID, "CANCELED")
@@ -161,7 +157,7 @@ func TestKeyDiesFirst(t *testing.T) {
 			s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1})
 			s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 503, "PaymentPendingException")
 			s.wantState(t, order.OrderID, "CANCELING")
-			if n := s.count(t, `select count(*) from reservation where id = $1 and doorlock_key is null`, id); n != 1 {
+			if s.OwnerKey(t, id) != "" {
 				t.Error("the key lives while money is on its way back")
 			}
 			if err := s.buyer().Hold(s.ctx, w); err == nil {

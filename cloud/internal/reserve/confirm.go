@@ -392,5 +392,8 @@ func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Recei
 	if err != nil && !errors.Is(err, postgres.ErrNoPayment) {
 		return Receipt{}, fmt.Errorf("payment of reservation %d: %w", r.ID, err)
 	}
+	if r.DoorlockKey, err = s.keyOf(r); err != nil {
+		return Receipt{}, err
+	}
 	return Receipt{branch, r, p}, nil
 }

@@ -162,8 +162,8 @@ func (s *shop) secret(t *testing.T, order string) string {
 func (s *shop) snapshot(t *testing.T) (text string) {
 	t.Helper()
 	err := s.DB.Pool.QueryRow(s.ctx, `
-		select string_agg(concat_ws(' ', id, state, amount, method, doorlock_key, order_id, paid_at, canceled_at), chr(10) order by id)
-		from reservation where $1`, true).Scan(&text)
+		select string_agg(concat_ws(' ', r.id, state, amount, method, k.hash, order_id, paid_at, canceled_at), chr(10) order by r.id)
+		from reservation r left join access_key k on k.reservation_id = r.id and k.revoked_at is null where $1`, true).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}

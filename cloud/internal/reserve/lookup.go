@@ -36,6 +36,9 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 		if err != nil {
 			return nil, err
 		}
+		if r.DoorlockKey, err = s.keyOf(r); err != nil {
+			return nil, err
+		}
 		receipts[i] = Receipt{branch, r, payments[r.ID]}
 	}
 	return receipts, nil

@@ -2,6 +2,7 @@ package reserve
 
 import (
 	"errors"
+	"maps"
 	"strconv"
 	"time"
 
@@ -18,13 +19,17 @@ func (c *change) notifyGuest(r booking.Reservation, template notify.Template, mo
 	if err != nil {
 		return err
 	}
+	variables, err := c.variables(branch, r, more)
+	if err != nil {
+		return err
+	}
 	return c.Queue.Message(c.ctx, c.tx, queue.Message{
 		Reservation: r.ID, Branch: r.Branch, Template: string(template), Language: r.Language,
-		Mobile: r.Mobile, Email: r.Email, Variables: c.variables(branch, r, more),
+		Mobile: r.Mobile, Email: r.Email, Variables: variables,
 	})
 }
 
-func (s *Service) variables(branch booking.Branch, r booking.Reservation, more map[string]string) map[string]string {
+func (s *Service) variables(branch booking.Branch, r booking.Reservation, more map[string]string) (map[string]string, error) {
 	language := notify.Language(r.Language)
 	date, hours := notify.Period(language, r.Start.In(branch.Zone), r.End)
 	name := branch.NameKo
@@ -35,14 +40,16 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 		"name": r.Name, "branch": name, "room": strconv.Itoa(r.RoomNo), "date": date, "time": hours,
 		"amount": notify.Won(r.Amount), "phone": branch.Phone,
 	}
-	if r.DoorlockKey != "" {
-		variables["doorlockKey"] = r.DoorlockKey
-		variables["link"] = s.KeyLink(r.DoorlockKey)
+	key, err := s.keyOf(r)
+	if err != nil {
+		return nil, err
 	}
-	for key, value := range more {
-		variables[key] = value
+	if key != "" {
+		variables["doorlockKey"] = key
+		variables["link"] = s.KeyLink(key)
 	}
-	return variables
+	maps.Copy(variables, more)
+	return variables, nil
 }
 
 // KeyLink returns the address of the page that opens doors with a key.
@@ -51,7 +58,7 @@ func (s *Service) KeyLink(key string) string { return s.PublicURL + "/k/" + key 
 // withoutKey returns the reservation without its key, for messages that are sent after the key was revoked.
 func (c *change) withoutKey() booking.Reservation {
 	r := c.r()
-	r.DoorlockKey = ""
+	r.SealedKey, r.DoorlockKey = "", ""
 	return r
 }
 

@@ -110,7 +110,7 @@ func (c *change) stuck(f money.Refund) bool {
 func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id int64, err error) {
 	if f == nil {
 		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
-			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.By.Actor(), RevokedKey: c.r().DoorlockKey, IdempotencyKey: newCancelKey(req.ID),
+			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.By.Actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
 		})
 		if err != nil {
 			return 0, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
@@ -170,7 +169,7 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 		Branch: b.Listing.Branch, Room: room.ID, Interval: times, State: state, Partner: b.Listing.Partner, Name: b.Name, Mobile: b.Phone,
 	}
 	if state == booking.Done {
-		r.Key = uuid.NewString()
+		r.Key = s.newKey()
 	}
 	var err error
 	if known.Reservation, err = postgres.InsertPartnerReservation(ctx, tx, r, now); err != nil || state != booking.Done {

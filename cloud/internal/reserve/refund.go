@@ -1,7 +1,6 @@
 package reserve
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +24,7 @@ import (
 func (c *change) startRefund(cancel cancellation) error {
 	r := c.r()
 	refund := money.Refund{
-		Reservation: r.ID, Reason: cancel.reason, By: cancel.by, RevokedKey: cmp.Or(r.DoorlockKey, r.BlockedKey), IdempotencyKey: newCancelKey(r.ID),
+		Reservation: r.ID, Reason: cancel.reason, By: cancel.by, KeyRevoked: r.State == booking.Done, IdempotencyKey: newCancelKey(r.ID),
 	}
 	switch { // an account without a deposit has nothing to refund
 	case cancel.by == rule.ByAmount:
@@ -198,7 +197,7 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 	case rule.ReturnDeposit:
 		return ErrAccountRequired, c.returnDeposit(p, why)
 	case rule.Restore:
-		if err := postgres.RestoreKey(c.ctx, c.tx, c.r().ID, f.RevokedKey); err != nil {
+		if err := postgres.RestoreKeys(c.ctx, c.tx, c.r().ID, f.ID); err != nil {
 			return nil, err
 		}
 		if err := c.issuePass(); err != nil {
@@ -414,7 +413,7 @@ func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	switch {
 	case err != nil:
 		return err
-	case f.RevokedKey == "" && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile: see declined
+	case !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile: see declined
 		return ErrAccountRequired
 	}
 	return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -33,13 +32,13 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 	err := s.adminHeld(ctx, token, reg.By, func(c *change) error {
 		r := c.r()
 		id = r.ID
-		key := uuid.New()
+		key := s.newKey()
 		err := postgres.RegisterAdmin(c.ctx, c.tx, r.ID, reg.Contact, reg.Note, postgres.Confirmation{Method: booking.ByAdmin, Key: key, PaidAt: c.now})
 		if err != nil {
 			return err
 		}
 		r.Name, r.Mobile, r.Email, r.Language = reg.Name, reg.Mobile, reg.Email, reg.Language
-		r.DoorlockKey = key.String()
+		r.DoorlockKey = key.Key.String()
 		if err := c.issuePass(); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by ac
 			return err
 		}
 		r := c.r()
-		if r.State != booking.Done || r.DoorlockKey == "" || r.Mobile == "" && r.Email == "" {
+		if r.State != booking.Done || !r.HasKey() || r.Mobile == "" && r.Email == "" {
 			return ErrNothingToSend
 		}
 		if err := c.notifyGuest(r, notify.ReservationConfirmed, nil); err != nil {

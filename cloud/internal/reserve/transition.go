@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -121,7 +120,7 @@ func (c *change) confirmed(p toss.Payment) error {
 	if !p.ApprovedAt.IsZero() {
 		paidAt = p.ApprovedAt
 	}
-	key := uuid.New()
+	key := c.newKey()
 	err := postgres.MarkDone(c.ctx, c.tx, r.ID, postgres.Confirmation{Method: booking.Method(p.Method), Key: key, PaidAt: paidAt})
 	if err != nil {
 		return err
@@ -130,7 +129,7 @@ func (c *change) confirmed(p toss.Payment) error {
 	if r.State == booking.WaitingForDeposit || r.State == booking.Canceling {
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
-	r.State, r.DoorlockKey = booking.Done, key.String()
+	r.State, r.DoorlockKey = booking.Done, key.Key.String()
 	if err := c.issuePass(); err != nil {
 		return err
 	}
@@ -181,9 +180,7 @@ func (c *change) reversed(p toss.Payment) error {
 	if err := c.ledger("deposit.reversed", p); err != nil {
 		return err
 	}
-	r := c.r()
-	r.DoorlockKey = ""
-	if err := c.notifyGuest(r, notify.DepositReversed, nil); err != nil {
+	if err := c.notifyGuest(c.withoutKey(), notify.DepositReversed, nil); err != nil {
 		return err
 	}
 	return c.report("reversal", "the bank has taken the deposit back")

@@ -2,8 +2,11 @@ package servicetest
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -33,4 +36,18 @@ func (s *Stack) Replica(t testing.TB) *reserve.Service {
 		DB: s.DB, Payments: payments, Queue: work, Keys: keys, Log: log, PublicURL: s.Root,
 		HoldTTL: times.CustomerHoldTTL, AdminHoldTTL: times.AdminHoldTTL, DepositDue: times.DepositDue,
 	}
+}
+
+// OwnerKey returns the owner's key of a reservation; empty: none opens doors.
+func (s *Stack) OwnerKey(t testing.TB, id int64) string {
+	t.Helper()
+	r, err := postgres.Reservation(t.Context(), s.DB.Pool, booking.ReservationID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := s.Replica(t).KeyLinkOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link[strings.LastIndex(link, "/")+1:]
 }

@@ -78,10 +78,12 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		ReservationID *string `json:"reservationId"`
 		LatencyMs     *int64  `json:"latencyMs"`
 		Detail        *string `json:"detail"`
+		Companion     *string `json:"companion"`
 	}
 	events := make([]event, 0, len(state.Events))
 	for _, e := range state.Events {
-		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail)}
+		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail),
+			Companion: wire.Nullable(e.Companion)}
 		if e.Reservation != nil {
 			item.ReservationID = wire.Nullable(wire.ReservationID(*e.Reservation))
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
@@ -50,6 +51,27 @@ type wireAccount struct {
 	QR       string  `json:"qr"` // bank, account number and amount, for the guest's phone
 }
 
+// wireKey is a key without its text.
+type wireKey struct {
+	ID         string  `json:"id"`
+	Kind       string  `json:"kind"`
+	Label      *string `json:"label"`
+	CreatedBy  string  `json:"createdBy"`
+	CreatedAt  *string `json:"createdAt"`
+	LastUsedAt *string `json:"lastUsedAt"`
+	RevokedAt  *string `json:"revokedAt"`
+	RevokedAs  *string `json:"revokedAs"`
+}
+
+func wireKeys(keys []booking.AccessKey) []wireKey {
+	list := make([]wireKey, 0, len(keys))
+	for _, k := range keys {
+		list = append(list, wireKey{strconv.FormatInt(k.ID, 10), string(k.Kind), wire.Nullable(k.Label), k.CreatedBy, wire.Instant(k.CreatedAt),
+			wire.Instant(k.LastUsedAt), wire.Instant(k.RevokedAt), wire.Nullable(k.RevokedAs)})
+	}
+	return list
+}
+
 // wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and not
 // for viewers, because a key opens doors.
 func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
@@ -71,9 +93,11 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		RefundUntil     *string       `json:"refundUntil"`
 		ReceiptURL      *string       `json:"receiptUrl"`
 		KeyLink         *string       `json:"keyLink"`
+		Keys            []wireKey     `json:"keys"`
 		Account         *wireAccount  `json:"account"`
 		NeedsRefundBank bool          `json:"needsRefundAccount"`
 		Movable         bool          `json:"movable"`
+		Correctable     bool          `json:"correctable"`
 		Cancelable      bool          `json:"cancelable"`
 		History         []wireHistory `json:"history"`
 	}{
@@ -83,13 +107,19 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
 		Movable:         d.State == booking.Done,
 		Cancelable:      d.Occupies(c.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
+		Keys:            wireKeys(d.Keys),
+		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),
 	}
 	if d.State == booking.Done {
 		record.RefundUntil = wire.Instant(d.RefundDeadline())
 	}
-	if d.DoorlockKey != "" && withKey {
-		record.KeyLink = wire.Nullable(c.Reserve.KeyLink(d.DoorlockKey))
+	if withKey {
+		link, err := c.Reserve.KeyLinkOf(d.Reservation)
+		if err != nil {
+			return nil, err
+		}
+		record.KeyLink = wire.Nullable(link)
 	}
 	if account := d.Payment.Account; account.Number != "" {
 		picture, err := qrRows(fmt.Sprintf("%s %s %d원", booking.BankName(account.Bank), account.Number, d.Amount))

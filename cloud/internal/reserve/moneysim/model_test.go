@@ -339,7 +339,7 @@ func (b *both) compare(t *rapid.T) {
 			want.Due = at(r.checkAt)
 		}
 		if f := r.refund; f != nil {
-			want.Refund, want.By, want.Code, want.RefundAttempt, want.Revoked, want.Account = string(f.State), f.By, f.ErrorCode, f.Attempt, f.RevokedKey != "", len(f.Account) > 0
+			want.Refund, want.By, want.Code, want.RefundAttempt, want.Revoked, want.Account = string(f.State), f.By, f.ErrorCode, f.Attempt, f.KeyRevoked, len(f.Account) > 0
 		}
 		for _, h := range b.rows.webhooks {
 			if h.order == r.OrderID {
@@ -357,10 +357,10 @@ func (b *both) compare(t *rapid.T) {
 
 func (b *both) read(t *rapid.T, order string) state {
 	rows, err := b.db.Pool.Query(t.Context(), `
-		select r.state, coalesce(r.method, ''), r.doorlock_key is not null, r.expires_at,
+		select r.state, coalesce(r.method, ''), r.state = 'DONE' and not r.keys_blocked and exists (select from access_key k where k.reservation_id = r.id and k.revoked_at is null), r.expires_at,
 		       coalesce(p.payment_key, ''), coalesce(p.provider_status, ''), coalesce(p.balance_amount, 0), coalesce(p.attempt, 0), coalesce(p.checks, 0),
 		       coalesce(p.answers, 0), p.check_at, coalesce(f.state, ''), coalesce(f.requested_by, ''), coalesce(f.error_code, ''), coalesce(f.attempt, 0),
-		       f.revoked_key is not null, f.account is not null,
+		       coalesce(f.key_revoked, false), f.account is not null,
 		       (select count(*) from refund where reservation_id = r.id and state in ('COMPLETED', 'REFUSED')),
 		       (select count(*) from webhook_event where order_id = r.order_id),
 		       (select count(*) from webhook_event where order_id = r.order_id and applied_at is not null)

@@ -18,7 +18,9 @@ type row struct {
 	refund  *money.Refund
 	closed  []money.RefundState // states of closed refunds
 	checkAt time.Time
-	keys    int // number of keys ever created
+	keys    int    // number of keys ever created
+	blocked string // the key while it is blocked; DoorlockKey is empty then
+	revoked string // the key that the open refund revoked
 
 	order         money.Order
 	extended      bool
@@ -66,11 +68,11 @@ func (r *row) lastRefusal() error {
 
 func (r *row) trustKey(now time.Time) {
 	switch {
-	case r.BlockedKey == "":
+	case r.blocked == "":
 	case now.Before(r.BlockedUntil):
 		r.postponeCheck(now.Add(doubtInterval))
 	default:
-		r.DoorlockKey, r.BlockedKey = r.BlockedKey, ""
+		r.DoorlockKey, r.blocked = r.blocked, ""
 	}
 }
 
@@ -242,7 +244,7 @@ func (t *rows) markDone(r *row, method string) error {
 		return err
 	}
 	r.keys++
-	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
+	r.Method, r.DoorlockKey, r.blocked, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
 	r.PaidAt = r.Start // any time that is not zero
 	return nil
 }
@@ -251,21 +253,22 @@ func (t *rows) markWaiting(r *row, due time.Time) error {
 	if err := t.set(r, booking.WaitingForDeposit); err != nil {
 		return err
 	}
-	r.Method, r.DoorlockKey, r.BlockedKey, r.ExpiresAt, r.PaidAt = booking.VirtualAccount, "", "", due, time.Time{}
+	r.Method, r.DoorlockKey, r.blocked, r.ExpiresAt, r.PaidAt = booking.VirtualAccount, "", "", due, time.Time{}
 	return nil
 }
 
-func (r *row) markCanceling() { r.State, r.DoorlockKey, r.BlockedKey = booking.Canceling, "", "" }
-func (r *row) markCanceled()  { r.State, r.DoorlockKey, r.BlockedKey = booking.Canceled, "", "" }
+func (r *row) markCanceling() { r.State, r.DoorlockKey, r.blocked = booking.Canceling, "", "" }
+func (r *row) markCanceled()  { r.State, r.DoorlockKey, r.blocked = booking.Canceled, "", "" }
 
-func (r *row) restoreKey(key string) { r.State, r.DoorlockKey = booking.Done, key }
+func (r *row) restoreKey() { r.State, r.DoorlockKey = booking.Done, r.revoked }
 
 func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 	if r.refund != nil {
 		return errors.New("a refund is open")
 	}
 	f := &money.Refund{ID: int64(len(r.closed) + 1), Reservation: r.ID, State: money.RefundRequested, Amount: amount, By: by,
-		RevokedKey: revoked, Attempt: 1}
+		KeyRevoked: revoked != "", Attempt: 1}
+	r.revoked = revoked
 	if account {
 		f.Account = []byte("account")
 	}

@@ -240,7 +240,7 @@ func (t *modelService) unsettled(now time.Time) (due []*row) {
 	for _, r := range t.list {
 		// Another request of a refused attempt may still reach the provider.
 		refused := rule.GivenUp(r.State) && r.payment != nil && !r.closedAttempt && now.Sub(r.payment.AttemptedAt) < maxWatch
-		open := refused || r.BlockedKey != "" || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
+		open := refused || r.blocked != "" || r.State == booking.Confirming || r.State == booking.WaitingForDeposit ||
 			r.refund != nil && (r.refund.State == money.RefundRequested || r.refund.State == money.RefundPending)
 		if open && r.payment != nil && !r.checkAt.IsZero() && !now.Before(r.checkAt) {
 			due = append(due, r)
@@ -412,7 +412,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.Follow:
 		t.bank(r, before, p, now)
 	case rule.Restore:
-		r.restoreKey(r.refund.RevokedKey)
+		r.restoreKey()
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		return a.declined
 	case rule.Arrive:
@@ -526,7 +526,7 @@ func (t *modelService) startRefund(r *row, by string, account bool, now time.Tim
 	if r.PaidAt.IsZero() && by != rule.ByAmount {
 		won = 0
 	}
-	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.BlockedKey), won, account); err != nil {
+	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.blocked), won, account); err != nil {
 		panic(err)
 	}
 	r.markCanceling()
@@ -712,7 +712,7 @@ func (t *modelService) doubtKey(r *row, e toss.Event) {
 		if old || r.DoorlockKey == "" || t.ask(r).snapshot.Callback(e.Status) != rule.BlockDoor {
 			return
 		}
-		r.BlockedKey, r.DoorlockKey, r.BlockedUntil = r.DoorlockKey, "", now.Add(doubtFor)
+		r.blocked, r.DoorlockKey, r.BlockedUntil = r.DoorlockKey, "", now.Add(doubtFor)
 		r.scheduleCheck(now.Add(doubtInterval))
 		t.changed(r, "key blocked")
 	})

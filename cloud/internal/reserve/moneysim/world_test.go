@@ -246,7 +246,7 @@ func (w *world) changed(r *row, what string) {
 			w.violation("M8: %s and %s have one slot", r.OrderID, other.OrderID)
 		}
 	}
-	if (r.DoorlockKey != "" || r.BlockedKey != "") != (r.State == booking.Done) {
+	if (r.DoorlockKey != "" || r.blocked != "") != (r.State == booking.Done) {
 		w.violation("M7: %s is %s with key %q", r.OrderID, r.State, r.DoorlockKey)
 	}
 }

@@ -222,13 +222,13 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 		return Stay // another process has ended it
 	case s.Reservation.State != booking.Canceling, f.By == ByAmount:
 		return Fail
-	case p.Status == toss.StatusDone && f.RevokedKey != "":
+	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
 	case p.Status == toss.StatusDone && !s.Useful(now):
 		return ReturnDeposit
 	case p.Status == toss.StatusDone:
 		return Arrive
-	case p.Status == toss.StatusPartialCanceled && f.RevokedKey != "" && p.TotalAmount-p.BalanceAmount == s.Payment.Returned:
+	case p.Status == toss.StatusPartialCanceled && f.KeyRevoked && p.TotalAmount-p.BalanceAmount == s.Payment.Returned:
 		return Restore // as before: only refunds that keep the stay were made
 	case p.Status == toss.StatusPartialCanceled:
 		return Fail

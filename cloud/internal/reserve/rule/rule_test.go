@@ -71,10 +71,10 @@ func TestTable(t *testing.T) {
 		is   *money.Refund
 	}{
 		{"no refund", nil},
-		{"requested, key revoked", &money.Refund{State: money.RefundRequested, By: "customer", RevokedKey: "key"}},
+		{"requested, key revoked", &money.Refund{State: money.RefundRequested, By: "customer", KeyRevoked: true}},
 		{"requested, no key", &money.Refund{State: money.RefundRequested, By: rule.ByOverdue}},
-		{"requested, amount", &money.Refund{State: money.RefundRequested, By: rule.ByAmount, RevokedKey: "key"}},
-		{"failed", &money.Refund{State: money.RefundFailed, By: "customer", RevokedKey: "key"}},
+		{"requested, amount", &money.Refund{State: money.RefundRequested, By: rule.ByAmount, KeyRevoked: true}},
+		{"failed", &money.Refund{State: money.RefundFailed, By: "customer", KeyRevoked: true}},
 	}
 	// The stay lasts an hour. The attempt is a minute old, or old enough that no request of it is on its way.
 	stay := func(startsIn time.Duration) booking.Interval {

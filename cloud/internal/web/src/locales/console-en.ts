@@ -617,5 +617,6 @@ export const en: Texts = {
   "template_reservation-canceled": "Reservation cancelled",
   "template_reservation-confirmed": "Reservation confirmed, key",
   "template_reservation-moved": "Reservation moved",
+  "template_key-changed": "Door key changed",
   "template_virtual-account-issued": "Virtual account",
 };

@@ -1,0 +1,195 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+type companion struct{ ID, Label, Key, URL string }
+
+// running returns the id and the key of the reservation of newCast, moved so that its doors can be opened now.
+func (c *cast) running(t *testing.T) (id, key string) {
+	t.Helper()
+	id = live(t, c.s, 1)
+	c.s.Clock.Stop(slot(c.s, 3*time.Hour).Add(5 * time.Minute))
+	return id, ownerKey(t, c.s, id)
+}
+
+func press(c *servicetest.Client, key string) servicetest.Answer {
+	return c.Post("/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": "room", "key": key})
+}
+
+var unknownKey = reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}
+
+func TestCompanions(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id, key := c.running(t)
+	path := "/v2/keys/" + key + "/companions"
+	var first companion
+	c.Nobody.Post(path, map[string]string{"label": "동생"}).OK(t).Into(t, &first)
+	if first.Label != "동생" || !strings.HasSuffix(first.URL, "/k/"+first.Key) || first.ID == "" {
+		t.Fatalf("companion %+v", first)
+	}
+	var facts struct{ Kind string }
+	c.Nobody.Get("/v2/keys/"+first.Key).OK(t).Into(t, &facts)
+	if facts.Kind != "companion" {
+		t.Errorf("kind %q", facts.Kind)
+	}
+	press(c.Nobody, first.Key).OK(t)
+	var doors struct {
+		Events []struct{ Companion string }
+	}
+	c.Manager.Get("/v2/admin/branches/gangnam/doors").OK(t).Into(t, &doors)
+	if len(doors.Events) != 1 || doors.Events[0].Companion != "동생" {
+		t.Errorf("door history %+v", doors)
+	}
+
+	// A companion's key administers nothing.
+	notOwner := reply{403, "AuthorizationException", "예약자의 열쇠로만 동행 열쇠를 관리할 수 있습니다."}
+	theirs := "/v2/keys/" + first.Key + "/companions"
+	says(t, "list", c.Nobody.Get(theirs), notOwner)
+	says(t, "add", c.Nobody.Post(theirs, map[string]string{"label": "x"}), notOwner)
+	says(t, "revoke", c.Nobody.Delete(theirs+"/"+first.ID, nil), notOwner)
+
+	for _, label := range []string{"", "   ", strings.Repeat("가", 31), "a\x00b"} {
+		c.Nobody.Post(path, map[string]string{"label": label}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	}
+	for range 7 {
+		c.Nobody.Post(path, map[string]string{"label": "친구"}).OK(t)
+	}
+	says(t, "the ninth", c.Nobody.Post(path, map[string]string{"label": "친구"}), reply{409, "ResourceConflictException", "동행 열쇠는 최대 8개까지 만들 수 있습니다."})
+
+	c.Nobody.Delete(path+"/"+first.ID, nil).OK(t)
+	gone := reply{404, "ResourceNotFoundException", "해당 동행 열쇠를 찾을 수 없습니다."}
+	says(t, "revoked twice", c.Nobody.Delete(path+"/"+first.ID, nil), gone)
+	says(t, "no number", c.Nobody.Delete(path+"/x", nil), gone)
+	says(t, "a revoked key", press(c.Nobody, first.Key), unknownKey)
+	says(t, "a revoked key's page", c.Nobody.Get("/v2/keys/"+first.Key), unknownKey)
+
+	var list struct {
+		Companions []companion
+		Max        int
+	}
+	c.Nobody.Get(path).OK(t).Into(t, &list)
+	if len(list.Companions) != 7 || list.Max != 8 || list.Companions[0].Key == "" {
+		t.Errorf("companions %+v", list)
+	}
+	staff := "/v2/admin/reservations/" + id + "/companions/" + list.Companions[0].ID
+	says(t, "another branch", c.Other.Delete(staff, nil), outOfScope)
+	c.Manager.Delete(staff, nil).OK(t)
+	says(t, "revoked by staff", press(c.Nobody, list.Companions[0].Key), unknownKey)
+
+	var record struct {
+		Keys []struct{ Kind, Label, RevokedAs string }
+	}
+	c.Viewer.Get("/v2/admin/reservations/"+id).OK(t).Into(t, &record)
+	if len(record.Keys) != 9 || record.Keys[0].Kind != "owner" || record.Keys[1].RevokedAs != "revoked" {
+		t.Errorf("keys %+v", record.Keys)
+	}
+	if n := only(t, s, `select count(*)::text from audit where action like 'reservation.companion-%' and target = $1`, id); n != "10" {
+		t.Errorf("%s audit entries, want 10", n)
+	}
+	s.Clock.Advance(time.Hour)
+	says(t, "after the stay", c.Nobody.Post(path, map[string]string{"label": "늦은 친구"}), reply{410, "ResourceValidTimePassedException", "도어락 해제 가능 시간이 아닙니다."})
+}
+
+func TestKeyIsRotated(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id, old := c.running(t)
+	var friend companion
+	c.Nobody.Post("/v2/keys/"+old+"/companions", map[string]string{"label": "동생"}).OK(t).Into(t, &friend)
+	path := "/v2/admin/reservations/" + id + "/key"
+	reason := map[string]string{"reason": "휴대폰을 잃어버렸어요"}
+	says(t, "a viewer", c.Viewer.Post(path, reason), notAuthorized)
+	says(t, "another branch", c.Other.Post(path, reason), outOfScope)
+	says(t, "no reservation", c.HQ.Post("/v2/admin/reservations/999999/key", reason), noReservation)
+	c.Manager.Post(path, map[string]string{"reason": " "}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	if ownerKey(t, s, id) != old {
+		t.Fatal("a rejected request changed the key")
+	}
+	var rotated struct{ Sent bool }
+	c.Manager.Post(path, reason).OK(t).Into(t, &rotated)
+	fresh := ownerKey(t, s, id)
+	if !rotated.Sent || fresh == old || fresh == "" {
+		t.Fatalf("sent %t, key %q", rotated.Sent, fresh)
+	}
+	awaitMessage(t, s, "01012345678", func(m sandbox.Message) bool {
+		return m.Template == "key-changed" && m.Variables["doorlockKey"] == fresh
+	})
+	says(t, "the old key", press(c.Nobody, old), unknownKey)
+	press(c.Nobody, fresh).OK(t)
+	press(c.Nobody, friend.Key).OK(t)
+	var keys struct {
+		Keys []struct{ DoorlockKey string }
+	}
+	c.Customer.Get("/v2/my-keys").OK(t).Into(t, &keys)
+	if len(keys.Keys) != 1 || keys.Keys[0].DoorlockKey != fresh {
+		t.Errorf("my keys %+v", keys)
+	}
+	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	says(t, "a cancelled reservation", c.Manager.Post(path, reason), reply{400, "IllegalArguemntError", "열쇠가 없는 예약입니다. 결제가 끝난 예약만 열쇠를 바꿀 수 있습니다."})
+}
+
+func TestContactIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id, old := c.running(t)
+	var friend companion
+	c.Nobody.Post("/v2/keys/"+old+"/companions", map[string]string{"label": "동생"}).OK(t).Into(t, &friend)
+	path := "/v2/admin/reservations/" + id + "/contact"
+	correction := map[string]any{"mobileNum": "010-9999-8888", "reason": "번호를 잘못 적음"}
+	says(t, "a viewer", c.Viewer.Patch(path, correction), notAuthorized)
+	says(t, "another branch", c.Other.Patch(path, correction), outOfScope)
+	says(t, "no reservation", c.HQ.Patch("/v2/admin/reservations/999999/contact", correction), noReservation)
+	for _, body := range []any{
+		map[string]any{"mobileNum": "010-9999-8888"}, map[string]any{"reason": "x"}, map[string]any{"mobileNum": "", "reason": "x"},
+		map[string]any{"mobileNum": "abc", "reason": "x"}, map[string]any{"email": "no address", "reason": "x"}, map[string]any{"name": " ", "reason": "x"},
+	} {
+		c.Manager.Patch(path, body).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	}
+	if ownerKey(t, s, id) != old {
+		t.Fatal("a rejected request changed the key")
+	}
+	before := len(s.Sandbox.Messages("01012345678"))
+	c.Manager.Patch(path, correction).OK(t)
+	fresh := ownerKey(t, s, id)
+	if fresh == old || fresh == "" {
+		t.Fatalf("key %q", fresh)
+	}
+	awaitMessage(t, s, "01099998888", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == fresh })
+	for what, key := range map[string]string{"the old key": old, "a companion's": friend.Key} {
+		says(t, what, press(c.Nobody, key), unknownKey)
+		says(t, what, c.Nobody.Get("/v2/keys/"+key), unknownKey)
+	}
+	press(c.Nobody, fresh).OK(t)
+
+	// The stay belongs to the new number: nothing of it is left under the old one, whose session still runs.
+	var keys struct {
+		Keys []struct{ DoorlockKey string }
+	}
+	c.Customer.Get("/v2/my-keys").OK(t).Into(t, &keys)
+	if len(keys.Keys) != 0 {
+		t.Errorf("the old number has keys %+v", keys)
+	}
+	if got := string(c.Customer.Get("/my-reservations").OK(t).Data); got != "[]" {
+		t.Errorf("the old number has payments %s", got)
+	}
+	s.Client(t).Post("/account/code", map[string]string{"type": "mobile", "id": "01012345678"}).Fails(t, http.StatusNotFound, "ResourceNotFoundException", "예약 내역이 없습니다.")
+	login(t, s, "01099998888", 1).Get("/v2/my-keys").OK(t).Into(t, &keys)
+	if len(keys.Keys) != 1 || keys.Keys[0].DoorlockKey != fresh {
+		t.Errorf("the new number has keys %+v", keys)
+	}
+	if after := len(s.Sandbox.Messages("01012345678")); after != before {
+		t.Errorf("%d more messages to the old number", after-before)
+	}
+}

@@ -1,0 +1,158 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// keyPurpose is the purpose with which the texts of keys are sealed.
+const keyPurpose = "door-key"
+
+// newKey returns a new random key.
+func (s *Service) newKey() postgres.NewKey {
+	key := uuid.New()
+	return postgres.NewKey{Key: key, Sealed: s.Keys.Seal(keyPurpose, []byte(key.String()))}
+}
+
+// keyOf returns the text of the owner's key, or an empty text if the reservation has no key that opens doors.
+func (s *Service) keyOf(r booking.Reservation) (string, error) {
+	if r.SealedKey == "" {
+		return r.DoorlockKey, nil
+	}
+	text, err := s.openKey([]byte(r.SealedKey))
+	if err != nil {
+		return "", fmt.Errorf("key of reservation %d: %w", r.ID, err)
+	}
+	return text, nil
+}
+
+// KeyLinkOf returns the address of the owner's key page, or an empty text if there is no key that opens doors.
+func (s *Service) KeyLinkOf(r booking.Reservation) (string, error) {
+	key, err := s.keyOf(r)
+	if err != nil || key == "" {
+		return "", err
+	}
+	return s.KeyLink(key), nil
+}
+
+func (s *Service) openKey(sealed []byte) (string, error) {
+	text, err := s.Keys.Open(keyPurpose, sealed)
+	return string(text), err
+}
+
+// sealBatch is the number of keys of the last release that one sweep seals.
+const sealBatch = 500
+
+// SealKeys seals keys that a program of the last release wrote in plain text, and deletes their plain text once no such
+// program needs it.
+func (s *Service) SealKeys(ctx context.Context) error {
+	keys, err := postgres.UnsealedKeys(ctx, s.DB.Pool, sealBatch)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := postgres.SealKey(ctx, s.DB.Pool, k.ID, s.Keys.Seal(keyPurpose, []byte(k.Text))); err != nil {
+			return err
+		}
+	}
+	_, err = postgres.ForgetKeyTexts(ctx, s.DB.Pool, sealBatch)
+	return err
+}
+
+// ErrNoKey is returned if the reservation has no key that opens doors.
+var ErrNoKey = errors.New("reserve: the reservation has no key")
+
+// RotateKey gives the guest a new key and sends it. The previous key opens nothing from the next claim on; companions keep
+// theirs. It reports whether the reservation has a contact to send the key to.
+//
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNoKey.
+func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reason string, by account.Principal) (sent bool, err error) {
+	err = s.locked(ctx, id, func(c *change) error {
+		if _, err := c.reachable(by); err != nil {
+			return err
+		}
+		if c.r().State != booking.Done {
+			return ErrNoKey
+		}
+		sent = c.r().Mobile != "" || c.r().Email != ""
+		if err := c.rotate(postgres.KeyRotated, by); err != nil {
+			return err
+		}
+		return c.audited(by, "reservation.key-rotate", map[string]any{"reason": reason})
+	})
+	return sent, err
+}
+
+// rotate gives the guest a new key and sends it to the contact, if there is one. While keys are blocked, the new one is, too.
+func (c *change) rotate(reason string, by account.Principal) error {
+	key := c.newKey()
+	if err := postgres.PutOwnerKey(c.ctx, c.tx, c.r().ID, key, reason, by.Actor()); err != nil {
+		return err
+	}
+	if err := c.issuePass(); err != nil {
+		return err
+	}
+	r := c.r()
+	r.SealedKey, r.DoorlockKey = "", key.Key.String()
+	if r.Mobile == "" && r.Email == "" {
+		return nil
+	}
+	return c.notifyGuest(r, notify.KeyChanged, nil)
+}
+
+// ContactCorrection corrects the contact of a reservation. A nil field is left unchanged.
+type ContactCorrection struct {
+	ID                  booking.ReservationID
+	Name, Mobile, Email *string
+	Reason              string
+	By                  account.Principal
+}
+
+// CorrectContact corrects the contact of a reservation that is paid or waits for its deposit. If there is a key, the guest
+// receives another one at the new contact; the previous one counts as unknown from then on, because it went to somebody
+// else, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent.
+//
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
+func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
+	return s.locked(ctx, req.ID, func(c *change) error {
+		if _, err := c.reachable(req.By); err != nil {
+			return err
+		}
+		if c.r().State != booking.Done && c.r().State != booking.WaitingForDeposit {
+			return ErrNotCorrectable
+		}
+		changed := []string{}
+		correct := func(field string, to *string, now *string) {
+			if to != nil && *to != *now {
+				*now = *to
+				changed = append(changed, field)
+			}
+		}
+		correct("name", req.Name, &c.Reservation.Name)
+		correct("mobileNum", req.Mobile, &c.Reservation.Mobile)
+		correct("email", req.Email, &c.Reservation.Email)
+		if err := postgres.SetContact(c.ctx, c.tx, c.r()); err != nil {
+			return err
+		}
+		if err := postgres.DropMessages(c.ctx, c.tx, c.r().ID); err != nil {
+			return err
+		}
+		if c.r().State == booking.Done {
+			if err := c.rotate(postgres.KeyCorrected, req.By); err != nil {
+				return err
+			}
+		}
+		return c.audited(req.By, "reservation.contact", map[string]any{"changed": changed, "reason": req.Reason})
+	})
+}
+
+// ErrNotCorrectable is returned when the reservation is neither paid nor waits for its deposit.
+var ErrNotCorrectable = errors.New("reserve: the contact of this reservation cannot be corrected")
