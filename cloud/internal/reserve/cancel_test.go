@@ -121,7 +121,7 @@ func TestRefusedRefundRestoresKey(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	b, order, id := s.paid(t, sandbox.MethodCard)
-	before := s.OwnerKey(t, id)
+	before := s.key(t, id)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_CANCELABLE_PAYMENT"})
 	cancel := map[string]any{"id": id, "cancelReason": "변심"}
 	reply := s.answer(t, b, "/payment/cancel", cancel, 400, "PaymentFailedException")
@@ -129,7 +129,7 @@ func TestRefusedRefundRestoresKey(t *testing.T) {
 		t.Errorf("code %q", reply.ErrorCode)
 	}
 	s.wantState(t, order.OrderID, "DONE")
-	if after := s.OwnerKey(t, id); after != before || before == "" {
+	if after := s.key(t, id); after != before || before == "" {
 		t.Errorf("key %s, was %s", after, before)
 	}
 	s.answer(t, b, "/payment/cancel", cancel, 200, "")
@@ -157,7 +157,7 @@ func TestKeyDiesFirst(t *testing.T) {
 			s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1})
 			s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 503, "PaymentPendingException")
 			s.wantState(t, order.OrderID, "CANCELING")
-			if s.OwnerKey(t, id) != "" {
+			if s.key(t, id) != "" {
 				t.Error("the key lives while money is on its way back")
 			}
 			if err := s.buyer().Hold(s.ctx, w); err == nil {

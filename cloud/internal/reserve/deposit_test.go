@@ -159,7 +159,7 @@ func TestReversal(t *testing.T) {
 		t.Fatalf("callback: %+v, %v", reply, err)
 	}
 	s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
-	if s.OwnerKey(t, id) != "" {
+	if s.key(t, id) != "" {
 		t.Error("the key lives without its money")
 	}
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'reversal'`, order.OrderID); n != 1 {
@@ -178,17 +178,17 @@ func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
-			key := s.OwnerKey(t, id)
+			key := s.key(t, id)
 			s.callback(t, order.OrderID, status, s.Clock.Now().Add(-time.Hour), "old")
-			if got := s.OwnerKey(t, id); got != key {
+			if got := s.key(t, id); got != key {
 				t.Errorf("an old callback blocks the key")
 			}
 			s.callback(t, order.OrderID, status, s.Clock.Now(), "new")
-			if got := s.OwnerKey(t, id); got != "" {
+			if got := s.key(t, id); got != "" {
 				t.Errorf("key %s opens doors while the callback is checked", got)
 			}
 			s.wantState(t, order.OrderID, "DONE")
-			s.eventually(t, "the key works again", func() bool { return s.OwnerKey(t, id) == key })
+			s.eventually(t, "the key works again", func() bool { return s.key(t, id) == key })
 			if l := s.Sandbox.Ledger(); l.Refunded != 0 {
 				t.Errorf("refunded %d won", l.Refunded)
 			}

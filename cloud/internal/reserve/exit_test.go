@@ -69,11 +69,11 @@ func TestUnlistedRefusalOfARefundIsDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := s.wantState(t, order.OrderID, "DONE")
-	key := s.OwnerKey(t, id)
+	key := s.key(t, id)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 400, Code: "NEVER_HEARD_OF", Times: -1})
 	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 503, "PaymentPendingException")
 	s.await(t, order.OrderID, "DONE")
-	if got := s.OwnerKey(t, id); got != key {
+	if got := s.key(t, id); got != key {
 		t.Errorf("key %q, want %q", got, key)
 	}
 }

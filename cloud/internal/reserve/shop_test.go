@@ -187,3 +187,9 @@ func together(n int, do func(i int) error) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// key returns the owner's key of a reservation; empty: none opens doors.
+func (s *shop) key(t *testing.T, id int64) string {
+	t.Helper()
+	return s.OwnerKey(t, id)
+}
