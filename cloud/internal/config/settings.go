@@ -17,6 +17,7 @@ type Settings struct {
 	Messages Messages `embed:"" group:"Messages"`
 	Sandbox  Sandbox  `embed:"" group:"Sandbox"`
 	Partner  Partner  `embed:"" group:"Partner channel"`
+	Webhooks Webhooks `embed:"" group:"Webhooks"`
 	Discord  Discord  `embed:"" group:"Discord"`
 	Legal    Legal    `embed:"" group:"Company, required by law"`
 	Log      Log      `embed:"" group:"Log"`
@@ -117,6 +118,11 @@ type Messages struct {
 type Sandbox struct {
 	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"HTTP address of yeolda-sandbox."`
 	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"SMTP address of yeolda-sandbox."`
+}
+
+// Webhooks limits the receivers of events.
+type Webhooks struct {
+	Allow []netip.Prefix `name:"webhook-allow" env:"YEOLDA_WEBHOOK_ALLOW" placeholder:"CIDR" help:"Private networks that webhooks may call, also without TLS; every other private or loopback address is refused."`
 }
 
 // Partner is the gateway of the partner booking channel. In demo mode it is the sandbox unless a URL is set.

@@ -82,6 +82,10 @@ var scopes = map[string]account.Scope{
 	"POST /v2/admin/administrators/{id}/password":   noToken,
 	"DELETE /v2/admin/administrators/{id}/totp":     noToken,
 	"DELETE /v2/admin/administrators/{id}/sessions": noToken,
+	"POST /v2/admin/webhooks":                       account.ScopeRead, // a webhook delivers what the scope read reads
+	"PATCH /v2/admin/webhooks/{id}":                 account.ScopeRead,
+	"DELETE /v2/admin/webhooks/{id}":                account.ScopeRead,
+	"POST /v2/admin/webhooks/{id}/replay":           account.ScopeRead,
 	"GET /v2/admin/tokens":                          noToken,
 	"POST /v2/admin/tokens":                         noToken,
 	"DELETE /v2/admin/tokens/{id}":                  noToken,

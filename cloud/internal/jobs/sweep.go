@@ -89,6 +89,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+		postgres.PurgeDeliveries(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeIdempotent(ctx, s.DB.Pool, now.Add(-postgres.IdempotencyTTL)),
 		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),

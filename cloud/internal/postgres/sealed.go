@@ -21,6 +21,7 @@ var SealedColumns = []SealedColumn{
 	{"access_key", "sealed", "door-key"},
 	{"administrator", "totp_secret", "totp"},
 	{"administrator", "totp_pending", "totp"},
+	{"webhook", "secret", "webhook-secret"},
 	{"idempotent_request", "answer", "idempotent-answer"},
 	{"grant_key", "seed", "grant-key"},
 	{"alert_contact", "contacts", "alert-contacts"},

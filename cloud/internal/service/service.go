@@ -66,6 +66,7 @@ type Service struct {
 	partner   *partner.Service
 	jobs      *jobs.Service
 	live      *live.Hub
+	webhooks  *events.Webhooks
 	link      link
 	grantKeys *grantkey.Ring
 	broker    *broker.Broker   // nil: an external one
@@ -217,6 +218,7 @@ func (s *Service) wire() error {
 	if err != nil {
 		return err
 	}
+	s.webhooks = events.NewWebhooks(s.db, keys, s.log, set.Webhooks.Allow)
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts}
@@ -227,7 +229,7 @@ func (s *Service) wire() error {
 		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db},
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
@@ -257,7 +259,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	var background errgroup.Group
-	failed := make(chan error, 8) // one per task
+	failed := make(chan error, 9) // one per task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
@@ -275,6 +277,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("grant keys", s.grantKeys.Run)
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)
+	run("webhooks", s.webhooks.Run)
 	run("canary", s.watchWrites)
 	run("broker lock", s.keepBrokerLock)
 

@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/live"
@@ -28,6 +29,7 @@ type Console struct {
 	Account    *account.Service
 	Partner    *partner.Service
 	Live       *live.Hub
+	Webhooks   *events.Webhooks
 	Sessions   *session.Manager
 	Now        func() time.Time
 
