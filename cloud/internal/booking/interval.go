@@ -81,12 +81,47 @@ func (i Interval) Margins() [2]time.Time {
 
 // Occupied returns the time for which a reservation occupies its room: until [Margin] after its end. Two reservations of a
 // room conflict if and only if these overlap, which keeps them a margin apart on both sides.
-func (i Interval) Occupied() Interval {
-	return Interval{Start: i.Start, End: i.End.Add(Margin)}
+func (i Interval) Occupied() Interval { return i.occupied(false) }
+
+// ExtensionOccupied is [Interval.Occupied] of an extension that covers the interval.
+func (i Interval) ExtensionOccupied() Interval { return i.occupied(true) }
+
+func (i Interval) occupied(extension bool) Interval {
+	start := i.Start
+	if extension {
+		start = start.Add(Margin)
+	}
+	return Interval{Start: start, End: i.End.Add(Margin)}
 }
 
 // StoredEnd returns the end as the interface's answers show it: the start of the last slot (docs/specification.md, Time 2).
 func (i Interval) StoredEnd() time.Time { return i.End.Add(-SlotLength) }
+
+// NextMark returns the first ten-minute mark of a zone after now.
+func NextMark(now time.Time, zone *time.Location) time.Time {
+	local := now.In(zone).Truncate(time.Minute)
+	return local.Add(SlotLength - time.Duration(local.Minute()%10)*time.Minute)
+}
+
+// Divide divides an interval into adjacent parts. Each keeps its length, the last one takes up the difference; if less time is
+// left, the last ones shrink to one slot. ok is false if there is not a slot for each.
+func Divide(whole Interval, lengths []time.Duration) (parts []Interval, ok bool) {
+	left := whole.Length()
+	if left < time.Duration(len(lengths))*SlotLength {
+		return nil, false
+	}
+	parts = make([]Interval, len(lengths))
+	start := whole.Start
+	for i, length := range lengths {
+		others := time.Duration(len(lengths)-1-i) * SlotLength
+		if i == len(lengths)-1 || length > left-others {
+			length = left - others
+		}
+		parts[i] = Interval{start, start.Add(length)}
+		start, left = parts[i].End, left-length
+	}
+	return parts, true
+}
 
 // LocalInterval is a start and an end on the wall clock of a branch, whose zone is not known yet. Both times are in UTC and
 // stand for their clock reading only.

@@ -24,6 +24,11 @@ type Reservation struct {
 	Source Source
 	Interval
 
+	Extends  ReservationID // the reservation with the guest's key that this one extends; 0: none
+	Replaces ReservationID // the reservation that the confirmation of this one refunds; 0: none
+	// StayEnd is the real end of the stay with its confirmed extensions; zero: End. See [Reservation.Stay].
+	StayEnd time.Time
+
 	ExpiresAt time.Time // when a hold ends, or when a deposit is due
 
 	OrderID  string // empty until payment data is registered
@@ -146,10 +151,25 @@ func (r Reservation) Occupies(now time.Time) bool {
 	return r.State.Live()
 }
 
+// Stay returns the time for which the guest has the room: the reservation with its confirmed extensions.
+func (r Reservation) Stay() Interval {
+	if r.StayEnd.IsZero() {
+		return r.Interval
+	}
+	return Interval{r.Start, r.StayEnd}
+}
+
+// Occupied returns the time for which the reservation occupies its room. An extension leaves its first ten minutes to the
+// margin of the reservation that it follows, so the reservations of a stay lie side by side (docs/specification.md,
+// Changes 2).
+func (r Reservation) Occupied() Interval {
+	return r.Interval.occupied(r.Extends != 0)
+}
+
 // UnlockWindow returns the time during which doors open for the guest: from inclusive, to exclusive (docs/specification.md,
 // Doors 2).
 func (r Reservation) UnlockWindow() (from, to time.Time) {
-	return r.Start.Add(-UnlockLead), r.LastUnlock()
+	return r.Start.Add(-UnlockLead), r.Stay().LastUnlock()
 }
 
 // CanUnlock returns nil if doors open for the guest at now, ErrNotConfirmed if the reservation is not [Done], and

@@ -156,6 +156,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL),
 	}
+	answer.ofExtension(receipt.Reservation)
 	return wire.WriteData(w, answer)
 }
 
@@ -211,7 +212,7 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		Kind          string `json:"kind"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
-		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Interval, branch.Zone),
+		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Stay(), branch.Zone),
 		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind),
 	})
 }

@@ -142,6 +142,7 @@ func (a *API) confirmPayment(w http.ResponseWriter, r *http.Request) error {
 		a.setHoldCookie(w, customerHoldCookie, token, receiptCookieTTL)
 	}
 	answer := wireConfirmed(receipt)
+	answer.ofExtension(receipt.Reservation)
 	if !receipt.PaidAt.IsZero() && a.Now().Sub(receipt.PaidAt) > repeatTTL {
 		if own, err := a.Reserve.ByToken(r.Context(), token); err != nil || own.OrderID != receipt.OrderID {
 			answer.hideContact()

@@ -82,6 +82,10 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/keys/{key}/companions", a.public(a.listCompanions))
 	mux.Post("/v2/keys/{key}/companions", a.public(a.addCompanion))
 	mux.Delete("/v2/keys/{key}/companions/{companion}", a.public(a.revokeCompanion))
+	mux.Get("/v2/keys/{key}/extension", a.public(a.showExtension))
+	mux.Post("/v2/keys/{key}/extension", a.public(a.extendStay))
+	mux.Post("/v2/keys/{key}/end", a.public(a.endStay))
+	mux.Post("/v2/my-reservations/{id}/exchange", a.customer(a.exchangeStay))
 
 	mux.Post("/v2/agent/enroll", a.public(a.exchangeToken))
 

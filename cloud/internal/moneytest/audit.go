@@ -51,6 +51,7 @@ type row struct {
 	Outside    int     // won that an administrator refunded outside the provider
 	Returned   int     // won of refunds that keep the stay
 	Retained   int     // won that the refund policy left with the shop
+	Extension  bool
 }
 
 // Audit compares a settled database with the provider's ledger and checks the invariants M1 to M9. The returned error joins
@@ -60,7 +61,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 		select r.id, r.order_id, r.state, r.amount, encode(k.hash, 'hex'), p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
 		       coalesce(p.settled_outside, 0),
-		       coalesce(p.returned, 0), coalesce(p.retained, 0)
+		       coalesce(p.returned, 0), coalesce(p.retained, 0), r.extends is not null
 		from reservation r left join payment p on p.reservation_id = r.id
 		left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null and r.state = 'DONE' and not r.keys_blocked
 		where r.order_id is not null and $1 order by r.id`, true)
@@ -142,9 +143,10 @@ func (a *auditor) payment(r row) {
 	}
 }
 
-// keys checks that a reservation has a key exactly if it is DONE, and that its guest received the key once or twice.
+// keys checks that a reservation has a key exactly if it is DONE and no extension, and that its guest received the key once
+// or twice.
 func (a *auditor) keys(r row) {
-	if (r.State == "DONE") != (r.Key != nil) {
+	if (r.State == "DONE" && !r.Extension) != (r.Key != nil) {
 		a.violation("M7: order %s is %s, and its key alive is %t", r.Order, r.State, r.Key != nil)
 	}
 	if r.Key == nil {
@@ -168,7 +170,8 @@ var confirmations = map[string]bool{string(notify.ReservationConfirmed): true, s
 func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 	var twice int
 	err := db.QueryRow(ctx, `
-		select count(*) from reservation a join reservation b on a.id < b.id and a.room_id = b.room_id and a.occupied && b.occupied
+		select count(*) from reservation a join reservation b on a.id < b.id and a.room_id = b.room_id
+		   and (a.occupied && b.occupied or tstzrange(a.start_at, a.end_at) && tstzrange(b.start_at, b.end_at))
 		where a.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
 		  and b.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and $1`, true).Scan(&twice)
 	if err != nil || twice > 0 {

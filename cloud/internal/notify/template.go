@@ -33,6 +33,8 @@ const (
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
 	AlertBegan           Template = "alert-began"       // to staff
 	AlertEnded           Template = "alert-ended"
+	StayExtended         Template = "stay-extended"
+	ExtensionCanceled    Template = "extension-canceled" // of a paid extension, with the refund
 )
 
 // Language is the language of a message's text.

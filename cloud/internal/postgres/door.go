@@ -39,6 +39,10 @@ const opens = `k.revoked_at is null and r.state || '' = 'DONE' and not r.keys_bl
 const holdsNow = `k.hash = d.key_hash and r.id = d.reservation_id and ` + opens + ` and r.branch_id + 0 = d.branch_id
 	and (d.kind = 'front' or d.device = 'room_' || m.no)`
 
+// stayEnd is the end of reservation r with its confirmed extensions. A transaction that confirms or ends an extension
+// updates r, so a lock of r alone decides.
+const stayEnd = `coalesce(r.stay_end, r.end_at)`
+
 // ofBranch is the code of the branch of door request d. It is a subquery rather than a join, and branch_id is written as
 // branch_id + 0 elsewhere, because PostgreSQL may take the rows of a branch for few and then not use the index on the key.
 const ofBranch = `(select code from branch where id = d.branch_id)`
@@ -111,7 +115,7 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
 			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
 			from asked a join branch b on b.code = a.code left join lateral (
-				select r.id, r.start_at, r.end_at, m.no from `+keyed+`
+				select r.id, r.start_at, `+stayEnd+` as end_at, m.no from `+keyed+`
 				where r.branch_id + 0 = b.id and k.hash = a.key_hash and `+opens+` offset 0) r on true
 		), joined as (
 			select f.place, d.id from found f, lateral (
@@ -247,7 +251,7 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $7::interval)
 		  and (d.reservation_id is null or exists (
 		    select from `+keyed+`
-		    where `+holdsNow+` and r.start_at <= c.at and c.at < r.end_at
+		    where `+holdsNow+` and r.start_at <= c.at and c.at < `+stayEnd+`
 		    for share of r, k))
 		returning c.place, d.devices, (
 		    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null)`,
@@ -445,7 +449,7 @@ func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, n
 		  and d.requested_by = $4 and d.created_at > clock_timestamp() - $5::interval
 		  and (d.reservation_id is null or exists (
 			select from `+keyed+`
-			where `+holdsNow+` and r.start_at <= $3 and $2 < r.end_at))
+			where `+holdsNow+` and r.start_at <= $3 and $2 < `+stayEnd+`))
 		returning p.pin, p.branch_id, p.device
 		), alerted as (
 			select alert_open('pin-exposed', b.code, r.device, clock_timestamp()) from revealed r join branch b on b.id = r.branch_id

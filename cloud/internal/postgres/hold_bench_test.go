@@ -175,6 +175,7 @@ func pgbenchPerSecond(b *testing.B, pgbench, url string, clients int, round time
 	for parameter, value := range map[string]string{
 		"$1": ":room::int", "$2": "to_timestamp(:at::float8)", "$3": "to_timestamp(:at::float8 + 3600)", "$4": "to_timestamp(:at::float8 + 4200)",
 		"$5": "now()", "$6": "'CUSTOMER'", "$7": "sha256(:token::text::bytea)", "$8": "now() + interval '10 minutes'", "$9": "null",
+		"$10": "null", "$11": "to_timestamp(:at::float8)", "$12": "null", "$13": "null",
 	} {
 		statement = regexp.MustCompile(regexp.QuoteMeta(parameter)+`\b`).ReplaceAllLiteralString(statement, value)
 	}

@@ -72,9 +72,9 @@ func splitOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation) (id booki
 	}
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at, name, mobile, email,
-		                         mobile_key, email_key, language, order_id, amount)
+		                         mobile_key, email_key, language, order_id, amount, extends, replaces)
 		select branch_id, room_id, 'RELEASED', source, start_at, end_at, occupied, expires_at, name, mobile, email,
-		       mobile_key, email_key, language, $2, amount
+		       mobile_key, email_key, language, $2, amount, extends, replaces
 		from reservation where id = $1 returning id`, r.ID, r.OrderID).Scan(&id)
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ func IssuePass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.Re
 		with ended as (
 			update pass set ended_at = clock_timestamp(), changed_at = clock_timestamp() where reservation_id = $1 and ended_at is null
 		)
-		select branch_id, room_id, start_at, end_at from reservation r where id = $1 and state = 'DONE' and `+owned, id).
+		select branch_id, room_id, start_at, coalesce(stay_end, end_at) from reservation r where id = $1 and state = 'DONE' and `+owned, id).
 		Scan(&branch, &p.Room, &p.NotBefore, &p.NotAfter)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -129,7 +129,7 @@ func ExtendPass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.R
 func IssueMissing(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch booking.BranchID, before, now time.Time) error {
 	rows, err := tx.Query(ctx, `
 		select r.id from reservation r left join pass p on p.reservation_id = r.id and p.ended_at is null
-		where r.branch_id = $1 and r.state = 'DONE' and r.start_at < $2 and r.end_at > $3 and r.start_at > $3::timestamptz - interval '5 hours'
+		where r.branch_id = $1 and r.state = 'DONE' and r.start_at < $2 and coalesce(r.stay_end, r.end_at) > $3 and r.start_at > $3::timestamptz - interval '5 hours'
 		  and `+owned+`
 		  and (p.id is null or p.room_id <> r.room_id or p.not_before > r.start_at)
 		order by r.id`, branch, before, now.Add(booking.UnlockLead))

@@ -52,6 +52,7 @@ var PersonalTables = []PersonalTable{
 	{Name: "reservation", Reservation: "x.id", Columns: []PersonalColumn{
 		{Name: "name", Erased: "null"}, {Name: "mobile", Erased: "null"}, {Name: "email", Erased: "null"},
 		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"}, {Name: "client", Erased: "null"},
+		{Name: "replaced_account", Erased: "null", Sealed: true},
 	}},
 }
 

@@ -19,7 +19,7 @@ var ErrNoReservation = booking.ErrNoReservation
 const liveStates = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`
 
 const selectReservation = `
-	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, r.expires_at,
+	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, coalesce(r.extends, 0), coalesce(r.replaces, 0), r.stay_end, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
 	       case when r.state = 'DONE' and not r.keys_blocked then k.sealed end, r.doorlock_key, r.keys_blocked, r.blocked_until,
 	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0)
@@ -29,19 +29,19 @@ const selectReservation = `
 func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	var (
 		r                                                      booking.Reservation
-		expires, paid, canceled, blocked                       *time.Time
+		expires, paid, canceled, blocked, stayEnd              *time.Time
 		order, method, name, mobile, email, note, by, language *string
 		amount                                                 *int
 		sealed                                                 []byte
 		key                                                    *uuid.UUID
 	)
-	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &expires,
+	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &r.Extends, &r.Replaces, &stayEnd, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
 		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf)
 	if err != nil {
 		return r, err
 	}
-	r.ExpiresAt, r.PaidAt, r.CanceledAt = value(expires), value(paid), value(canceled)
+	r.ExpiresAt, r.PaidAt, r.CanceledAt, r.StayEnd = value(expires), value(paid), value(canceled), value(stayEnd)
 	r.OrderID, r.Name, r.Mobile, r.Email = value(order), value(name), value(mobile), value(email)
 	r.Language, r.Note, r.CreatedBy = value(language), value(note), value(by)
 	r.Method, r.Amount = booking.Method(value(method)), value(amount)
@@ -96,12 +96,12 @@ func Reservation(ctx context.Context, q Querier, id booking.ReservationID) (book
 
 // LockReservation returns a reservation and locks its row until the transaction ends.
 func LockReservation(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (booking.Reservation, error) {
-	return oneReservation(ctx, tx, `where r.id = $1 for no key update of r`, id)
+	return lockAnchored(ctx, tx, "id", id)
 }
 
 // LockOrder is LockReservation by order id.
 func LockOrder(ctx context.Context, tx pgx.Tx, orderID string) (booking.Reservation, error) {
-	return oneReservation(ctx, tx, `where r.order_id = $1 for no key update of r`, orderID)
+	return lockAnchored(ctx, tx, "order_id", orderID)
 }
 
 // ReservationByOrder returns the reservation of an order id, or ErrNoReservation.
@@ -116,7 +116,7 @@ func ReservationByToken(ctx context.Context, q Querier, token []byte) (booking.R
 
 // LockToken is ReservationByToken, but also locks the row until the transaction ends.
 func LockToken(ctx context.Context, tx pgx.Tx, token []byte) (booking.Reservation, error) {
-	return oneReservation(ctx, tx, `where r.hold_token = $1 for no key update of r`, token)
+	return lockAnchored(ctx, tx, "hold_token", token)
 }
 
 // NewHold is the input of InsertHold.
@@ -128,6 +128,13 @@ type NewHold struct {
 	ExpiresAt time.Time
 	By        string // administrator's login id
 	Client    string // address of a customer's client; empty: not recorded
+
+	Extends  booking.ReservationID // the root of the stay that the hold extends; 0: none
+	Replaces booking.ReservationID // the reservation that the hold is to replace; 0: none
+}
+
+func (h NewHold) occupied() booking.Interval {
+	return booking.Reservation{Interval: h.Interval, Extends: h.Extends}.Occupied()
 }
 
 // HoldStatement is the statement of InsertHold, exported so that a benchmark can run it with pgbench.
@@ -136,10 +143,11 @@ const HoldStatement = `
 			select id, branch_id from room where id = $1 and enabled for share
 		), stale as (
 			update reservation set state = 'EXPIRED'
-			where room_id = $1 and state = 'HOLD' and expires_at <= $5 and occupied && tstzrange($2, $4) returning 1
+			where room_id = $1 and state = 'HOLD' and expires_at <= $5 and occupied && tstzrange($11, $4) returning 1
 		), cleared as (select count(*) from stale)
-		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by, client)
-		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($2, $4), $7, $8, $9, $10 from target, cleared
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by,
+		                         client, extends, replaces)
+		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($11, $4), $7, $8, $9, $10, $12, $13 from target, cleared
 		on conflict do nothing
 		returning id`
 
@@ -152,7 +160,8 @@ const HoldStatement = `
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
-		h.Room, h.Start, h.End, h.Occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client)).Scan(&id)
+		h.Room, h.Start, h.End, h.occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client),
+		h.occupied().Start, null(h.Extends), null(h.Replaces)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -165,34 +174,35 @@ type Conflict struct {
 	Confirmed bool // the other reservation is confirmed or waits for its deposit, not only held
 }
 
-// ConflictAt returns the reason after InsertHold or a move has found an interval occupied.
-func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, i booking.Interval, except booking.ReservationID) (Conflict, error) {
+// ConflictAt returns the reason after InsertHold or a move has found a time occupied that includes the margins.
+func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, occupied booking.Interval, except ...booking.ReservationID) (Conflict, error) {
 	var o Conflict
 	err := q.QueryRow(ctx, `
 		select not enabled, exists (
-			select from reservation where room_id = $1 and id <> $4 and occupied && tstzrange($2, $3)
+			select from reservation where room_id = $1 and not id = any($4) and occupied && tstzrange($2, $3)
 			  and state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING'))
-		from room where id = $1`, room, i.Start, i.Occupied().End, except).Scan(&o.Disabled, &o.Confirmed)
+		from room where id = $1`, room, occupied.Start, occupied.End, except).Scan(&o.Disabled, &o.Confirmed)
 	return o, err
 }
 
-// RoomFree reports whether a room is enabled and no reservation other than except occupies the interval. The caller holds
-// the room's lock.
-func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID) (bool, error) {
+// RoomFree reports whether a room is enabled and no reservation other than except occupies a time that includes the margins.
+// The caller holds the room's lock.
+func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, occupied booking.Interval, except ...booking.ReservationID) (bool, error) {
 	var free bool
 	err := tx.QueryRow(ctx, `
 		select enabled and not exists (
-			select from reservation where room_id = $1 and id <> $4 and occupied && tstzrange($2, $3) and `+liveStates+`)
-		from room where id = $1`, room, i.Start, i.Occupied().End, except).Scan(&free)
+			select from reservation where room_id = $1 and not id = any($4) and occupied && tstzrange($2, $3) and `+liveStates+`)
+		from room where id = $1`, room, occupied.Start, occupied.End, except).Scan(&free)
 	return free, err
 }
 
-// ExpireHolds ends the expired holds of a room that overlap an interval, except one. The caller holds the room's lock.
-func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, i booking.Interval, except booking.ReservationID, now time.Time) error {
+// ExpireHolds ends the expired holds of a room that overlap a time that includes the margins, except one. The caller holds
+// the room's lock.
+func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, occupied booking.Interval, except booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'EXPIRED'
 		where room_id = $1 and state = 'HOLD' and expires_at <= $4 and occupied && tstzrange($2, $3) and id <> $5`,
-		room, i.Start, i.Occupied().End, now, except)
+		room, occupied.Start, occupied.End, now, except)
 	return err
 }
 
@@ -205,7 +215,7 @@ func SetState(ctx context.Context, q Querier, id booking.ReservationID, from, to
 // Confirmation holds the values that confirm a reservation.
 type Confirmation struct {
 	Method booking.Method
-	Key    NewKey
+	Key    NewKey // zero for an extension, which the key of its stay covers
 	PaidAt time.Time
 }
 
@@ -215,7 +225,7 @@ func MarkDone(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c Confir
 		update reservation set state = 'DONE', method = $2, paid_at = $3, expires_at = null, blocked_key = null, keys_blocked = false,
 		       refund_policy = coalesce(refund_policy, (select b.refund_policy from branch b where b.id = reservation.branch_id))
 		where id = $1`, id, c.Method, c.PaidAt)
-	if err != nil {
+	if err != nil || c.Key.Key == uuid.Nil {
 		return err
 	}
 	return PutOwnerKey(ctx, tx, id, c.Key, KeyReplaced, systemActor)
@@ -275,19 +285,6 @@ func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 	_, err := tx.Exec(ctx, `update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6 where id = $1`,
 		r.ID, null(r.Name), null(r.Mobile), null(r.Email), null(booking.NormalizePhone(r.Mobile)), null(booking.NormalizeEmail(r.Email)))
 	return err
-}
-
-// MoveReservation changes room and time. The caller holds the locks of both rooms and of the reservation.
-// An exclusion violation means that the target is occupied.
-func MoveReservation(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, to booking.Interval, by, reason string) error {
-	batch := &pgx.Batch{}
-	batch.Queue(`update reservation set room_id = $2, start_at = $3, end_at = $4, occupied = tstzrange($3, $5) where id = $1`,
-		r.ID, room.ID, to.Start, to.End, to.Occupied().End)
-	batch.Queue(`
-		insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		r.ID, by, null(reason), r.RoomNo, r.Start, r.End, room.No, to.Start, to.End)
-	return tx.SendBatch(ctx, batch).Close()
 }
 
 // Occupancy holds the fields of a live reservation that look-ups need.

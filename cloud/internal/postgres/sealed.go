@@ -19,6 +19,7 @@ var SealedColumns = []SealedColumn{
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},
 	{"access_key", "sealed", "door-key"},
+	{"reservation", "replaced_account", "refund-account"},
 	{"administrator", "totp_secret", "totp"},
 	{"administrator", "totp_pending", "totp"},
 	{"webhook", "secret", "webhook-secret"},

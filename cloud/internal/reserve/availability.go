@@ -55,7 +55,7 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 		}
 		return a.Start.Compare(b.Start)
 	})
-	for _, o := range taken {
+	for i, o := range taken {
 		slots, margin := &v.Paid, &v.PaidMargin
 		switch o.State {
 		case booking.Hold, booking.Confirming, booking.WaitingForDeposit:
@@ -71,14 +71,27 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 				*slots = append(*slots, OccupiedSlot{booking.Slot{Room: no, Start: start}, o.ID})
 			}
 		}
-		for _, start := range o.Margins() {
-			if window.Contains(start) {
+		for side, start := range o.Margins() {
+			if window.Contains(start) && !extended(taken, i, side) {
 				*margin = append(*margin, booking.Slot{Room: no, Start: start})
 			}
 		}
 	}
 	v.BookingMargin = booking.SortSlots(v.BookingMargin)
 	v.PaidMargin = booking.SortSlots(v.PaidMargin)
+}
+
+// extended reports whether the margin of an occupancy on a side, 0 before and 1 after, belongs to the same stay: it is a slot
+// of the reservation that it extends, or of its extension.
+func extended(taken []postgres.Occupancy, i, side int) bool {
+	other := i - 1 + 2*side
+	if other < 0 || other >= len(taken) || taken[other].Room != taken[i].Room {
+		return false
+	}
+	if side == 0 {
+		return taken[other].End.Equal(taken[i].Start)
+	}
+	return taken[other].Start.Equal(taken[i].End)
 }
 
 func (v *Availability) close(window booking.Interval) {

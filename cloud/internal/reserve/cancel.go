@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,6 +21,7 @@ type cancellation struct {
 	account *toss.RefundAccount
 	policy  bool // the branch's refund policy applies
 	keeps   int  // won that the policy leaves with the shop
+	soon    bool // the queue sends the refund, because no caller does
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -134,6 +136,11 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 	known, err := c.charged()
 	if err != nil {
 		return false, err
+	}
+	if c.r().State == booking.Done && intent.account == nil {
+		if needed, err := c.needsAccount(); err != nil || needed {
+			return false, cmp.Or(err, ErrAccountRequired)
+		}
 	}
 	if known && c.r().State == booking.Done {
 		if ended, err := c.cancelPaid(&intent); ended || err != nil {

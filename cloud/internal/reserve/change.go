@@ -56,8 +56,20 @@ func load(ctx context.Context, q postgres.Querier, r booking.Reservation) (rule.
 	if snapshot.Order, err = postgres.OrderOf(ctx, q, r.OrderID); err != nil {
 		return snapshot, err
 	}
-	snapshot.Refund, err = currentRefund(ctx, q, r.ID)
+	if snapshot.Refund, err = currentRefund(ctx, q, r.ID); err != nil {
+		return snapshot, err
+	}
+	snapshot.Anchor, err = anchor(ctx, q, r)
 	return snapshot, err
+}
+
+// anchor returns the reservation that r extends or replaces; the zero value if there is none.
+func anchor(ctx context.Context, q postgres.Querier, r booking.Reservation) (booking.Reservation, error) {
+	id := max(r.Extends, r.Replaces)
+	if id == 0 {
+		return booking.Reservation{}, nil
+	}
+	return postgres.Reservation(ctx, q, id)
 }
 
 func currentRefund(ctx context.Context, q postgres.Querier, id booking.ReservationID) (*money.Refund, error) {

@@ -217,6 +217,13 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 	if !c.now.Before(r.LastUnlock()) {
 		return ErrHoldExpired // the stay is over, so nothing is charged
 	}
+	var err error
+	if c.Anchor, err = anchor(c.ctx, c.tx, r); err != nil {
+		return err
+	}
+	if c.Obsolete(c.now) {
+		return ErrHoldExpired // the stay that the guest wanted to change has changed or begun
+	}
 	if !r.Occupies(c.now) {
 		if err := c.retake(); err != nil {
 			return err
@@ -257,10 +264,10 @@ func (c *change) retake() error {
 	if booking.CheckStart(r.Interval, c.now) != nil {
 		return ErrHoldExpired
 	}
-	if err := postgres.ExpireHolds(c.ctx, c.tx, r.Room, r.Interval, r.ID, c.now); err != nil {
+	if err := postgres.ExpireHolds(c.ctx, c.tx, r.Room, r.Occupied(), r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, r.Room, r.Interval, r.ID)
+	free, err := postgres.RoomFree(c.ctx, c.tx, r.Room, r.Occupied(), r.ID)
 	if err != nil {
 		return err
 	}

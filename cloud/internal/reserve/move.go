@@ -59,18 +59,19 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		if err := postgres.LockRooms(ctx, tx, found.Room, room.ID); err != nil {
 			return err
 		}
-		r, err := postgres.LockReservation(ctx, tx, req.ID)
+		stay, err := lockStay(ctx, tx, req.ID)
 		if err != nil {
 			return err
 		}
+		r := stay.root
 		switch {
 		case req.Version != 0 && req.Version != r.Version, r.Room != found.Room:
 			return &Stale{r}
-		case r.State != booking.Done:
+		case r.State != booking.Done, r.Extends != 0:
 			return ErrNotMovable
 		}
 		c := s.change(ctx, tx, r, now)
-		if err := c.moveTo(branch, room, times, req.By.Actor(), req.Reason); err != nil {
+		if err := c.moveTo(stay, branch, room, times, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
 		return c.audited(req.By, "reservation.move", map[string]any{
@@ -82,7 +83,8 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 // wallTime formats a time as in requests.
 func wallTime(t time.Time, zone *time.Location) string { return t.In(zone).Format("200601021504") }
 
-func (c *change) moveTo(branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
+// moveTo moves a stay with its confirmed extensions; its unpaid ones end.
+func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
 	r := c.r()
 	// A reservation that has begun may keep its start and change its end.
 	if !times.Start.Equal(r.Start) {
@@ -93,34 +95,53 @@ func (c *change) moveTo(branch booking.Branch, room booking.Room, times booking.
 	if err := branch.Schedule.Check(times, branch.Zone); err != nil {
 		return err
 	}
-	if err := postgres.ExpireHolds(c.ctx, c.tx, room.ID, times, r.ID, c.now); err != nil {
+	if err := c.dropUnpaid(stay); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, room.ID, times, r.ID)
+	parts := stay.confirmed()
+	if err := postgres.ExpireHolds(c.ctx, c.tx, room.ID, times.Occupied(), r.ID, c.now); err != nil {
+		return err
+	}
+	free, err := postgres.RoomFree(c.ctx, c.tx, room.ID, times.Occupied(), ids(parts)...)
 	if err != nil {
 		return err
 	}
 	if !free {
-		return c.conflict(c.ctx, c.tx, room.ID, times, r.ID)
+		return c.conflict(c.ctx, c.tx, room.ID, times.Occupied(), ids(parts)...)
 	}
-	return c.place(room, times, by, reason)
-}
-
-// place moves the reservation to a free room and time, and notifies the guest and the partner channels.
-func (c *change) place(room booking.Room, times booking.Interval, by, reason string) error {
-	if err := c.unblock(); err != nil {
-		return err
-	}
-	if err := postgres.MoveReservation(c.ctx, c.tx, c.r(), room, times, by, reason); err != nil {
+	if err := c.place(parts, room, times, by, reason); err != nil {
 		return err
 	}
 	if err := c.issuePass(); err != nil {
 		return err
 	}
-	if err := c.block(); err != nil {
-		return err
-	}
-	r := c.r()
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
 	return c.renotifyGuest(r, notify.ReservationMoved, nil)
+}
+
+// place moves the confirmed reservations of a stay, the root first, to a free room and time, and updates the partner
+// channels. Each keeps its length as far as the new length of the stay allows; see booking.Divide.
+func (c *change) place(parts []booking.Reservation, room booking.Room, times booking.Interval, by, reason string) error {
+	lengths := make([]time.Duration, len(parts))
+	for i, r := range parts {
+		lengths[i] = r.Length()
+	}
+	targets, ok := booking.Divide(times, lengths)
+	if !ok {
+		return ErrNotMovable
+	}
+	for _, r := range parts {
+		if err := c.on(r).unblock(); err != nil {
+			return err
+		}
+	}
+	if err := postgres.MoveStay(c.ctx, c.tx, parts, room, targets, by, reason); err != nil {
+		return err
+	}
+	for _, r := range parts {
+		if err := c.on(r).block(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -80,7 +80,12 @@ func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
 // notifyCanceled notifies the guest of a cancellation and of the refunded won. If nothing is refunded, the message contains
 // no amount.
 func (c *change) notifyCanceled(won int) error {
-	if won <= 0 {
+	switch {
+	case c.r().Extends != 0 && won <= 0:
+		return nil // the stay itself is as before
+	case c.r().Extends != 0:
+		return c.renotifyGuest(c.withoutKey(), notify.ExtensionCanceled, map[string]string{"amount": notify.Won(won)})
+	case won <= 0:
 		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
 	}
 	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})

@@ -158,10 +158,10 @@ func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Bra
 	if !b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
 		return false, nil //nolint:nilerr // closed: it does not fit
 	}
-	if err := postgres.ExpireHolds(ctx, tx, room.ID, times, 0, now); err != nil {
+	if err := postgres.ExpireHolds(ctx, tx, room.ID, times.Occupied(), 0, now); err != nil {
 		return false, err
 	}
-	return postgres.RoomFree(ctx, tx, room.ID, times, current.ID)
+	return postgres.RoomFree(ctx, tx, room.ID, times.Occupied(), current.ID)
 }
 
 func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, room booking.Room, times booking.Interval, state booking.State, now time.Time) error {
@@ -193,7 +193,15 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	if r.Start.Equal(times.Start) && r.End.Equal(times.End) && r.Room == room.ID {
 		return nil
 	}
-	return s.change(ctx, tx, r, now).place(room, times, "partner:"+b.Listing.Partner, "")
+	c := s.change(ctx, tx, r, now)
+	if err := c.place([]booking.Reservation{r}, room, times, "partner:"+b.Listing.Partner, ""); err != nil {
+		return err
+	}
+	if err := c.issuePass(); err != nil {
+		return err
+	}
+	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
+	return c.renotifyGuest(r, notify.ReservationMoved, nil)
 }
 
 // wholeSlots widens a time to whole slots. Truncation in UTC is correct because the UTC offset of every branch's time zone

@@ -48,10 +48,17 @@ func (c *change) startRefund(cancel cancellation) error {
 	if err := postgres.MarkCanceling(c.ctx, c.tx, r.ID); err != nil {
 		return err
 	}
-	if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
+	at := c.now.Add(watchdogDelay)
+	if cancel.soon {
+		at = c.now
+	}
+	if err := c.settleAt(at); err != nil {
 		return err
 	}
-	return c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by})
+	if err := c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by}); err != nil {
+		return err
+	}
+	return c.endExtensions(cancel)
 }
 
 // startLateRefund refunds money that arrived for a reservation that has ended, or closes its account. Without the payer's
@@ -256,7 +263,7 @@ func (c *change) refunded(p toss.Payment) error {
 	if err := c.advanceRefund(p); err != nil {
 		return err
 	}
-	if c.Refund.By != rule.ByOverdue {
+	if c.Refund.By != rule.ByOverdue || c.r().Extends != 0 {
 		return c.end(won)
 	}
 	if err := postgres.MarkCanceled(c.ctx, c.tx, c.r().ID, c.now); err != nil {

@@ -120,7 +120,10 @@ func (c *change) confirmed(p toss.Payment) error {
 	if !p.ApprovedAt.IsZero() {
 		paidAt = p.ApprovedAt
 	}
-	key := c.newKey()
+	var key postgres.NewKey
+	if r.Extends == 0 {
+		key = c.newKey()
+	}
 	err := postgres.MarkDone(c.ctx, c.tx, r.ID, postgres.Confirmation{Method: booking.Method(p.Method), Key: key, PaidAt: paidAt})
 	if err != nil {
 		return err
@@ -129,14 +132,25 @@ func (c *change) confirmed(p toss.Payment) error {
 	if r.State == booking.WaitingForDeposit || r.State == booking.Canceling {
 		template, kind = notify.DepositConfirmed, "deposit.done"
 	}
-	r.State, r.DoorlockKey = booking.Done, key.Key.String()
+	r.State = booking.Done
+	if r.Extends == 0 {
+		r.DoorlockKey = key.Key.String()
+	}
 	if err := c.issuePass(); err != nil {
 		return err
 	}
 	if err := c.ledger(kind, p); err != nil {
 		return err
 	}
-	if err := c.notifyGuest(r, template, nil); err != nil {
+	if r.Extends != 0 {
+		err = c.notifyExtended()
+	} else {
+		err = c.notifyGuest(r, template, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.refundReplaced(); err != nil {
 		return err
 	}
 	if err := postgres.OutcomeSent(c.ctx, c.tx, r.OrderID); err != nil {
@@ -145,9 +159,22 @@ func (c *change) confirmed(p toss.Payment) error {
 	return c.block()
 }
 
-// issuePass gives the confirmed reservation a pass with a new PIN (docs/specification.md, Passes 1).
+// issuePass gives the confirmed reservation a pass with a new PIN (docs/specification.md, Passes 1). The pass of a stay covers
+// its extensions, so an extension lengthens it instead.
 func (c *change) issuePass() error {
+	if c.r().Extends != 0 {
+		root, err := anchor(c.ctx, c.tx, c.r())
+		if err != nil {
+			return err
+		}
+		return c.on(root).extendPass()
+	}
 	return postgres.IssuePass(c.ctx, c.tx, c.Keys, c.r().ID, c.now)
+}
+
+// extendPass makes the pass of a stay end with it, with the same PIN.
+func (c *change) extendPass() error {
+	return postgres.ExtendPass(c.ctx, c.tx, c.Keys, c.r().ID, c.r().Stay().End)
 }
 
 // depositPoll is the interval between look-ups of an account that waits for its deposit. A callback may be minutes late,
@@ -227,7 +254,10 @@ func (c *change) end(returned int) error {
 	if err := c.notifyCanceled(returned); err != nil {
 		return err
 	}
-	return c.unblock()
+	if err := c.unblock(); err != nil {
+		return err
+	}
+	return c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소"})
 }
 
 // returned returns the won that the provider has refunded or is refunding; 0 for an account without a deposit.
@@ -305,6 +335,9 @@ func (c *change) late(p toss.Payment) error {
 		return err
 	}
 	if err := c.unblock(); err != nil {
+		return err
+	}
+	if err := c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소"}); err != nil {
 		return err
 	}
 	by := c.LateBy(c.now)

@@ -22,6 +22,8 @@ type Snapshot struct {
 	Order       money.Order
 	Payment     money.Payment // before the answer
 	Refund      *money.Refund // the refund that is not closed; nil: none
+	// Anchor is the reservation that this one extends or replaces.
+	Anchor booking.Reservation
 }
 
 // Answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
@@ -124,7 +126,18 @@ func (s Snapshot) Useful(now time.Time) bool {
 	if s.Payment.AttemptedAt.After(stay.Start) {
 		stay.Start = s.Payment.AttemptedAt
 	}
-	return now.Before(stay.LastUnlock()) && stay.End.Sub(now) >= min(minUse, stay.Length()/2)
+	return !s.Obsolete(now) && now.Before(stay.LastUnlock()) && stay.End.Sub(now) >= min(minUse, stay.Length()/2)
+}
+
+// Obsolete reports whether an extension has lost the stay that it follows, or the stay that an exchange replaces has begun.
+func (s Snapshot) Obsolete(now time.Time) bool {
+	switch r, anchor := s.Reservation, s.Anchor; {
+	case r.Extends != 0:
+		return anchor.State != booking.Done || anchor.Room != r.Room || anchor.Stay().End.Before(r.Start)
+	case r.Replaces != 0:
+		return anchor.State == booking.Done && !now.Before(anchor.Start)
+	}
+	return false
 }
 
 // Chargeable reports whether the order may still be charged: the guest has not left and the stay is useful.
@@ -220,7 +233,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	switch {
 	case f == nil || f.State != money.RefundRequested:
 		return Stay // another process has ended it
-	case s.Reservation.State != booking.Canceling, f.By == ByAmount:
+	case s.Reservation.State != booking.Canceling, f.By == ByAmount, s.Reservation.Extends != 0 && s.Obsolete(now):
 		return Fail
 	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
@@ -269,7 +282,7 @@ func (s Snapshot) captured(p toss.Payment, now time.Time) Step {
 
 // inTime reports whether a deposit is known before it was due, while doors open.
 func (s Snapshot) inTime(now time.Time) bool {
-	return !now.After(s.Reservation.ExpiresAt) && now.Before(s.Reservation.LastUnlock())
+	return !s.Obsolete(now) && !now.After(s.Reservation.ExpiresAt) && now.Before(s.Reservation.LastUnlock())
 }
 
 // Late is the step for money, or an account that waits for it, of a reservation that is over.
@@ -363,6 +376,8 @@ const (
 	ByLate      = "system:late"      // money for a reservation that is over
 	ByAbandoned = "system:abandoned" // money for an order that the guest left or replaced
 	ByTooLate   = "system:too-late"  // money for a stay that can no longer be used
+	ByStay      = "system:stay"      // of an extension whose stay was changed or has ended
+	ByExchange  = "system:exchange"  // of a reservation that the guest has exchanged
 )
 
 // LateBy is the initiator of the refund of late money.

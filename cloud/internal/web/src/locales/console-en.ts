@@ -618,5 +618,7 @@ export const en: Texts = {
   "template_reservation-confirmed": "Reservation confirmed, key",
   "template_reservation-moved": "Reservation moved",
   "template_key-changed": "Door key changed",
+  "template_stay-extended": "Stay extended",
+  "template_extension-canceled": "Extension cancelled",
   "template_virtual-account-issued": "Virtual account",
 };

@@ -616,6 +616,8 @@ export const ko = {
   "template_reservation-confirmed": "예약 확정·열쇠",
   "template_reservation-moved": "예약 변경",
   "template_key-changed": "출입 키 변경",
+  "template_stay-extended": "이용 연장",
+  "template_extension-canceled": "연장 취소",
   "template_virtual-account-issued": "가상계좌 안내",
 };
 

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// lockAnchored locks the row of a reservation after those that it extends or replaces, in one round trip. Every transaction
+// uses this order, so two that begin at different rows of a stay wait instead of deadlocking. column is unique.
+func lockAnchored(ctx context.Context, tx pgx.Tx, column string, value any) (r booking.Reservation, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		select a.id from reservation r, reservation a
+		where r.`+column+` = $1 and a.id in (r.extends, r.replaces) order by a.id for no key update of a`, value)
+	batch.Queue(selectReservation+`where r.`+column+` = $1 for no key update of r`, value).Query(func(rows pgx.Rows) error {
+		r, err = pgx.CollectExactlyOneRow(rows, scanReservation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = ErrNoReservation
+		}
+		return err
+	})
+	return r, tx.SendBatch(ctx, batch).Close()
+}
+
+// LockExtensions returns the live extensions of a stay in order of time, and locks their rows until the transaction ends.
+// The caller holds the lock of the root.
+func LockExtensions(ctx context.Context, tx pgx.Tx, root booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, tx, `
+		where r.extends = $1 and r.`+liveStates+` order by r.start_at for no key update of r`, root)
+}
+
+// Extensions returns the extensions of a stay that were ever paid or await a deposit, in order of time.
+func Extensions(ctx context.Context, q Querier, root booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `where r.extends = $1 and r.method is not null order by r.start_at, r.id`, root)
+}
+
+// NextOccupied returns when another reservation begins to occupy a room after a time, or the zero time. It ignores expired
+// holds and the unpaid hold of an extension of root.
+func NextOccupied(ctx context.Context, q Querier, room booking.RoomID, after time.Time, root booking.ReservationID, now time.Time) (time.Time, error) {
+	var next *time.Time
+	err := q.QueryRow(ctx, `
+		select min(lower(occupied)) from reservation
+		where room_id = $1 and occupied && tstzrange($2, null) and `+liveStates+`
+		  and not (state = 'HOLD' and (expires_at <= $4 or extends is not distinct from $3))`,
+		room, after, root, now).Scan(&next)
+	return value(next), err
+}
+
+// MoveStay changes the room and the times of the reservations of a stay, the root first. The caller holds the locks of both
+// rooms and of the reservations, and gives the stay a pass for its new time. An exclusion violation means that the target is
+// occupied.
+func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room booking.Room, to []booking.Interval, by, reason string) error {
+	ids := make([]booking.ReservationID, len(stay))
+	start, end, occupied := make([]time.Time, len(stay)), make([]time.Time, len(stay)), make([]time.Time, len(stay))
+	batch := &pgx.Batch{}
+	for i, r := range stay {
+		ids[i], start[i], end[i] = r.ID, to[i].Start, to[i].End
+		occupied[i] = booking.Reservation{Interval: to[i], Extends: r.Extends}.Occupied().Start
+		batch.Queue(`
+			insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			r.ID, by, null(reason), r.RoomNo, r.Start, r.End, room.No, to[i].Start, to[i].End)
+	}
+	if len(stay) > 1 {
+		// Each row is placed without meeting the others at their old times. Until the transaction commits, others wait for those.
+		batch.Queue(`update reservation set occupied = 'empty' where id = any($1)`, ids)
+	}
+	batch.Queue(`
+		update reservation r set room_id = $2, start_at = p.start_at, end_at = p.end_at, stay_end = null,
+		       occupied = tstzrange(p.occupied, p.end_at + $6::interval)
+		from unnest($1::bigint[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[]) as p (id, start_at, end_at, occupied)
+		where r.id = p.id`, ids, room.ID, start, end, occupied, booking.Margin)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// LockExchanges returns the unpaid reservations that are to replace a reservation, and locks their rows. The caller holds the
+// lock of the reservation.
+func LockExchanges(ctx context.Context, tx pgx.Tx, replaced booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, tx, `
+		where r.replaces = $1 and r.state in ('HOLD', 'CONFIRMING') order by r.id for no key update of r`, replaced)
+}
+
+// SetReplacedAccount stores the sealed account to which the refund of a replaced reservation goes.
+func SetReplacedAccount(ctx context.Context, tx pgx.Tx, id booking.ReservationID, account []byte) error {
+	_, err := tx.Exec(ctx, `update reservation set replaced_account = $2 where id = $1`, id, account)
+	return err
+}
+
+// TakeReplacedAccount returns the account of SetReplacedAccount and deletes it; nil if there is none.
+func TakeReplacedAccount(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (account []byte, err error) {
+	err = tx.QueryRow(ctx, `select replaced_account from reservation where id = $1`, id).Scan(&account)
+	if err != nil || account == nil {
+		return nil, err
+	}
+	return account, SetReplacedAccount(ctx, tx, id, nil)
+}

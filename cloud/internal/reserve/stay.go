@@ -1,0 +1,137 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// stay is a reservation with its live extensions in order of time. All rows are locked.
+type stay struct {
+	root       booking.Reservation
+	extensions []booking.Reservation
+}
+
+// lockStay locks a reservation and its extensions, or returns ErrNotFound.
+func lockStay(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (stay, error) {
+	root, err := postgres.LockReservation(ctx, tx, id)
+	if errors.Is(err, booking.ErrNoReservation) {
+		return stay{}, ErrNotFound
+	}
+	if err != nil {
+		return stay{}, err
+	}
+	extensions, err := postgres.LockExtensions(ctx, tx, id)
+	return stay{root, extensions}, err
+}
+
+// confirmed returns the confirmed reservations of the stay, the root first.
+func (s stay) confirmed() []booking.Reservation {
+	list := []booking.Reservation{s.root}
+	for _, e := range s.extensions {
+		if e.State == booking.Done {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// price returns the won for which the stay was sold.
+func (s stay) price() (won int) {
+	for _, r := range s.confirmed() {
+		won += r.Amount
+	}
+	return won
+}
+
+func ids(list []booking.Reservation) []booking.ReservationID {
+	all := make([]booking.ReservationID, len(list))
+	for i, r := range list {
+		all[i] = r.ID
+	}
+	return all
+}
+
+// dropUnpaid ends the extensions of a stay that are not paid: holds are released, payments in progress abandoned, and
+// virtual accounts closed.
+func (c *change) dropUnpaid(s stay) error {
+	return c.endEach(s.extensions, func(r booking.Reservation) bool { return r.State != booking.Done }, cancellation{by: rule.ByStay, reason: "이용 변경"})
+}
+
+// endExtensions ends the extensions that follow the reservation: without it they would not be reachable. Their refunds are
+// requests of their own.
+func (c *change) endExtensions(intent cancellation) error {
+	r := c.r()
+	root := r.ID
+	if r.Extends != 0 {
+		root = r.Extends
+	}
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, root)
+	if err != nil {
+		return err
+	}
+	return c.endEach(extensions, func(e booking.Reservation) bool { return !e.Start.Before(r.End) && e.ID != r.ID }, intent)
+}
+
+// endEach ends the selected extensions, the last one first.
+func (c *change) endEach(extensions []booking.Reservation, selected func(booking.Reservation) bool, intent cancellation) error {
+	for _, e := range slices.Backward(extensions) {
+		if !selected(e) {
+			continue
+		}
+		if err := c.on(e).endExtension(intent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// on returns a change of another reservation in the same transaction. The caller has locked its row.
+func (c *change) on(r booking.Reservation) *change { return c.change(c.ctx, c.tx, r, c.now) }
+
+func (c *change) endExtension(intent cancellation) error {
+	r := c.r()
+	switch r.State {
+	case booking.Hold, booking.Confirming:
+		return c.giveUp()
+	case booking.Done, booking.WaitingForDeposit:
+	default:
+		return nil
+	}
+	if r.State == booking.Done && r.Method == booking.VirtualAccount && intent.account == nil {
+		return c.endWithoutAccount(intent.by)
+	}
+	intent.soon, intent.keeps = true, 0 // the refund policy applies to each payment by its own start
+	_, err := c.cancel(intent)
+	return err
+}
+
+// endWithoutAccount cancels a reservation whose deposit cannot be refunded until the guest names an account.
+func (c *change) endWithoutAccount(by string) error {
+	payment, err := postgres.PaymentOf(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	if err := c.end(0); err != nil {
+		return err
+	}
+	return c.startLateRefund(toss.Payment{Method: toss.MethodVirtualAccount}, by, payment.Balance)
+}
+
+// needsAccount reports whether a cancellation of the reservation has to name an account for the deposit of an extension.
+func (c *change) needsAccount() (bool, error) {
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, c.r().ID)
+	for _, e := range extensions {
+		if e.State == booking.Done && e.Method == booking.VirtualAccount {
+			return true, err
+		}
+	}
+	return false, err
+}
