@@ -102,7 +102,11 @@ func TestBadPaths(t *testing.T) {
 				continue
 			}
 			path := anonymousBut(o.Path, p.Value.Name)
-			answer := c.HQ.Send(o.Method, path, nil, nil)
+			client := c.HQ
+			if o.Access() == "customer" {
+				client = c.Customer
+			}
+			answer := client.Send(o.Method, path, nil, nil)
 			answer = answer.Envelope(t)
 			if answer.HTTP != 400 || answer.ErrorType != "IllegalArguemntError" || !strings.Contains(answer.Message, "값의 형식이 올바르지 않습니다.") {
 				t.Errorf("%s %s: %d %s", o.Method, path, answer.HTTP, answer.Raw)

@@ -171,6 +171,10 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"rotateKey":            {"/v2/admin/reservations/" + paid + "/key", map[string]any{}, missingField("사유", "reason"), false},
 		"correctContact":       {"/v2/admin/reservations/" + paid + "/contact", map[string]string{"reason": "a"}, missingField("휴대폰 번호", "mobileNum"), false},
 		"adminRevokeCompanion": {"/v2/admin/reservations/" + paid + "/companions/1", nil, notThere("동행 열쇠를"), true},
+		"showExtension":        {"/v2/keys/none/extension", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+		"extendStay":           {"/v2/keys/none/extension", map[string]any{"endDateTime": inTheWay}, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+		"endStay":              {"/v2/keys/none/end", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
+		"exchangeStay":         {"/v2/my-reservations/999999/exchange", map[string]any{"room": 1, "startDateTime": inTheWay, "endDateTime": wire(start.Add(time.Hour))}, noReservation, false},
 
 		"listDoors":           {console + "doors", nil, success, true},
 		"showClimate":         {console + "climate", nil, success, true},
