@@ -27,7 +27,7 @@ type Ended struct {
 }
 
 // EndStay ends a stay at the next ten-minute mark and frees its room from then on. Nothing changes if the stay ends at that
-// mark anyway. What was paid is not refunded.
+// mark anyway. The payments are not refunded.
 //
 // Errors: ErrNotFound, ErrNotMovable (not confirmed), ErrNotBegun, ErrStayEnded.
 func (s *Service) EndStay(ctx context.Context, id booking.ReservationID) (ended Ended, err error) {
