@@ -14,7 +14,7 @@ import (
 // ErrNotBegun is returned for a stay that has not begun: the guest may cancel it instead. ErrStayEnded is returned after its
 // end, ErrOwnerOnly to a companion.
 var (
-	ErrNotBegun = errors.New("reserve: the stay has not begun")
+	ErrNotBegun  = errors.New("reserve: the stay has not begun")
 	ErrStayEnded = errors.New("reserve: the stay is over")
 	ErrOwnerOnly = errors.New("reserve: only the owner's key ends the stay")
 )
