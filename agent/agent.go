@@ -48,10 +48,15 @@ func Run(ctx context.Context, config Config, board Board) error {
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
 	}
+	a.secrets = newSecrets(config)
+	if err := a.secrets.load(); err != nil {
+		log.Error("the secrets of the credentials are used", "error", err)
+	}
 	a.epoch.Store(a.keys.epoch)
 	a.events.send = a.report
 	a.link = link.New(link.Config{
-		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username, Password: config.Password,
+		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username,
+		Secrets: a.secrets.list, Accepted: a.secretAccepted,
 		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
 	a.doors = door.NewController(door.Config{
@@ -74,6 +79,7 @@ type agent struct {
 	doors    *door.Controller
 	climate  *climate.Climate
 	keys     keyring
+	secrets  *secrets
 	messages condition.Condition // whether the cloud's messages can be decoded
 	epoch    atomic.Uint64       // of keys
 	events   eventBuffer
@@ -109,6 +115,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.doors.Deny)
 	case protocol.KindKeys:
 		err = dispatch(m, a.applyKeys)
+	case protocol.KindRekey:
+		err = dispatch(m, a.rekey)
 	case protocol.KindClimateCommand:
 		err = dispatch(m, func(command protocol.ClimateCommand) {
 			a.climate.Command(command, func(r protocol.ClimateResult) { a.answer(m, r) })
@@ -177,6 +185,26 @@ func (a *agent) applyKeys(list protocol.KeyList) {
 		a.log.Info("grant keys replaced", "epoch", list.Epoch, "keys", len(list.Keys))
 	}
 	a.link.Refresh() // an old list means that the cloud has missed the last status
+}
+
+// rekeyTTL is the lifetime of an answer to a rotation in the outbox. The cloud repeats the question.
+const rekeyTTL = 10 * time.Second
+
+// rekey makes new secrets for this agent's credential.
+func (a *agent) rekey(m protocol.Rekey) {
+	answer, err := a.secrets.rekey(m.Rotation)
+	if err != nil {
+		a.log.Error("secrets not replaced", "error", err)
+		return
+	}
+	a.link.Send(answer, nil, rekeyTTL)
+}
+
+// secretAccepted is called with the secret that the broker accepted.
+func (a *agent) secretAccepted(secret link.Secret) {
+	if err := a.secrets.accepted(secret); err != nil {
+		a.log.Error("old secrets not removed", "error", err)
+	}
 }
 
 // current returns the changing parts of the status.

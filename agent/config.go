@@ -22,12 +22,14 @@ type Config struct {
 	ClientID  string // empty: Username
 	Username  string // empty: protocol.AgentID(Branch)
 	Password  string
+	Key       ed25519.PrivateKey // answers the broker's challenge at connect; nil: the password is used
 
 	GrantKeys []ed25519.PublicKey // public keys of the cloud; each of them may sign grants
 
 	TLS  *tls.Config                                             // nil: the system's root certificates
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
+	SecretFile  string // stores secrets that replace Password and Key; empty: they cannot be replaced
 	KeyFile     string // stores the last list of grant keys; empty: it lasts until the agent ends
 	AddressFile string // stores the last address of the broker that worked; empty: none
 

@@ -83,16 +83,21 @@ func (k *keyring) store(list protocol.KeyList) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(k.file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("store grant keys: %w", err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("store grant keys: %w", err)
-	}
-	if err := os.Rename(k.file+".new", k.file); err != nil {
+	if err := writeDurably(k.file, text); err != nil {
 		return fmt.Errorf("store grant keys: %w", err)
 	}
 	return nil
+}
+
+// writeDurably replaces a file that only this user may read. After a power cut it has its old or its new content.
+func writeDurably(name string, text []byte) error {
+	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
 }

@@ -61,6 +61,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	health := health{file: c.stateFile("health")}
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
+		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
 		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), Version: release(), Logger: log,
 		Alive: alive,

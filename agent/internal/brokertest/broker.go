@@ -4,7 +4,10 @@ package brokertest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,7 +71,7 @@ func Start(t testing.TB, addr string) *Broker {
 	caps.MinimumProtocolVersion = 5
 	caps.MaximumQos = 1
 	caps.Compatibilities.NoInheritedPropertiesOnAck = true
-	b := &Broker{t: t, received: make(chan Received, 10_000), guard: &guard{}}
+	b := &Broker{t: t, received: make(chan Received, 10_000), guard: &guard{keys: make(map[string]ed25519.PublicKey), hashes: make(map[string]string)}}
 	b.server = mqtt.New(&mqtt.Options{InlineClient: true, Capabilities: caps, SysTopicResendInterval: 60, Logger: slog.New(slog.DiscardHandler)})
 	must(t, b.server.AddHook(b.guard, nil))
 	b.local = b.server.NewClient(nil, "local", "cloud", true)
@@ -251,6 +254,8 @@ func (b *Broker) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 type guard struct {
 	mqtt.HookBase
 	mu          sync.Mutex
+	keys        map[string]ed25519.PublicKey
+	hashes      map[string]string
 	reject      int
 	legacy      bool
 	disconnect  bool
@@ -263,8 +268,53 @@ func (*guard) Provides(b byte) bool {
 	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck || b == mqtt.OnConnect || b == mqtt.OnSessionEstablished
 }
 
-func (*guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
-	return cl.ID == string(cl.Properties.Username) && string(pk.Connect.Password) == Password
+func (g *guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
+	username := string(cl.Properties.Username)
+	g.mu.Lock()
+	key, hash := g.keys[username], cmp.Or(g.hashes[username], hashOf(Password))
+	g.mu.Unlock()
+	if cl.ID != username {
+		return false
+	}
+	if cl.Properties.Props.AuthenticationMethod == protocol.AuthMethod && key != nil {
+		return challenge(cl, username, key)
+	}
+	return key == nil && hashOf(string(pk.Connect.Password)) == hash
+}
+
+// challenge asks a client for the signature of a nonce.
+func challenge(cl *mqtt.Client, username string, key ed25519.PublicKey) bool {
+	nonce := protocol.NewNonce()
+	if err := cl.WritePacket(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Auth}, ReasonCode: packets.CodeContinueAuthentication.Code,
+		Properties: packets.Properties{AuthenticationMethod: protocol.AuthMethod, AuthenticationData: []byte(nonce)}}); err != nil {
+		return false
+	}
+	var header packets.FixedHeader
+	if err := cl.ReadFixedHeader(&header); err != nil || header.Type != packets.Auth {
+		return false
+	}
+	answer, err := cl.ReadPacket(&header)
+	return err == nil && ed25519.Verify(key, protocol.Challenge(username, nonce), answer.Properties.AuthenticationData)
+}
+
+// SetKey gives a credential a key pair: only the holder of its private key connects from now on.
+func (b *Broker) SetKey(username string, key ed25519.PublicKey) {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	b.guard.keys[username] = key
+}
+
+// SetPasswordHash gives a credential a password, by its hash as in protocol.Rekeyed, and removes its key.
+func (b *Broker) SetPasswordHash(username, hash string) {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	delete(b.guard.keys, username)
+	b.guard.hashes[username] = hash
+}
+
+func hashOf(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 func (g *guard) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {

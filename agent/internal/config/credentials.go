@@ -14,6 +14,7 @@ type Credentials struct {
 	Branch    string
 	Username  string
 	Password  string
+	Key       ed25519.PrivateKey // made on this machine; nil: the agent connects with the password
 	GrantKeys []ed25519.PublicKey
 	Broker    string // from enrolment; a broker in the settings takes precedence
 	CA        string // file of the private certificate authority; empty: the system's
@@ -27,6 +28,9 @@ func (c Credentials) Encode() string {
 	}
 	text := fmt.Sprintf("%s=%s\n%s=%s\n%s=%s\n%s=%s\n", envBranch, c.Branch, envUsername, c.Username, envPassword, c.Password,
 		envGrantKeys, strings.Join(keys, ","))
+	if c.Key != nil {
+		text += envKey + "=" + base64.StdEncoding.EncodeToString(c.Key.Seed()) + "\n"
+	}
 	for _, optional := range [][2]string{{envBroker, c.Broker}, {envCA, c.CA}} {
 		if optional[1] != "" {
 			text += optional[0] + "=" + optional[1] + "\n"
@@ -41,6 +45,7 @@ const (
 	envUsername  = "YEOLDA_AGENT_USERNAME"
 	envPassword  = "YEOLDA_AGENT_PASSWORD" //nolint:gosec // the name of a variable is no secret
 	envGrantKeys = "YEOLDA_GRANT_PUBLIC_KEYS"
+	envKey       = "YEOLDA_AGENT_KEY"
 	envBroker    = "YEOLDA_BROKER_URL"
 	envCA        = "YEOLDA_CA"
 )
@@ -98,6 +103,13 @@ func credentials(get func(string) string) (Credentials, error) {
 		if get(name) == "" {
 			return Credentials{}, fmt.Errorf("%s is missing", name)
 		}
+	}
+	if text := get(envKey); text != "" {
+		seed, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(seed) != ed25519.SeedSize {
+			return Credentials{}, errors.New(envKey + " is not an Ed25519 seed in base64")
+		}
+		c.Key = ed25519.NewKeyFromSeed(seed)
 	}
 	for text := range strings.SplitSeq(get(envGrantKeys), ",") {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))

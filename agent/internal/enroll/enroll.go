@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -34,7 +35,7 @@ const (
 // answered.
 var ErrWrongServer = errors.New("the keys of this server differ from those of the token: it is not the server that issued the token")
 
-// Exchange sends the token to the server and returns the machine's credentials. ca is the file of a private certificate
+// Exchange makes a key pair, sends its public key and the token to the server, and returns the machine's credentials. ca is the file of a private certificate
 // authority; empty: the system's. The token ends with the fingerprint of the keys that sign grants, which authenticates the
 // response independently of TLS.
 func Exchange(ctx context.Context, server, token, ca string) (config.Credentials, error) {
@@ -52,7 +53,12 @@ func Exchange(ctx context.Context, server, token, ca string) (config.Credentials
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
-	answer, err := post(ctx, client, address.JoinPath("api/v2/agent/enroll"), token)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return config.Credentials{}, err
+	}
+	answer, err := post(ctx, client, address.JoinPath("api/v2/agent/enroll"),
+		map[string]string{"token": token, "publicKey": base64.StdEncoding.EncodeToString(public)})
 	if err != nil {
 		return config.Credentials{}, err
 	}
@@ -60,7 +66,7 @@ func Exchange(ctx context.Context, server, token, ca string) (config.Credentials
 	if want := base64.RawURLEncoding.EncodeToString(sum[:])[:22]; subtle.ConstantTimeCompare([]byte(fingerprint), []byte(want)) != 1 {
 		return config.Credentials{}, ErrWrongServer
 	}
-	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Broker: Broker(address).String(), CA: ca}
+	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Key: private, Broker: Broker(address).String(), CA: ca}
 	for _, text := range answer.GrantPublicKeys {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(key) != ed25519.PublicKeySize {
@@ -85,19 +91,19 @@ type answer struct {
 	GrantPublicKeys []string `json:"grantPublicKeys"`
 }
 
-func post(ctx context.Context, client *http.Client, address *url.URL, token string) (answer, error) {
+func post(ctx context.Context, client *http.Client, address *url.URL, request map[string]string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
-	body, err := json.Marshal(map[string]string{"token": token})
+	body, err := json.Marshal(request)
 	if err != nil {
 		return answer{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
+	post.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(post)
 	if err != nil {
 		return answer{}, fmt.Errorf("enroll: %w", err)
 	}

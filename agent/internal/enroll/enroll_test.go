@@ -33,8 +33,9 @@ func server(t *testing.T, status int, keys ...string) string {
 
 func handler(status int, keys []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Token string }
-		if r.Method != http.MethodPost || r.URL.Path != "/api/v2/agent/enroll" || json.NewDecoder(r.Body).Decode(&body) != nil || !strings.HasPrefix(body.Token, "secret.") {
+		var body struct{ Token, PublicKey string }
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v2/agent/enroll" || json.NewDecoder(r.Body).Decode(&body) != nil || !strings.HasPrefix(body.Token, "secret.") ||
+			len(body.PublicKey) != 44 {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -51,7 +52,10 @@ func TestEnroll(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, _ := base64.StdEncoding.DecodeString(public)
-	want := config.Credentials{Branch: "gangnam", Username: "agent-gangnam-abcd2345", Password: "p=w", GrantKeys: []ed25519.PublicKey{key},
+	if len(c.Key) != ed25519.PrivateKeySize {
+		t.Fatalf("got a key of %d bytes, want a private key", len(c.Key))
+	}
+	want := config.Credentials{Branch: "gangnam", Key: c.Key, Username: "agent-gangnam-abcd2345", Password: "p=w", GrantKeys: []ed25519.PublicKey{key},
 		Broker: "ws" + strings.TrimPrefix(address, "http") + "/mqtt"}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)

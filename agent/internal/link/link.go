@@ -77,6 +77,11 @@ type Config struct {
 	// AddressFile stores the last address of the broker that worked, for use while no name server answers; empty: none.
 	AddressFile string
 
+	// Secrets returns the secrets to connect with, in the order in which they are tried; nil: Password. Accepted is called with
+	// the one that the broker accepted; it may be nil.
+	Secrets  func() []Secret
+	Accepted func(Secret)
+
 	Receive func(Message) // receives messages from the cloud; must not block
 	Logger  *slog.Logger
 }
@@ -97,6 +102,7 @@ type Link struct {
 	info        AgentInfo           // as passed to Run
 	publisher   protocol.Agent      // whose topics the current connection publishes to
 	legacyUntil time.Time           // when the topics of the credential are tried again
+	rejections  int                 // times the broker rejected the agent's identity
 	ended       int                 // connections in a row that ended while subscribing to them
 	connection  uint32              // number of the connection; used only by the goroutine of Run
 	broker      condition.Condition // whether the broker is reachable
@@ -263,7 +269,9 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 		default:
 		}
 	}
+	way := l.way()
 	client := paho.NewClient(paho.ClientConfig{
+		AuthHandler:       signer{l.config.Username, way.secret.Key},
 		Conn:              conn,
 		PacketTimeout:     packetTimeout,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){l.receive},
@@ -276,12 +284,18 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 			end(fmt.Errorf("%w with reason 0x%02X", errEnded, d.ReasonCode))
 		},
 	})
-	connack, err := client.Connect(ctx, l.connectPacket())
+	connack, err := client.Connect(ctx, l.connectPacket(way))
 	if connack != nil && connack.ReasonCode >= 0x80 {
+		if rejectsIdentity(connack.ReasonCode) {
+			l.rejections++
+		}
 		return nil, fmt.Errorf("the broker rejected the connection with reason 0x%02X", connack.ReasonCode)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("MQTT connect: %w", err)
+	}
+	if l.config.Accepted != nil {
+		l.config.Accepted(way.secret)
 	}
 	return client, nil
 }
@@ -290,16 +304,14 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 // megabyte for 65,535 of them. (The embedded broker ignores it: see the hook in cloud/internal/broker.)
 const receiveMaximum = 64
 
-func (l *Link) connectPacket() *paho.Connect {
+func (l *Link) connectPacket(way way) *paho.Connect {
 	maxPacket, window := uint32(protocol.MaxAgentPacket), uint16(receiveMaximum)
-	return &paho.Connect{
+	connect := &paho.Connect{
 		ClientID:     l.config.ClientID,
 		CleanStart:   true,
 		KeepAlive:    uint16(protocol.KeepAlive / time.Second),
 		UsernameFlag: l.config.Username != "",
 		Username:     l.config.Username,
-		PasswordFlag: l.config.Password != "",
-		Password:     []byte(l.config.Password),
 		// Session expiry 0 is the default.
 		Properties: &paho.ConnectProperties{MaximumPacketSize: &maxPacket, ReceiveMaximum: &window},
 		WillMessage: &paho.WillMessage{
@@ -310,6 +322,12 @@ func (l *Link) connectPacket() *paho.Connect {
 		},
 		WillProperties: &paho.WillProperties{},
 	}
+	if way.sign {
+		connect.Properties.AuthMethod = protocol.AuthMethod
+	} else if way.secret.Password != "" {
+		connect.PasswordFlag, connect.Password = true, []byte(way.secret.Password)
+	}
+	return connect
 }
 
 // legacyTime is how long the link uses only the topics of the branch after the broker rejected those of the credential.

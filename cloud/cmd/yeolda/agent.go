@@ -19,12 +19,13 @@ import (
 )
 
 type agentCmd struct {
-	Enroll   agentEnrollCmd   `cmd:"" help:"Create a credential for the agent of a branch; its secret is shown once."`
-	Activate agentActivateCmd `cmd:"" help:"Make a credential the active one of its branch: only its agent opens doors."`
-	Revoke   agentRevokeCmd   `cmd:"" help:"Revoke a credential; its connection ends within seconds."`
-	List     agentListCmd     `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
-	Keys     agentKeysCmd     `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`
-	ACL      agentACLCmd      `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
+	Enroll      agentEnrollCmd      `cmd:"" help:"Create a credential for the agent of a branch; its secret is shown once."`
+	Activate    agentActivateCmd    `cmd:"" help:"Make a credential the active one of its branch: only its agent opens doors."`
+	Revoke      agentRevokeCmd      `cmd:"" help:"Revoke a credential; its connection ends within seconds."`
+	List        agentListCmd        `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
+	Credentials agentCredentialsCmd `cmd:"" help:"Secrets of agents' credentials: rotate."`
+	Keys        agentKeysCmd        `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`
+	ACL         agentACLCmd         `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
 
 // agentEnrollCmd is `yeolda agent enroll`.
@@ -52,7 +53,7 @@ func (c *agentEnrollCmd) Run(p *program) error {
 				token, err = enroll.Offer(ctx, tx, c.Branch, p.by(), keys, now)
 				return err
 			}
-			if credential, err = enroll.Issue(ctx, tx, c.Branch, keys); err != nil {
+			if credential, err = enroll.Issue(ctx, tx, c.Branch, keys, nil); err != nil {
 				return err
 			}
 			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
@@ -149,7 +150,7 @@ func (c *agentListCmd) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		table := newTable(p.out, "USERNAME", "BRANCH", "STATE", "ONLINE", "LAST SEEN", "TAKEN OVER")
+		table := newTable(p.out, "USERNAME", "BRANCH", "STATE", "ONLINE", "LAST SEEN", "TAKEN OVER", "SECRET", "KEYS")
 		for _, a := range list {
 			state := a.State()
 			if !a.RevokedAt.IsZero() {
@@ -161,7 +162,14 @@ func (c *agentListCmd) Run(p *program) error {
 			if a.Online {
 				online = "yes"
 			}
-			table.row(a.Username, a.Branch, state, online, when(a.SeenAt), when(a.TakenOverAt))
+			secret := "password"
+			if a.KeyPair {
+				secret = "key pair"
+			}
+			if a.Rotating {
+				secret += ", rotating"
+			}
+			table.row(a.Username, a.Branch, state, online, when(a.SeenAt), when(a.TakenOverAt), secret, fmt.Sprint(a.KeyEpoch))
 		}
 		return table.flush()
 	})

@@ -52,6 +52,7 @@ func (devices) Announced(context.Context, []device.Announcement) error          
 func (devices) Telemetry(context.Context, []postgres.Telemetry) error                    { return nil }
 func (devices) Commanded(context.Context, protocol.Agent, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, protocol.Agent, protocol.SensorsReadings) error { return nil }
+func (devices) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error          { return nil }
 func (devices) TakenOver(context.Context, protocol.Agent) error                          { return nil }
 
 func build(t testing.TB) *house {
@@ -79,7 +80,7 @@ func build(t testing.TB) *house {
 	}
 	h.addr = l.Addr().String()
 	h.link, err = broker.New(broker.Config{Listener: l, Doors: h.Service, Devices: devices{}, Climate: devices{}, Log: h.log(),
-		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, h.db.Pool, usernames, found)
 		}})
 	if err != nil {

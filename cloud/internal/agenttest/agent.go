@@ -38,11 +38,13 @@ type Faults struct {
 type Config struct {
 	Branch   string
 	Dial     func() (net.Conn, error)
-	ClientID string              // protocol.AgentID(Branch) when empty
-	Username string              // ClientID when empty
-	Secret   string              // ClientID + "-demo" when empty
-	Keys     []ed25519.PublicKey // of the credential; key lists replace them
-	BootID   string              // "boot" when empty
+	ClientID string                    // protocol.AgentID(Branch) when empty
+	Username string                    // ClientID when empty
+	Secret   string                    // ClientID + "-demo" when empty
+	Key      ed25519.PrivateKey        // answers the broker's challenge; nil: the secret is sent
+	Sign     func(nonce []byte) []byte // answers the challenge in place of Key; optional
+	Keys     []ed25519.PublicKey       // of the credential; key lists replace them
+	BootID   string                    // "boot" when empty
 
 	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
@@ -63,6 +65,8 @@ type Agent struct {
 	mu        sync.Mutex
 	keys      []ed25519.PublicKey
 	epoch     uint64
+	newKey    ed25519.PrivateKey
+	rekeyed   protocol.Rekeyed
 	faults    Faults
 	claims    map[string]claim
 	results   map[string][]protocol.Result
@@ -130,7 +134,8 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	var once sync.Once
 	leave := func() { once.Do(func() { close(a.gone) }) }
 	a.client = paho.NewClient(paho.ClientConfig{
-		ClientID: cfg.ClientID, Conn: packets.NewThreadSafeConn(conn), PacketTimeout: 5 * time.Second,
+		AuthHandler: signer{cfg},
+		ClientID:    cfg.ClientID, Conn: packets.NewThreadSafeConn(conn), PacketTimeout: 5 * time.Second,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
 			a.work.Go(func() { a.receive(ctx, p.Packet) }) // callbacks must not block
 			return true, nil
@@ -148,6 +153,10 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 		KeepAlive: uint16(protocol.KeepAlive / time.Second), CleanStart: true,
 		WillMessage: &paho.WillMessage{Topic: protocol.Topic(cfg.Branch, protocol.KindStatus), QoS: 1, Retain: true,
 			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: 1})},
+	}
+	if cfg.Key != nil {
+		connect.Password, connect.PasswordFlag = nil, false
+		connect.Properties = &paho.ConnectProperties{AuthMethod: protocol.AuthMethod}
 	}
 	if cfg.Connect != nil {
 		cfg.Connect(connect)
@@ -177,6 +186,38 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	}
 	a.work.Go(func() { a.beat(ctx) })
 	return a, nil
+}
+
+// signer answers the broker's challenge.
+type signer struct{ cfg Config }
+
+// Authenticate implements paho.Auther.
+func (s signer) Authenticate(challenge *paho.Auth) *paho.Auth {
+	sign := s.cfg.Sign
+	if sign == nil {
+		sign = func(nonce []byte) []byte {
+			return ed25519.Sign(s.cfg.Key, protocol.Challenge(s.cfg.Username, string(nonce)))
+		}
+	}
+	return &paho.Auth{ReasonCode: packets.AuthContinueAuthentication, Properties: &paho.AuthProperties{
+		AuthMethod: protocol.AuthMethod, AuthData: sign(challenge.Properties.AuthData)}}
+}
+
+// Authenticated implements paho.Auther.
+func (signer) Authenticated() {}
+
+// NewKey is the key that the agent made for a rotation, or nil.
+func (a *Agent) NewKey() ed25519.PrivateKey {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.newKey
+}
+
+// Answer is the last answer of the agent to a rotation.
+func (a *Agent) Answer() protocol.Rekeyed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.rekeyed
 }
 
 // status returns the status of the agent.

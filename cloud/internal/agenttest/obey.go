@@ -1,7 +1,11 @@
 package agenttest
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"time"
 
@@ -46,6 +50,10 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 	case protocol.KindKeys:
 		if m, err := protocol.Decode[protocol.KeyList](p.Payload); err == nil {
 			a.trust(m)
+		}
+	case protocol.KindRekey:
+		if m, err := protocol.Decode[protocol.Rekey](p.Payload); err == nil {
+			a.rekey(m)
 		}
 	case protocol.KindClimateCommand:
 		if m, err := protocol.Decode[protocol.ClimateCommand](p.Payload); err == nil {
@@ -104,6 +112,20 @@ func (a *Agent) trust(list protocol.KeyList) {
 		}
 	})
 	_ = a.Publish(a.status())
+}
+
+// rekey makes new secrets and announces them; the password for other brokers is "new".
+func (a *Agent) rekey(m protocol.Rekey) {
+	a.note(func() {
+		if a.newKey == nil {
+			a.newKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
+		}
+	})
+	hash := sha256.Sum256([]byte("new"))
+	answer := protocol.Rekeyed{Rotation: m.Rotation, PasswordHash: base64.StdEncoding.EncodeToString(hash[:]),
+		PublicKey: base64.StdEncoding.EncodeToString(a.NewKey().Public().(ed25519.PublicKey))}
+	a.note(func() { a.rekeyed = answer })
+	_ = a.Publish(answer)
 }
 
 func (a *Agent) grant(m protocol.Grant) {

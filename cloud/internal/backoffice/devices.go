@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"context"
+	"crypto/ed25519"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -133,6 +134,6 @@ func FittedDoor(agent postgres.AgentCondition, device string) (protocol.Door, bo
 }
 
 // EnrollAgent exchanges a token for a credential. It returns enroll.ErrToken.
-func (s *Service) EnrollAgent(ctx context.Context, token string) (enroll.Credential, error) {
-	return enroll.Exchange(ctx, s.DB, token, s.GrantKeys, audit.OriginOf(ctx).Address)
+func (s *Service) EnrollAgent(ctx context.Context, token string, publicKey ed25519.PublicKey) (enroll.Credential, error) {
+	return enroll.Exchange(ctx, s.DB, token, s.GrantKeys, publicKey, audit.OriginOf(ctx).Address)
 }

@@ -26,11 +26,9 @@ type Config struct {
 	// TLSConfig is the server side of TLS. Its minimum version is raised to 1.2.
 	TLSConfig *tls.Config
 
-	// Credentials looks up credentials. It calls found for each that exists and is not revoked, with its branch and the
-	// SHA-256 of its secret. An error means that the lookup failed.
-	Credentials func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error
-	// Revoked returns those of the user names that are revoked. Optional.
-	Revoked func(ctx context.Context, usernames []string) ([]string, error)
+	// Credentials looks up credentials. It calls found for each that exists and is not revoked, with its branch the
+	// SHA-256 of its password, and its public key, if it has one. An error means that the lookup failed.
+	Credentials func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error
 
 	Doors   Doors
 	Devices Devices

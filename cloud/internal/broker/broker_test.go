@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -94,6 +95,8 @@ func (v *verbs) Measured(_ context.Context, from protocol.Agent, m protocol.Sens
 	return nil
 }
 
+func (v *verbs) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error { return nil }
+
 func (v *verbs) TakenOver(_ context.Context, agent protocol.Agent) error {
 	v.takeovers <- agent
 	return nil
@@ -123,7 +126,9 @@ type running struct {
 
 	mu      sync.Mutex
 	revoked map[string]bool
-	broken  bool // looking up credentials fails
+	keys    map[string][]byte // public keys of credentials
+	secrets map[string]string // passwords that differ
+	broken  bool              // looking up credentials fails
 	stop    context.CancelFunc
 	stopped chan error
 }
@@ -134,8 +139,8 @@ func start(t *testing.T, change ...func(*running, *Config)) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{verbs: newVerbs(), addr: l.Addr().String(), revoked: make(map[string]bool), stopped: make(chan error, 1)}
-	cfg := Config{Listener: l, Credentials: r.credentials, Revoked: r.revokedOf, Doors: r.verbs, Devices: r.verbs, Climate: r.verbs,
+	r := &running{verbs: newVerbs(), addr: l.Addr().String(), revoked: make(map[string]bool), keys: make(map[string][]byte), secrets: make(map[string]string), stopped: make(chan error, 1)}
+	cfg := Config{Listener: l, Credentials: r.credentials, Doors: r.verbs, Devices: r.verbs, Climate: r.verbs,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, f := range change {
 		f(r, &cfg)
@@ -160,7 +165,7 @@ func start(t *testing.T, change ...func(*running, *Config)) *running {
 	return r
 }
 
-func (r *running) credentials(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+func (r *running) credentials(_ context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken {
@@ -169,22 +174,11 @@ func (r *running) credentials(_ context.Context, usernames []string, found func(
 	for _, username := range usernames {
 		branch, ok := map[string]string{"agent-gangnam": "gangnam", "agent-gangnam-2": "gangnam", "agent-hongdae": "hongdae"}[username]
 		if ok && !r.revoked[username] {
-			hash := sha256.Sum256([]byte(username + "-demo"))
-			found(username, branch, hash[:])
+			hash := sha256.Sum256([]byte(cmp.Or(r.secrets[username], username+"-demo")))
+			found(username, branch, hash[:], r.keys[username])
 		}
 	}
 	return nil
-}
-
-func (r *running) revokedOf(_ context.Context, usernames []string) (revoked []string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range usernames {
-		if r.revoked[name] {
-			revoked = append(revoked, name)
-		}
-	}
-	return revoked, nil
 }
 
 func (r *running) agent(t *testing.T, branch string) *agenttest.Agent {
@@ -391,11 +385,11 @@ func TestNewsComeTogether(t *testing.T) {
 func TestCredentialsTogether(t *testing.T) {
 	t.Parallel()
 	asked := make(chan []string)
-	c := newCredentials(func(_ context.Context, usernames []string, found func(string, string, []byte)) error {
+	c := newCredentials(func(_ context.Context, usernames []string, found func(string, string, []byte, []byte)) error {
 		asked <- usernames
 		for _, name := range usernames {
 			if name != "unauthenticated" {
-				found(name, "of-"+name, nil)
+				found(name, "of-"+name, nil, nil)
 			}
 		}
 		return nil

@@ -18,14 +18,15 @@ const (
 // credential is a credential that is not revoked; the zero value stands for any other user name.
 type credential struct {
 	branch     string
-	secretHash []byte
+	secretHash []byte // of the password
+	publicKey  []byte // nil: the agent connects with its password
 }
 
 // credentials looks up credentials for CONNECT packets. Lookups that arrive during a query share the next one, so thousands
 // of agents that reconnect at once cost a few dozen queries. The queries run in goroutines of their own, because the deep
 // stack of a database driver would otherwise stay with each agent's connection.
 type credentials struct {
-	look  func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error
+	look  func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error
 	asked chan lookup
 }
 
@@ -39,7 +40,7 @@ type looked struct {
 	err error
 }
 
-func newCredentials(look func(context.Context, []string, func(string, string, []byte)) error) *credentials {
+func newCredentials(look func(context.Context, []string, func(string, string, []byte, []byte)) error) *credentials {
 	return &credentials{look: look, asked: make(chan lookup, maxUnauthenticated)}
 }
 
@@ -93,8 +94,8 @@ func (c *credentials) answer(ctx context.Context, batch []lookup) {
 		usernames[i] = l.username
 	}
 	known := make(map[string]credential, len(batch))
-	err := c.look(ctx, usernames, func(username, branch string, secretHash []byte) {
-		known[username] = credential{branch, secretHash}
+	err := c.look(ctx, usernames, func(username, branch string, secretHash, publicKey []byte) {
+		known[username] = credential{branch, secretHash, publicKey}
 	})
 	for _, l := range batch {
 		l.answer <- looked{known[l.username], err}

@@ -170,11 +170,11 @@ func embedded(b *testing.B, agents int) exchange {
 	}
 	c := newClaims()
 	broker, err := New(Config{Listener: l, Doors: c, Devices: c, Climate: c, Log: slog.New(slog.DiscardHandler),
-		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			for n := range agents {
 				if id := protocol.AgentID(branchName(n)); slices.Contains(usernames, id) {
 					hash := sha256.Sum256([]byte(id + "-demo"))
-					found(id, branchName(n), hash[:])
+					found(id, branchName(n), hash[:], nil)
 				}
 			}
 			return nil

@@ -2,8 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 
 	mqtt "github.com/mochi-mqtt/server/v2"
@@ -55,9 +53,9 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		return false
 	}
 	username := string(pk.Connect.Username)
-	agent, err := h.authenticate(username, pk)
+	agent, known, err := h.authenticate(cl, username, pk)
 	switch {
-	case errors.Is(err, errNoAgent):
+	case errors.Is(err, errNoAgent), errors.Is(err, errNoAnswer):
 		refusedTotal.Inc()
 		h.log.Warn("mqtt: agent refused", "username", username, "remote", cl.Net.Remote)
 		return false
@@ -67,7 +65,7 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		cl.Stop(packets.ErrServerUnavailable)
 		return false
 	}
-	h.admission.admit(c, h.sessions.admit(cl, agent, bootID(pk)))
+	h.admission.admit(c, h.sessions.admit(cl, agent, known, bootID(pk)))
 	return true
 }
 
@@ -80,27 +78,27 @@ func bootID(pk packets.Packet) string {
 	return status.BootID
 }
 
-func (h *hook) authenticate(username string, pk packets.Packet) (agent protocol.Agent, err error) {
+func (h *hook) authenticate(cl *mqtt.Client, username string, pk packets.Packet) (agent protocol.Agent, known credential, err error) {
 	agent.Username = username
 	if !protocol.ValidUsername(username) || username != pk.Connect.ClientIdentifier {
-		return agent, errNoAgent
+		return agent, known, errNoAgent
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	known, err := h.credentials.find(ctx, username)
-	if err != nil {
-		return agent, err
+	if known, err = h.credentials.find(ctx, username); err != nil {
+		return agent, known, err
 	}
-	// The comparison is made for unknown agents too; the empty hash matches no secret.
-	got := sha256.Sum256(pk.Connect.Password)
-	if subtle.ConstantTimeCompare(got[:], known.secretHash) != 1 || !protocol.ValidBranch(known.branch) {
-		return agent, errNoAgent
+	if err := h.prove(cl, pk, known); err != nil {
+		return agent, known, err
+	}
+	if !protocol.ValidBranch(known.branch) {
+		return agent, known, errNoAgent
 	}
 	agent.Branch = known.branch
 	if topic := pk.Connect.WillTopic; pk.Connect.WillFlag && topic != protocol.Topic(agent.Branch, protocol.KindStatus) && topic != agent.Topic(protocol.KindStatus) {
-		return agent, errNoAgent
+		return agent, known, errNoAgent
 	}
-	return agent, nil
+	return agent, known, nil
 }
 
 // OnSessionEstablish runs before mochi ends an earlier session of the same client id: at a takeover the agent stays online,
@@ -122,12 +120,15 @@ func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 }
 
 // OnPacketEncode announces in the CONNACK the limits that mochi and this hook enforce [MQTT-3.2.2.3].
-func (*hook) OnPacketEncode(_ *mqtt.Client, pk packets.Packet) packets.Packet {
+func (*hook) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	if pk.FixedHeader.Type == packets.Connack {
 		p := &pk.Properties
 		p.MaximumPacketSize = protocol.MaxPacket
 		p.WildcardSubAvailable, p.WildcardSubAvailableFlag = 0, true
 		p.SharedSubAvailable, p.SharedSubAvailableFlag = 0, true
+		if pk.ReasonCode == packets.CodeSuccess.Code {
+			p.AuthenticationMethod = cl.Properties.Props.AuthenticationMethod // [MQTT-4.12.0-5]
+		}
 	}
 	return pk
 }

@@ -31,6 +31,8 @@ type Devices interface {
 	Telemetry(ctx context.Context, messages []postgres.Telemetry) error
 	// TakenOver is called when another machine connects with the credential of a connected agent.
 	TakenOver(ctx context.Context, agent protocol.Agent) error
+	// Rekeyed handles the new secrets of a credential.
+	Rekeyed(ctx context.Context, from protocol.Agent, secrets protocol.Rekeyed) error
 }
 
 // Climate handles the answers of agents to commands and sensor reads.
@@ -267,6 +269,8 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d.payload, d.from, i.doors.Claim)
 	case protocol.KindDoorResult:
 		return decoded(ctx, d.payload, d.from, i.doors.Result)
+	case protocol.KindRekeyed:
+		return decoded(ctx, d.payload, d.from.Agent, i.devices.Rekeyed)
 	case protocol.KindClimateResult:
 		return decoded(ctx, d.payload, d.from.Agent, i.climate.Commanded)
 	case protocol.KindSensorsReadings:

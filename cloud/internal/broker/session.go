@@ -22,6 +22,7 @@ type session struct {
 	heard         atomic.Int64  // time of the last message, since the registry's start
 	ended         bool          // guarded by registry.mu
 	bootID        string        // from the will; empty: unknown
+	secret        credential    // with which the client authenticated
 	subscriptions atomic.Uint32 // bits of bitOf
 	out           outbox
 }
@@ -113,12 +114,12 @@ func newSessions(now func() time.Time, changed func(protocol.Agent)) *sessions {
 // clock is monotonic, so that setting the host's clock takes no agent offline.
 func (r *sessions) clock() time.Duration { return r.now().Sub(r.start) }
 
-func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, bootID string) *session {
+func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, secret credential, bootID string) *session {
 	r.mu.Lock()
 	r.lastID++
 	id := r.lastID
 	r.mu.Unlock()
-	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: bootID, client: client, registry: r, began: r.clock()}
+	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: bootID, secret: secret, client: client, registry: r, began: r.clock()}
 	s.out.write = s.write
 	s.hear()
 	return s

@@ -11,7 +11,7 @@ import (
 const (
 	// silenceInterval is how often sessions are checked for silence.
 	silenceInterval = time.Second
-	// revocationInterval is the maximum time for which a revoked agent stays connected.
+	// revocationInterval is the maximum time for which an agent stays connected whose credential is revoked or has new secrets.
 	revocationInterval = 15 * time.Second
 )
 
@@ -66,28 +66,26 @@ func (s *reconnectBurst) over(sessions int) bool {
 	return true
 }
 
+// dropRevoked disconnects agents whose credential was revoked, or whose secrets were replaced since they connected.
 func (b *Broker) dropRevoked(ctx context.Context) error {
-	if b.cfg.Revoked == nil {
-		return nil
-	}
-	byName := make(map[string][]*session)
-	var names []string
-	for _, s := range b.sessions.all() {
-		if byName[s.username] == nil {
-			names = append(names, s.username)
-		}
-		byName[s.username] = append(byName[s.username], s)
+	all := b.sessions.all()
+	names := make([]string, 0, len(all))
+	for _, s := range all {
+		names = append(names, s.username)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	revoked, err := b.cfg.Revoked(ctx, names)
+	known := make(map[string]credential, len(names))
+	err := b.cfg.Credentials(ctx, names, func(username, branch string, secretHash, publicKey []byte) {
+		known[username] = credential{branch, secretHash, publicKey}
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range revoked {
-		for _, s := range byName[name] {
-			b.log.Warn("mqtt: revoked agent disconnected", "branch", s.branch, "username", s.username)
+	for _, s := range all {
+		if found, ok := known[s.username]; !ok || !found.same(s.secret) {
+			b.log.Warn("mqtt: agent disconnected: its credential is revoked or has new secrets", "branch", s.branch, "username", s.username)
 			_ = b.server.DisconnectClient(s.client, packets.ErrNotAuthorized)
 		}
 	}

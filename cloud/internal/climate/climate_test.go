@@ -59,10 +59,10 @@ func newFixture(t *testing.T) *fixture {
 	}
 	f.addr = l.Addr().String()
 	b, err := broker.New(broker.Config{Listener: l, Doors: doors{}, Devices: &device.Service{DB: f.db, Log: log}, Climate: f.Service, Log: log,
-		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+		Credentials: func(_ context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			for _, username := range usernames {
 				hash := sha256.Sum256([]byte(username + "-demo"))
-				found(username, username[len("agent-"):], hash[:])
+				found(username, username[len("agent-"):], hash[:], nil)
 			}
 			return nil
 		}})

@@ -29,6 +29,8 @@ type Service struct {
 	Log *slog.Logger
 
 	Now func() time.Time // nil: time.Now
+	// Send sends a message to an agent; see access.Link. Set before Run; optional.
+	Send func(to protocol.Peer, m protocol.Message) error
 	// OfferKeys sends an agent the key list that follows the one it has reported. Optional; see package grantkey.
 	OfferKeys func(agent protocol.Agent, next protocol.KeyList)
 }
@@ -46,6 +48,8 @@ func (s *Service) Run(ctx context.Context) error {
 	defer held.Stop()
 	prune := time.NewTicker(pruneInterval)
 	defer prune.Stop()
+	rekey := time.NewTicker(rekeyInterval)
+	defer rekey.Stop()
 	for {
 		var err error
 		select {
@@ -53,6 +57,8 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		case <-held.C:
 			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()))
+		case <-rekey.C:
+			err = s.askForSecrets(ctx)
 		case <-prune.C:
 			_, err = postgres.Prune(ctx, s.DB.Pool, s.now().Add(-readingsTTL), s.now().Add(-doorsTTL))
 		}

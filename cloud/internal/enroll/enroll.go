@@ -9,6 +9,7 @@ package enroll
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -45,14 +46,15 @@ func (c Credential) String() string {
 		c.Branch, c.Username, c.Password, strings.Join(c.GrantPublicKeys, ","))
 }
 
-// Issue issues a credential for a branch, which is standby at first. It returns postgres.ErrNoBranch.
-func Issue(ctx context.Context, q postgres.Querier, branch string, keys grantkey.Set) (Credential, error) {
+// Issue issues a credential for a branch, which is standby at first. publicKey belongs to the key pair of the machine; nil: it
+// has none, and connects with the password. It returns postgres.ErrNoBranch.
+func Issue(ctx context.Context, q postgres.Querier, branch string, keys grantkey.Set, publicKey ed25519.PublicKey) (Credential, error) {
 	c := Credential{
 		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: secret(),
 		GrantPublicKeys: keys.Public,
 	}
 	hash := sha256.Sum256([]byte(c.Password))
-	return c, postgres.InsertAgent(ctx, q, branch, postgres.NewCredential{Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch})
+	return c, postgres.InsertAgent(ctx, q, branch, postgres.NewCredential{Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch, PublicKey: publicKey})
 }
 
 // Offer makes a token for a branch; by is who asked for it. It returns postgres.ErrNoBranch.
@@ -64,7 +66,7 @@ func Offer(ctx context.Context, q postgres.Querier, branch, by string, keys gran
 
 // Exchange spends a token for a credential, in one transaction. Its grant keys are those of the token, even if they were
 // rotated since: the agent receives the newer ones when it connects. It returns ErrToken.
-func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey.Ring, address string) (c Credential, err error) {
+func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey.Ring, publicKey ed25519.PublicKey, address string) (c Credential, err error) {
 	hash := sha256.Sum256([]byte(token))
 	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		branch, by, epoch, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
@@ -78,7 +80,7 @@ func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey
 		if err != nil {
 			return err
 		}
-		if c, err = Issue(ctx, tx, branch, keys); err != nil {
+		if c, err = Issue(ctx, tx, branch, keys, publicKey); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

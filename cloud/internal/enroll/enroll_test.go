@@ -52,7 +52,7 @@ func TestOnce(t *testing.T) {
 	var machines sync.WaitGroup
 	for range 8 {
 		machines.Go(func() {
-			c, err := enroll.Exchange(context.WithoutCancel(t.Context()), db, token, ring(db), "")
+			c, err := enroll.Exchange(context.WithoutCancel(t.Context()), db, token, ring(db), nil, "")
 			if errors.Is(err, enroll.ErrToken) {
 				return
 			}
@@ -63,7 +63,7 @@ func TestOnce(t *testing.T) {
 			won.Add(1)
 			want := sha256.Sum256([]byte(c.Password))
 			known := false
-			err = postgres.FindAgents(context.WithoutCancel(t.Context()), db.Pool, []string{c.Username}, func(_, branch string, hash []byte) {
+			err = postgres.FindAgents(context.WithoutCancel(t.Context()), db.Pool, []string{c.Username}, func(_, branch string, hash, _ []byte) {
 				known = branch == "gangnam" && string(hash) == string(want[:])
 			})
 			if err != nil || !known {
@@ -85,11 +85,11 @@ func TestTokenLife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := enroll.Exchange(t.Context(), db, token, ring(db), ""); !errors.Is(err, want) {
+		if _, err := enroll.Exchange(t.Context(), db, token, ring(db), nil, ""); !errors.Is(err, want) {
 			t.Errorf("after %v: %v, want %v", age, err, want)
 		}
 	}
-	if _, err := enroll.Exchange(t.Context(), db, "none", ring(db), ""); !errors.Is(err, enroll.ErrToken) {
+	if _, err := enroll.Exchange(t.Context(), db, "none", ring(db), nil, ""); !errors.Is(err, enroll.ErrToken) {
 		t.Errorf("a made-up token: %v", err)
 	}
 	if _, err := enroll.Offer(t.Context(), db.Pool, "busan", "cli:root", keys, time.Now()); !errors.Is(err, postgres.ErrNoBranch) {

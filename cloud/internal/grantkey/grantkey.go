@@ -35,6 +35,12 @@ const Purpose = "grant-key"
 // noticed at the latest.
 const interval = 2 * time.Second
 
+// Lists are sent to a few agents at a time, because each answers with its whole status, and doors have a deadline.
+const (
+	atOnce = 25
+	pause  = 100 * time.Millisecond
+)
+
 // Errors of rotations.
 var (
 	ErrInProgress = errors.New("grantkey: a rotation is in progress")
@@ -259,9 +265,15 @@ func (r *Ring) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range behind {
-		if b.Online {
+	behind = slices.DeleteFunc(behind, func(b postgres.AgentBehind) bool { return !b.Online })
+	for few := range slices.Chunk(behind, atOnce) {
+		for _, b := range few {
 			r.Offer(b.Agent, b.Next)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
 		}
 	}
 	if len(k.last.Keys) == 1 {

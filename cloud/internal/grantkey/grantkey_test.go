@@ -35,14 +35,15 @@ var first = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 
 // fleet is a fixture: branches with a room that is reserved now, the broker, and the services of doors and devices.
 type fleet struct {
-	t      testing.TB
-	db     *postgres.DB
-	sealed *seal.Keyring
-	ring   *grantkey.Ring
-	doors  *access.Service
-	addr   string
-	keys   map[string]string // of the reservations, by branch
-	thief  atomic.Pointer[ed25519.PrivateKey]
+	t       testing.TB
+	db      *postgres.DB
+	sealed  *seal.Keyring
+	ring    *grantkey.Ring
+	doors   *access.Service
+	devices *device.Service
+	addr    string
+	keys    map[string]string // of the reservations, by branch
+	thief   atomic.Pointer[ed25519.PrivateKey]
 }
 
 // noClimate implements the interface of climate with no operations.
@@ -90,20 +91,21 @@ func newFleet(t testing.TB, branches int) *fleet {
 	}
 	log := slog.New(slog.DiscardHandler)
 	f.doors = &access.Service{DB: f.db, Keys: f.sealed, GrantKeys: f.ring, Log: log, Alone: true}
-	devices := &device.Service{DB: f.db, Log: log, OfferKeys: f.ring.Offer}
+	f.devices = &device.Service{DB: f.db, Log: log, OfferKeys: f.ring.Offer}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.addr = listener.Addr().String()
-	link, err := broker.New(broker.Config{Listener: listener, Doors: f.doors, Devices: devices, Climate: noClimate{}, Log: log,
-		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+	link, err := broker.New(broker.Config{Listener: listener, Doors: f.doors, Devices: f.devices, Climate: noClimate{}, Log: log,
+		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, f.db.Pool, usernames, found)
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.doors.Link, f.ring.Send = thieves{link, f}, link.Send
+	f.devices.Send = link.Send
 	f.run(link.Run)
 	f.run(f.doors.Run)
 	return f
@@ -136,7 +138,15 @@ func (f *fleet) exec(sql string, args ...any) {
 func (f *fleet) agent(branch string) *agenttest.Agent {
 	f.t.Helper()
 	return agenttest.Connect(f.t, agenttest.Config{Branch: branch, Dial: agenttest.TCP(f.addr),
-		Keys: []ed25519.PublicKey{first.Public().(ed25519.PublicKey)}})
+		Keys: f.trusted()})
+}
+
+func (f *fleet) trusted() []ed25519.PublicKey {
+	return []ed25519.PublicKey{first.Public().(ed25519.PublicKey)}
+}
+
+func (f *fleet) of(branch string) protocol.Agent {
+	return protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}
 }
 
 // press opens the room of a branch and returns the result.

@@ -1,16 +1,19 @@
 package httpapi
 
 import (
+	"crypto/ed25519"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // exchangeToken handles POST /v2/agent/enroll: a machine exchanges its enrolment token for the credential of a branch's
-// agent. Only this response contains the password.
+// agent, and may name its public key: it then connects with the key pair. Only this response contains the password.
 func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Token *string `json:"token"`
+		Token     *string `json:"token"`
+		PublicKey *string `json:"publicKey"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -19,7 +22,13 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.Backoffice.EnrollAgent(r.Context(), token)
+	var key ed25519.PublicKey
+	if body.PublicKey != nil {
+		if key, err = protocol.ParseKey(*body.PublicKey); err != nil {
+			return wire.Malformed("publicKey")
+		}
+	}
+	c, err := a.Backoffice.EnrollAgent(r.Context(), token, key)
 	if err != nil {
 		return err
 	}

@@ -184,6 +184,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"enrollAgent":         {console + "agents", nil, success, true},
 		"revokeAgent":         {"/v2/admin/agents/none", nil, notThere("장치를"), false},
 		"activateAgent":       {"/v2/admin/agents/none/activate", nil, notThere("장치를"), false},
+		"rotateAgent":         {"/v2/admin/agents/none/rotate", nil, notThere("장치를"), false},
 		"listMessages":        {console + "messages", nil, success, true},
 		"showMessage":         {"/v2/admin/messages/999999", nil, notThere("메시지를"), false},
 		"resendMessage":       {"/v2/admin/messages/999999/resend", nil, notThere("메시지를"), false},

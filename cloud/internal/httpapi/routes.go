@@ -104,6 +104,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/branches/{branch}/agents", a.editor(c.EnrollAgent))
 	mux.Delete("/v2/admin/agents/{username}", a.editor(c.RevokeAgent))
 	mux.Post("/v2/admin/agents/{username}/activate", a.editor(c.ActivateAgent))
+	mux.Post("/v2/admin/agents/{username}/rotate", a.editor(c.RotateAgent))
 	mux.Get("/v2/admin/branches/{branch}/messages", a.viewer(c.ListMessages))
 	mux.Get("/v2/admin/messages/{id}", a.viewer(c.ShowMessage))
 	mux.Post("/v2/admin/messages/{id}/resend", a.editor(c.ResendMessage))

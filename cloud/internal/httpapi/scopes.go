@@ -39,6 +39,7 @@ var scopes = map[string]account.Scope{
 	"POST /v2/admin/branches/{branch}/agents":            account.ScopeDoors,
 	"DELETE /v2/admin/agents/{username}":                 account.ScopeDoors,
 	"POST /v2/admin/agents/{username}/activate":          account.ScopeDoors,
+	"POST /v2/admin/agents/{username}/rotate":            account.ScopeDoors,
 	"PUT /v2/admin/branches/{branch}/doors/{device}/pin": account.ScopeDoors,
 
 	"POST /v2/admin/messages/{id}/resend":                        account.ScopeBook,

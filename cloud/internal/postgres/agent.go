@@ -15,48 +15,38 @@ import (
 // ErrNoAgent is returned when there is no credential with that user name, or when it is revoked.
 var ErrNoAgent = errors.New("postgres: no such agent")
 
-// FindAgents looks up credentials by user name and calls found for each that is not revoked, with its branch and the SHA-256
-// of its secret.
-func FindAgents(ctx context.Context, q Querier, usernames []string, found func(username, branch string, secretHash []byte)) error {
+// FindAgents looks up credentials by user name and calls found for each that is not revoked, with its branch, the
+// SHA-256 of its password, and its public key, if it has one.
+func FindAgents(ctx context.Context, q Querier, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 	rows, err := q.Query(ctx, `
-		select a.username, b.code, a.secret_hash from agent_credential a join branch b on b.id = a.branch_id
+		select a.username, b.code, a.secret_hash, a.public_key from agent_credential a join branch b on b.id = a.branch_id
 		where a.username = any ($1) and a.revoked_at is null`, usernames)
 	if err != nil {
 		return err
 	}
 	var username, branch string
-	var secretHash []byte
-	_, err = pgx.ForEachRow(rows, []any{&username, &branch, &secretHash}, func() error {
-		found(username, branch, bytes.Clone(secretHash))
+	var secretHash, publicKey []byte
+	_, err = pgx.ForEachRow(rows, []any{&username, &branch, &secretHash, &publicKey}, func() error {
+		found(username, branch, bytes.Clone(secretHash), bytes.Clone(publicKey))
 		return nil
 	})
 	return err
-}
-
-// RevokedAgents returns those of the user names that are revoked or unknown.
-func RevokedAgents(ctx context.Context, q Querier, usernames []string) ([]string, error) {
-	rows, err := q.Query(ctx, `
-		select name from unnest($1::text[]) name
-		where not exists (select from agent_credential a where a.username = name and a.revoked_at is null)`, usernames)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // NewCredential is the credential of an agent. Only the hash of its password is stored.
 type NewCredential struct {
 	Username   string
 	SecretHash []byte
+	PublicKey  []byte // Ed25519; nil: the agent connects with its password
 	KeyEpoch   uint64 // of the grant keys that are part of it
 }
 
 // InsertAgent adds a credential, as standby. It returns ErrNoBranch; an existing user name is a unique violation.
 func InsertAgent(ctx context.Context, q Querier, branch string, c NewCredential) error {
 	tag, err := q.Exec(ctx, `
-		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch)
-		select $2, id, $3, $4, $4 from branch where code = $1`,
-		branch, c.Username, c.SecretHash, c.KeyEpoch)
+		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch, public_key)
+		select $2, id, $3, $4, $4, $5 from branch where code = $1`,
+		branch, c.Username, c.SecretHash, c.KeyEpoch, c.PublicKey)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}

@@ -20,6 +20,10 @@ type AgentCredential struct {
 	Version     string    // of the agent, from its last report
 	Takeovers   int       // number of times another machine connected with this credential
 	TakenOverAt time.Time // the last time; zero: never
+	KeyEpoch    uint64    // of the grant keys in use
+	KeyPair     bool      // the agent connects with a key pair, not with a password
+	Rotating    bool      // new secrets are awaited
+	RotatedAt   time.Time // zero: never
 }
 
 // State returns active, standby or revoked.
@@ -37,16 +41,17 @@ func (a AgentCredential) State() string {
 func AgentCredentials(ctx context.Context, q Querier) ([]AgentCredential, error) {
 	rows, err := q.Query(ctx, `
 		select c.username, b.code, c.demo, c.created_at, c.revoked_at, c.active and c.revoked_at is null, c.online, c.seen_at,
-		       coalesce(c.report ->> 'version', ''), c.takeovers, c.taken_over_at
+		       coalesce(c.report ->> 'version', ''), c.takeovers, c.taken_over_at,
+		       c.key_epoch, c.public_key is not null, c.rotation is not null and c.revoked_at is null, c.rotated_at
 		from agent_credential c join branch b on b.id = c.branch_id order by b.id, c.username`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a AgentCredential, err error) {
-		var revoked, seen, takenOver *time.Time
+		var revoked, seen, takenOver, rotated *time.Time
 		err = row.Scan(&a.Username, &a.Branch, &a.Demo, &a.CreatedAt, &revoked, &a.Active, &a.Online, &seen, &a.Version,
-			&a.Takeovers, &takenOver)
-		a.RevokedAt, a.SeenAt, a.TakenOverAt = value(revoked), value(seen), value(takenOver)
+			&a.Takeovers, &takenOver, &a.KeyEpoch, &a.KeyPair, &a.Rotating, &rotated)
+		a.RevokedAt, a.SeenAt, a.TakenOverAt, a.RotatedAt = value(revoked), value(seen), value(takenOver), value(rotated)
 		return a, err
 	})
 }

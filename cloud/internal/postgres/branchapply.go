@@ -166,7 +166,7 @@ func (b *BranchBatch) PutDemoAgent(branch, username string, secretHash []byte) {
 		from branch b, lateral (select not exists (
 			select from agent_credential a where a.branch_id = b.id and a.active and a.revoked_at is null) as first) none
 		where code = $1
-		on conflict (username) do update set branch_id = excluded.branch_id, secret_hash = excluded.secret_hash,
+		on conflict (username) do update set branch_id = excluded.branch_id, secret_hash = excluded.secret_hash, public_key = null,
 			active = agent_credential.active and agent_credential.branch_id = excluded.branch_id`,
 		branch, username, secretHash)
 }

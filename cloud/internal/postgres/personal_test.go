@@ -141,7 +141,7 @@ var notPersonal = strings.Fields(`
 	alert.subject alert.acknowledged_by alert_contact.branch alert_contact.contacts alert_notice.contact message.medium refund.account_by refund.account_approved_by orders.order_id
 	money_entry.source money_entry.order_id money_entry.kind reconciliation_run.kind reconciliation_run.failed
 	mqtt_kind.name mqtt_kind.action grant_key.public grant_key.seed grant_key_list.keys grant_key_list.signature
-	agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
+	agent_credential.public_key agent_credential.rotation agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
 	agent_inventory.inventory agent_inventory.self_test agent_inventory.version airconditioner_command.option_id
 	airconditioner_command.outcome airconditioner_command.path airconditioner_command.requested_by airconditioner_command.unit
 	airconditioner_option.id airconditioner_option.path airconditioner_option.unit audit.action audit.actor audit.address

@@ -12,7 +12,7 @@ import (
 // hashes lists the other columns of type bytea, whose values are never decrypted.
 var hashes = map[string]bool{
 	"reservation.hold_token": true, "login_code.code_hash": true, "audit.prev_hash": true, "audit.hash": true,
-	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_enrollment.token_hash": true,
+	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_credential.public_key": true, "agent_enrollment.token_hash": true,
 	"channel_listing.export_token": true, "login_code.browser_hash": true, "administrator_recovery.code_hash": true,
 	"api_token.token_hash": true, "idempotent_request.request_hash": true,
 	"refund_request.body_hash": true,

@@ -37,11 +37,8 @@ func (s *Service) openBroker() error {
 	mqtt := s.settings.MQTT
 	cfg := broker.Config{
 		Doors: s.access, Devices: s.devices, Climate: s.climate, Log: s.log,
-		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash []byte)) error {
+		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, s.db.Pool, usernames, found)
-		},
-		Revoked: func(ctx context.Context, usernames []string) ([]string, error) {
-			return postgres.RevokedAgents(ctx, s.db.Pool, usernames)
 		},
 	}
 	var err error

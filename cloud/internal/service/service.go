@@ -214,6 +214,7 @@ func (s *Service) wire() error {
 	}
 	s.access.Link, s.climate.Link, s.grantKeys.Send = s.link, s.link, s.link.Send
 	alerts.CertificateEnd = s.certificateEnd
+	s.devices.Send = s.link.Send
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err

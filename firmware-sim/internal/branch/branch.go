@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -63,6 +65,7 @@ type Presence struct {
 
 // Branch is one simulated branch. It is safe for concurrent use.
 type Branch struct {
+	disk     string // folder of the agent's files, which survive a restart of the agent; set by Run
 	cfg      Config
 	hardware *hardware.Installation
 	link     *netsim.Link
@@ -200,6 +203,12 @@ func (b *Branch) notifyPresence() {
 func (b *Branch) Run(ctx context.Context) error {
 	defer b.link.Close()
 	defer b.player.Stop()
+	disk, err := os.MkdirTemp("", "yeolda-sim-")
+	if err != nil {
+		return fmt.Errorf("branch %s: %w", b.cfg.Branch, err)
+	}
+	defer func() { _ = os.RemoveAll(disk) }()
+	b.disk = disk
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.hardware.Run(ctx) })
 	g.Go(func() error { return b.runClones(ctx) })
@@ -251,6 +260,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	err = agent.Run(ctx, agent.Config{
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
+		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
 		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger,
 		Now: b.wallClock, Observe: b.heard,
 	}, board)

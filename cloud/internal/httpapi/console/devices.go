@@ -185,7 +185,7 @@ func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	for _, i := range issued {
 		credentials = append(credentials, credential{
 			Username: i.Username, Demo: i.Demo, State: i.State(), Online: i.Online, SeenAt: wire.Instant(i.SeenAt), Version: wire.Nullable(i.Version),
-			Takeovers: i.Takeovers, TakenOverAt: wire.Instant(i.TakenOverAt), CreatedAt: *wire.Instant(i.CreatedAt), RevokedAt: wire.Instant(i.RevokedAt),
+			Takeovers: i.Takeovers, TakenOverAt: wire.Instant(i.TakenOverAt), KeyPair: i.KeyPair, Rotating: i.Rotating, RotatedAt: wire.Instant(i.RotatedAt), CreatedAt: *wire.Instant(i.CreatedAt), RevokedAt: wire.Instant(i.RevokedAt),
 		})
 	}
 	type test struct {
@@ -276,6 +276,9 @@ type credential struct {
 	Version     *string `json:"version"`
 	Takeovers   int     `json:"takeovers"`
 	TakenOverAt *string `json:"takenOverAt"`
+	KeyPair     bool    `json:"keyPair"`
+	Rotating    bool    `json:"rotating"`
+	RotatedAt   *string `json:"rotatedAt"`
 	CreatedAt   string  `json:"createdAt"`
 	RevokedAt   *string `json:"revokedAt"`
 }
@@ -291,6 +294,22 @@ func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := c.Devices.Activate(r.Context(), username, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// RotateAgent is POST /v2/admin/agents/{username}/rotate.
+func (c *Console) RotateAgent(w http.ResponseWriter, r *http.Request) error {
+	username := chi.URLParam(r, "username")
+	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
+	if err != nil {
+		return err
+	}
+	if err := wire.Scope(r, branch); err != nil {
+		return err
+	}
+	if err := c.Devices.RotateCredential(r.Context(), username, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

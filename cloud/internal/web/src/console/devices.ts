@@ -113,14 +113,24 @@ function credentials(branch: Branch, d: Devices, refresh: () => void): Child {
           c.revokedAt ? chip(t("revoked"), "over") : c.demo ? chip(t("demoSecret"), "hold") : chip(t("valid"), "good"),
       },
       {
+        title: t("colSecret"),
+        cell: (c) => (c.rotating ? chip(t("rotating"), "hold") : c.keyPair ? t("keyPair") : t("passwordSecret")),
+      },
+      {
         title: "",
         kind: "action",
         cell: (c) =>
           !c.revokedAt && mayChange()
-            ? button(t("revoke"), () => openRevoke(c.username, refresh), {
-                kind: "danger",
-                label: `${t("revoke")} ${c.username}`,
-              })
+            ? [
+                button(t("rotate"), () => openRotate(c.username, refresh), {
+                  kind: "plain",
+                  label: `${t("rotate")} ${c.username}`,
+                }),
+                button(t("revoke"), () => openRevoke(c.username, refresh), {
+                  kind: "danger",
+                  label: `${t("revoke")} ${c.username}`,
+                }),
+              ]
             : null,
       },
     ],
@@ -129,24 +139,40 @@ function credentials(branch: Branch, d: Devices, refresh: () => void): Child {
 }
 
 function openRevoke(username: string, refresh: () => void): void {
-  dialog(t("revokeTitle"), (close) => {
+  confirmAgent(t("revokeTitle"), t("revokeText", { username }), t("revoke"), "danger", async () => {
+    await api.delete(`/v2/admin/agents/${username}`);
+    toast(t("revokedNow"));
+    refresh();
+  });
+}
+
+function openRotate(username: string, refresh: () => void): void {
+  confirmAgent(t("rotateTitle"), t("rotateText", { username }), t("rotate"), "primary", async () => {
+    await api.post(`/v2/admin/agents/${username}/rotate`);
+    toast(t("rotatedNow"));
+    refresh();
+  });
+}
+
+/** Asks before something is done to a credential. */
+function confirmAgent(
+  title: string,
+  text: string,
+  action: string,
+  kind: "danger" | "primary",
+  act: () => Promise<void>,
+): void {
+  dialog(title, (close) => {
     const { run, view } = attempt();
-    const revoke = () =>
+    const confirmed = () =>
       run(async () => {
-        await api.delete(`/v2/admin/agents/${username}`);
-        toast(t("revokedNow"));
-        refresh();
+        await act();
         close();
       });
     return [
-      h("p", null, t("revokeText", { username })),
+      h("p", null, text),
       view(),
-      h(
-        "div",
-        { class: "footer" },
-        button(t("back"), close, { kind: "plain" }),
-        button(t("revoke"), revoke, { kind: "danger" }),
-      ),
+      h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(action, confirmed, { kind })),
     ];
   });
 }

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// secrets prove the identity of this agent: those of its credentials, or those that replaced them. During a rotation there
+// are two: new ones, and the present ones until the broker has accepted the new ones. Both are stored, so that a power cut at
+// any moment leaves secrets that the cloud accepts.
+type secrets struct {
+	file     string // empty: secrets cannot be replaced
+	username string
+	origin   string // fingerprint of the credentials that the file belongs to: a new enrolment starts with its own secrets
+
+	mu       sync.Mutex
+	current  link.Secret
+	pending  *link.Secret
+	rotation string // of pending
+}
+
+// storedSecrets is the content of the file.
+type storedSecrets struct {
+	Origin   string        `json:"origin"`
+	Current  storedSecret  `json:"current"`
+	Pending  *storedSecret `json:"pending,omitempty"`
+	Rotation string        `json:"rotation,omitempty"`
+}
+
+type storedSecret struct {
+	Seed     []byte `json:"seed,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+func newSecrets(config Config) *secrets {
+	sum := sha256.New()
+	for _, part := range [][]byte{[]byte(config.Username), []byte(config.Password), config.Key} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return &secrets{file: config.SecretFile, username: config.Username, origin: hex.EncodeToString(sum.Sum(nil)),
+		current: link.Secret{Key: config.Key, Password: config.Password}}
+}
+
+// load replaces the secrets of the credentials with the stored ones.
+func (s *secrets) load() error {
+	if s.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(s.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var stored storedSecrets
+	if err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	if stored.Origin != s.origin {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = stored.Current.secret()
+	if stored.Pending != nil {
+		pending := stored.Pending.secret()
+		s.pending, s.rotation = &pending, stored.Rotation
+	}
+	return nil
+}
+
+func (s storedSecret) secret() link.Secret {
+	secret := link.Secret{Password: s.Password}
+	if len(s.Seed) == ed25519.SeedSize {
+		secret.Key = ed25519.NewKeyFromSeed(s.Seed)
+	}
+	return secret
+}
+
+func stored(secret link.Secret) storedSecret {
+	s := storedSecret{Password: secret.Password}
+	if secret.Key != nil {
+		s.Seed = secret.Key.Seed()
+	}
+	return s
+}
+
+// list returns the secrets to connect with, the newest first.
+func (s *secrets) list() []link.Secret {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil {
+		return []link.Secret{*s.pending, s.current}
+	}
+	return []link.Secret{s.current}
+}
+
+// rekey returns new secrets for a rotation. They are stored before they are announced; a repeated rotation gets the same.
+func (s *secrets) rekey(rotation string) (protocol.Rekeyed, error) {
+	if s.file == "" {
+		return protocol.Rekeyed{}, errors.New("this agent has no place to store new secrets")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil || s.rotation != rotation {
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return protocol.Rekeyed{}, err
+		}
+		fresh := link.Secret{Key: key, Password: rand.Text() + rand.Text()}
+		if err := s.store(s.current, &fresh, rotation); err != nil {
+			return protocol.Rekeyed{}, err
+		}
+		s.pending, s.rotation = &fresh, rotation
+	}
+	hash := sha256.Sum256([]byte(s.pending.Password))
+	return protocol.Rekeyed{Rotation: rotation,
+		PublicKey:    base64.StdEncoding.EncodeToString(s.pending.Key.Public().(ed25519.PublicKey)),
+		PasswordHash: base64.StdEncoding.EncodeToString(hash[:])}, nil
+}
+
+// accepted drops the present secrets once the broker has accepted the new ones.
+func (s *secrets) accepted(secret link.Secret) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil || !slices.Equal(s.pending.Key, secret.Key) || s.pending.Password != secret.Password {
+		return nil
+	}
+	if err := s.store(secret, nil, ""); err != nil {
+		return err
+	}
+	s.current, s.pending, s.rotation = secret, nil, ""
+	return nil
+}
+
+func (s *secrets) store(current link.Secret, pending *link.Secret, rotation string) error {
+	content := storedSecrets{Origin: s.origin, Current: stored(current), Rotation: rotation}
+	if pending != nil {
+		next := stored(*pending)
+		content.Pending = &next
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := writeDurably(s.file, text); err != nil {
+		return fmt.Errorf("store secrets: %w", err)
+	}
+	return nil
+}
