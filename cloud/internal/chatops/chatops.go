@@ -4,6 +4,7 @@ package chatops
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -133,6 +134,29 @@ func (b *Backend) Readings(ctx context.Context, code string) ([]discord.Reading,
 		list = append(list, discord.Reading{Location: r.Location, Temperature: r.Celsius, Humidity: r.RelativeHumidity})
 	}
 	return list, nil
+}
+
+// nearby is how far from now a reservation may lie for Why.
+const nearby = 3 * time.Hour
+
+// Why diagnoses the reservation of a room that is running or lies closest to now, cancelled ones included.
+func (b *Backend) Why(ctx context.Context, code string, room int) (string, error) {
+	branch, err := b.DB.Branch(ctx, code)
+	if err != nil {
+		return "", refusal(err)
+	}
+	if _, ok := branch.Room(room); !ok {
+		return "", refusal(access.ErrUnknownRoom)
+	}
+	id, err := postgres.ReservationNear(ctx, b.DB.Pool, branch.ID, room, b.DB.Now(), nearby)
+	if errors.Is(err, postgres.ErrNoReservation) {
+		return "", discord.Refusal("지금 이 룸에 가까운 예약이 없습니다.")
+	}
+	if err != nil {
+		return "", err
+	}
+	d, err := b.Access.WhyReservation(ctx, id, access.Room)
+	return d.Message("ko"), err
 }
 
 // refusal returns errors that the user can correct as a Refusal.

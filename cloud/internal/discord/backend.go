@@ -17,6 +17,8 @@ type Backend interface {
 	Rooms(ctx context.Context, branch string) ([]Room, error)
 	// Unlock opens a door and waits for the result, at most 7 seconds.
 	Unlock(ctx context.Context, r UnlockRequest) (opened bool, err error)
+	// Why returns why the doors do not open with the current reservation of a room, or the one closest to now.
+	Why(ctx context.Context, branch string, room int) (sentence string, err error)
 	// Readings returns the current sensor readings.
 	Readings(ctx context.Context, branch string) ([]Reading, error)
 }

@@ -15,6 +15,7 @@ const (
 	commandRooms        = "룸상태"
 	commandUnlock       = "문열기"
 	commandReadings     = "온도"
+	commandWhy          = "왜"
 
 	optionBranch = "지점"
 	optionRoom   = "룸"
@@ -56,6 +57,7 @@ func Commands() []Command {
 	branch := CommandOption{Name: optionBranch, Description: "지점 코드", Type: stringOption, Required: true, Autocomplete: true}
 	first, last := 1, maxRoom
 	room := CommandOption{Name: optionRoom, Description: "룸 번호 (비우면 현관)", Type: integerOption, MinValue: &first, MaxValue: &last}
+	mustRoom := CommandOption{Name: optionRoom, Description: "룸 번호", Type: integerOption, Required: true, MinValue: &first, MaxValue: &last}
 	command := func(name, description string, options ...CommandOption) Command {
 		return Command{Name: name, Description: description, Type: chatInput, Options: options, Permissions: "0", Contexts: []int{inGuild}}
 	}
@@ -63,6 +65,7 @@ func Commands() []Command {
 		command(commandReservations, "오늘의 예약을 봅니다", branch),
 		command(commandRooms, "룸이 지금 비어 있는지 봅니다", branch),
 		command(commandUnlock, "현관 또는 룸의 문을 엽니다", branch, room),
+		command(commandWhy, "룸의 예약으로 문이 왜 안 열리는지 봅니다", branch, mustRoom),
 		command(commandReadings, "온도와 습도를 봅니다", branch),
 	}
 }
@@ -79,6 +82,16 @@ func (h *Handler) run(ctx context.Context, i interaction, branch string) (string
 	case commandReadings:
 		list, err := h.Backend.Readings(ctx, branch)
 		return readingsText(branch, list), err
+	case commandWhy:
+		room, err := i.room()
+		if err != nil {
+			return "", err
+		}
+		if room == 0 {
+			return "", Refusal("룸 번호를 알려 주세요.")
+		}
+		sentence, err := h.Backend.Why(ctx, branch, room)
+		return fmt.Sprintf("**%s** %d번 룸: %s", branch, room, sentence), err
 	case commandUnlock:
 		room, err := i.room()
 		if err != nil {

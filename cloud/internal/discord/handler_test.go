@@ -86,6 +86,10 @@ func (d *backend) Unlock(ctx context.Context, r UnlockRequest) (bool, error) {
 	return !d.closed, d.act(ctx)
 }
 
+func (d *backend) Why(ctx context.Context, _ string, _ int) (string, error) {
+	return "지금 1번 룸 문을 열 수 있어요.", d.act(ctx)
+}
+
 func (d *backend) Readings(ctx context.Context, _ string) ([]Reading, error) {
 	return []Reading{{"로비", 23.46, 41.2}, {"1번 룸", -0.5, 100}}, d.act(ctx)
 }

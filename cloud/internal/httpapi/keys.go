@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -176,4 +178,84 @@ func companionID(r *http.Request) (int64, error) {
 		return 0, reserve.ErrNoCompanion
 	}
 	return id, nil
+}
+
+// whyKey is GET /v2/keys/{key}/why: {code, since, until, message, next: [{action, at, phone}]}. An unknown key is answered
+// with 200, too, and takes the same time.
+func (a *API) whyKey(w http.ResponseWriter, r *http.Request) error {
+	kind, lang, err := whyQuery(r)
+	if err != nil {
+		return err
+	}
+	d, err := a.Access.Why(r.Context(), chi.URLParam(r, "key"), r.URL.Query().Get("branch"), kind)
+	return writeWhy(w, d, lang, err)
+}
+
+// whyReservation is GET /v2/admin/reservations/{id}/why: the answer for the owner's key.
+func (a *API) whyReservation(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	branch, err := a.Reserve.BranchOf(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if err := wire.Scope(r, branch.Code); err != nil {
+		return err
+	}
+	kind, lang, err := whyQuery(r)
+	if err != nil {
+		return err
+	}
+	d, err := a.Access.WhyReservation(r.Context(), id, kind)
+	return writeWhy(w, d, lang, err)
+}
+
+// whyQuery reads the door, by default the front, and the language, by default that of the browser.
+func whyQuery(r *http.Request) (kind, lang string, err error) {
+	kind, lang = r.URL.Query().Get("door"), r.URL.Query().Get("lang")
+	switch {
+	case kind == "":
+		kind = access.Front
+	case kind != access.Front && kind != access.Room:
+		return "", "", wire.UnknownValue("door")
+	}
+	switch lang {
+	case "":
+		lang = wire.Language(r)
+	case "ko", "en":
+	default:
+		return "", "", wire.UnknownValue("lang")
+	}
+	return kind, lang, nil
+}
+
+func writeWhy(w http.ResponseWriter, d access.Diagnosis, lang string, err error) error {
+	if errors.Is(err, access.ErrUnknownDoor) {
+		return wire.UnknownValue("door")
+	}
+	if err != nil {
+		return err
+	}
+	type step struct {
+		Action string  `json:"action"`
+		At     *string `json:"at"`
+		Phone  *string `json:"phone"`
+	}
+	next := make([]step, 0, len(d.Next))
+	for _, s := range d.Next {
+		one := step{Action: string(s.Action), At: wire.Instant(s.At)}
+		if s.Action == access.Call {
+			one.Phone = wire.Nullable(d.Branch.Phone)
+		}
+		next = append(next, one)
+	}
+	return wire.WriteData(w, struct {
+		Code    string  `json:"code"`
+		Since   *string `json:"since"`
+		Until   *string `json:"until"`
+		Message string  `json:"message"`
+		Next    []step  `json:"next"`
+	}{string(d.Code), wire.Instant(d.Since), wire.Instant(d.Until), d.Message(lang), next})
 }

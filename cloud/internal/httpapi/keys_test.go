@@ -193,3 +193,69 @@ func TestContactIsCorrected(t *testing.T) {
 		t.Errorf("%d more messages to the old number", after-before)
 	}
 }
+
+// TestWhy checks the answer's shape, language and rights; access.TestWhy checks all reasons.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id := live(t, s, 1)
+	key := ownerKey(t, s, id)
+	type why struct {
+		Code, Message string
+		Since, Until  *time.Time
+		Next          []struct {
+			Action, Phone string
+			At            *time.Time
+		}
+	}
+	ask := func(c *servicetest.Client, path string) (w why) {
+		t.Helper()
+		c.Get(path).OK(t).Into(t, &w)
+		return w
+	}
+	path, staff := "/v2/keys/"+key+"/why", "/v2/admin/reservations/"+id+"/why"
+	early := ask(c.Nobody, path+"?branch=gangnam&door=room")
+	opens := slot(s, 3*time.Hour).Add(-2 * time.Minute)
+	if early.Code != "too-early" || !early.Until.Equal(opens) || len(early.Next) != 1 || early.Next[0].Action != "wait" || !early.Next[0].At.Equal(opens) ||
+		!strings.Contains(early.Message, opens.In(seoul).Format("15:04")) {
+		t.Errorf("too early: %+v", early)
+	}
+	for _, query := range []string{"?door=room&lang=ko", "?door=room&lang=en"} {
+		guest := ask(c.Nobody, path+query)
+		if record := ask(c.Viewer, staff+query); record.Code != guest.Code || record.Message != guest.Message {
+			t.Errorf("%s: the guest sees %+v, staff %+v", query, guest, record)
+		}
+	}
+	if ask(c.Nobody, path+"?lang=en").Message == ask(c.Nobody, path).Message {
+		t.Error("English is Korean")
+	}
+	c.Nobody.Get(path+"?door=window").Fails(t, 400, "IllegalArguemntError", "")
+	c.Nobody.Get(path+"?lang=fr").Fails(t, 400, "IllegalArguemntError", "")
+	says(t, "another branch's staff", c.Other.Get(staff), outOfScope)
+	if got := ask(c.Nobody, "/v2/keys/00000000-0000-4000-8000-000000000000/why"); got.Code != "unknown" || got.Message == "" {
+		t.Errorf("unknown key: %+v", got)
+	}
+	if got := ask(c.Nobody, path+"?branch=hongdae"); got.Code != "wrong-branch" {
+		t.Errorf("at another branch: %+v", got)
+	}
+
+	c.HQ.Post("/v2/admin/reservations/"+id+"/key", map[string]string{"reason": "x"}).OK(t)
+	if got := ask(c.Nobody, path); got.Code != "rotated" || got.Next[0].Action != "open-link" || strings.Contains(got.Message, ownerKey(t, s, id)) {
+		t.Errorf("a rotated key: %+v", got)
+	}
+	fresh := "/v2/keys/" + ownerKey(t, s, id) + "/why"
+	c.HQ.Patch("/v2/admin/reservations/"+id+"/contact", map[string]string{"mobileNum": "010-9999-8888", "reason": "x"}).OK(t)
+	if got := ask(c.Nobody, fresh); got.Code != "unknown" {
+		t.Errorf("a corrected key: %+v", got)
+	}
+	fresh = "/v2/keys/" + ownerKey(t, s, id) + "/why"
+	s.Clock.Stop(opens.Add(time.Minute)) // the branch has no agent
+	if got := ask(c.Nobody, fresh); got.Code != "branch-offline" || got.Next[0].Action != "use-pin" {
+		t.Errorf("an offline branch: %+v", got)
+	}
+	c.HQ.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	if got := ask(c.Nobody, fresh); got.Code != "refunded" || ask(c.HQ, staff).Message != got.Message {
+		t.Errorf("a refunded reservation: %+v", got)
+	}
+}

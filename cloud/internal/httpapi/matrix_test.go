@@ -165,6 +165,8 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"reservationRecord":  {"/v2/admin/reservations/" + paid, nil, success, true},
 		"showKey":            {"/v2/keys/none", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
 
+		"whyKey":               {"/v2/keys/none/why", nil, success, false},
+		"whyReservation":       {"/v2/admin/reservations/" + paid + "/why", nil, success, true},
 		"listCompanions":       {"/v2/keys/none/companions", nil, unknownKey, false},
 		"addCompanion":         {"/v2/keys/none/companions", map[string]string{"label": "a"}, unknownKey, false},
 		"revokeCompanion":      {"/v2/keys/none/companions/1", nil, unknownKey, false},

@@ -42,6 +42,20 @@ func (b *Buckets) Take(limits *Limiter, rate Rate, subject string, now time.Time
 	return nil
 }
 
+// Wait returns the time until the subject may act again; 0: now. It counts nothing.
+func (b *Buckets) Wait(limits *Limiter, rate Rate, subject string, now time.Time) time.Duration {
+	if limits == nil || limits.Off {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	full := b.full[subject]
+	if full.Before(now) {
+		full = now
+	}
+	return max(0, full.Add(rate.Interval).Sub(now)-rate.fill())
+}
+
 // sweep removes full buckets, at most once in the time that one takes to fill. mu is held.
 func (b *Buckets) sweep(rate Rate, now time.Time) {
 	if b.full == nil {

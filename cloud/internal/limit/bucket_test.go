@@ -22,6 +22,12 @@ func TestBucketAllowsABurstAndThenOnePerInterval(t *testing.T) {
 	if err := b.Take(on, rate, "a", now); !errors.As(err, &exceeded) || exceeded.RetryAfter != time.Second {
 		t.Errorf("after the burst: got %v, want to wait 1s", err)
 	}
+	if wait := b.Wait(on, rate, "a", now); wait != time.Second {
+		t.Errorf("wait %v, want 1s", wait)
+	}
+	if wait := b.Wait(on, rate, "b", now); wait != 0 {
+		t.Errorf("another subject: wait %v", wait)
+	}
 	if err := b.Take(on, rate, "b", now); err != nil {
 		t.Errorf("another subject: %v", err)
 	}
