@@ -2,13 +2,14 @@
 // Package protocol defines the messages.
 //
 //	cloud ◄──MQTT──► internal/link ──► internal/door ────► relays, sense lines
-//	                      ▲     │
-//	     results, events, │     └────► internal/climate ──► infrared, sensors
-//	     readings ────────┘
+//	                      ▲     │          ▲
+//	     results, events, │     │          └─ internal/pass ◄── keypads
+//	     readings ────────┘     └────► internal/climate ──► infrared, sensors
 package agent
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"log/slog"
 	"slices"
@@ -43,7 +44,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	}
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
-	a := &agent{config: config, log: log, keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	a := &agent{config: config, log: log, bootID: rand.Text(), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
@@ -63,13 +64,24 @@ func Run(ctx context.Context, config Config, board Board) error {
 		Branch: config.Branch, Keys: a.keys.keys, Event: a.event, Logger: log,
 		Send: func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) },
 	}, board.locks())
+	keys := a.keys.keys
+	a.trusted.Store(&keys)
+	if len(board.Keypads) > 0 && config.PassDir != "" {
+		a.passes = newPasses(a, board)
+	}
 	a.climate = climate.New(ctx, config.Branch, board.units(), board.sensors(), log)
 
 	a.doors.Relock()
-	return a.run(ctx, link.AgentInfo{
-		BootID: rand.Text(), Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
+	info := link.AgentInfo{
+		BootID: a.bootID, Version: config.Version, StartedAt: config.Now(), Began: time.Now(),
 		Inventory: board.inventory(), Current: a.current,
-	})
+	}
+	if a.passes != nil {
+		info.Nonce = a.passes.clock.Heartbeat
+	} else {
+		info.Inventory.Keypads = nil
+	}
+	return a.run(ctx, info)
 }
 
 type agent struct {
@@ -78,10 +90,13 @@ type agent struct {
 	link     *link.Link
 	doors    *door.Controller
 	climate  *climate.Climate
+	passes   *passes // nil: no keypad is read
+	bootID   string
 	keys     keyring
 	secrets  *secrets
-	messages condition.Condition // whether the cloud's messages can be decoded
-	epoch    atomic.Uint64       // of keys
+	trusted  atomic.Pointer[[]ed25519.PublicKey] // of keys
+	messages condition.Condition                 // whether the cloud's messages can be decoded
+	epoch    atomic.Uint64                       // of keys
 	events   eventBuffer
 }
 
@@ -94,6 +109,9 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { return a.supervise(ctx) })
+	if a.passes != nil {
+		g.Go(func() error { a.passes.run(ctx); return nil })
+	}
 	<-ctx.Done()
 	a.doors.Close()
 	a.events.flush()
@@ -117,6 +135,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.applyKeys)
 	case protocol.KindRekey:
 		err = dispatch(m, a.rekey)
+	case protocol.KindBeacon, protocol.KindPassList, protocol.KindPassAck:
+		err = a.passes.receive(m)
 	case protocol.KindClimateCommand:
 		err = dispatch(m, func(command protocol.ClimateCommand) {
 			a.climate.Command(command, func(r protocol.ClimateResult) { a.answer(m, r) })
@@ -181,6 +201,8 @@ func (a *agent) applyKeys(list protocol.KeyList) {
 	}
 	if changed {
 		a.doors.SetKeys(a.keys.keys)
+		keys := a.keys.keys
+		a.trusted.Store(&keys)
 		a.epoch.Store(a.keys.epoch)
 		a.log.Info("grant keys replaced", "epoch", list.Epoch, "keys", len(list.Keys))
 	}
@@ -209,12 +231,21 @@ func (a *agent) secretAccepted(secret link.Secret) {
 
 // current returns the changing parts of the status.
 func (a *agent) current() link.Current {
-	return link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load()}
+	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load()}
+	if a.passes != nil {
+		applied := a.passes.desk.Applied()
+		c.SealKey, c.Passes = a.passes.desk.SealKey(), &applied
+	}
+	return c
 }
 
 // selfTests returns the state of the hardware and of the machine.
 func (a *agent) selfTests() []protocol.SelfTest {
-	return append(a.doors.SelfTests(), a.config.SelfTest()...)
+	tests := a.doors.SelfTests()
+	if a.passes != nil {
+		tests = append(tests, a.passes.selfTests()...)
+	}
+	return append(tests, a.config.SelfTest()...)
 }
 
 // supervise feeds the watchdog unless a driver hangs, publishes changes of the self-tests, and returns an error if a relay

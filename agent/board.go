@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"periph.io/x/conn/v3/gpio"
@@ -10,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/climate"
 	"github.com/yeolda/yeolda/agent/internal/door"
 	"github.com/yeolda/yeolda/agent/ir"
+	"github.com/yeolda/yeolda/agent/keypad"
 	"github.com/yeolda/yeolda/agent/sensor"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -20,6 +22,13 @@ type Board struct {
 	Locks           []Lock
 	AirConditioners []AirConditioner
 	Sensors         []Sensor
+	Keypads         []Keypad
+}
+
+// Keypad is a keypad or scanner at a door. A door may have several.
+type Keypad struct {
+	Device string // of the door
+	Reader keypad.Reader
 }
 
 // Lock is the lock of one door. Logical High on Relay means energised and unlocked, regardless of the wiring.
@@ -67,7 +76,19 @@ func (b Board) inventory() protocol.Inventory {
 	for _, s := range b.Sensors {
 		v.Sensors = append(v.Sensors, s.Location)
 	}
+	v.Keypads = b.keypads()
 	return v
+}
+
+// keypads returns the doors that have a keypad.
+func (b Board) keypads() []string {
+	var devices []string
+	for _, k := range b.Keypads {
+		if !slices.Contains(devices, k.Device) {
+			devices = append(devices, k.Device)
+		}
+	}
+	return devices
 }
 
 // validate rejects an incomplete board before any hardware is touched. Names are checked when the inventory is encoded.
@@ -81,6 +102,11 @@ func (b Board) validate() error {
 	for _, a := range b.AirConditioners {
 		if a.Codes == nil || a.Transmitter == nil {
 			err = errors.Join(err, fmt.Errorf("air conditioner %q lacks codes or a transmitter", a.Name))
+		}
+	}
+	for _, k := range b.Keypads {
+		if k.Reader == nil || !slices.ContainsFunc(b.Locks, func(l Lock) bool { return l.Device == k.Device }) {
+			err = errors.Join(err, fmt.Errorf("keypad of %s has no reader, or no lock", k.Device))
 		}
 	}
 	for _, s := range b.Sensors {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/agent/internal/pass"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -31,7 +32,10 @@ type Config struct {
 
 	SecretFile  string // stores secrets that replace Password and Key; empty: they cannot be replaced
 	KeyFile     string // stores the last list of grant keys; empty: it lasts until the agent ends
+	PassDir     string // stores the passes, their journal and the clock; empty: no keypad is read
 	AddressFile string // stores the last address of the broker that worked; empty: none
+
+	Clocks Clocks // of the machine; nil: the system's
 
 	Version  string
 	Logger   *slog.Logger               // nil: slog.Default()
@@ -40,6 +44,14 @@ type Config struct {
 	SelfTest func() []protocol.SelfTest // checks of the machine for the status; called often; may be nil
 	Health   func(Health)               // called every two seconds; may be nil
 	Alive    func()                     // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
+}
+
+// Clocks gives access to the clocks of the machine on which passes are judged.
+type Clocks interface {
+	// Uptime returns an id that changes at each start of the machine, and the time since that start, suspended time included.
+	Uptime() (boot string, since time.Duration)
+	// HardwareClock returns the hardware clock's time in whole seconds; ok is false if there is none or it cannot be read.
+	HardwareClock() (seconds int64, ok bool)
 }
 
 // Health is the state of an agent.
@@ -84,6 +96,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Health == nil {
 		c.Health = func(Health) {}
+	}
+	if c.Clocks == nil {
+		c.Clocks = pass.System{}
 	}
 	if c.Alive == nil {
 		c.Alive = func() {}

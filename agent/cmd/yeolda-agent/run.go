@@ -63,7 +63,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
-		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), Version: release(), Logger: log,
+		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Alive: alive,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {

@@ -159,7 +159,7 @@ func (c *Controller) Grant(m protocol.Grant) {
 			} else if d == nil {
 				result.Outcome, result.Detail = protocol.Failed, "there is no such door"
 			} else {
-				result = d.drive(m.RequestID, m.Pulse(), notAfter)
+				result = d.drive(cause{request: m.RequestID}, m.Pulse(), notAfter)
 			}
 			result.Nonce = m.Nonce
 			c.recordResult(r, result)
@@ -190,6 +190,21 @@ func (c *Controller) reportUnknown(m protocol.Grant) {
 	for _, device := range m.Doors {
 		c.send([]protocol.Result{{RequestID: m.RequestID, Nonce: m.Nonce, Device: device, Outcome: protocol.Unknown, Detail: "the nonce is unknown; the agent may have restarted"}})
 	}
+}
+
+// Open drives a door for an attempt at its keypad, unless notAfter has passed, and returns the confirmed result. The caller has
+// checked the right to open it.
+func (c *Controller) Open(device string, source protocol.Source, notAfter time.Time) protocol.Result {
+	d := c.doors[device]
+	c.mu.Lock()
+	if c.closed || d == nil {
+		c.mu.Unlock()
+		return protocol.Result{Device: device, Outcome: protocol.Failed, Detail: "there is no such door, or the agent is stopping"}
+	}
+	c.driving.Add(1) // under the lock, so that Close waits for this drive
+	c.mu.Unlock()
+	defer c.driving.Done()
+	return d.drive(cause{source: source}, protocol.DefaultPulse, notAfter)
 }
 
 // Deny invalidates the nonce of a claim.

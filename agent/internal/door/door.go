@@ -58,7 +58,7 @@ type door struct {
 	mu       sync.Mutex // guards the fields below; never held during a call of the hardware
 	since    time.Time  // when the line was driven; zero: idle
 	until    time.Time  // when the pulse ends
-	request  string     // the latest request that drives
+	cause    cause      // of the latest drive
 	released time.Time  // when the relay was de-energised last
 	closed   bool
 	turnAt   time.Time // when a drive or the end of a pulse took the turn; zero: neither has it
@@ -72,6 +72,17 @@ type door struct {
 	failure     error // of the line; nil: it works
 }
 
+// cause is why a line is driven: for a request of the cloud, or for an attempt at the keypad.
+type cause struct {
+	request string
+	source  protocol.Source
+}
+
+// event returns an event of a door that has this cause.
+func (c cause) event(kind protocol.EventKind, device string) protocol.Event {
+	return protocol.Event{Kind: kind, Device: device, RequestID: c.request, Source: c.source}
+}
+
 func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
 	d := &door{lock: lock, event: event, turn: make(chan struct{}, 1)}
 	d.line.Log, d.line.Name = log.With("device", lock.Device), "relay line"
@@ -82,8 +93,8 @@ func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
 
 // drive unlocks the door for a pulse, unless notAfter has passed, and returns as soon as the result is confirmed.
 // Concurrent calls take turns.
-func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) protocol.Result {
-	r := protocol.Result{RequestID: request, Device: d.lock.Device, Outcome: protocol.Dropped}
+func (d *door) drive(why cause, pulse time.Duration, notAfter time.Time) protocol.Result {
+	r := protocol.Result{RequestID: why.request, Device: d.lock.Device, Outcome: protocol.Dropped}
 	if !d.takeTurn(time.Until(notAfter)) {
 		d.blocked()
 		r.Detail = "the door was busy until the grant was too old"
@@ -97,7 +108,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 	}
 
 	pulse = cmp.Or(d.lock.Pulse, pulse)
-	if !d.begin(request, start, start.Add(pulse)) {
+	if !d.begin(why, start, start.Add(pulse)) {
 		r.Detail = "the agent is stopping"
 		return r
 	}
@@ -105,12 +116,14 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 		d.undo(start)
 		d.abort()
 		r.Outcome, r.Detail = protocol.Failed, protocol.Clip("the relay could not be driven: "+err.Error())
-		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: r.Detail})
+		e := why.event(protocol.EventRelayError, d.lock.Device)
+		e.Detail = r.Detail
+		d.event(e)
 		return r
 	}
 	driven := time.Now()
-	d.begin(request, start, driven.Add(pulse)) // the full pulse from now on; the timer was armed earlier in case Out hung
-	d.event(protocol.Event{Kind: protocol.EventEnergized, Device: d.lock.Device, RequestID: request})
+	d.begin(why, start, driven.Add(pulse)) // the full pulse from now on; the timer was armed earlier in case Out hung
+	d.event(why.event(protocol.EventEnergized, d.lock.Device))
 	limit := start.Add(protocol.ConfirmLimit)
 	err := d.confirm(limit)
 	if driven.After(limit) { // the line may have moved too late, or after the end of the pulse
@@ -126,7 +139,7 @@ func (d *door) drive(request string, pulse time.Duration, notAfter time.Time) pr
 }
 
 // begin records a pulse, or extends the current one, and arms its end. A pulse is never shortened.
-func (d *door) begin(request string, start, until time.Time) bool {
+func (d *door) begin(why cause, start, until time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -138,7 +151,7 @@ func (d *door) begin(request string, start, until time.Time) bool {
 	if until.After(d.until) {
 		d.until = until
 	}
-	d.request = request
+	d.cause = why
 	d.timer.Reset(time.Until(d.until))
 	return true
 }
@@ -204,7 +217,7 @@ func (d *door) expire() {
 func (d *door) idle() error {
 	lineErr, err := d.lower()
 	d.mu.Lock()
-	first, request := d.failure == nil, d.request
+	first, why := d.failure == nil, d.cause
 	var released protocol.Event
 	if err != nil {
 		if !d.closed {
@@ -212,11 +225,12 @@ func (d *door) idle() error {
 		}
 	} else {
 		if !d.since.IsZero() {
-			released = protocol.Event{Kind: protocol.EventReleased, Device: d.lock.Device, RequestID: d.request, EnergizedMs: milliseconds(time.Since(d.since))}
+			released = why.event(protocol.EventReleased, d.lock.Device)
+			released.EnergizedMs = milliseconds(time.Since(d.since))
 		}
 		d.timer.Stop()
 		d.released = time.Now()
-		d.since, d.until, d.request = time.Time{}, time.Time{}, ""
+		d.since, d.until, d.cause = time.Time{}, time.Time{}, cause{}
 	}
 	d.mu.Unlock()
 	d.record(lineErr)
@@ -224,7 +238,9 @@ func (d *door) idle() error {
 		d.event(released)
 	}
 	if err != nil && first {
-		d.event(protocol.Event{Kind: protocol.EventRelayError, Device: d.lock.Device, RequestID: request, Detail: protocol.Clip(err.Error())})
+		e := why.event(protocol.EventRelayError, d.lock.Device)
+		e.Detail = protocol.Clip(err.Error())
+		d.event(e)
 	}
 	return err
 }

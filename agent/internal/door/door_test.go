@@ -300,7 +300,7 @@ func TestLogVolume(t *testing.T) {
 				c.Relock()
 				go c.Watch(t.Context())
 				time.Sleep(time.Second)
-				c.doors["room_1"].drive("a", time.Second, time.Now().Add(time.Second))
+				c.doors["room_1"].drive(cause{request: "a"}, time.Second, time.Now().Add(time.Second))
 				lock.Break(faults)
 				time.Sleep(6 * time.Hour)
 				perDay := 4 * doors * log.Load() // an overestimate: the first hours log most

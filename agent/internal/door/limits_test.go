@@ -267,7 +267,7 @@ func TestUnreadablePinFailsTheDrive(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lock := new(boardtest.Lock)
 			d := newTestDoor(lockOf(lock))
-			r := d.drive("a", time.Second, time.Now().Add(protocol.GrantAge))
+			r := d.drive(cause{request: "a"}, time.Second, time.Now().Add(protocol.GrantAge))
 			if r.Outcome != protocol.Failed || !strings.HasPrefix(r.Detail, want) {
 				t.Errorf("%s: %+v", want, r)
 			}
@@ -286,7 +286,7 @@ func TestFailedDriveEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := new(boardtest.Lock)
 		d := newTestDoor(Lock{Relay: lateError{lock.Relay()}})
-		if r := d.drive("a", 3*time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed {
+		if r := d.drive(cause{request: "a"}, 3*time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed {
 			t.Errorf("%+v", r)
 		}
 		if !lock.Locked() {
@@ -310,7 +310,7 @@ func TestFailureNamesTheLine(t *testing.T) {
 				lock := new(boardtest.Lock)
 				lock.Break(boardtest.Faults{Stuck: true})
 				d := newTestDoor(Lock{Relay: c.relay(lock), Sense: lock.Sense()})
-				if r := d.drive("a", time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed || r.Detail != c.want {
+				if r := d.drive(cause{request: "a"}, time.Second, time.Now().Add(protocol.GrantAge)); r.Outcome != protocol.Failed || r.Detail != c.want {
 					t.Errorf("%+v, want detail %q", r, c.want)
 				}
 			})

@@ -14,6 +14,7 @@ type AgentInfo struct {
 	Began     time.Time // monotonic clock
 	Inventory protocol.Inventory
 	Current   func() Current // nil: nothing changes
+	Nonce     func() string  // for a heartbeat that is about to be sent; nil: the agent needs no beacons
 }
 
 // Current holds the parts of the status that change while the agent runs.
@@ -21,6 +22,8 @@ type Current struct {
 	SelfTest []protocol.SelfTest
 	Contacts []protocol.Contact
 	KeyEpoch uint64
+	SealKey  string
+	Passes   *protocol.AppliedPasses
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -30,7 +33,7 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 	}
 	if a.Current != nil {
 		c := a.Current()
-		s.SelfTest, s.Contacts, s.KeyEpoch = c.SelfTest, c.Contacts, c.KeyEpoch
+		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes
 	}
 	return s
 }
@@ -52,7 +55,11 @@ func (a AgentInfo) offline(connection uint32) []byte {
 }
 
 func (a AgentInfo) heartbeat(connection uint32) []byte {
-	return mustEncode(protocol.Heartbeat{BootID: a.BootID, Connection: connection, UptimeMs: time.Since(a.Began).Milliseconds()})
+	m := protocol.Heartbeat{BootID: a.BootID, Connection: connection, UptimeMs: time.Since(a.Began).Milliseconds()}
+	if a.Nonce != nil {
+		m.Nonce = a.Nonce()
+	}
+	return mustEncode(m)
 }
 
 // mustEncode encodes messages that Run has validated.

@@ -408,6 +408,11 @@ func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
 	defer heartbeat.Stop()
 	again := time.NewTicker(protocol.StatusInterval)
 	defer again.Stop()
+	if l.info.Nonce != nil { // the first beacon must not take an interval
+		if err := l.publishHeartbeat(ctx, client); err != nil {
+			return err
+		}
+	}
 	for {
 		var err error
 		select {
@@ -418,12 +423,16 @@ func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
 		case <-l.refresh:
 			err = l.publishStatus(ctx, client)
 		case <-heartbeat.C:
-			err = l.publish(ctx, client, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(l.connection)})
+			err = l.publishHeartbeat(ctx, client)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func (l *Link) publishHeartbeat(ctx context.Context, client *paho.Client) error {
+	return l.publish(ctx, client, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(l.connection)})
 }
 
 func (l *Link) publishStatus(ctx context.Context, client *paho.Client) error {
@@ -448,6 +457,9 @@ func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 // publish sends a message and waits for its acknowledgement. A message that the broker rejects is not an error: it would be
 // rejected on the next connection too.
 func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) error {
+	if p.kind.OwnTopic() && l.publisher.Username == "" {
+		return nil // the broker of an older release knows neither the topic nor the kind
+	}
 	packet := &paho.Publish{
 		Topic:   l.publisher.Topic(p.kind),
 		Payload: p.payload,

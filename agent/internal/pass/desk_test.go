@@ -1,0 +1,221 @@
+package pass
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// pi is a Machine in simulated time without a hardware clock.
+type pi struct{ started time.Time }
+
+func (p pi) Uptime() (string, time.Duration) { return "boot", time.Since(p.started) }
+func (pi) HardwareClock() (int64, bool)      { return 0, false }
+
+// memory is a Disk that never fails.
+type memory map[string][]byte
+
+func (m memory) Read(name string) ([]byte, error) {
+	if data, ok := m[name]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+func (m memory) Replace(name string, data []byte) error { m[name] = bytes.Clone(data); return nil }
+func (m memory) Append(name string, data []byte) error {
+	m[name] = append(bytes.Clone(m[name]), data...)
+	return nil
+}
+
+// newTestDesk returns a desk that knows the time and has passes for room_1 with these PINs, and counts the openings.
+func newTestDesk(t *testing.T, disk Disk, pins ...string) (d *Desk, opened *int) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	clock := NewClock(pi{time.Now()}, disk, log)
+	b := protocol.Beacon{Nonce: clock.Heartbeat(), Time: time.Now()}
+	if err := clock.Beacon(b); err != nil {
+		t.Fatal(err)
+	}
+	opened = new(int)
+	d = NewDesk(Config{Branch: "gangnam", Username: "agent-gangnam", Devices: []string{"room_1"}, Disk: disk, Clock: clock,
+		Verify: func(protocol.PassList) error { return nil },
+		Open: func(device string, _ protocol.Source, _ time.Time) protocol.Result {
+			*opened++
+			return protocol.Result{Device: device, Outcome: protocol.Opened}
+		},
+		Send: func(protocol.Message, time.Duration) {}, Connected: func() bool { return true }, Changed: func() {}, Now: time.Now, Logger: log})
+	kdf := protocol.KDF{Name: protocol.KDFArgon2id, Time: 1, MemoryKiB: 8, Threads: 1, Salt: base64.StdEncoding.EncodeToString(make([]byte, 16))}
+	l := protocol.PassList{Branch: "gangnam", Epoch: 1, Version: 1, IssuedAt: time.Now(), LeaseUntil: time.Now().Add(12 * time.Hour), KDF: kdf}
+	for i, pin := range pins {
+		hash := argon2.IDKey([]byte(pin), make([]byte, 16), 1, 8, 1, protocol.VerifierSize)
+		l.Passes = append(l.Passes, protocol.Pass{Pass: fmt.Sprintf("%08x-9c1e-4b7a-8f62-5d6a0c1b2e3f", i), Doors: []string{"room_1"},
+			NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(11 * time.Hour), Verifier: base64.StdEncoding.EncodeToString(hash)})
+	}
+	if _, err := d.replace(l); err != nil {
+		t.Fatal(err)
+	}
+	return d, opened
+}
+
+// TestGuesses types 100,000 random PINs and codes at a keypad as fast as its lock-outs allow.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, opened := newTestDesk(t, memory{}, "482913", "193847", "775512")
+		r := rand.New(rand.NewPCG(1, 2))
+		judged := 0
+		for range 100_000 {
+			digits := fmt.Sprintf("%06d", r.IntN(1_000_000))
+			if r.IntN(2) == 0 {
+				digits = fmt.Sprintf("%08d", r.IntN(100_000_000))
+			}
+			if v := d.Attempt("room_1", digits); v.Accepted {
+				t.Fatalf("%s opened the door", digits)
+			} else if v.Reason == protocol.ReasonWrong {
+				judged++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if *opened != 0 || judged > 100 {
+			t.Errorf("%d openings, %d guesses judged in %v", *opened, judged, 100_000*100*time.Millisecond)
+		}
+	})
+}
+
+// TestLockouts checks the lengths of the lock-outs, that attempts in between neither count nor extend them, that a restart
+// shortens none, and that a right entry resets the count.
+func TestLockouts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := memory{}
+		d, _ := newTestDesk(t, disk, "482913")
+		lock := func() {
+			t.Helper()
+			for range 4 {
+				if v := d.Attempt("room_1", "000000"); v.Reason != protocol.ReasonWrong {
+					t.Fatalf("got %+v, want wrong", v)
+				}
+			}
+			if v := d.Attempt("room_1", "000000"); v.Reason != protocol.ReasonLockedOut {
+				t.Fatalf("got %+v for the fifth wrong attempt, want locked-out", v)
+			}
+		}
+		for _, minutes := range []int{1, 2, 4, 8, 15, 15} {
+			lock()
+			length := time.Duration(minutes) * time.Minute
+			for range 10 {
+				time.Sleep(length/10 - time.Second)
+				if v := d.Attempt("room_1", "482913"); v.Accepted || v.Reason != protocol.ReasonLockedOut {
+					t.Fatalf("got %+v during a lock-out of %v", v, length)
+				}
+			}
+			if minutes == 4 {
+				d, _ = newTestDesk(t, disk, "482913") // a restart begins the lock-out again
+				time.Sleep(length - time.Second)
+				if v := d.Attempt("room_1", "482913"); v.Accepted {
+					t.Fatal("opened during a lock-out, after a restart")
+				}
+				time.Sleep(time.Second)
+				continue
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+			t.Fatalf("got %+v after the lock-out", v)
+		}
+		lock()
+		time.Sleep(time.Minute)
+		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+			t.Errorf("got %+v one minute after the count was reset", v)
+		}
+	})
+}
+
+// TestFullHouseOffline lets 100 guests in by PIN in an hour without any message from the cloud, and verifies the journal.
+func TestFullHouseOffline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := memory{}
+		var pins []string
+		for i := range 100 {
+			pins = append(pins, fmt.Sprintf("%06d", 100_003+i*7919))
+		}
+		d, opened := newTestDesk(t, disk, pins...)
+		for _, pin := range pins {
+			time.Sleep(36 * time.Second)
+			if v := d.Attempt("room_1", pin); !v.Accepted {
+				t.Fatalf("PIN %s: %+v", pin, v)
+			}
+		}
+		j, err := newJournal(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *opened != 100 || len(j.state.Entries) != 100 {
+			t.Fatalf("%d openings and %d entries, want 100", *opened, len(j.state.Entries))
+		}
+		previous := ""
+		for i, e := range j.state.Entries {
+			if e.Chain() != e.Hash || e.Previous != previous || e.Entry != uint64(i+1) || e.Outcome != protocol.EntryOpened {
+				t.Errorf("entry %d: %+v", i+1, e)
+			}
+			previous = e.Hash
+		}
+	})
+}
+
+// TestSurvivingJournal cuts the file at every byte: what is left must verify, and never contain less than what was complete.
+func TestSurvivingJournal(t *testing.T) {
+	t.Parallel()
+	disk := memory{}
+	j, err := newJournal(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	var complete []int // sizes after each attempt
+	for i := range 5 {
+		entry, err := j.begin(attempt{Device: "room_1", At: at, Source: protocol.SourceCode, Code: &code{"room_1", 7, i}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		complete = append(complete, len(disk[journalFile]))
+		if err := j.end(result{Entry: entry, Outcome: protocol.EntryOpened}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := disk[journalFile]
+	for size := complete[0]; size <= len(whole); size++ {
+		j, err := newJournal(memory{journalFile: whole[:size]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, end := range complete {
+			if size >= end && j.fresh(code{"room_1", 7, i}) {
+				t.Fatalf("%d bytes: code %d can be used again", size, i)
+			}
+		}
+		previous := ""
+		for _, e := range j.state.Entries {
+			if e.Chain() != e.Hash || e.Previous != previous {
+				t.Fatalf("%d bytes: %+v", size, e)
+			}
+			previous = e.Hash
+		}
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 1
+	if j, err := newJournal(memory{journalFile: damaged}); err != nil || !j.unproven {
+		t.Errorf("a journal damaged in the middle counts as complete (%v)", err)
+	}
+}

@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/agent/internal/pass"
+	"github.com/yeolda/yeolda/agent/keypad"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// clockCheckInterval is how often the hardware clock is compared with the beacons' time.
+const clockCheckInterval = 2 * time.Second
+
+// passes connects the keypads, the desk that judges them and the cloud.
+type passes struct {
+	agent   *agent
+	clock   *pass.Clock
+	desk    *pass.Desk
+	keypads []Keypad
+}
+
+func newPasses(a *agent, board Board) *passes {
+	disk := pass.Dir(a.config.PassDir)
+	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads}
+	p.desk = pass.NewDesk(pass.Config{
+		Branch: a.config.Branch, Username: a.config.Username, Devices: board.keypads(), Disk: disk, Clock: p.clock,
+		Verify:    func(m protocol.PassList) error { return m.Verify(a.config.Username, *a.trusted.Load()...) },
+		Open:      a.doors.Open,
+		Send:      func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) },
+		Connected: a.link.Connected, Changed: a.link.Refresh,
+		Now: a.config.Now, Logger: a.log,
+	})
+	return p
+}
+
+// run reads the keypads until ctx is done.
+func (p *passes) run(ctx context.Context) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { p.desk.Run(ctx) })
+	work.Go(func() { p.watchClock(ctx) })
+	for _, k := range p.keypads {
+		work.Go(func() {
+			k.Reader.Read(ctx, func(digits string) keypad.Verdict { return keypad.Verdict(p.desk.Attempt(k.Device, digits)) })
+		})
+	}
+}
+
+// watchClock notices when another program sets the hardware clock, and reports changes of the clock's state.
+func (p *passes) watchClock(ctx context.Context) {
+	tick := time.NewTicker(clockCheckInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.clock.Check()
+		}
+	}
+}
+
+// receive dispatches a message about passes. p is nil if no keypad is read.
+func (p *passes) receive(m link.Message) error {
+	if p == nil {
+		return nil
+	}
+	switch m.Kind {
+	case protocol.KindBeacon:
+		return dispatch(m, p.beacon)
+	case protocol.KindPassList:
+		return dispatch(m, p.desk.List)
+	}
+	return dispatch(m, p.desk.Ack)
+}
+
+func (p *passes) beacon(m protocol.Beacon) {
+	before := p.clock.State()
+	if err := p.verifyBeacon(m); err != nil {
+		p.agent.log.Warn("beacon ignored", "error", err)
+		return
+	}
+	if err := p.clock.Beacon(m); err != nil {
+		p.agent.log.Debug("beacon ignored", "error", err)
+		return
+	}
+	if before != protocol.ClockTrusted {
+		p.agent.link.Refresh()
+	}
+}
+
+func (p *passes) verifyBeacon(m protocol.Beacon) error {
+	if m.Branch != p.agent.config.Branch || m.BootID != p.agent.bootID {
+		return fmt.Errorf("the beacon is for branch %s, boot %s", m.Branch, m.BootID)
+	}
+	return m.Verify(p.agent.config.Username, *p.agent.trusted.Load()...)
+}
+
+func (p *passes) selfTests() []protocol.SelfTest {
+	tests := []protocol.SelfTest{p.desk.SelfTest()}
+	for _, k := range p.keypads {
+		if err := k.Reader.Err(); err != nil {
+			tests = append(tests, protocol.SelfTest{Name: "keypad " + k.Device, Detail: protocol.Clip(err.Error())})
+		}
+	}
+	return tests
+}
