@@ -101,7 +101,7 @@ func TestBatchAnswersRepeatedMessagesInOrder(t *testing.T) {
 		{ID: a, Branch: "gangnam", Kind: "front", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
 		{ID: uuid.New(), Branch: "nowhere", Kind: "front", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
 		{ID: b, Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
-		{ID: uuid.New(), Branch: "gangnam", Kind: "room", Key: uuid.New(), KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
+		{ID: uuid.New(), Branch: "gangnam", Kind: "room", Key: uuid.New(), KeyHash: []byte("of an unknown key"), Online: []string{"agent-gangnam"}, Now: start},
 	}
 	made, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, asks, time.Minute)
 	if err != nil {
