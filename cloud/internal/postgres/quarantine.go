@@ -51,7 +51,7 @@ func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, 
 }
 
 // LiftQuarantine ends the quarantines of the time that a reservation left: the guest did so before the PIN was disclosed,
-// so there is no one who knows it.
+// so no guest knows it.
 func LiftQuarantine(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'RELEASED'

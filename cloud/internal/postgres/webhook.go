@@ -66,7 +66,7 @@ func DeleteWebhook(ctx context.Context, q Querier, id int64) error {
 	return ErrNoWebhook
 }
 
-// EnableWebhook switches a webhook. What waits is delivered at once and has another day. It returns ErrNoWebhook.
+// EnableWebhook switches a webhook. Waiting events are delivered at once, and their retries last another day. It returns ErrNoWebhook.
 func EnableWebhook(ctx context.Context, q Querier, id int64, enabled bool, now time.Time) error {
 	tag, err := q.Exec(ctx, `update webhook set enabled = $2, disabled_at = null, retry_at = null, failing_since = null where id = $1`, id, enabled)
 	if err != nil {

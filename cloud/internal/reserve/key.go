@@ -117,8 +117,8 @@ type ContactCorrection struct {
 }
 
 // CorrectContact corrects the contact of a reservation that is paid or waits for its deposit. If there is a key, the guest
-// receives another one at the new contact; the previous one counts as unknown from then on, because it went to somebody
-// else, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent.
+// receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
+// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
