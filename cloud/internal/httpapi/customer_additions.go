@@ -195,6 +195,10 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	rfc := func(t time.Time) string { return t.In(branch.Zone).Format(time.RFC3339) }
 	now := a.Now()
 	from, to := held.UnlockWindow()
+	compensation, err := a.compensation(r.Context(), held.ID)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		Branch        string `json:"branch"`
 		NameKo        string `json:"branchNameKo"`
@@ -210,10 +214,12 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		State         string `json:"state"`
 		Online        bool   `json:"online"`
 		Kind          string `json:"kind"`
+
+		Compensation *wireCompensation `json:"compensation"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
 		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Stay(), branch.Zone),
-		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind),
+		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation,
 	})
 }
 

@@ -77,6 +77,7 @@ var (
 	notAuthorized = reply{403, "AuthorizationError", "인가되지 않은 사용자입니다."}
 	outOfScope    = reply{403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다."}
 	holdExpired   = reply{401, "ResourceTimeOutException", "예약 세션이 만료되었습니다."}
+	noRefundLink  = reply{404, "ResourceNotFoundException", "사용할 수 없는 환불 링크입니다. 이미 사용했거나 기간이 지났습니다."}
 	noReservation = reply{404, "ResourceNotFoundException", "해당 예약을 찾을 수 없습니다."}
 	deviceAway    = reply{503, "DeviceUnavailableException", "지점 장치가 응답하지 않습니다."}
 	versionEnded  = reply{410, "ApiVersionEndedException", "종료된 API입니다. V2 API를 사용해 주세요."}
@@ -193,6 +194,8 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"resendKey":           {"/v2/admin/reservations/999999/key-message", nil, noReservation, false},
 		"retryRefund":         {"/v2/admin/reservations/" + paid + "/refund", nil, noReservation, true},
 		"approveRefund":       {"/v2/admin/reservations/" + paid + "/refund/approval", nil, noReservation, true},
+		"showRefundLink":      {"/v2/refund-accounts/none", nil, noRefundLink, false},
+		"enterRefundAccount":  {"/v2/refund-accounts/none", map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "a"}, noRefundLink, false},
 		"quoteRefund":         {"/v2/my-reservations/999999/refund", nil, noReservation, false},
 		"refund":              {"/v2/admin/reservations/" + paid + "/refunds", map[string]any{"amount": 2147483647, "settledOutside": map[string]string{"how": "a", "reference": "a"}}, reply{400, "PaymentAmountMismatchException", "환불 금액(amount)이 남은 결제 금액보다 큽니다."}, true},
 		"reconcile":           {"/v2/admin/reconciliation", nil, success, false},

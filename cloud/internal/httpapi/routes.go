@@ -78,6 +78,8 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/receipt", a.public(a.showReceipt))
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
 	mux.Get("/v2/my-reservations/{id}/refund", a.customer(a.quoteRefund))
+	mux.Get("/v2/refund-accounts/{token}", a.public(a.showRefundLink))
+	mux.Post("/v2/refund-accounts/{token}", a.public(a.enterRefundAccount))
 	mux.Get("/v2/keys/{key}", a.public(a.showKey))
 	mux.Get("/v2/keys/{key}/why", a.public(a.whyKey))
 	mux.Get("/v2/keys/{key}/companions", a.public(a.listCompanions))

@@ -32,7 +32,8 @@ func (s *Service) sweep(ctx context.Context) {
 	s.lead(ctx, sweepLock, func(ctx context.Context) error {
 		var group errgroup.Group
 		for _, part := range []func(context.Context) error{
-			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Reserve.SealKeys, s.Partner.Sweep, s.purge,
+			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Reserve.SealKeys, s.Reserve.Compensate,
+			s.Partner.Sweep, s.purge,
 		} {
 			group.Go(func() error { return part(ctx) })
 		}

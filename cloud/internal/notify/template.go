@@ -28,6 +28,7 @@ const (
 	PaymentReturned      Template = "payment-returned"  // it was charged too late, and is refunded
 	PartRefunded         Template = "part-refunded"     // a part of the payment, and the reservation stays
 	RefundFailed         Template = "refund-failed"
+	RefundAccountNeeded  Template = "refund-account" // with a link where the guest enters the account
 	ReservationMoved     Template = "reservation-moved"
 	KeyChanged           Template = "key-changed"       // the previous key opens nothing
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail

@@ -71,7 +71,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundFailed,
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundAccountNeeded, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, StayExtended, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

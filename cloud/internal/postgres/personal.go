@@ -49,6 +49,7 @@ var PersonalTables = []PersonalTable{
 	}},
 	{Name: "login_code", Contact: "login_id = $1", Delete: true, Columns: []PersonalColumn{{Name: "login_id"}}},
 	{Name: "session", Contact: "data ->> 'loginId' = $1", Delete: true, Columns: []PersonalColumn{{Name: "data", Sealed: true}}},
+	{Name: "compensation", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "mobile_key", Erased: "null"}}},
 	{Name: "reservation", Reservation: "x.id", Columns: []PersonalColumn{
 		{Name: "name", Erased: "null"}, {Name: "mobile", Erased: "null"}, {Name: "email", Erased: "null"},
 		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"}, {Name: "client", Erased: "null"},

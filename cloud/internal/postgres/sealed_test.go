@@ -18,6 +18,7 @@ var hashes = map[string]bool{
 	"refund_request.body_hash": true,
 	"alert_notice.contact":     true,
 	"access_key.hash":          true,
+	"refund_link.token_hash":   true,
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.

@@ -72,7 +72,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
 			return RefundResult{}, err
 		}
-		if f.ErrorCode != money.ApprovalRequired {
+		if f.ErrorCode != money.ApprovalRequired && f.ErrorCode != accountRequired {
 			left += f.Amount // the bank rejected the transfer, so the provider holds the money again
 		}
 	case f != nil && left == 0:

@@ -73,7 +73,7 @@ func (c *change) startLateRefund(p toss.Payment, by string, won int) error {
 		return err
 	}
 	if won > 0 && p.Method == toss.MethodVirtualAccount {
-		return c.failRefund(id, won, "REFUND_ACCOUNT_REQUIRED", "환불 계좌가 필요합니다.")
+		return c.failRefund(id, won, accountRequired, "환불 계좌가 필요합니다.")
 	}
 	if won > 0 {
 		if err := c.sendOutcomeAlways(notify.PaymentReturned, won); err != nil {
@@ -91,8 +91,14 @@ func (c *change) failRefund(id int64, won int, code, message string) error {
 	if err := c.report(refundKind, code+": "+message); err != nil {
 		return err
 	}
+	if c.r().Method == booking.VirtualAccount || c.Payment.Account.Number != "" {
+		return c.askAccount(id, won)
+	}
 	return c.sendOutcomeAlways(notify.RefundFailed, won)
 }
+
+// accountRequired is the code of a refund that waits for the guest's account.
+const accountRequired = "REFUND_ACCOUNT_REQUIRED"
 
 // newCancelKey returns the idempotency key of one attempt to cancel. The provider executes a key once.
 func newCancelKey(id booking.ReservationID) string {

@@ -115,7 +115,7 @@ func TestDepositIsDueWithinTheStay(t *testing.T) {
 	s.Sandbox.ClearFaults()
 	id := s.await(t, order.OrderID, "CANCELED")
 	s.awaitRefund(t, id, "FAILED")
-	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "refund-failed")
+	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "refund-account")
 }
 
 // A3: a slot is not sold if its key could no longer open doors.

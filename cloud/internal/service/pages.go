@@ -55,9 +55,14 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 	}
 	branch, held := found.Branch, found.Reservation
 	from, to := held.UnlockWindow()
+	given, err := s.reserve.CompensationOf(ctx, held.ID)
+	if err != nil {
+		return web.Key{}, err
+	}
 	return web.Key{
 		Branch: branch.Code, NameKo: branch.NameKo, NameEn: branch.NameEn, Address: branch.Address, Phone: branch.Phone,
 		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.End, From: from, To: to, Pulse: protocol.DefaultPulse, Online: found.Online,
+		ExtendedMinutes: given.Minutes, RefundedWon: given.Amount,
 	}, nil
 }
 

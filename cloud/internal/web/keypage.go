@@ -60,6 +60,7 @@ type keyView struct {
 	Panels                     []panel
 	PIN                        []string
 	SpokenPIN                  string
+	Compensation               string // for a door that did not open
 }
 
 // A panel shows one outcome of a press. All panels are part of the page, so that it can show any outcome offline.
@@ -186,7 +187,8 @@ func (s *site) keyView(w http.ResponseWriter, r *http.Request, key Key) *keyView
 	view := &keyView{
 		Lang: lang, Title: place + " | " + texts.Brand, T: texts, Key: &key,
 		Action: "/k/" + url.PathEscape(r.PathValue("key")), State: key.state(s.Now()),
-		Place: place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + clock(key.End),
+		Compensation: texts.compensation(key),
+		Place:        place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + clock(key.End),
 		OpensAt:  texts.fill(texts.OpensAt, clock(key.From)),
 		RoomDoor: texts.fill(texts.RoomDoor, room), RoomName: texts.fill(texts.RoomName, room),
 		Window:       texts.fill(texts.Window, clock(key.From), clock(key.To)),

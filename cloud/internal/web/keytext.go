@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +15,7 @@ type keyTexts struct {
 	OpensAt, OpenNow, Leaving, Over, Window, Share          string
 	BranchOffline, PhoneOffline, Unreachable                string
 	Front, FrontName, RoomDoor, RoomName                    string
+	Extended, Refunded                                      string
 	Relocked, Reload                                        string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
@@ -26,6 +28,17 @@ type keyTexts struct {
 type panelText struct{ title, text string }
 
 func (keyTexts) fill(text string, values ...any) string { return fmt.Sprintf(text, values...) }
+
+// compensation tells what the guest got for a door that did not open; empty for nothing.
+func (t keyTexts) compensation(key Key) string {
+	switch {
+	case key.ExtendedMinutes > 0:
+		return t.fill(t.Extended, key.ExtendedMinutes)
+	case key.RefundedWon > 0:
+		return t.fill(t.Refunded, strconv.Itoa(key.RefundedWon))
+	}
+	return ""
+}
 
 // headline inserts the name of a door and capitalizes the result.
 func headline(title, door string) string {
@@ -41,6 +54,8 @@ var keyKorean = keyTexts{
 	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Leaving: "문은 더 열 수 없어요. 퇴실까지",
 	Over:          "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
 	Window:        "문은 %s부터 %s까지 열 수 있어요.",
+	Extended:      "문이 열리지 않은 것을 확인해 이용 시간을 %d분 늘려 드렸어요.",
+	Refunded:      "문이 열리지 않은 것을 확인해 %s원을 환불해 드려요.",
 	Share:         "이 링크가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
 	BranchOffline: "지금 지점 연결이 끊겨 문이 저절로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
 	PhoneOffline:  "인터넷에 연결되어 있지 않아요. 와이파이나 데이터를 켜 주세요.",
@@ -75,6 +90,8 @@ var keyEnglish = keyTexts{
 	OpensAt: "The doors open at %s.", OpenNow: "You can open the doors now.", Leaving: "The doors no longer open. Your stay:",
 	Over:          "Your stay has ended. Thank you for coming.",
 	Window:        "You can open the doors from %s to %s.",
+	Extended:      "We saw that the door did not open, and extended your stay by %d minutes.",
+	Refunded:      "We saw that the door did not open, and refund %s won.",
 	Share:         "This link is your key. Share it only with people in your party.",
 	BranchOffline: "The branch is offline, so the doors may not open automatically. Press a button to get the keypad code.",
 	PhoneOffline:  "Your phone is offline. Turn on Wi-Fi or mobile data.",

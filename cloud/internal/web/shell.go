@@ -11,7 +11,7 @@ import (
 var screens = []string{
 	"/{$}", "/b/{branch}", "/b/{branch}/{date}", "/b/{branch}/{date}/{room}/{times}",
 	"/book/contact", paymentPath, "/book/confirm", "/book/fail", "/book/receipt",
-	"/login", "/my", "/my/{id}/cancel", "/terms", "/privacy", "/franchise",
+	"/login", "/my", "/my/{id}/cancel", "/refund/{token}", "/terms", "/privacy", "/franchise",
 }
 
 // paymentPath is the only document in which the payment provider's script may run.

@@ -68,6 +68,8 @@ type Key struct {
 	From, To       time.Time     // the window in which doors open
 	Pulse          time.Duration // how long a lock stays open
 	Online         bool          // the branch's agent is connected
+
+	ExtendedMinutes, RefundedWon int // what the guest got because a door did not open
 }
 
 // Result is the result of an unlock request.

@@ -17,6 +17,7 @@ import { missing } from "./customer/missing";
 import { myPage } from "./customer/my";
 import { payPage } from "./customer/pay";
 import { receiptPage } from "./customer/receipt";
+import { refundPage } from "./customer/refund";
 import { roomsPage } from "./customer/rooms";
 import { summaryPage } from "./customer/summary";
 import { speakIn } from "./customer/text";
@@ -34,6 +35,7 @@ const screens: Route[] = [
   { path: "/login", view: loginPage },
   { path: "/my", view: myPage },
   { path: "/my/:id/cancel", view: cancelPage },
+  { path: "/refund/:token", view: refundPage },
   { path: "/terms", view: legalPage("terms") },
   { path: "/privacy", view: legalPage("privacy") },
   { path: "/franchise", view: franchisePage },

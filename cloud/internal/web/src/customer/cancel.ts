@@ -159,7 +159,7 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
   ];
 }
 
-function refundFields() {
+export function refundFields() {
   const banks = resource(getBanks);
   const list = () => (banks.data() ?? []).map((b: Bank) => ({ value: b.code, text: b.name }));
   const bank = select("bank", t("fieldBank"), t("pickBank"), list, t("needBank"));

@@ -112,6 +112,11 @@ export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => api.post<null>(
 
 export type RefundAccount = Required<Schemas["RefundAccount"]>;
 
+export const refundLink = (token: string) => api.get<Schemas["RefundLink"]>(`/v2/refund-accounts/${token}`);
+
+export const enterRefundAccount = (token: string, account: Schemas["RefundAccountRequest"]) =>
+  api.post<null>(`/v2/refund-accounts/${token}`, account);
+
 /** The refund policy of a branch in one sentence: the same before the payment and at the cancellation. */
 export const refundText = (b: { refundPolicyText: Schemas["BilingualText"] }): string =>
   b.refundPolicyText[language.peek() === "en" ? "en" : "ko"];

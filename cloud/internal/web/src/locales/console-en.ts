@@ -624,6 +624,7 @@ export const en: Texts = {
   "template_payment-failed": "Payment failed",
   "template_payment-returned": "Late payment refunded",
   "template_part-refunded": "Part refunded",
+  "template_refund-account": "Refund account needed",
   "template_reservation-ended": "Canceled, nothing paid",
   "template_reservation-canceled": "Reservation cancelled",
   "template_reservation-confirmed": "Reservation confirmed, key",

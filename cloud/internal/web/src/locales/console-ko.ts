@@ -622,6 +622,7 @@ export const ko = {
   "template_payment-failed": "결제 실패",
   "template_payment-returned": "늦은 결제 환불",
   "template_part-refunded": "부분 환불",
+  "template_refund-account": "환불 계좌 요청",
   "template_reservation-ended": "예약 취소(결제 없음)",
   "template_reservation-canceled": "예약 취소",
   "template_reservation-confirmed": "예약 확정·열쇠",

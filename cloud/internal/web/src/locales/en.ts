@@ -263,6 +263,13 @@ export const en: Texts = {
   cancelDoneText: "We refund {amount} within 3 to 5 business days.",
   cancelDoneNone: "Under the refund policy nothing is refunded.",
   cancelDoneFree: "Nothing was paid, so there is nothing to refund.",
+  refundLinkTitle: "Which account should we refund to?",
+  refundLinkText: "We refund {amount} to this account. You can send it only once, so please check it.",
+  refundLinkSend: "Refund to this account",
+  refundLinkDone: "The refund is requested",
+  refundLinkDoneText: "It arrives within 3 to 5 business days.",
+  refundLinkGone: "This link no longer works",
+  refundLinkGoneText: "The account was already sent, or the link has expired.",
   tooLate: "You can cancel only until 30 minutes before the start.",
 
   effectiveFrom: "Effective from {date}",

@@ -260,6 +260,13 @@ export const ko = {
   cancelDoneText: "{amount}을 영업일 기준 3~5일 안에 돌려드려요.",
   cancelDoneNone: "환불 규정에 따라 돌려드릴 금액이 없어요.",
   cancelDoneFree: "입금 전이라 돌려드릴 금액이 없어요.",
+  refundLinkTitle: "환불받을 계좌를 알려 주세요",
+  refundLinkText: "{amount}을 돌려드릴 계좌예요. 한 번만 보낼 수 있으니 꼼꼼히 확인해 주세요.",
+  refundLinkSend: "이 계좌로 환불받기",
+  refundLinkDone: "환불을 요청했어요",
+  refundLinkDoneText: "영업일 기준 3~5일 안에 계좌로 보내 드려요.",
+  refundLinkGone: "사용할 수 없는 링크예요",
+  refundLinkGoneText: "이미 계좌를 보냈거나 기간이 지났어요.",
   tooLate: "시작 30분 전까지만 취소할 수 있어요.",
 
   effectiveFrom: "시행일 {date}",

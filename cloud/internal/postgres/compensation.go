@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// StuckDoor is a confirmed reservation whose guest could not enter: the agent reported a failure of a door, and nothing after
+// it shows an entry.
+type StuckDoor struct {
+	Reservation booking.ReservationID
+	Branch      booking.BranchID
+	Room        booking.RoomID
+	Since       time.Time // the first such failure, or the start of the stay if that is later
+}
+
+// stuckSpan is how far back failures are looked for: a stay lasts at most five hours.
+const stuckSpan = 8 * time.Hour
+
+// StuckDoors returns the stuck reservations of branches that compensate, without those that were compensated. id is 0 for
+// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN. Any later opening of the same door,
+// and any later entry into the room, is an entry. A request whose outcome
+// is unknown may have opened the door, so it counts as one.
+func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
+	rows, err := q.Query(ctx, `
+		select r.id, r.branch_id, r.room_id, greatest(min(d.created_at), r.start_at)
+		from branch b
+		join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
+		join reservation r on r.id = d.reservation_id
+		where b.compensation is not null and ($1 = 0 or r.id = $1) and r.state = 'DONE'
+		  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
+		  and not exists (select from compensation c where c.reservation_id = r.id)
+		  and not exists (
+		      select from door_request s where s.reservation_id = r.id and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
+		         and (s.device = d.device or s.kind = 'room'))
+		  and not exists (
+		      select from door_event e where e.branch_id = b.id and e.kind = 'door-opened' and e.at > d.created_at
+		         and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)
+		              or d.kind = 'front' and e.device like 'front%'))
+		group by r.id order by r.id limit 200`, id, now.Add(-stuckSpan), now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[StuckDoor])
+}
+
+// Compensated is what a guest got for a door that did not open.
+type Compensated struct {
+	Kind    string // extended, refunded, none
+	Since   time.Time
+	At      time.Time
+	Minutes int
+	Amount  int
+	Refund  int64
+	Reason  string
+}
+
+// PutCompensation stores the compensation of a reservation, at most once. first is false if it has one.
+func PutCompensation(ctx context.Context, tx pgx.Tx, r booking.Reservation, c Compensated) (first bool, err error) {
+	tag, err := tx.Exec(ctx, `
+		insert into compensation (reservation_id, branch_id, mobile_key, since, at, kind, minutes, amount, refund_id, reason)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
+		r.ID, r.Branch, null(booking.NormalizePhone(r.Mobile)), c.Since, c.At, c.Kind, c.Minutes, c.Amount, null(c.Refund), c.Reason)
+	return tag.RowsAffected() == 1, err
+}
+
+// ErrNoCompensation is returned if a reservation has no compensation.
+var ErrNoCompensation = errors.New("postgres: no compensation")
+
+// CompensationOf returns the compensation of a reservation, or ErrNoCompensation.
+func CompensationOf(ctx context.Context, q Querier, id booking.ReservationID) (c Compensated, err error) {
+	err = q.QueryRow(ctx, `select kind, since, at, minutes, amount, coalesce(refund_id, 0), reason from compensation where reservation_id = $1`, id).
+		Scan(&c.Kind, &c.Since, &c.At, &c.Minutes, &c.Amount, &c.Refund, &c.Reason)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNoCompensation
+	}
+	return c, err
+}
+
+// CountCompensations counts what a phone number got since a time, under a lock that two transactions of the number share.
+func CountCompensations(ctx context.Context, tx pgx.Tx, mobile string, since time.Time) (n int, err error) {
+	key := booking.NormalizePhone(mobile)
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('compensation ' || $1, 0))`, key); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select count(*) from compensation where mobile_key = $1 and at >= $2 and kind <> 'none'`, key, since).Scan(&n)
+	return n, err
+}

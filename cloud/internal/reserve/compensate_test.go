@@ -1,0 +1,236 @@
+package reserve_test
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// stay buys a stay that has begun: the clock moves past its start.
+func (s *shop) stay(t *testing.T, method string) (order string, id int64) {
+	t.Helper()
+	_, confirm, id := s.paid(t, method)
+	s.Clock.Advance(s.start(t, id).Add(time.Minute).Sub(s.Clock.Now()))
+	return confirm.OrderID, id
+}
+
+// press records the result of a press as the agent reported it.
+func (s *shop) press(t *testing.T, id int64, kind, state, outcome string) {
+	t.Helper()
+	s.Clock.Advance(time.Second)
+	s.exec(t, `
+		insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, granted_at, finished_at, outcomes)
+		select $1, r.branch_id, r.id, 'customer', $3, d.device, array[d.device], $4, $5, $5, $5, jsonb_build_object(d.device, jsonb_build_object('outcome', $6::text))
+		from reservation r join room m on m.id = r.room_id,
+		     lateral (select case when $3 = 'room' then 'room_' || m.no else 'front_1' end as device) d
+		where r.id = $2`, uuid.New(), id, kind, state, s.Clock.Now(), outcome)
+}
+
+func (s *shop) compensating(t *testing.T, settings string) {
+	t.Helper()
+	s.exec(t, `update branch set compensation = nullif($1::jsonb, 'null'::jsonb) where code = 'gangnam'`, settings)
+}
+
+// A guest whose door does not open gets money after the branch's delay, once, and stays.
+func TestStuckDoorIsRefundedOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":3,"wonPerMinute":200}`)
+	order, id := s.stay(t, sandbox.MethodCard)
+	s.press(t, id, "room", "FAILED", "failed")
+	replica := s.Replica(t)
+	if err := replica.Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from compensation where $1`, true); n != 0 {
+		t.Fatal("compensated before the delay")
+	}
+	s.Clock.Advance(3 * time.Minute)
+	if err := together(6, func(int) error { return s.Replica(t).Compensate(s.ctx) }); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, id)
+	s.wantState(t, order, "DONE")
+	if n := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1`, id); n != 800 && n != 600 {
+		t.Errorf("refunded %d won, want 200 for each minute", n)
+	}
+	s.press(t, id, "room", "FAILED", "failed")
+	s.Clock.Advance(10 * time.Minute)
+	if err := replica.Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1`, id); n != 1 {
+		t.Errorf("%d refunds, want 1", n)
+	}
+}
+
+// The stay becomes longer if the next slots are free; otherwise, with another guest behind, money is returned.
+func TestStuckDoorExtendsTheStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":2,"extendFirst":true,"wonPerMinute":300,"fullAfterMinutes":30}`)
+	for _, taken := range []bool{false, true} {
+		_, id := s.stay(t, sandbox.MethodCard)
+		if taken {
+			s.exec(t, `
+				insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method)
+				select branch_id, room_id, 'DONE', 'ADMIN', end_at + interval '10 minutes', end_at + interval '30 minutes',
+				       tstzrange(end_at + interval '10 minutes', end_at + interval '40 minutes'), '관리자' from reservation where id = $1`, id)
+		}
+		key := s.key(t, id)
+		var before time.Time
+		if err := s.DB.Pool.QueryRow(s.ctx, `select end_at from reservation where id = $1`, id).Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		s.press(t, id, "front", "FAILED", "failed")
+		s.Clock.Advance(2*time.Minute + time.Second)
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		var end time.Time
+		if err := s.DB.Pool.QueryRow(s.ctx, `select end_at from reservation where id = $1`, id).Scan(&end); err != nil {
+			t.Fatal(err)
+		}
+		refunds := s.count(t, `select count(*) from refund where reservation_id = $1`, id)
+		if longer := end.Sub(before); taken && (longer != 0 || refunds != 1) || !taken && (longer != 10*time.Minute || refunds != 0) {
+			t.Errorf("next slot taken %t: longer by %s, %d refunds", taken, longer, refunds)
+		}
+		if got := s.key(t, id); got != key {
+			t.Errorf("key %q, want %q", got, key)
+		}
+		s.refundsDone(t, id)
+	}
+}
+
+// A guest who got in by any means, or whose failure the agent did not report, gets nothing.
+func TestNoCompensationAfterAnEntry(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":100}`)
+	entries := map[string]func(id int64){
+		"opened later":    func(id int64) { s.press(t, id, "room", "SUCCESS", "opened") },
+		"outcome unknown": func(id int64) { s.press(t, id, "room", "UNKNOWN", "") },
+		"the contact opened": func(id int64) {
+			s.exec(t, `
+				insert into door_event (branch_id, device, kind, at) select r.branch_id, 'room_' || m.no, 'door-opened', $2
+				from reservation r join room m on m.id = r.room_id where r.id = $1`, id, s.Clock.Now().Add(time.Second))
+		},
+	}
+	for name, enter := range entries {
+		_, id := s.stay(t, sandbox.MethodCard)
+		s.press(t, id, "room", "FAILED", "failed")
+		enter(id)
+		s.Clock.Advance(5 * time.Minute)
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, `select count(*) from compensation where reservation_id = $1`, id); n != 0 {
+			t.Errorf("%s: compensated", name)
+		}
+	}
+	_, id := s.stay(t, sandbox.MethodCard)
+	s.press(t, id, "room", "FAILED", "dropped")
+	s.Clock.Advance(5 * time.Minute)
+	if err := s.Replica(t).Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from compensation where reservation_id = $1`, id); n != 0 {
+		t.Error("compensated without a failure that the agent reported")
+	}
+}
+
+// A phone number gets at most so many compensations in a month.
+func TestCompensationLimitPerPhone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":100,"perPhonePerMonth":1}`)
+	for i := range 3 {
+		_, id := s.stay(t, sandbox.MethodCard)
+		s.exec(t, `update reservation set mobile = '010-9999-0000' where id = $1`, id)
+		s.press(t, id, "room", "FAILED", "failed")
+		s.Clock.Advance(2 * time.Minute)
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.refundsDone(t, id)
+		if n := s.count(t, `select count(*) from refund where reservation_id = $1`, id); (n == 1) != (i == 0) {
+			t.Errorf("stay %d: %d refunds", i, n)
+		}
+	}
+}
+
+// A refund that needs the guest's account: the link in the message works once.
+func TestRefundLink(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":500}`)
+	order, id := s.stay(t, sandbox.MethodVirtualAccount)
+	s.press(t, id, "room", "FAILED", "failed")
+	s.Clock.Advance(2 * time.Minute)
+	if err := s.Replica(t).Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	token := s.refundToken(t, id)
+	b := s.buyer()
+	reply, err := b.Do(s.ctx, "GET", "/v2/refund-accounts/"+token, nil)
+	if err != nil || reply.HTTP != 200 || !strings.Contains(reply.Raw, `"expiresAt"`) {
+		t.Fatalf("%v %s", err, reply.Raw)
+	}
+	account := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	for name, bad := range map[string]map[string]string{
+		"no bank": {"refundAccount": "1", "refundHolder": "a"}, "unknown bank": {"refundBankCode": "00", "refundAccount": "1", "refundHolder": "a"},
+		"letters": {"refundBankCode": "20", "refundAccount": "x", "refundHolder": "a"}, "nothing": {},
+	} {
+		if reply, err := b.Post(s.ctx, "/v2/refund-accounts/"+token, bad); err != nil || reply.HTTP != 400 {
+			t.Errorf("%s: %v %s", name, err, reply.Raw)
+		}
+	}
+	statuses := make([]int, 8)
+	err = together(len(statuses), func(i int) error {
+		reply, err := s.buyer().Post(s.ctx, "/v2/refund-accounts/"+token, account)
+		statuses[i] = reply.HTTP
+		return err
+	})
+	if count := fmt.Sprint(statuses); err != nil || strings.Count(count, "200") != 1 || strings.Count(count, "404") != 7 {
+		t.Errorf("%v %v, want one 200 and seven 404", err, statuses)
+	}
+	s.refundsDone(t, id)
+	s.wantState(t, order, "DONE")
+	if reply, err := b.Do(s.ctx, "GET", "/v2/refund-accounts/"+token, nil); err != nil || reply.HTTP != 404 {
+		t.Errorf("used: %v %s", err, reply.Raw)
+	}
+	if n := s.count(t, `select count(*) from refund_link where token_hash = $1`, []byte(token)); n != 0 {
+		t.Error("the token is stored in the clear")
+	}
+	if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Error(err)
+	}
+}
+
+// refundToken waits for the message with a refund link and returns its token.
+func (s *shop) refundToken(t *testing.T, id int64) (token string) {
+	t.Helper()
+	var mobile string
+	if err := s.DB.Pool.QueryRow(s.ctx, `select mobile from reservation where id = $1`, id).Scan(&mobile); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "a message with a refund link", func() bool {
+		for _, m := range s.Sandbox.Messages(mobile) {
+			if m.Template == "refund-account" {
+				link, err := url.Parse(m.Variables["link"])
+				token = path.Base(link.Path)
+				return err == nil
+			}
+		}
+		return false
+	})
+	return token
+}

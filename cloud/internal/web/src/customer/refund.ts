@@ -1,0 +1,67 @@
+// The page of a refund link: the guest enters the account of a refund, once.
+
+import { ApiError } from "../core/api";
+import { type Child, match } from "../core/dom";
+import { resource } from "../core/resource";
+import { signal } from "../core/signal";
+import { refundFields } from "./cancel";
+import { checkAll } from "./field";
+import { check, question, sign } from "./icons";
+import { actions, alert, button, explain, fetched, heading, note, notice } from "./screen";
+import { enterRefundAccount, refundLink } from "./service";
+import { t, won } from "./text";
+
+export function refundPage({ token = "" }: Record<string, string>): Child {
+  const found = resource(async () => {
+    try {
+      return await refundLink(token);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }
+  });
+  return fetched(found, (data) => {
+    const link = data.peek();
+    return link ? screen(token, link.amount) : gone();
+  });
+}
+
+const gone = (): Child => notice(sign(question(), "wait"), t("refundLinkGone"), t("refundLinkGoneText"));
+
+function screen(token: string, amount: number): Child {
+  const sent = signal(false);
+  return match(sent, (is) =>
+    is
+      ? notice(sign(check(), "good"), t("refundLinkDone"), t("refundLinkDoneText"))
+      : form(token, amount, () => sent.set(true)),
+  );
+}
+
+function form(token: string, amount: number, done: () => void): Child {
+  const account = refundFields();
+  const problem = signal("");
+  const busy = signal(false);
+  const submit = async () => {
+    problem.set("");
+    if (!checkAll(account.fields)) return;
+    busy.set(true);
+    const a = account.read();
+    try {
+      await enterRefundAccount(token, {
+        refundBankCode: a.refundReceiveAccountBank,
+        refundAccount: a.refundReceiveAccountNumber,
+        refundHolder: a.refundReceiveAccountHolderName,
+      });
+      done();
+    } catch (error) {
+      problem.set(explain(error));
+    }
+    busy.set(false);
+  };
+  return [
+    heading(t("refundLinkTitle"), t("refundLinkText", { amount: won(amount) })),
+    account.view,
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+    actions(button(t("refundLinkSend"), () => void submit(), { busy })),
+  ];
+}
