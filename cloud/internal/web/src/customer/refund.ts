@@ -48,9 +48,9 @@ function form(token: string, amount: number, done: () => void): Child {
     const a = account.read();
     try {
       await enterRefundAccount(token, {
-        refundBankCode: a.refundReceiveAccountBank,
-        refundAccount: a.refundReceiveAccountNumber,
-        refundHolder: a.refundReceiveAccountHolderName,
+        refundBankCode: a.refundReceiveAccountBank ?? "",
+        refundAccount: a.refundReceiveAccountNumber ?? "",
+        refundHolder: a.refundReceiveAccountHolderName ?? "",
       });
       done();
     } catch (error) {
