@@ -115,7 +115,7 @@ var table = []row{
 	{reserve.ErrNotFound, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
 	{booking.ErrNoMessage, 404, typeNotFound, "해당 메시지를 찾을 수 없습니다."},
 	{booking.ErrNoReservation, 404, typeNotFound, "해당 예약을 찾을 수 없습니다."},
-	{reserve.ErrNoRefundLink, 404, typeNotFound, "사용할 수 없는 환불 링크입니다. 이미 사용했거나 기간이 지났습니다."},
+	{reserve.ErrNoRefundLink, 404, typeNotFound, "해당 환불 링크를 찾을 수 없습니다."},
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
 	{backoffice.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},

@@ -77,7 +77,7 @@ var (
 	notAuthorized = reply{403, "AuthorizationError", "인가되지 않은 사용자입니다."}
 	outOfScope    = reply{403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다."}
 	holdExpired   = reply{401, "ResourceTimeOutException", "예약 세션이 만료되었습니다."}
-	noRefundLink  = reply{404, "ResourceNotFoundException", "사용할 수 없는 환불 링크입니다. 이미 사용했거나 기간이 지났습니다."}
+	noRefundLink  = reply{404, "ResourceNotFoundException", "해당 환불 링크를 찾을 수 없습니다."}
 	noReservation = reply{404, "ResourceNotFoundException", "해당 예약을 찾을 수 없습니다."}
 	deviceAway    = reply{503, "DeviceUnavailableException", "지점 장치가 응답하지 않습니다."}
 	versionEnded  = reply{410, "ApiVersionEndedException", "종료된 API입니다. V2 API를 사용해 주세요."}
