@@ -19,9 +19,9 @@ const ByCompensation = "system:compensation"
 
 // The kinds of compensation.
 const (
-	extended      = "extended"
-	refunded      = "refunded"
-	uncompensated = "none"
+	compensatedTime  = "extended"
+	compensatedMoney = "refunded"
+	uncompensated    = "none"
 )
 
 // Compensate compensates the guests who cannot enter, according to the settings of their branches: the stay is extended if
@@ -102,7 +102,7 @@ func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, 
 		longer := settings.Extension(stuck)
 		ok, err := c.extendFree(branch, longer)
 		if ok || err != nil {
-			return postgres.Compensated{Kind: extended, Minutes: int(longer / time.Minute)}, err
+			return postgres.Compensated{Kind: compensatedTime, Minutes: int(longer / time.Minute)}, err
 		}
 	}
 	return c.compensateMoney(settings, stuck)
@@ -119,18 +119,20 @@ func (c *change) compensatedEnough(branch booking.Branch) (bool, error) {
 	return n >= branch.Compensation.PerPhonePerMonth, err
 }
 
-// extendFree extends the stay if its room is free and the branch open. It returns false without a change otherwise.
+// extendFree extends the stay if its room is free and the branch open. It returns false without a change otherwise, and if
+// the guest has bought, or is buying, an extension.
 func (c *change) extendFree(branch booking.Branch, longer time.Duration) (ok bool, err error) {
 	r := c.r()
 	room, ok := branch.Room(r.RoomNo)
 	times := booking.Interval{Start: r.Start, End: r.End.Add(longer)}
-	if !ok || times.Length() > booking.MaxLength {
-		return false, nil
+	stay, err := lockStay(c.ctx, c.tx, r.ID)
+	if err != nil || !ok || len(stay.extensions) > 0 || times.Length() > booking.MaxLength {
+		return false, err
 	}
 	outer := c.tx
 	err = pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
 		c.tx = tx
-		return c.moveTo(branch, room, times, ByCompensation, "문 고장 보상")
+		return c.moveTo(stay, branch, room, times, ByCompensation, "문 고장 보상")
 	})
 	c.tx = outer
 	switch {
@@ -162,7 +164,7 @@ func (c *change) compensateMoney(settings booking.Compensation, stuck time.Durat
 	if c.r().Method == booking.VirtualAccount {
 		err = c.failRefund(id, won, accountRequired, "환불 계좌가 필요합니다.")
 	}
-	return postgres.Compensated{Kind: refunded, Amount: won, Refund: id}, err
+	return postgres.Compensated{Kind: compensatedMoney, Amount: won, Refund: id}, err
 }
 
 // CompensationOf returns what the guest of a reservation got for a door that did not open; its kind is empty for nothing.
