@@ -57,6 +57,7 @@ type Climate struct {
 	Agent    postgres.AgentCondition
 	Latest   map[string]postgres.SensorReading // by location
 	Commands []postgres.ClimateCommand
+	Intents  []postgres.ShownIntent
 }
 
 // Climate returns the latest reading of each sensor and the latest commands.
@@ -65,6 +66,9 @@ func (s *Service) Climate(ctx context.Context, branch booking.BranchID) (c Clima
 		return c, err
 	}
 	if c.Latest, err = postgres.LatestReadings(ctx, s.DB.Pool, branch, c.Agent.Inventory.Sensors); err != nil {
+		return c, err
+	}
+	if c.Intents, err = postgres.ClimateIntents(ctx, s.DB.Pool, branch, s.DB.Now()); err != nil {
 		return c, err
 	}
 	c.Commands, err = postgres.ClimateCommands(ctx, s.DB.Pool, branch, maxCommands)

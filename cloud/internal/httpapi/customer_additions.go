@@ -199,6 +199,10 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	air, err := a.climateOf(r, held)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		Branch        string `json:"branch"`
 		NameKo        string `json:"branchNameKo"`
@@ -216,10 +220,11 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		Kind          string `json:"kind"`
 
 		Compensation *wireCompensation `json:"compensation"`
+		Climate      *guestClimate     `json:"climate"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
 		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Stay(), branch.Zone),
-		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation,
+		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation, air,
 	})
 }
 

@@ -180,6 +180,9 @@ var table = []row{
 	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // for administrators; a guest receives ErrInvalidKey
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
+	{climate.ErrNoRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
+	{climate.ErrOtherUnit, 400, typeIllegal, "에어컨(unit)에 없는 옵션입니다."},
+	{climate.ErrStaffDecided, 409, typeConflict, "직원이 에어컨을 조작하여 온도를 바꿀 수 없습니다."},
 	{climate.ErrDeviceUnavailable, 503, typeDevice, "지점 장치가 응답하지 않습니다."},
 }
 

@@ -82,6 +82,9 @@ func eachOf[T any](list []T, do func(T) error) error {
 // webhookTTL is the time applied callbacks are kept. The provider repeats a callback for less than four days.
 const webhookTTL = 30 * 24 * time.Hour
 
+// intentTTL is the time the switching of air conditioners is kept.
+const intentTTL = 90 * 24 * time.Hour
+
 // purge deletes expired rows.
 func (s *Service) purge(ctx context.Context) error {
 	now := s.DB.Now()
@@ -90,6 +93,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+		postgres.PurgeIntents(ctx, s.DB.Pool, now.Add(-intentTTL)),
 		postgres.PurgeDeliveries(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeIdempotent(ctx, s.DB.Pool, now.Add(-postgres.IdempotencyTTL)),

@@ -133,6 +133,8 @@ var notPersonal = strings.Fields(`
 	access_key.hash access_key.sealed access_key.kind access_key.created_by access_key.revoked_as
 	administrator_recovery.code_hash login_code.browser_hash
 	pass.id pass.pin pass_listed.username pass_listed.pass_id branch.keypads
+	climate_policy.unit climate_policy.sensor climate_policy.arrive_option climate_policy.leave_option climate_policy.guest_options
+	climate_choice.option_id climate_intent.edge climate_intent.option_id climate_intent.state
 	event.type event.subject webhook.url webhook.types webhook.branches webhook.secret webhook.created_by
 	webhook_delivery.type webhook_delivery.subject webhook_delivery.body webhook_delivery.error
 	api_token.name api_token.token_hash api_token.scopes api_token.branches api_token.created_by

@@ -260,7 +260,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	var background errgroup.Group
-	failed := make(chan error, 9) // one per task
+	failed := make(chan error, 10) // one per task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
@@ -279,6 +279,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)
 	run("webhooks", s.webhooks.Run)
+	run("climate", s.climate.Run)
 	run("canary", s.watchWrites)
 	run("broker lock", s.keepBrokerLock)
 

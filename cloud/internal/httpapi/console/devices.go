@@ -135,11 +135,23 @@ func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 	for _, sent := range state.Commands {
 		commands = append(commands, command{*wire.Instant(sent.At), sent.Unit, sent.Path, sent.By, sent.Outcome})
 	}
+	type intent struct {
+		Room        string    `json:"room"`
+		Reservation string    `json:"reservation"`
+		Edge        string    `json:"edge"`
+		At          time.Time `json:"at"`
+		State       string    `json:"state"`
+	}
+	intents := make([]intent, 0, len(state.Intents))
+	for _, i := range state.Intents {
+		intents = append(intents, intent{strconv.Itoa(i.RoomNo), strconv.FormatInt(i.Reservation, 10), i.Edge, i.At, i.State})
+	}
 	return wire.WriteData(w, struct {
 		Online   bool      `json:"online"`
 		Sensors  []sensor  `json:"sensors"`
 		Commands []command `json:"commands"`
-	}{state.Agent.Online, sensors, commands})
+		Intents  []intent  `json:"intents"`
+	}{state.Agent.Online, sensors, commands, intents})
 }
 
 // SensorHistory is GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over that time.

@@ -1,0 +1,120 @@
+package climate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+const (
+	// followInterval is the interval at which rooms are compared with their stays.
+	followInterval = 5 * time.Second
+	// sendWorkers bounds the commands in progress: an agent that does not answer takes seconds.
+	sendWorkers = 16
+)
+
+// Run makes the air follow the stays until ctx is done.
+func (s *Service) Run(ctx context.Context) error {
+	ticker := time.NewTicker(followInterval)
+	defer ticker.Stop()
+	for {
+		if err := s.Follow(ctx); err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "climate: rooms were not compared with their stays; trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// Follow compares all rooms that have a policy with their stays and sends the commands that are due. One replica compares at a
+// time, and each attempt to send is claimed, so several replicas send each command once.
+func (s *Service) Follow(ctx context.Context) error {
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		world, ok, err := postgres.ReadClimate(ctx, tx, now)
+		if err != nil || !ok {
+			return err
+		}
+		return postgres.ChangeClimate(ctx, tx, decide(world, now), now)
+	})
+	return errors.Join(err, s.sendDue(ctx))
+}
+
+// decide compares every room with its stays.
+func decide(w postgres.ClimateWorld, now time.Time) (all postgres.ClimateChanges) {
+	stays, open := map[int32][]postgres.ClimateStay{}, map[int32][]postgres.ClimateIntent{}
+	for _, stay := range w.Stays {
+		stays[stay.Room] = append(stays[stay.Room], stay)
+	}
+	for _, i := range w.Open {
+		open[i.Room] = append(open[i.Room], i)
+	}
+	type unit struct {
+		branch int32
+		name   string
+	}
+	inUse := map[unit]int{}
+	rooms := make([]*following, len(w.Rooms))
+	for n, room := range w.Rooms {
+		rooms[n] = &following{room: room, stays: stays[room.Room], open: open[room.Room], now: now}
+		if rooms[n].owner() != nil {
+			inUse[unit{room.Branch, room.Unit}]++
+		}
+	}
+	for _, f := range rooms {
+		f.shared = inUse[unit{f.room.Branch, f.room.Unit}] > 0
+		c := f.follow()
+		all.Owners = append(all.Owners, c.Owners...)
+		all.Put = append(all.Put, c.Put...)
+		all.Cancel = append(all.Cancel, c.Cancel...)
+		all.Again = append(all.Again, c.Again...)
+		all.Verdicts = append(all.Verdicts, c.Verdicts...)
+		all.Baselines = append(all.Baselines, c.Baselines...)
+	}
+	return all
+}
+
+// sendDue sends the intents that are due, except those of branches that are offline: they stay planned.
+func (s *Service) sendDue(ctx context.Context) error {
+	due, err := postgres.DueIntents(ctx, s.DB.Pool, s.DB.Now())
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(sendWorkers)
+	for id, branch := range due {
+		if len(s.Link.Online(branch)) == 0 {
+			continue
+		}
+		group.Go(func() error { return s.send(ctx, id) })
+	}
+	return group.Wait()
+}
+
+// send makes one attempt. An attempt that fails counts like one without effect.
+func (s *Service) send(ctx context.Context, id int64) error {
+	now := s.DB.Now().UTC().Truncate(time.Microsecond)
+	i, ok, err := postgres.ClaimIntent(ctx, s.DB.Pool, id, now, now.Add(leaveRetry), maxReadingAge)
+	if err != nil || !ok {
+		return err
+	}
+	err = s.Command(ctx, postgres.ClimateActor, i.Option)
+	now = s.DB.Now().UTC().Truncate(time.Microsecond)
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case err == nil:
+		return postgres.NoteIntentSent(ctx, s.DB.Pool, id, now)
+	case errors.Is(err, ErrUnknownOption), i.Attempts >= maxAttempts:
+		return postgres.NoteIntentFailed(ctx, s.DB.Pool, id, now)
+	case errors.Is(err, ErrDeviceUnavailable):
+		return nil // claimed until the next attempt
+	}
+	return err
+}

@@ -1,0 +1,450 @@
+package climate_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// simulation is a branch in simulated time: rooms with thermal mass, a unit and a sensor each. It is the link to its own
+// agent. One step is a minute.
+type simulation struct {
+	t        *testing.T
+	db       *postgres.DB
+	services []*climate.Service // replicas
+	random   *rand.Rand
+	now      time.Time
+	rooms    []*simRoom
+	byOption map[string]simCommand
+
+	lost    float64 // share of frames that no unit hears
+	ignores int     // each unit ignores every n-th command; 0: none
+	dead    bool    // the transmitter reports an error
+	offline bool
+}
+
+type simRoom struct {
+	id               int32
+	celsius, ambient float64
+	on               bool
+	target           float64
+	window           bool
+	frames           int
+	stays            []*simStay
+	onWithout        int // minutes in a row on without a stay
+	onIdle           int // minutes in a row on without a stay now or soon
+	wasOn            bool
+}
+
+type simStay struct {
+	id         int64
+	start, end time.Time
+	canceled   bool
+}
+
+type simCommand struct {
+	room *simRoom
+	on   bool
+	at   float64
+}
+
+const (
+	simLow, simHigh, simTarget = 22.0, 26.0, 24.0
+	simLead                    = 15 // minutes
+)
+
+var simBegin = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+
+func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
+	t.Helper()
+	s := &simulation{t: t, db: pgtest.New(t), random: rand.New(rand.NewPCG(seed, 1)), now: simBegin, byOption: map[string]simCommand{}}
+	s.db.Now = func() time.Time { return s.now }
+	for range replicas {
+		s.services = append(s.services, &climate.Service{DB: s.db, Log: slog.New(slog.DiscardHandler), Now: s.db.Now, Link: s})
+	}
+	s.exec(`insert into branch (code) values ('gangnam')`)
+	s.exec(`insert into room (branch_id, no) select 1, i from generate_series(1, $1::int) i`, rooms)
+	if err := postgres.InsertAgent(t.Context(), s.db.Pool, "gangnam", postgres.NewCredential{Username: "agent-gangnam", SecretHash: []byte("hash")}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`update agent_credential set active = true`)
+	var policies []postgres.ClimatePolicy
+	for no := 1; no <= rooms; no++ {
+		r := &simRoom{id: int32(no), ambient: 29 + 4*s.random.Float64()}
+		if no%5 == 0 {
+			r.ambient = 14 + 4*s.random.Float64()
+		}
+		r.celsius = r.ambient
+		s.rooms = append(s.rooms, r)
+		unit, sensor := fmt.Sprint("unit ", no), fmt.Sprint(no)
+		option := func(name string, c simCommand) string {
+			id := protocol.LeafID("gangnam", unit, name)
+			s.byOption[id] = c
+			s.exec(`insert into airconditioner_option (id, branch_id, unit, path) values ($1, 1, $2, $3)`, id, unit, []string{name})
+			return id
+		}
+		policies = append(policies, postgres.ClimatePolicy{
+			RoomNo: no, Unit: unit, Sensor: &sensor, ArriveOption: option("24", simCommand{r, true, simTarget}), LeaveOption: option("off", simCommand{r, false, 0}),
+			Lead: simLead, Low: simLow, High: simHigh, GuestOptions: []string{option("23", simCommand{r, true, 23}), option("25", simCommand{r, true, 25})},
+		})
+	}
+	err := s.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		_, err := postgres.PutClimatePolicies(ctx, tx, 1, policies)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *simulation) exec(statement string, args ...any) {
+	s.t.Helper()
+	if _, err := s.db.Pool.Exec(s.t.Context(), statement, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Online implements climate.Link.
+func (s *simulation) Online(string) []string {
+	if s.offline {
+		return nil
+	}
+	return []string{"agent-gangnam"}
+}
+
+// Send implements climate.Link: the agent transmits and answers at once, to every replica.
+func (s *simulation) Send(to protocol.Peer, m protocol.Message) error {
+	command, ok := m.(protocol.ClimateCommand)
+	if !ok {
+		return fmt.Errorf("unexpected %s", m.Kind())
+	}
+	result := protocol.ClimateResult{RequestID: command.RequestID, AirConditionerID: command.AirConditionerID, Outcome: protocol.ClimateSent}
+	c := s.byOption[command.AirConditionerID]
+	c.room.frames++
+	switch {
+	case s.dead:
+		result.Outcome = protocol.ClimateFailed
+	case s.random.Float64() < s.lost, s.ignores > 0 && c.room.frames%s.ignores == 0:
+	case c.on:
+		c.room.on, c.room.target = true, c.at
+	default:
+		c.room.on = false
+	}
+	for _, service := range s.services {
+		if err := service.Commanded(s.t.Context(), to.Agent, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stay adds a confirmed stay.
+func (s *simulation) stay(r *simRoom, start, end time.Time) *simStay {
+	s.t.Helper()
+	stay := &simStay{start: start, end: end}
+	err := s.db.Pool.QueryRow(s.t.Context(), `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
+		values (1, $1, 'DONE', 'ADMIN', $2::timestamptz, $3::timestamptz, tstzrange($2::timestamptz, $3::timestamptz + interval '10 minutes')) returning id`, r.id, start, end).Scan(&stay.id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.stays = append(r.stays, stay)
+	return stay
+}
+
+// move changes the times of a stay.
+func (s *simulation) move(stay *simStay, start, end time.Time) {
+	s.t.Helper()
+	s.exec(`update reservation set start_at = $2::timestamptz, end_at = $3::timestamptz, occupied = tstzrange($2::timestamptz, $3::timestamptz + interval '10 minutes') where id = $1`, stay.id, start, end)
+	stay.start, stay.end = start, end
+}
+
+func (s *simulation) cancel(stay *simStay) {
+	s.exec(`update reservation set state = 'CANCELED' where id = $1`, stay.id)
+	stay.canceled = true
+}
+
+// minute advances the time: the air, the sensors, the service.
+func (s *simulation) minute() {
+	s.t.Helper()
+	s.now = s.now.Add(time.Minute)
+	ids, values := make([]string, len(s.rooms)), make([]float64, len(s.rooms))
+	for i, r := range s.rooms {
+		if s.random.IntN(200) == 0 {
+			r.window = !r.window && s.random.IntN(3) == 0
+		}
+		goal, constant := r.ambient, 12.0
+		if r.on {
+			goal, constant = r.target, 5.0
+			if r.window {
+				goal, constant = r.target+(r.ambient-r.target)*0.15, 6
+			}
+		}
+		r.celsius += (1 - math.Exp(-1/constant)) * (goal - r.celsius)
+		ids[i], values[i] = fmt.Sprint(r.id), math.Round((r.celsius+0.05*s.random.NormFloat64())*100)/100
+	}
+	s.exec(`insert into sensor_reading (branch_id, location, at, celsius, humidity) select 1, l, $1, c, 50 from unnest($2::text[], $3::float8[]) u (l, c)`, s.now, ids, values)
+	for _, service := range s.services {
+		if err := service.Follow(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// needed reports whether a stay is in progress or begins within lead.
+func (r *simRoom) needed(now time.Time, lead time.Duration) bool {
+	return slices.ContainsFunc(r.stays, func(stay *simStay) bool {
+		return !stay.canceled && !now.Before(stay.start.Add(-lead)) && now.Before(stay.end)
+	})
+}
+
+// states counts the intents by edge and state.
+func (s *simulation) states() map[string]int {
+	s.t.Helper()
+	rows, err := s.db.Pool.Query(s.t.Context(), `select edge || ' ' || state, count(*) from climate_intent group by 1`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	var name string
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&name, &n}, func() error { counts[name] = n; return nil }); err != nil {
+		s.t.Fatal(err)
+	}
+	return counts
+}
+
+// 500 stays with back-to-back stays, moves, extensions, early ends and cancellations, two replicas, windows that open, and
+// units that ignore every fifth command.
+func TestAirFollowsStays(t *testing.T) {
+	t.Parallel()
+	const rooms, each = 100, 5
+	s := simulate(t, rooms, 2, 1)
+	s.ignores = 5
+	var last time.Time
+	for _, r := range s.rooms {
+		start := simBegin.Add(time.Duration(60+10*s.random.IntN(12)) * time.Minute)
+		for range each {
+			end := start.Add(time.Duration(60+10*s.random.IntN(7)) * time.Minute)
+			s.stay(r, start, end)
+			gap := 10 // the shortest that is sold
+			if s.random.IntN(4) > 0 {
+				gap = 60 + 10*s.random.IntN(10)
+			}
+			if start = end.Add(time.Duration(gap) * time.Minute); end.After(last) {
+				last = end
+			}
+		}
+	}
+	starts, inBand, gaps, canceled := 0, 0, 0, 0
+	var offAfter []int
+	worst := 0
+	for s.now.Before(last.Add(30 * time.Minute)) {
+		s.minute()
+		for _, r := range s.rooms {
+			for i, stay := range r.stays {
+				s.disturb(r, i, stay, &canceled)
+				if stay.canceled || !s.now.Equal(stay.start) {
+					continue
+				}
+				if starts++; r.celsius >= simLow && r.celsius <= simHigh {
+					inBand++
+				}
+				if i > 0 && !r.stays[i-1].canceled && stay.start.Sub(r.stays[i-1].end) == 10*time.Minute && !r.on {
+					gaps++
+				}
+			}
+			if r.on && !r.needed(s.now, 0) {
+				r.onWithout++
+			} else {
+				r.onWithout = 0
+			}
+			switch needed := r.needed(s.now, simLead*time.Minute); {
+			case r.on && !needed:
+				r.onIdle++
+			case !r.on && !needed && (r.wasOn || r.onIdle > 0):
+				offAfter = append(offAfter, r.onIdle)
+				r.onIdle = 0
+			}
+			worst, r.wasOn = max(worst, r.onWithout), r.on
+		}
+	}
+	late := 0
+	for _, minutes := range offAfter {
+		if minutes > 5 {
+			late++
+		}
+	}
+	t.Logf("%d stays, %d in band at the start (%.1f %%), switched off %d times, %d of them later than 5 minutes, at most %d minutes on without a stay, %d cancelled during pre-cooling; %v",
+		starts, inBand, 100*float64(inBand)/float64(starts), len(offAfter), late, worst, canceled, s.states())
+	if starts < 450 || float64(inBand) < 0.95*float64(starts) || late > 0 || worst > 20 || gaps > 0 || canceled == 0 {
+		t.Errorf("starts %d, in band %d, late %d, worst %d, back-to-back stays with a gap %d, cancelled %d", starts, inBand, late, worst, gaps, canceled)
+	}
+	for _, r := range s.rooms {
+		if r.on {
+			t.Errorf("room %d is on after its last stay", r.id)
+		}
+	}
+}
+
+// disturb cancels, moves, extends or ends some stays.
+func (s *simulation) disturb(r *simRoom, i int, stay *simStay, canceled *int) {
+	free := func(until time.Time) bool {
+		return i+1 == len(r.stays) || !until.Add(10*time.Minute).After(r.stays[i+1].start)
+	}
+	switch {
+	case stay.canceled:
+	case s.now.Equal(stay.start.Add(-5*time.Minute)) && s.random.IntN(20) == 0:
+		s.cancel(stay)
+		*canceled++
+	case s.now.Equal(stay.start.Add(-20*time.Minute)) && s.random.IntN(20) == 0 && free(stay.end.Add(30*time.Minute)):
+		s.move(stay, stay.start.Add(30*time.Minute), stay.end.Add(30*time.Minute))
+	case s.now.Equal(stay.end.Add(-5*time.Minute)) && s.random.IntN(20) == 0 && free(stay.end.Add(20*time.Minute)):
+		s.move(stay, stay.start, stay.end.Add(20*time.Minute))
+	case s.now.Equal(stay.end.Add(-25*time.Minute)) && s.random.IntN(20) == 0:
+		s.move(stay, stay.start, stay.end.Add(-20*time.Minute))
+	}
+}
+
+// With a fifth of the frames lost, the set point is reached in 99 of 100 stays.
+func TestLostFramesAreRepeated(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 100, 1, 2)
+	s.lost = 0.2
+	start := simBegin.Add(time.Hour)
+	for _, r := range s.rooms {
+		s.stay(r, start, start.Add(2*time.Hour))
+	}
+	for s.now.Before(start.Add(30 * time.Minute)) {
+		s.minute()
+	}
+	reached, frames := 0, 0
+	for _, r := range s.rooms {
+		if math.Abs(r.celsius-simTarget) <= 1 || r.window && r.on {
+			reached++
+		}
+		frames = max(frames, r.frames)
+	}
+	states := s.states()
+	t.Logf("%d of 100 rooms at the set point, at most %d frames, %v", reached, frames, states)
+	if reached < 99 || frames > 3 || states["arrive working"] > reached {
+		t.Errorf("%d rooms at the set point, %d frames, %v", reached, frames, states)
+	}
+}
+
+// A transmitter that fails, and one that no unit hears: no-effect within 12 minutes and after at most three frames.
+func TestNoEffectIsReported(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(*simulation){
+		"ir-dead": func(s *simulation) { s.dead = true },
+		"unheard": func(s *simulation) { s.lost = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := simulate(t, 5, 1, 3)
+			broken(s)
+			start := simBegin.Add(time.Hour)
+			for _, r := range s.rooms {
+				s.stay(r, start, start.Add(time.Hour))
+			}
+			begun := start.Add(-simLead * time.Minute)
+			for s.now.Before(begun.Add(12 * time.Minute)) {
+				s.minute()
+				if states := s.states(); states["arrive working"] > 0 {
+					t.Fatalf("%s: %v", s.now, states)
+				}
+			}
+			if states := s.states(); states["arrive no-effect"] != 5 {
+				t.Errorf("after 12 minutes: %v", states)
+			}
+			for s.now.Before(start.Add(50 * time.Minute)) {
+				s.minute()
+			}
+			for _, r := range s.rooms {
+				if r.frames > 3 {
+					t.Errorf("room %d: %d frames", r.id, r.frames)
+				}
+			}
+		})
+	}
+}
+
+// An intent is cancelled with its stay, follows it to another room, yields to staff, and waits for a branch that is offline.
+func TestIntentsFollowTheStay(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 4, 2, 4)
+	start := simBegin.Add(time.Hour)
+	moved, staffed, waiting, gone := s.stay(s.rooms[0], start, start.Add(time.Hour)), s.stay(s.rooms[1], start, start.Add(time.Hour)),
+		s.stay(s.rooms[2], start.Add(time.Hour), start.Add(2*time.Hour)), s.stay(s.rooms[3], start.Add(3*time.Hour), start.Add(4*time.Hour))
+	s.minute()
+	s.cancel(gone)
+	s.minute()
+	if states := s.states(); states["arrive canceled"] != 1 || states["leave canceled"] != 1 || states["arrive planned"] != 3 {
+		t.Errorf("after the cancellation: %v", states)
+	}
+	until := func(at time.Time) {
+		for s.now.Before(at) {
+			s.minute()
+		}
+	}
+	until(start.Add(-2 * time.Minute))
+	if !s.rooms[0].on || !s.rooms[1].on || s.rooms[3].on {
+		t.Error("the units do not follow their stays")
+	}
+	// Room 1 to room 4: the one is switched off, the other on.
+	s.exec(`update reservation set room_id = 4 where id = $1`, moved.id)
+	// Staff switches room 2 off: nothing switches it on again during the stay.
+	staff := protocol.LeafID("gangnam", "unit 2", "off")
+	if err := s.services[0].Command(t.Context(), "admin:hq", staff); err != nil {
+		t.Fatal(err)
+	}
+	s.minute()
+	s.minute()
+	if s.rooms[0].on || !s.rooms[3].on || s.rooms[1].on {
+		t.Errorf("after the move: %v %v, after the staff's command: %v", s.rooms[0].on, s.rooms[3].on, s.rooms[1].on)
+	}
+	until(start.Add(30 * time.Minute))
+	if s.rooms[1].on {
+		t.Error("the staff's command did not win")
+	}
+	_ = staffed
+	// Offline during pre-cooling: sent once the branch is back.
+	s.offline = true
+	until(waiting.start.Add(2 * time.Minute))
+	if s.rooms[2].frames != 0 {
+		t.Error("a command to a branch that is offline")
+	}
+	s.offline = false
+	s.minute()
+	if !s.rooms[2].on || s.rooms[2].frames != 1 {
+		t.Errorf("after the outage: on %v, %d frames", s.rooms[2].on, s.rooms[2].frames)
+	}
+	// The guest's choice is sent once; a stay of another room has no choice here.
+	err := s.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		ok, err := postgres.PutChoice(ctx, tx, waiting.id, protocol.LeafID("gangnam", "unit 3", "23"), now)
+		if !ok {
+			t.Error("the choice was refused")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.minute()
+	if s.rooms[2].target != 23 || s.rooms[2].frames != 2 {
+		t.Errorf("target %v, %d frames", s.rooms[2].target, s.rooms[2].frames)
+	}
+}
