@@ -152,7 +152,7 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 	rows, err = tx.Query(ctx, `
 		select r.id, r.room_id, r.start_at, r.end_at, c.option_id
 		from climate_policy p join reservation r on r.branch_id = p.branch_id and r.room_id = p.room_id
-		left join climate_choice c on c.reservation_id = r.id
+		left join climate_choice c on c.reservation_id = coalesce(r.extends, r.id)
 		where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3 order by r.start_at`,
 		now.Add(-booking.MaxLength-2*time.Hour), now.Add(stayHorizon), now.Add(-2*time.Hour))
 	if err != nil {
@@ -299,13 +299,13 @@ func ClimateIntents(ctx context.Context, q Querier, branch booking.BranchID, now
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ShownIntent])
 }
 
-// PutChoice stores a guest's option for a stay and, if the unit is on for it, makes the command due. It reports false if staff
+// PutChoice stores a guest's option for a stay with its extensions and, if the unit is on for it, makes the command due. It reports false if staff
 // have sent a command for the stay.
 func PutChoice(ctx context.Context, tx pgx.Tx, reservation int64, option string, now time.Time) (ok bool, err error) {
 	err = tx.QueryRow(ctx, `
 		select not exists (
 			select from climate_policy p join airconditioner_command c on c.branch_id = p.branch_id and c.unit = p.unit and c.at >= p.owner_since
-			where p.owner = $1 and c.outcome = 'sent' and c.requested_by <> $2)`, reservation, ClimateActor).Scan(&ok)
+			where p.owner in (select id from reservation where id = $1 or extends = $1) and c.outcome = 'sent' and c.requested_by <> $2)`, reservation, ClimateActor).Scan(&ok)
 	if err != nil || !ok {
 		return ok, err
 	}
@@ -316,7 +316,7 @@ func PutChoice(ctx context.Context, tx pgx.Tx, reservation int64, option string,
 	}
 	_, err = tx.Exec(ctx, `
 		insert into climate_intent (branch_id, room_id, reservation_id, edge, at, option_id, state, due, next_at)
-		select branch_id, room_id, owner, 'arrive', $3, $2, 'planned', true, $3 from climate_policy where owner = $1
+		select branch_id, room_id, owner, 'arrive', $3, $2, 'planned', true, $3 from climate_policy where owner in (select id from reservation where id = $1 or extends = $1)
 		on conflict (reservation_id, room_id, edge) where state = 'planned' do update set at = $3, option_id = $2, due = true, next_at = $3, attempts = 0, baseline = null`,
 		reservation, option, now)
 	return true, err
