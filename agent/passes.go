@@ -21,11 +21,12 @@ type passes struct {
 	clock   *pass.Clock
 	desk    *pass.Desk
 	keypads []Keypad
+	beacons chan struct{} // holds a token after a beacon
 }
 
 func newPasses(a *agent, board Board) *passes {
 	disk := pass.Dir(a.config.PassDir)
-	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads}
+	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads, beacons: make(chan struct{}, 1)}
 	p.desk = pass.NewDesk(pass.Config{
 		Branch: a.config.Branch, Username: a.config.Username, Devices: board.keypads(), Disk: disk, Clock: p.clock,
 		Verify:    func(m protocol.PassList) error { return m.Verify(a.config.Username, *a.trusted.Load()...) },
@@ -59,8 +60,9 @@ func (p *passes) watchClock(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			p.clock.Check()
+		case <-p.beacons:
 		}
+		p.clock.Check()
 	}
 }
 
@@ -87,6 +89,10 @@ func (p *passes) beacon(m protocol.Beacon) {
 	if err := p.clock.Beacon(m); err != nil {
 		p.agent.log.Debug("beacon ignored", "error", err)
 		return
+	}
+	select {
+	case p.beacons <- struct{}{}:
+	default:
 	}
 	if before != protocol.ClockTrusted {
 		p.agent.link.Refresh()

@@ -92,12 +92,17 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	passes, err := os.MkdirTemp("", "yeolda-sim-")
+	if err != nil {
+		return fmt.Errorf("folder of passes: %w", err)
+	}
+	defer os.RemoveAll(passes)
 	feed := panel.NewFeed()
 	branches := make([]*branch.Branch, 0, len(p.sites))
 	for _, s := range p.sites {
 		b, err := branch.New(s.Plan, branch.Config{
 			Branch: s.Branch, Broker: broker, Password: s.Password, GrantKeys: []ed25519.PublicKey{key},
-			Version: "sim-" + release(), Logger: p.agentLog,
+			Version: "sim-" + release(), Logger: p.agentLog, PassDir: filepath.Join(passes, s.Branch),
 			Changed: func(c branch.Change) { feed.Publish(s.Branch, c) },
 		})
 		if err != nil {

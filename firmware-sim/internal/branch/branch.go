@@ -43,6 +43,7 @@ type Config struct {
 	Password  string   // of the agent's credential
 	GrantKeys []ed25519.PublicKey
 	Version   string
+	PassDir   string // of the agent's passes; empty: it reads no keypad
 	Logger    *slog.Logger
 	// Changed receives every change, in order. It must neither block nor call back into the branch.
 	Changed func(Change)
@@ -81,6 +82,7 @@ type Branch struct {
 	kill    func()        // cuts the running agent's power; nil while none runs
 	power   chan struct{} // closed while there is power
 	cloning chan struct{} // closed at the next start or end of a clone
+	machine machine
 }
 
 // New returns a branch; Run starts it.
@@ -90,6 +92,7 @@ func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	}
 	b := &Branch{cfg: cfg, power: make(chan struct{}), cloning: make(chan struct{})}
 	close(b.power)
+	b.machine.start(true)
 	b.player = recording.NewPlayer(b.act, b.replayed)
 	var err error
 	if b.hardware, err = hardware.New(plan, b.hardwareChanged); err != nil {
@@ -140,8 +143,25 @@ func (b *Branch) SetFault(f fault.Fault) error {
 	if f.Device != "" && !b.hardware.HasDevice(f.Device) {
 		return fmt.Errorf("%w: %s has no device %q", ErrFault, b.cfg.Branch, f.Device)
 	}
+	if f.Kind == fault.Reboot {
+		b.reboot(f.HardwareClock)
+		return nil
+	}
 	b.change(func(l fault.List) fault.List { return l.With(f) })
 	return nil
+}
+
+// reboot restarts the machine at once, with or without a hardware clock. The agent starts again as after a power cut.
+func (b *Branch) reboot(hardware bool) {
+	b.editing.Lock()
+	defer b.editing.Unlock()
+	b.mu.Lock()
+	kill := b.kill
+	b.mu.Unlock()
+	b.machine.start(hardware)
+	if kill != nil {
+		kill()
+	}
 }
 
 // ClearFaults switches all faults off and the power on.
@@ -185,6 +205,9 @@ func (b *Branch) change(edit func(fault.List) fault.List) {
 	})
 	if off && kill != nil {
 		kill()
+	}
+	if off && !wasOff {
+		b.machine.restart()
 	}
 
 	b.recorder.Faults(faults)
@@ -261,6 +284,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
 		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
+		PassDir: b.cfg.PassDir, Clocks: &b.machine,
 		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger,
 		Now: b.wallClock, Observe: b.heard,
 	}, board)
@@ -312,14 +336,15 @@ func (b *Branch) runClones(ctx context.Context) error {
 func (b *Branch) wallClock() time.Time {
 	b.mu.Lock()
 	jump, _ := b.faults.At(fault.Clock, "")
+	step, _ := b.faults.At(fault.ClockStep, "")
 	b.mu.Unlock()
-	return time.Now().Round(0).Add(jump.Offset())
+	return time.Now().Round(0).Add(jump.Offset() + step.Offset())
 }
 
 // heard receives the agent's events at its doors.
 func (b *Branch) heard(e protocol.Event) {
 	if e.Kind == protocol.EventEnergized {
-		b.hardware.Energized(e.Device, e.RequestID)
+		b.hardware.Energized(e.Device, e.RequestID, e.Source)
 	}
 }
 

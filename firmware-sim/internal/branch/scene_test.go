@@ -57,7 +57,7 @@ func build(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
-		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey},
+		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey}, PassDir: t.TempDir(),
 		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
 	})
 	if err != nil {

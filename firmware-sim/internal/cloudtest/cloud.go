@@ -136,6 +136,9 @@ func (c *Cloud) receive(_ *mqtt.Client, _ packets.Subscription, p packets.Packet
 	close(c.news)
 	c.news = make(chan struct{})
 	c.mu.Unlock()
+	if kind == protocol.KindHeartbeat {
+		c.sendBeacon(branch, p.Payload)
+	}
 	if kind != protocol.KindDoorClaim {
 		return
 	}
@@ -154,6 +157,20 @@ func (c *Cloud) receive(_ *mqtt.Client, _ packets.Subscription, p packets.Packet
 	}
 }
 
+// sendBeacon answers a heartbeat that asks for the time.
+func (c *Cloud) sendBeacon(branch string, payload []byte) {
+	m, err := protocol.Decode[protocol.Heartbeat](payload)
+	if err == nil && m.Nonce != "" {
+		c.Send(branch, protocol.Beacon{Branch: branch, BootID: m.BootID, Nonce: m.Nonce,
+			Time: time.Now().UTC().Truncate(time.Millisecond)}.Sign(c.key, protocol.AgentID(branch)))
+	}
+}
+
+// SendPasses signs and sends a list of passes.
+func (c *Cloud) SendPasses(l protocol.PassList) {
+	c.Send(l.Branch, l.Sign(c.key, protocol.AgentID(l.Branch)))
+}
+
 // Send publishes a message to a branch as the cloud does: QoS 0.
 func (c *Cloud) Send(branch string, m protocol.Message) {
 	payload, err := protocol.Encode(m)
@@ -161,8 +178,12 @@ func (c *Cloud) Send(branch string, m protocol.Message) {
 		c.t.Error(err)
 		return
 	}
+	topic := protocol.Topic(branch, m.Kind())
+	if m.Kind().OwnTopic() {
+		topic = protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}.Topic(m.Kind())
+	}
 	err = c.server.InjectPacket(c.self, packets.Packet{
-		FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: protocol.Topic(branch, m.Kind()), Payload: payload,
+		FixedHeader: packets.FixedHeader{Type: packets.Publish}, TopicName: topic, Payload: payload,
 	})
 	if err != nil {
 		c.t.Error(err)

@@ -31,6 +31,8 @@ const (
 	Reorder    Kind = "reorder"     // messages take up to DelayMs more, each its own time, both ways, so that they overtake each other
 	Clock      Kind = "clock"       // the agent's wall clock is OffsetMs ahead, or behind
 	PowerOff   Kind = "power-off"   // the agent is killed at once and stays off
+	ClockStep  Kind = "clock-step"  // the agent's system clock is set Seconds forward, or back; the hardware clock is not
+	Reboot     Kind = "reboot"      // the machine restarts once, with or without a HardwareClock; it is not a lasting fault
 	Clone      Kind = "clone"       // another machine without hardware connects with the agent's credential (a copied SD card)
 )
 
@@ -38,11 +40,13 @@ const (
 const (
 	MaxDelay  = time.Minute
 	MaxOffset = 100 * 365 * 24 * time.Hour
+
+	maxSeconds = int64(MaxOffset / time.Second)
 )
 
 // Kinds returns every kind, in the order of the panel.
 func Kinds() []Kind {
-	return []Kind{Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, PowerOff, Clone}
+	return []Kind{Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, ClockStep, PowerOff, Reboot, Clone}
 }
 
 // delayed reports whether the kind needs a DelayMs.
@@ -66,13 +70,18 @@ type Fault struct {
 	DelayMs  int    `json:"delayMs,omitempty"`
 	Percent  int    `json:"percent,omitempty"`  // of Loss, 1 to 100
 	OffsetMs int64  `json:"offsetMs,omitempty"` // of Clock
+	Seconds  int64  `json:"seconds,omitempty"`  // of ClockStep
+	// HardwareClock says whether the machine has a hardware clock after Reboot.
+	HardwareClock bool `json:"hardwareClock,omitempty"`
 }
 
 // Delay is DelayMs as a duration.
 func (f Fault) Delay() time.Duration { return time.Duration(f.DelayMs) * time.Millisecond }
 
-// Offset is OffsetMs as a duration.
-func (f Fault) Offset() time.Duration { return time.Duration(f.OffsetMs) * time.Millisecond }
+// Offset is OffsetMs and Seconds as a duration.
+func (f Fault) Offset() time.Duration {
+	return time.Duration(f.OffsetMs)*time.Millisecond + time.Duration(f.Seconds)*time.Second
+}
 
 // Validate checks the fault itself. The branch checks whether it has the device.
 func (f Fault) Validate() error {
@@ -95,6 +104,12 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("%s has no percent", f.Kind)
 	case f.Kind == Clock && (f.OffsetMs == 0 || f.OffsetMs < -MaxOffset.Milliseconds() || f.OffsetMs > MaxOffset.Milliseconds()):
 		return fmt.Errorf("%s needs an offsetMs of up to %d either way, and not 0", f.Kind, MaxOffset.Milliseconds())
+	case f.Kind == ClockStep && (f.Seconds == 0 || f.Seconds < -maxSeconds || f.Seconds > maxSeconds):
+		return fmt.Errorf("%s needs seconds of up to %d either way, and not 0", f.Kind, maxSeconds)
+	case f.Kind != ClockStep && f.Seconds != 0:
+		return fmt.Errorf("%s has no seconds", f.Kind)
+	case f.Kind != Reboot && f.HardwareClock:
+		return fmt.Errorf("%s has no hardwareClock", f.Kind)
 	case f.Kind != Clock && f.OffsetMs != 0:
 		return fmt.Errorf("%s has no offsetMs", f.Kind)
 	}

@@ -34,6 +34,7 @@ type file struct {
 		Branch          string            `yaml:"branch"`
 		Password        string            `yaml:"password"`
 		Doors           []string          `yaml:"doors"`
+		Keypads         string            `yaml:"keypads"`
 		PINs            map[string]string `yaml:"pins"`
 		AirConditioners []struct {
 			Name   string   `yaml:"name"`
@@ -71,8 +72,11 @@ func Parse(text []byte) ([]Branch, error) {
 			b.Password = DemoPassword(in.Branch)
 		}
 		for _, device := range in.Doors {
-			b.Plan.Doors = append(b.Plan.Doors, hardware.DoorPlan{Device: device, PIN: in.PINs[device]})
+			b.Plan.Doors = append(b.Plan.Doors, hardware.DoorPlan{Device: device, PIN: in.PINs[device], Agent: in.Keypads == "agent"})
 			delete(in.PINs, device)
+		}
+		if in.Keypads != "" && in.Keypads != "agent" && in.Keypads != "standalone" {
+			return nil, fmt.Errorf("simulation file: %s: keypads %q; expected agent or standalone", in.Branch, in.Keypads)
 		}
 		for device := range in.PINs {
 			return nil, fmt.Errorf("simulation file: %s has a PIN for %q but no such door", in.Branch, device)

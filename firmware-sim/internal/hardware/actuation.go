@@ -1,8 +1,11 @@
 package hardware
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // keepActuations is the minimum number of actuations that a branch keeps. At twice as many, the older half is
@@ -31,13 +34,13 @@ func (d *door) record(on bool) {
 	r.actuations = append(r.actuations, d.driving)
 }
 
-// Energized receives from the agent the request for which it has just energised the relay of a device, before the agent
-// touches the relay again.
-func (r *Installation) Energized(device, requestID string) {
+// Energized receives from the agent the request, or the source at the keypad, for which it has just energised the relay of a
+// device, before the agent touches the relay again.
+func (r *Installation) Energized(device, requestID string, source protocol.Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if d, err := r.door(device); err == nil && d.latest != nil && d.latest.RequestID == "" {
-		d.latest.RequestID = requestID
+	if d, err := r.door(device); err == nil && d.latest != nil && d.latest.Source == "" {
+		d.latest.RequestID, d.latest.Source = requestID, cmp.Or(Source(source), Remote)
 		r.report(d.latest)
 	}
 }

@@ -34,6 +34,7 @@ type door struct {
 
 	driving *Actuation // nil while the relay is idle
 	latest  *Actuation // nil before the first
+	keys    *keys      // of the keypad that the agent reads; nil: never powered, or standalone
 	inputs  []*inputPin
 }
 

@@ -23,7 +23,8 @@ type Plan struct {
 // DoorPlan is a door with a lock, a contact, an exit button and a keypad.
 type DoorPlan struct {
 	Device string // front_1, room_3
-	PIN    string // opens the lock at the keypad; empty: no PIN does
+	PIN    string // opens the lock at a standalone keypad; empty: no PIN does
+	Agent  bool   // the agent reads the keypad; otherwise it is standalone
 	Bare   bool   // has neither a contact nor an exit button, and no client watches them
 }
 
@@ -102,6 +103,10 @@ func (r *Installation) PowerOn() (agent.Board, error) {
 	r.power = power
 	for _, d := range r.doors {
 		board.Locks = append(board.Locks, d.fit(power))
+		if d.plan.Agent {
+			d.keys = &keys{power: power, typed: make(chan typed)}
+			board.Keypads = append(board.Keypads, agent.Keypad{Device: d.plan.Device, Reader: d.keys})
+		}
 	}
 	r.mu.Unlock()
 

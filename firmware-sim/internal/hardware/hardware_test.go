@@ -78,7 +78,7 @@ func TestRelayDrivesTheLock(t *testing.T) {
 			t.Fatal("the lock is not locked at first")
 		}
 		drive(t, lock, gpio.High)
-		r.Energized("front_1", "request 1")
+		r.Energized("front_1", "request 1", "")
 		if lock.Relay.Read() != gpio.High || lock.Sense.Read() != gpio.High {
 			t.Error("the lock does not follow its relay")
 		}
@@ -106,7 +106,7 @@ func TestLongerPulse(t *testing.T) {
 		r, board, _ := powered(t)
 		for _, request := range []string{"a", "b"} {
 			drive(t, board.Locks[2], gpio.High)
-			r.Energized("room_1", request)
+			r.Energized("room_1", request, "")
 			time.Sleep(time.Second)
 		}
 		drive(t, board.Locks[2], gpio.Low)

@@ -39,9 +39,16 @@ type Actuation struct {
 	// RequestID is the request for which the agent drove the relay; empty if the agent named none, which is a
 	// violation.
 	RequestID   string `json:"requestId"`
+	Source      Source `json:"source"`      // empty until the agent has named it
 	EnergizedMs int64  `json:"energizedMs"` // so far, while Energized
 	Energized   bool   `json:"energized"`
 }
+
+// Source is why the agent drove a relay.
+type Source string
+
+// Remote is the source of an actuation for a request. The others are those of package protocol: code and pin.
+const Remote Source = "remote"
 
 // AirConditioner is the display of a unit, and the last signal that its receiver got.
 type AirConditioner struct {

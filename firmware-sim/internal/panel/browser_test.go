@@ -103,8 +103,8 @@ func TestPageBreaksThings(t *testing.T) {
 	until(t, ctx, `document.querySelector("#plan .tile").classList.contains("open")`)
 
 	click(`#plan .tile .actions button:nth-child(3)`)
-	const keys = "123456789C0*"
-	for _, key := range "481901*" {
+	const keys = "123456789C0#"
+	for _, key := range "481901#" {
 		click(fmt.Sprintf(`#keypad-keys button:nth-child(%d)`, strings.IndexRune(keys, key)+1))
 	}
 	until(t, ctx, `document.querySelector("#keypad-answer").textContent !== ""`)

@@ -8,6 +8,7 @@
 //	POST                /sim/branches/{branch}/doors/{device}/contact  {open}
 //	POST                /sim/branches/{branch}/doors/{device}/exit
 //	POST                /sim/branches/{branch}/doors/{device}/keypad   {pin}
+//	POST                /sim/branches/{branch}/keypads/{device}        {digits}, for example "48291377#"
 //	POST                /sim/branches/{branch}/sensors/{location}      {thermometer?, hygrometer?, held?}
 //	GET PUT DELETE      /sim/branches/{branch}/recording               PUT: begins a recording; GET, DELETE: the recording, DELETE ends it
 //	GET PUT DELETE      /sim/branches/{branch}/replay                  PUT {tape or scenario, speed?}
@@ -69,6 +70,7 @@ func (p *Panel) Handler() http.Handler {
 		r.Post("/doors/{device}/contact", handle(p.contact))
 		r.Post("/doors/{device}/exit", handle(p.exit))
 		r.Post("/doors/{device}/keypad", handle(p.keypad))
+		r.Post("/keypads/{device}", handle(p.typeKeys))
 		r.Post("/sensors/{location}", handle(p.air))
 		r.Get("/recording", handle(p.recording))
 		r.Put("/recording", handle(p.record))
@@ -267,6 +269,24 @@ func (p *Panel) keypad(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return map[string]bool{"opened": opened}, nil
+}
+
+func (p *Panel) typeKeys(w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := p.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		Digits string `json:"digits"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return nil, err
+	}
+	v, err := b.Hardware().Type(r.Context(), param(r, "device"), body.Digits)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"accepted": v.Accepted, "reason": v.Reason}, nil
 }
 
 func (p *Panel) air(w http.ResponseWriter, r *http.Request) (any, error) {

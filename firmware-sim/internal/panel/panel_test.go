@@ -46,6 +46,8 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	room := &sites[0].Plan.Doors[2]
+	room.Agent, room.PIN = false, "481901" // the keypad of room_1 is standalone
 	for _, s := range sites {
 		b, err := branch.New(s.Plan, branch.Config{
 			Branch: s.Branch, Broker: f.cloud.URL, Password: s.Password, GrantKeys: []ed25519.PublicKey{f.cloud.GrantKey},
@@ -281,6 +283,10 @@ func TestHandsInTheBranch(t *testing.T) {
 		{door + "/exit", ``, `"exit":true`},
 		{door + "/keypad", `{"pin":"000000"}`, `{"opened":false}`},
 		{door + "/keypad", `{"pin":"481901"}`, `{"opened":true}`},
+		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"481901#"}`, `{"accepted":true,"reason":"opened"}`},
+		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"12#"}`, `{"accepted":false,"reason":"wrong"}`},
+		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"12"}`, `{"accepted":false,"reason":"incomplete"}`},
+		{"/sim/branches/gangnam/keypads/room_2", `{"digits":"481902#"}`, `{"accepted":false,"reason":"`},
 		{lobby, `{"thermometer":31.5,"hygrometer":70}`, `"thermometer":31.5,"hygrometer":70,"kind":"sht4x","held":true`},
 		{lobby, `{"held":false}`, `"held":false`},
 	} {

@@ -20,8 +20,10 @@ const WHOLE = new Map(
     loss: { field: "percent", unit: "%", value: 20, min: 1, max: 100, times: 1 },
     reorder: { field: "delayMs", unit: "ms", value: 500, min: 1, max: 60_000, times: 1 },
     duplicate: null,
+    "clock-step": { field: "seconds", unit: "h", value: 1, min: -876_000, max: 876_000, times: 3600 },
     clock: { field: "offsetMs", unit: "h", value: -1, min: -876_000, max: 876_000, times: 3_600_000 },
     "power-off": null,
+    reboot: null,
     clone: null,
   }),
 );
@@ -430,7 +432,7 @@ function buildFaults(b) {
           click: () =>
             isOn(kind)
               ? clearFault({ kind })
-              : fault(kind, "", n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
+              : fault(kind, "", kind === "reboot" ? { hardwareClock: true } : n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
         },
         h("i"),
         word(kind),
@@ -570,15 +572,15 @@ function openKeypad(device) {
   const press = async (key) => {
     answer.textContent = "";
     if (key === "C") digits.textContent = "";
-    else if (key !== "*") digits.textContent = (digits.textContent + key).slice(0, 12);
+    else if (key !== "#") digits.textContent = (digits.textContent + key).slice(0, 12);
     else {
-      const result = await ask("POST", doorPath(device, "keypad"), { pin: digits.textContent });
+      const result = await ask("POST", `/keypads/${encodeURIComponent(device)}`, { digits: `${digits.textContent}#` });
       digits.textContent = "";
-      if (result) answer.textContent = word(result.opened ? "keypadRight" : "keypadWrong");
+      if (result) answer.textContent = result.accepted ? word("keypadRight") : `${word("keypadWrong")} (${result.reason})`;
     }
   };
   $("keypad-keys").replaceChildren(
-    ..."123456789C0*".split("").map((k) => h("button", { type: "button", click: () => press(k) }, k)),
+    ..."123456789C0#".split("").map((k) => h("button", { type: "button", click: () => press(k) }, k)),
   );
   $("keypad").showModal();
 }
