@@ -46,7 +46,7 @@ func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys b
 	}
 	secrets := []string{"code"}
 	if !withKeys {
-		secrets = append(secrets, "doorlockKey", "link")
+		secrets = append(secrets, "doorlockKey", "link", "pin")
 	}
 	for _, name := range secrets {
 		if _, there := variables[name]; there {

@@ -30,7 +30,12 @@ const (
 	RefundFailed         Template = "refund-failed"
 	RefundAccountNeeded  Template = "refund-account" // with a link where the guest enters the account
 	ReservationMoved     Template = "reservation-moved"
-	KeyChanged           Template = "key-changed"       // the previous key opens nothing
+	KeyChanged           Template = "key-changed"      // the previous key opens nothing
+	RefundCompleted      Template = "refund-completed" // by the bank, after a cancellation
+	StayReminder         Template = "stay-reminder"    // an hour before the start
+	StayPIN              Template = "stay-pin"         // half an hour before the start
+	StayEnding           Template = "stay-ending"      // ten minutes before the end
+	StayDoorFailed       Template = "stay-door-failed"
 	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
 	AlertBegan           Template = "alert-began"       // to staff
 	AlertEnded           Template = "alert-ended"

@@ -18,6 +18,9 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // example has a value for every variable of every template.
 var example = map[string]string{
 	"accountHolder": "홍길동",
+	"address":       "서울특별시 강남구 가상대로 123",
+	"endTime":       "16:00",
+	"pin":           "482913",
 	"accountNumber": "X1234567890123",
 	"amount":        "18,000",
 	"bank":          "우리은행",
@@ -71,8 +74,8 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundAccountNeeded, RefundFailed,
-		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, StayExtended, VirtualAccountIssued}
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundAccountNeeded, RefundCompleted, RefundFailed,
+		ReservationCanceled, ReservationConfirmed, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayPIN, StayReminder, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)
 	}

@@ -83,7 +83,7 @@ func IssuePass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.Re
 	if err != nil {
 		return fmt.Errorf("pass of reservation %d: %w", id, err)
 	}
-	return nil
+	return RepeatStayPIN(ctx, tx, id)
 }
 
 // ExtendPass makes the pass of a reservation end with a stay that ends at until, earlier or later than before, with the same

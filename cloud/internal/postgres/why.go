@@ -40,11 +40,11 @@ type KeyFacts struct {
 // keyFacts selects the facts of a key k and its reservation r. $2 is the kind of door, $3 the time plus the lead of the
 // unlock window, $4 the age after which a failed press does not count.
 const keyFacts = `
-	select coalesce(r.id, 0), coalesce(b.code, ''), coalesce(r.state, ''), coalesce(m.no, 0), r.start_at, r.end_at, r.expires_at, r.canceled_at,
+	select coalesce(r.id, 0), coalesce(b.code, ''), coalesce(r.state, ''), coalesce(m.no, 0), r.start_at, ` + stayEnd + `, r.expires_at, r.canceled_at,
 	       exists (select from refund f where f.reservation_id = r.id and f.amount > 0 and f.state = 'COMPLETED')
 	         and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED')),
 	       coalesce(k.kind, ''), coalesce(k.revoked_as, ''), k.revoked_at,
-	       coalesce(k.id is not null and ` + opens + ` and r.start_at <= $3 and $3 < r.end_at, false), coalesce(r.keys_blocked, false),
+	       coalesce(k.id is not null and ` + opens + ` and r.start_at <= $3 and $3 < ` + stayEnd + `, false), coalesce(r.keys_blocked, false),
 	       (select max(v.at) from reservation_move v where v.reservation_id = r.id and v.from_start <= $3 and $3 < v.from_end),
 	       (select case when d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from '` + Offline + `' then d.created_at end
 	        from door_request d where d.reservation_id = r.id and d.kind = $2 and d.created_at > clock_timestamp() - $4::interval

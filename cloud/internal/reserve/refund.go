@@ -328,6 +328,11 @@ func (c *change) advanceRefund(p toss.Payment) error {
 	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", ""); err != nil {
 		return err
 	}
+	if f.State == money.RefundPending && f.Amount > 0 { // a refund that is complete at once is announced by the cancellation
+		if err := c.renotifyGuest(c.withoutKey(), notify.RefundCompleted, map[string]string{"amount": notify.Won(f.Amount)}); err != nil {
+			return err
+		}
+	}
 	for _, kind := range []string{refundKind, declinedKind, lateDepositKind, refundOverdueKind} { // close the discrepancies of failed attempts
 		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, kind, settled, c.now); err != nil {
 			return err

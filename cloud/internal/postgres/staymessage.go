@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// StayMessage is a kind of message about a stay that is due at a time.
+type StayMessage struct {
+	Template string
+	at       string // the time that it is about, of reservation r
+	due      string // the condition that it is due at $2
+}
+
+// The messages of a stay (docs/specification.md, Messages). A stay that was booked, or moved, after the time of its reminder
+// gets none, because that message has told the guest everything.
+var (
+	StayReminder = StayMessage{"stay-reminder", `r.start_at`, `
+		r.start_at > $2 and r.start_at <= $2::timestamptz + interval '1 hour' and r.paid_at <= r.start_at - interval '1 hour'
+		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at - interval '1 hour')`}
+	StayPIN = StayMessage{"stay-pin", `r.start_at`, `
+		r.start_at <= $2::timestamptz + interval '30 minutes' and ` + stayEnd + ` - interval '2 minutes' > $2
+		and exists (select from pass p where p.reservation_id = r.id and p.ended_at is null)
+		and exists (select from branch b, jsonb_each_text(b.keypads) k (device, kind) where b.id = r.branch_id and k.kind = 'agent')`}
+	StayEnding = StayMessage{"stay-ending", stayEnd, `
+		` + stayEnd + ` > $2 and ` + stayEnd + ` <= $2::timestamptz + interval '10 minutes' and r.start_at <= $2::timestamptz - interval '10 minutes'`}
+	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `
+		r.start_at - interval '2 minutes' <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2 and (
+			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'
+			from door_request d where d.reservation_id = r.id and d.created_at > clock_timestamp() - interval '10 minutes'
+			order by d.created_at desc limit 1)`}
+)
+
+// StayMessages lists all messages of a stay.
+var StayMessages = []StayMessage{StayReminder, StayPIN, StayEnding, StayDoorFailed}
+
+// ClaimStayMessages records up to limit messages that are due and were not queued, and returns their reservations, whose rows
+// are locked: one that is being cancelled or moved is left to the next sweep. A guest whom no message was ever sent to gets
+// none, because an administrator may have registered the stay without notifying the guest.
+func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.Time, limit int) ([]booking.Reservation, error) {
+	rows, err := tx.Query(ctx, `
+		with due as (
+			select r.id, `+m.at+` as at from reservation r
+			where r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
+			  and upper(r.occupied) > $2::timestamptz - interval '5 hours' and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'
+			  and `+m.due+` and coalesce(r.mobile, r.email) is not null
+			  and exists (select from message g where g.reservation_id = r.id)
+			  and not exists (select from stay_message s where s.reservation_id = r.id and s.template = $1 and s.at = `+m.at+`)
+			order by r.start_at, r.id limit $3 for share of r skip locked
+		)
+		insert into stay_message (reservation_id, template, at) select id, $1, at from due on conflict do nothing
+		returning reservation_id`, m.Template, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return manyReservations(ctx, tx, `where r.id = any($1) order by r.start_at, r.id`, ids)
+}
+
+// RepeatStayPIN makes the message with the PIN due again, because the PIN has changed.
+func RepeatStayPIN(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `delete from stay_message where reservation_id = $1 and template = $2`, id, StayPIN.Template)
+	return err
+}

@@ -1,0 +1,81 @@
+package reserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// stayBatch is the number of messages of a stay that are queued in one transaction.
+const stayBatch = 200
+
+// SweepStays queues the messages of stays that are due: the reminder, the PIN, the end, a door that failed. Each is recorded
+// in the transaction that queues it, so a stay gets it once.
+func (s *Service) SweepStays(ctx context.Context) error {
+	var errs []error
+	for _, m := range postgres.StayMessages {
+		for {
+			n, err := s.sendStayMessages(ctx, m)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", m.Template, err))
+			}
+			if err != nil || n < stayBatch {
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) sendStayMessages(ctx context.Context, m postgres.StayMessage) (n int, err error) {
+	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		list, err := postgres.ClaimStayMessages(ctx, tx, m, now, stayBatch)
+		if err != nil {
+			return err
+		}
+		n = len(list)
+		for _, r := range list {
+			if err := s.change(ctx, tx, r, now).notifyStay(m); err != nil {
+				return fmt.Errorf("reservation %d: %w", r.ID, err)
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (c *change) notifyStay(m postgres.StayMessage) error {
+	r := c.r()
+	branch, err := c.DB.BranchByID(c.ctx, r.Branch)
+	if err != nil {
+		return err
+	}
+	address := branch.Address
+	if address == "" {
+		address = branch.NameKo
+	}
+	more := map[string]string{"address": address, "endTime": r.Stay().End.In(branch.Zone).Format("15:04")}
+	if m.Template == postgres.StayPIN.Template {
+		if more["pin"], err = c.pin(r.ID); err != nil {
+			return err
+		}
+	}
+	return c.notifyGuest(r, notify.Template(m.Template), more)
+}
+
+// pin returns the PIN of a reservation's pass.
+func (c *change) pin(id booking.ReservationID) (string, error) {
+	pass, err := postgres.PassOf(c.ctx, c.tx, id)
+	if err != nil {
+		return "", err
+	}
+	pin, err := c.Keys.Open(postgres.PassPINPurpose, pass.PIN)
+	return string(pin), err
+}
