@@ -29,7 +29,7 @@ type Policy = postgres.ClimatePolicy
 
 // Errors of policies.
 var (
-	ErrNoRoom = errors.New("climate: no such room, or a room given twice")
+	ErrNoRoom = errors.New("climate: no such room, or a duplicate room")
 	// ErrOtherUnit is returned if an option belongs to another unit than the policy's.
 	ErrOtherUnit = errors.New("climate: the option belongs to another unit")
 	// ErrStaffDecided is returned to a guest if staff have sent a command during the stay.

@@ -7,6 +7,7 @@ import { dayScreen } from "./console/day/screen";
 import { devicesScreen } from "./console/devices";
 import { doorsScreen } from "./console/doors";
 import { frame } from "./console/frame";
+import { integrationsScreen } from "./console/integrations";
 import { loginScreen } from "./console/login";
 import { messagesScreen } from "./console/messages";
 import { moneyScreen } from "./console/money";
@@ -59,6 +60,7 @@ const table: Route[] = [
   { path: "/console/login", view: loginScreen },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
+  { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },
   { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },
   { path: "/console/:branch/day/:date", view: ofBranch("day", dayScreen) },
   { path: "/console/:branch/doors", view: ofBranch("doors", doorsScreen) },

@@ -102,6 +102,14 @@ const general = (current: string): Child => [
   isHQ()
     ? h(
         "a",
+        { href: "/console/integrations", "aria-current": current === "integrations" ? "page" : null },
+        icon("integrations"),
+        h("span", null, t("navIntegrations")),
+      )
+    : null,
+  isHQ()
+    ? h(
+        "a",
         { href: "/console/people", "aria-current": current === "people" ? "page" : null },
         icon("people"),
         h("span", null, t("navPeople")),
