@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/web"
@@ -61,7 +62,8 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 	}
 	return web.Key{
 		Branch: branch.Code, NameKo: branch.NameKo, NameEn: branch.NameEn, Address: branch.Address, Phone: branch.Phone,
-		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.End, From: from, To: to, Pulse: protocol.DefaultPulse, Online: found.Online,
+		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.Stay().End, From: from, To: to, Pulse: protocol.DefaultPulse, Online: found.Online,
+		Owner:           found.Key.Kind == booking.OwnerKey,
 		ExtendedMinutes: given.Minutes, RefundedWon: given.Amount,
 	}, nil
 }

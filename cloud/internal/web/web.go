@@ -68,6 +68,7 @@ type Key struct {
 	From, To       time.Time     // the window in which doors open
 	Pulse          time.Duration // how long a lock stays open
 	Online         bool          // the branch's agent is connected
+	Owner          bool          // the owner's key, not a companion's
 
 	ExtendedMinutes, RefundedWon int // what the guest got because a door did not open
 }

@@ -4,6 +4,7 @@
 // seconds with one of the outcomes below. Every outcome has a panel in the page, so it can be shown without a network.
 
 import type { Schemas } from "./core/interface";
+import { connectStay } from "./key-stay";
 
 type Outcome =
   | "waiting"
@@ -262,10 +263,11 @@ form.addEventListener("submit", async (event) => {
 // --- start ----------------------------------------------------------------------------------------------------
 
 if (main.querySelector('[data-result="opened"]:not([hidden])')) countPulse();
-void refresh();
+const stay = connectStay(main, key, () => location.reload());
+void refresh().then(stay.refresh);
 setInterval(tick, 1000);
 const refreshVisible = () => {
-  if (document.visibilityState === "visible") void refresh();
+  if (document.visibilityState === "visible") void refresh().then(stay.refresh);
 };
 setInterval(refreshVisible, refreshInterval);
 document.addEventListener("visibilitychange", refreshVisible);

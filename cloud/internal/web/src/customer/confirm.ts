@@ -7,7 +7,7 @@ import { go, query } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
 import { refused } from "./fail";
 import { clock, sign } from "./icons";
-import { finish } from "./purchase";
+import { finish, purchase } from "./purchase";
 import { noteConfirmed } from "./receipt";
 import { noteRecent } from "./recent";
 import { heading, link, notice } from "./screen";
@@ -40,7 +40,12 @@ export function confirmPage(): Child {
       try {
         noteConfirmed(await confirmPayment(paymentKey, orderId, amount));
         if (!alive) return;
+        const back = purchase()?.back;
         finish();
+        if (back) {
+          location.replace(back); // the key page is another document
+          return;
+        }
         noteRecent();
         go("/book/receipt", { replace: true });
         return;

@@ -28,7 +28,10 @@ export function refused(code: string | null, message: string): Child {
     problem.set("");
     try {
       const held = await currentHold();
-      if (held && p?.name) {
+      if (p?.back) {
+        giveUp(); // choosing again takes another hold and order
+        location.replace(p.back);
+      } else if (held && p?.name) {
         const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email);
         keep({ orderId });
         go("/book/pay", { replace: true });
@@ -57,7 +60,8 @@ export function refused(code: string | null, message: string): Child {
         () => {
           const to = choosing(p);
           giveUp();
-          go(to, { replace: true });
+          if (p?.back) location.replace(to);
+          else go(to, { replace: true });
         },
         { kind: "soft" },
       ),

@@ -88,13 +88,15 @@ function screen(held: Held, { over }: Guard): Child {
     },
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
-    h(
-      "p",
-      { class: "sent-to" },
-      h("span", null, t("keyGoesTo")),
-      h("b", null, mobile),
-      h("a", { href: "/book/contact" }, t("fixNumber")),
-    ),
+    mobile
+      ? h(
+          "p",
+          { class: "sent-to" },
+          h("span", null, t("keyGoesTo")),
+          h("b", null, mobile),
+          h("a", { href: "/book/contact" }, t("fixNumber")),
+        )
+      : note(t("extensionKey")),
     refundNote(held),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(
@@ -145,8 +147,7 @@ function order(held: Held): Record<string, string> {
     orderName: t("payOrder", { branch: branchName(held.branch), room: t("room", { no: held.hold.roomNo }) }),
     successUrl: `${location.origin}/book/confirm`,
     failUrl: `${location.origin}/book/fail`,
-    customerName: p.name,
-    customerMobilePhone: p.mobile.replace(/\D/g, ""),
+    ...(p.mobile ? { customerName: p.name, customerMobilePhone: p.mobile.replace(/\D/g, "") } : {}),
     ...(p.email ? { customerEmail: p.email } : {}),
   };
 }

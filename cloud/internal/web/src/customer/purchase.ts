@@ -16,6 +16,8 @@ export interface Purchase {
   consents: string[];
   /** Issued by the service once name and phone are known; the payment widget needs it. */
   orderId: string;
+  /** The key page to return to, if the purchase extends a stay. */
+  back?: string;
 }
 
 const key = "purchase";
@@ -40,7 +42,7 @@ export function finish(): void {
 /** Holds the room for the purchase. */
 export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await service.hold(branch, room, start, end);
-  keep({ branch, room, start, end, orderId: "" });
+  keep({ branch, room, start, end, orderId: "", back: "" });
 }
 
 /** Releases the room because the customer returned to choosing or left. */
@@ -51,4 +53,4 @@ export function giveUp(): void {
 }
 
 /** The address at which the room of the purchase is chosen. */
-export const choosing = (p: Purchase | null): string => (p ? `/b/${p.branch}` : "/");
+export const choosing = (p: Purchase | null): string => p?.back || (p?.branch ? `/b/${p.branch}` : "/");

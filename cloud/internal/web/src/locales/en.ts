@@ -154,6 +154,7 @@ export const en: Texts = {
   payBlocked: "The payment form did not load. Check your connection and your ad blocker, or try another browser.",
   keyGoesTo: "We send the key link to",
   fixNumber: "Change number",
+  extensionKey: "Your key works until the new end.",
   payOrder: "{branch} {room}",
   agree: "Please agree to the payment terms.",
 

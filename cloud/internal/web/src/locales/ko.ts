@@ -152,6 +152,7 @@ export const ko = {
   payBlocked: "결제창을 불러오지 못했어요. 인터넷 연결과 광고 차단 기능을 확인하거나 다른 브라우저로 시도해 주세요.",
   keyGoesTo: "열쇠 링크를 받을 번호",
   fixNumber: "번호 고치기",
+  extensionKey: "지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요.",
   payOrder: "{branch} {room}",
   agree: "결제 약관에 동의해 주세요.",
 

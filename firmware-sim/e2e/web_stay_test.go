@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestWebStay changes a stay on the pages: the guest extends it in two presses after choosing, with the same key, and ends
+// it early.
+func TestWebStay(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01044445555")
+	address := "/k/" + key
+	window := func() time.Time {
+		var answer struct{ Data struct{ WindowTo time.Time } }
+		requestJSON(t, http.MethodGet, s.Pages+"/api/v2/keys/"+key, nil, &answer)
+		return answer.Data.WindowTo
+	}
+	before := window()
+
+	p.open(address)
+	p.see("더 머물고 싶다면")
+	p.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
+	p.look("key-extension", phone, narrow)
+	value[bool](p, `(document.querySelector("#extend select").selectedIndex = 1, true)`)
+	p.on(phone).press("연장하기")
+	p.at("/book/pay")
+	p.see("지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요")
+	p.pay(s, "카드")
+	p.at(address)
+	p.see("지금 열 수 있어요")
+	if after := window(); after.Sub(before) != 20*time.Minute {
+		t.Fatalf("the doors open until %s, want 20 minutes after %s", after, before)
+	}
+	p.press("2번 룸 열기")
+	p.see("문이 열렸어요")
+
+	p.press("지금 이용 종료하기")
+	p.see("남은 시간은 환불되지 않아요")
+	p.press("네, 종료할게요")
+	p.wait("the earlier end", `Number(document.getElementById("key").dataset.end) < `+fmt.Sprint(before.Unix()))
+	if after := window(); !after.Before(before) {
+		t.Fatalf("the doors open until %s after the early end", after)
+	}
+}
