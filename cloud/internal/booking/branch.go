@@ -22,6 +22,8 @@ type Branch struct {
 	Horizon  time.Duration  // how far ahead customers may reserve
 	Schedule Schedule
 
+	Location *Location // nil: unknown
+
 	RefundPolicy RefundPolicy // empty: the default
 	Compensation Compensation // zero: none
 

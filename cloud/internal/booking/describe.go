@@ -18,6 +18,7 @@ func (b Branch) Facts() []Fact {
 		{"name", fmt.Sprintf("%q", b.NameKo)},
 		{"English name", fmt.Sprintf("%q", b.NameEn)},
 		{"address", fmt.Sprintf("%q", b.Address)},
+		{"location", b.Location.text()},
 		{"phone", fmt.Sprintf("%q", b.Phone)},
 		{"time zone", b.Zone.String()},
 		{"horizon", fmt.Sprintf("%d days", b.Horizon/(24*time.Hour))},

@@ -76,6 +76,11 @@ func (b Branch) Validate() error {
 			return err
 		}
 	}
+	if b.Location != nil {
+		if err := b.Location.Validate(); err != nil {
+			return err
+		}
+	}
 	if err := b.RefundPolicy.Validate(); err != nil {
 		return err
 	}

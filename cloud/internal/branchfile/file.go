@@ -19,6 +19,7 @@ type Branch struct {
 	PINs   map[string]string // device ("front", "room_<n>") to PIN; a missing one is generated
 	Agents []Agent           // of demo files only
 
+	SetsLocation     bool // the file names one; otherwise the branch keeps its own
 	SetsRefundPolicy bool // the file sets RefundPolicy; otherwise the database's is kept
 	SetsCompensation bool // likewise
 

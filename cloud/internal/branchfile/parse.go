@@ -116,6 +116,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 			)
 		}),
 		optional("address", func(n *yaml.Node) { b.Address, _ = r.text(n, "address", booking.MaxAddress) }),
+		optional("location", func(n *yaml.Node) { b.Location, b.SetsLocation = r.readLocation(n), true }),
 		optional("phone", func(n *yaml.Node) {
 			phone, ok := r.quotedText(n, "phone", booking.MaxPhone)
 			if ok {

@@ -129,6 +129,9 @@ func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, form
 
 func (p *planner) branch(b Branch) error {
 	old, exists := p.branches[b.Code]
+	if !b.SetsLocation {
+		b.Location = old.Location
+	}
 	if !b.SetsRefundPolicy {
 		b.RefundPolicy = old.RefundPolicy
 	}

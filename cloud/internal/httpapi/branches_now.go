@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -56,11 +57,15 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	near, err := readNear(query.Get("near"), query.Has("near"))
+	if err != nil {
+		return err
+	}
 	search := query.Get("q")
 	if len(search) > maxQuery {
 		return wire.Malformed("q")
 	}
-	page, more, err := a.Reserve.BranchesNow(r.Context(), search, booking.BranchID(after), limit)
+	page, more, err := a.Reserve.BranchesNow(r.Context(), booking.BranchSearch{Text: search, Near: near, After: after, Limit: limit})
 	if err != nil {
 		return err
 	}
@@ -70,6 +75,9 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 		Reason    *string `json:"reason"`
 		FreeRooms int     `json:"freeRooms"`
 		NextFree  *string `json:"nextFreeDateTime"`
+
+		Location *booking.Location `json:"location"`
+		Distance *int              `json:"distanceMeters"`
 	}
 	var body struct {
 		Branches []item  `json:"branches"`
@@ -77,7 +85,8 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	}
 	body.Branches = make([]item, 0, len(page))
 	for _, b := range page {
-		one := item{wireBranch: toWireBranch(b.Branch), Status: string(b.Today.Status), Reason: wire.Nullable(b.Today.Reason), FreeRooms: b.FreeRooms}
+		one := item{wireBranch: toWireBranch(b.Branch), Status: string(b.Today.Status), Reason: wire.Nullable(b.Today.Reason), FreeRooms: b.FreeRooms,
+			Location: b.Location, Distance: b.Distance}
 		if !b.NextFree.IsZero() {
 			next := wire.Minute(b.NextFree, b.Zone)
 			one.NextFree = &next
@@ -86,7 +95,25 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	}
 	if more && len(page) > 0 {
 		next := strconv.Itoa(int(page[len(page)-1].ID))
+		if near != nil {
+			next = strconv.Itoa(after + len(page))
+		}
 		body.Next = &next
 	}
 	return wire.WriteData(w, body)
+}
+
+// readNear reads the query near=latitude,longitude.
+func readNear(text string, given bool) (*booking.Location, error) {
+	if !given {
+		return nil, nil
+	}
+	lat, lon, _ := strings.Cut(text, ",")
+	latitude, latErr := strconv.ParseFloat(lat, 64)
+	longitude, lonErr := strconv.ParseFloat(lon, 64)
+	near := booking.Location{Latitude: latitude, Longitude: longitude}
+	if latErr != nil || lonErr != nil || near.Validate() != nil {
+		return nil, wire.Malformed("near")
+	}
+	return &near, nil
 }

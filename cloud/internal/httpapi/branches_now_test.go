@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -51,4 +53,56 @@ func TestBranchesNow(t *testing.T) {
 	}
 	c.Get("/v2/branches/now?limit=0").Fails(t, 400, "IllegalArguemntError", "")
 	c.Get("/v2/branches/now?cursor=x").Fails(t, 400, "IllegalArguemntError", "")
+}
+
+// TestBranchesNear: with near, the nearest branches come first, those without a location last, page by page.
+func TestBranchesNear(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	type near struct {
+		Branches []struct {
+			Branch         string
+			Location       *booking.Location
+			DistanceMeters *int
+		}
+		Next *string
+	}
+	ask := func(query string) (page near) {
+		t.Helper()
+		c.Get("/v2/branches/now"+query).OK(t).Into(t, &page)
+		return page
+	}
+	const jamsilStation = "37.5133,127.1001"
+	page := ask("?near=" + jamsilStation)
+	got := []string{}
+	for _, b := range page.Branches {
+		got = append(got, b.Branch)
+	}
+	if want := []string{"jamsil", "gangnam", "hongdae"}; !slices.Equal(got, want) {
+		t.Fatalf("near Jamsil: %v, want %v", got, want)
+	}
+	// 6.6 km by the haversine formula.
+	if d := page.Branches[1].DistanceMeters; d == nil || *d < 6500 || *d > 6800 {
+		t.Errorf("gangnam is %v meters away", d)
+	}
+	first := ask("?limit=2&near=" + jamsilStation)
+	if len(first.Branches) != 2 || first.Next == nil {
+		t.Fatalf("first page: %+v", first)
+	}
+	if rest := ask("?limit=2&near=" + jamsilStation + "&cursor=" + *first.Next); len(rest.Branches) != 1 || rest.Branches[0].Branch != "hongdae" || rest.Next != nil {
+		t.Errorf("second page: %+v", rest)
+	}
+	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set latitude = null, longitude = null, revision = revision + 1 where code = $1`, "jamsil"); err != nil {
+		t.Fatal(err)
+	}
+	if page = ask("?near=" + jamsilStation); page.Branches[2].Branch != "jamsil" || page.Branches[2].DistanceMeters != nil {
+		t.Errorf("without a location: %+v", page)
+	}
+	if page = ask(""); page.Branches[0].DistanceMeters != nil || page.Branches[0].Location == nil {
+		t.Errorf("without near: %+v", page)
+	}
+	for _, bad := range []string{"", "1", "91,0", "0,181", "NaN,0", "a,b", "1,2,3"} {
+		c.Get("/v2/branches/now?near="+bad).Fails(t, 400, "IllegalArguemntError", "")
+	}
 }

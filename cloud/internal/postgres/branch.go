@@ -100,18 +100,19 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		rooms    []byte
 		policy   []byte
 		pay      []byte
+		lat, lon *float64
 	)
 	// One statement, so that rooms and revision are consistent.
 	err := q.QueryRow(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
-		       b.front_doors, b.schedule, b.revision, b.refund_policy, b.compensation,
+		       b.front_doors, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude,
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
-		&b.FrontDoors, &schedule, &b.Revision, &policy, &pay, &rooms)
+		&b.FrontDoors, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &rooms)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return booking.Branch{}, ErrNoBranch
 	}
@@ -120,6 +121,9 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 	}
 	if b.Zone, err = time.LoadLocation(zone); err != nil {
 		return booking.Branch{}, fmt.Errorf("branch %s: %w", b.Code, err)
+	}
+	if lat != nil && lon != nil {
+		b.Location = &booking.Location{Latitude: *lat, Longitude: *lon}
 	}
 	b.Horizon = time.Duration(days) * 24 * time.Hour
 	if err := json.Unmarshal(schedule, &b.Schedule); err != nil {
@@ -137,6 +141,14 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		}
 	}
 	return b, nil
+}
+
+// coordinates returns the stored form of a location.
+func coordinates(l *booking.Location) (latitude, longitude *float64) {
+	if l == nil {
+		return nil, nil
+	}
+	return &l.Latitude, &l.Longitude
 }
 
 // refundRules returns the stored form of the refund policy and the compensation of a branch; null for the defaults.

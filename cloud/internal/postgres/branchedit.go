@@ -24,11 +24,12 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	if err != nil {
 		return err
 	}
+	lat, lon := coordinates(b.Location)
 	tag, err := q.Exec(ctx, `
 		update branch set name_ko = $3, name_en = $4, address = $5, phone = $6, horizon_days = $7, schedule = $8,
-		       refund_policy = $9, compensation = $10
+		       refund_policy = $9, compensation = $10, latitude = $11, longitude = $12
 		where id = $1 and revision = $2`,
-		b.ID, b.Revision, b.NameKo, b.NameEn, b.Address, b.Phone, int(b.Horizon.Hours()/24), json.RawMessage(schedule), policy, compensation)
+		b.ID, b.Revision, b.NameKo, b.NameEn, b.Address, b.Phone, int(b.Horizon.Hours()/24), json.RawMessage(schedule), policy, compensation, lat, lon)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrChanged
 	}

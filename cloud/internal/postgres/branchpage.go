@@ -11,26 +11,41 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchPage returns at most limit branches whose code, name or address contains query, in the order in which they were
-// added, starting after the branch with id after. more reports whether further branches follow.
-func (db *DB) BranchPage(ctx context.Context, query string, after booking.BranchID, limit int) (page []booking.Branch, more bool, err error) {
+// FoundBranch is a branch with its distance from the place of a search.
+type FoundBranch struct {
+	booking.Branch
+	Distance *int // meters; nil: unknown
+}
+
+// BranchPage returns a page of branches. more reports whether further branches follow.
+func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page []FoundBranch, more bool, err error) {
+	after, skip := search.After, 0
+	if search.Near != nil {
+		after, skip = 0, search.After
+	}
+	lat, lon := coordinates(search.Near)
+	// The distance on a sphere with the mean radius of the earth (haversine).
 	rows, err := db.Pool.Query(ctx, `
-		select code, revision from branch
+		select code, revision, distance from branch b, lateral (
+			select case when b.latitude is not null and b.longitude is not null and $4::float8 is not null then round(2 * 6371000 * asin(least(1, sqrt(
+				sin(radians(b.latitude - $4) / 2) ^ 2 + cos(radians($4)) * cos(radians(b.latitude)) * sin(radians(b.longitude - $5) / 2) ^ 2))))::integer end as distance
+		) d
 		where id > $1 and strpos(lower(concat_ws(' ', code, name_ko, name_en, address)), lower($2)) > 0
-		order by id limit $3`, after, query, limit+1)
+		order by distance nulls last, id offset $6 limit $3`, after, search.Text, search.Limit+1, lat, lon, skip)
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
 	type version struct {
 		Code     string
 		Revision int64
+		Distance *int
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[version])
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
-	more = len(list) > limit
-	for _, v := range list[:min(len(list), limit)] {
+	more = len(list) > search.Limit
+	for _, v := range list[:min(len(list), search.Limit)] {
 		branch, cached := db.branches.get(v.Code)
 		if !cached || branch.Revision != v.Revision {
 			if branch, err = db.loadBranch(ctx, v.Code); errors.Is(err, ErrNoBranch) {
@@ -39,7 +54,7 @@ func (db *DB) BranchPage(ctx context.Context, query string, after booking.Branch
 				return nil, false, fmt.Errorf("branch %s: %w", v.Code, err)
 			}
 		}
-		page = append(page, branch)
+		page = append(page, FoundBranch{branch, v.Distance})
 	}
 	return page, more, nil
 }

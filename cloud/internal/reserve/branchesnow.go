@@ -13,12 +13,13 @@ type BranchNow struct {
 	Today     booking.DayStatus
 	FreeRooms int       // rooms that can be reserved from the current slot on
 	NextFree  time.Time // the first available start today, which may be now; zero: none
+	Distance  *int      // meters; nil: the search or the branch has no location
 }
 
-// BranchesNow returns a page of at most limit branches whose code, name or address contains query, with their current
-// availability. The number of database queries does not depend on the number of branches.
-func (s *Service) BranchesNow(ctx context.Context, query string, after booking.BranchID, limit int) (page []BranchNow, more bool, err error) {
-	branches, more, err := s.DB.BranchPage(ctx, query, after, limit)
+// BranchesNow returns a page of branches with their current availability. The number of database queries does not depend on
+// the number of branches.
+func (s *Service) BranchesNow(ctx context.Context, search booking.BranchSearch) (page []BranchNow, more bool, err error) {
+	branches, more, err := s.DB.BranchPage(ctx, search)
 	if err != nil {
 		return nil, false, err
 	}
@@ -34,7 +35,9 @@ func (s *Service) BranchesNow(ctx context.Context, query string, after booking.B
 		return nil, false, err
 	}
 	for _, b := range branches {
-		page = append(page, branchNow(b, occupied, now))
+		view := branchNow(b.Branch, occupied, now)
+		view.Distance = b.Distance
+		page = append(page, view)
 	}
 	return page, more, nil
 }

@@ -44,18 +44,19 @@ type (
 		Name string `json:"name"`
 	}
 	wireSettings struct {
-		Revision         int64         `json:"revision"`
-		NameKo           string        `json:"nameKo"`
-		NameEn           string        `json:"nameEn"`
-		Address          string        `json:"address"`
-		Phone            string        `json:"phone"`
-		HorizonDays      int           `json:"bookingHorizonDays"`
-		Week             []wireWeekDay `json:"week"`
-		Closures         []wireClosure `json:"closures"`
-		ClosedOnHolidays bool          `json:"closedOnHolidays"`
-		OpenHolidays     []string      `json:"openHolidays"`
-		ExtraHolidays    []wireHoliday `json:"extraHolidays"`
-		RemovedHolidays  []string      `json:"removedHolidays"`
+		Revision         int64                       `json:"revision"`
+		NameKo           string                      `json:"nameKo"`
+		NameEn           string                      `json:"nameEn"`
+		Address          string                      `json:"address"`
+		Phone            string                      `json:"phone"`
+		HorizonDays      int                         `json:"bookingHorizonDays"`
+		Week             []wireWeekDay               `json:"week"`
+		Closures         []wireClosure               `json:"closures"`
+		ClosedOnHolidays bool                        `json:"closedOnHolidays"`
+		OpenHolidays     []string                    `json:"openHolidays"`
+		ExtraHolidays    []wireHoliday               `json:"extraHolidays"`
+		RemovedHolidays  []string                    `json:"removedHolidays"`
+		Location         optional[*booking.Location] `json:"location"` // a change that omits it keeps it
 		wireRefundRules
 	}
 )
@@ -109,6 +110,7 @@ func toWireSettings(b booking.Branch) wireSettings {
 	for date, name := range b.Schedule.ExtraHolidays {
 		s.ExtraHolidays = append(s.ExtraHolidays, wireHoliday{date.String(), name})
 	}
+	s.Location.value = b.Location
 	s.wireRefundRules = toWireRefundRules(b)
 	return s
 }
@@ -222,6 +224,9 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 		return err
 	}
 	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
+	if s.Location.given {
+		b.Location = s.Location.value
+	}
 	s.wireRefundRules.apply(b)
 	b.Schedule, err = s.schedule()
 	return err
