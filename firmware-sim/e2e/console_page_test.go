@@ -31,7 +31,10 @@ func (p *page) enterConsole(id, password string) {
 	p.fill("아이디", id)
 	p.fill("비밀번호", password)
 	p.press("로그인")
-	p.wait("a day", `/\/day$/.test(location.pathname)`)
+	p.wait("the first page", `/\/(day|overview)$/.test(location.pathname)`)
+	if value[string](p, `location.pathname`) == "/console/overview" {
+		p.open("/console/gangnam/day")
+	}
 }
 
 // dayAfter returns the next day in the time zone of the demo branches, and its midnight.

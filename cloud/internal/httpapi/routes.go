@@ -96,6 +96,10 @@ func (a *API) Routes() http.Handler {
 	// Additions for the console
 	c := a.Console
 	mux.Get("/v2/admin/live", a.viewer(c.LiveEvents))
+	mux.Get("/v2/admin/overview", a.viewer(c.ShowOverview))
+	mux.Get("/v2/admin/doors/levels", a.viewer(c.ShowDoorLevels))
+	mux.Get("/v2/admin/reports/occupancy", a.viewer(c.ShowOccupancy))
+	mux.Get("/v2/admin/reports/occupancy.csv", a.viewer(c.OccupancyFile))
 	mux.Get("/v2/admin/alerts", a.viewer(c.ListAlerts))
 	mux.Post("/v2/admin/alerts/{id}/acknowledge", a.editor(c.AcknowledgeAlert))
 	mux.Get("/v2/admin/alert-contacts", a.hq(c.ShowAlertContacts))

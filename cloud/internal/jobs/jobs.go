@@ -52,6 +52,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, feedInterval, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
 	group.Go(func() error { return every(groupCtx, alertInterval, s.sweepAlerts) })
+	group.Go(func() error { return every(groupCtx, doorDayInterval, s.putDoorDays) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -28,8 +28,8 @@ const buffer = 32
 
 // Event is a change.
 type Event struct {
-	Kind   string `json:"kind"`   // slot, payment, door, agent, sensor
-	Target string `json:"target"` // a reservation's id, a door's device; empty for the branch as a whole
+	Kind   string `json:"kind"`   // slot, payment, door, agent, sensor; branch for watchers of all branches
+	Target string `json:"target"` // a reservation's id, a door's device, the code of a branch; empty for the branch as a whole
 }
 
 // Hub shares the reads among watchers of the same branch and day. Watch requires Run to be running.
@@ -70,8 +70,8 @@ func (h *Hub) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Watch returns a channel with the changes of a branch on a day, and a function that ends the watch. The channel is closed
-// when the hub stops or the watcher does not keep up.
+// Watch returns a channel with the changes of a branch on a day, and a function that ends the watch. An empty code watches the
+// agents and alerts of all branches. The channel is closed when the hub stops or the watcher does not keep up.
 func (h *Hub) Watch(branch string, day booking.Interval) (events <-chan []Event, stop func()) {
 	watcher := make(chan []Event, buffer)
 	key := topicKey{branch, day.Start.UTC()}
@@ -86,7 +86,11 @@ func (h *Hub) Watch(branch string, day booking.Interval) (events <-chan []Event,
 		ctx, cancel := context.WithCancel(h.ctx)
 		t = &topic{day: day, watchers: map[chan []Event]struct{}{}, stop: cancel}
 		h.topics[key] = t
-		h.wait.Go(func() { h.follow(ctx, key, t) })
+		if branch == "" {
+			h.wait.Go(func() { h.followAll(ctx, key, t) })
+		} else {
+			h.wait.Go(func() { h.follow(ctx, key, t) })
+		}
 	}
 	t.watchers[watcher] = struct{}{}
 	return watcher, func() {
@@ -194,3 +198,47 @@ func Difference(before, after postgres.LiveState) []Event {
 }
 
 func wireID(id booking.ReservationID) string { return strconv.FormatInt(int64(id), 10) }
+
+// AllInterval is how often the agents and alerts of all branches are read.
+const AllInterval = time.Second
+
+// followAll reads the fingerprints of all branches and sends the codes of those that differ.
+func (h *Hub) followAll(ctx context.Context, key topicKey, t *topic) {
+	ticker := time.NewTicker(AllInterval)
+	defer ticker.Stop()
+	var last map[string]string
+	failing := false
+	for {
+		next, err := postgres.LiveOverview(ctx, h.DB.Pool, nil)
+		switch {
+		case err != nil && ctx.Err() == nil && !failing:
+			failing = true
+			h.Log.WarnContext(ctx, "consoles receive no changes of branches", "error", err)
+		case err == nil:
+			if last != nil {
+				h.tell(key, t, changedBranches(last, next))
+			}
+			last, failing = next, false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// changedBranches returns an event for each branch whose fingerprint differs. The empty code stands for alerts of all branches.
+func changedBranches(before, after map[string]string) (events []Event) {
+	for code, state := range after {
+		if before[code] != state {
+			events = append(events, Event{"branch", code})
+		}
+	}
+	for code := range before {
+		if _, ok := after[code]; !ok {
+			events = append(events, Event{"branch", code})
+		}
+	}
+	return events
+}

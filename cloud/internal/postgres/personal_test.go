@@ -140,7 +140,7 @@ var notPersonal = strings.Fields(`
 	api_token.name api_token.token_hash api_token.scopes api_token.branches api_token.created_by
 	idempotent_request.principal idempotent_request.key idempotent_request.request_hash idempotent_request.answer
 	reservation.consent_version work_success.work room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch
-	alert.subject alert.acknowledged_by alert_contact.branch alert_contact.contacts alert_notice.contact message.medium refund.account_by refund.account_approved_by orders.order_id
+	alert.subject alert.acknowledged_by alert_contact.branch door_day.device alert_contact.contacts alert_notice.contact message.medium refund.account_by refund.account_approved_by orders.order_id
 	money_entry.source money_entry.order_id money_entry.kind reconciliation_run.kind reconciliation_run.failed
 	mqtt_kind.name mqtt_kind.action grant_key.public grant_key.seed grant_key_list.keys grant_key_list.signature
 	agent_credential.public_key agent_credential.rotation agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash

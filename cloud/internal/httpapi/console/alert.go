@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -25,12 +24,6 @@ type wireAlert struct {
 }
 
 func toWireAlert(a alert.Alert) wireAlert {
-	moment := func(t *time.Time) *string {
-		if t == nil {
-			return nil
-		}
-		return wire.Instant(*t)
-	}
 	return wireAlert{
 		ID: strconv.FormatInt(a.ID, 10), Kind: a.Kind, Branch: a.Branch, Subject: a.Subject, Since: *wire.Instant(a.Since),
 		NotifiedAt: moment(a.NotifiedAt), AcknowledgedBy: a.AcknowledgedBy, AcknowledgedAt: moment(a.AcknowledgedAt), EndedAt: moment(a.EndedAt),

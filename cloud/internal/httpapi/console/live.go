@@ -2,10 +2,13 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/live"
 )
@@ -20,22 +23,22 @@ const (
 
 var liveUpgrader = websocket.Upgrader{HandshakeTimeout: writeTimeout} // it rejects other origins by default
 
-// LiveEvents is GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change.
+// LiveEvents is GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change. Without
+// a branch, it reports the branches whose agent or alerts have changed.
 func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
-	code, err := wire.Query(r, "branch")
-	if err != nil {
-		return err
-	}
-	if err := wire.Scope(r, code); err != nil {
-		return err
-	}
-	branch, err := c.Backoffice.Branch(r.Context(), code)
-	if err != nil {
-		return err
-	}
-	day, err := dayOf(r, branch.Zone)
-	if err != nil {
-		return err
+	code := r.URL.Query().Get("branch")
+	var day booking.Interval
+	if code != "" {
+		if err := wire.Scope(r, code); err != nil {
+			return err
+		}
+		branch, err := c.Backoffice.Branch(r.Context(), code)
+		if err != nil {
+			return err
+		}
+		if day, err = dayOf(r, branch.Zone); err != nil {
+			return err
+		}
 	}
 	if !websocket.IsWebSocketUpgrade(r) {
 		return &wire.FieldError{Problem: "웹소켓 연결이 필요합니다."}
@@ -69,12 +72,15 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				sendClose(conn, websocket.CloseTryAgainLater)
 				return nil
 			}
+			if list = within(wire.Principal(r), code, list); len(list) == 0 {
+				continue
+			}
 			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if conn.WriteJSON(map[string][]live.Event{"events": list}) != nil {
 				return nil
 			}
 		case <-ping.C:
-			if p, err := c.Sessions.Recheck(r); err != nil || !p.Reaches(code) {
+			if p, err := c.Sessions.Recheck(r); err != nil || !p.Administrator() || code != "" && !p.Reaches(code) {
 				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}
@@ -83,6 +89,14 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
+}
+
+// within returns the events that an administrator may receive. Events of all branches name a branch.
+func within(p account.Principal, code string, events []live.Event) []live.Event {
+	if code != "" || p.Role == account.HQ {
+		return events
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(e live.Event) bool { return !p.Reaches(e.Target) })
 }
 
 // listen detects that the client has disconnected. Clients send no messages.

@@ -1,6 +1,7 @@
 // The administrators' console: its addresses and what is shown at them.
 
 import { accountScreen } from "./console/account";
+import { alertsScreen } from "./console/alerts";
 import { auditScreen } from "./console/audit";
 import { climateScreen } from "./console/climate";
 import { dayScreen } from "./console/day/screen";
@@ -11,10 +12,11 @@ import { integrationsScreen } from "./console/integrations";
 import { loginScreen } from "./console/login";
 import { messagesScreen } from "./console/messages";
 import { moneyScreen } from "./console/money";
+import { overviewScreen } from "./console/overview";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
 import { roomsScreen } from "./console/rooms";
-import { type Branch, branchByCode, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
+import { type Branch, branchByCode, branches, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
 import { settingsScreen } from "./console/settings";
 import { speakIn, t } from "./console/text";
 import { type Child, h } from "./core/dom";
@@ -42,10 +44,12 @@ function admitted(view: () => Child): Child {
   return null;
 }
 
+/** The first page: all branches, or the day of the only one. */
 function home(): Child {
   return admitted(() => {
     const branch = homeBranch();
-    if (branch) queueMicrotask(() => go(`/console/${branch}/day`, { replace: true }));
+    const first = branches.peek().length > 1 ? "/console/overview" : `/console/${branch}/day`;
+    if (branch) queueMicrotask(() => go(first, { replace: true }));
     return branch
       ? null
       : frame(undefined, "", () => [heading(t("console")), h("p", { class: "nothing" }, t("noBranches"))]);
@@ -58,6 +62,8 @@ const table: Route[] = [
   { path: "/console", view: home },
   { path: "/console/", view: home },
   { path: "/console/login", view: loginScreen },
+  { path: "/console/overview", view: general("overview", overviewScreen) },
+  { path: "/console/alerts", view: general("alerts", alertsScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },

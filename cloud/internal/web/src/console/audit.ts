@@ -27,6 +27,7 @@ const groups = [
   "agent",
   "message",
   "settings",
+  "alert",
   "channel",
   "difference",
   "personal",

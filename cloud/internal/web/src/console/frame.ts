@@ -8,11 +8,12 @@ import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { again, go } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
+import { type Alert, alertText, byUrgency, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
-import { connection, overhear } from "./live";
+import { connection, gather, overhear, watchAll } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
 import { branchByCode, branches, branchName, homeBranch, isHQ, logout, me, rememberBranch } from "./session";
-import { ago, speakIn, type TextKey, t } from "./text";
+import { ago, localText, speakIn, type TextKey, t } from "./text";
 
 interface Place {
   screen: string;
@@ -98,6 +99,24 @@ function entry(branch: string, place: Place, current: string): HTMLElement {
   );
 }
 
+/** A link to what concerns all of one's branches. */
+const everywhere = (screen: string, text: TextKey, mark: Icon, current: string, extra: Child = null): HTMLElement =>
+  h(
+    "a",
+    { href: `/console/${screen}`, title: t(text), "aria-current": current === screen ? "page" : null },
+    icon(mark),
+    h("span", null, t(text)),
+    extra,
+  );
+
+/** The number of open alerts of all of one's branches. */
+function bell(current: string): Child {
+  const { list } = openAlerts();
+  return everywhere("alerts", "navAlerts", "bell", current, () =>
+    list().length > 0 ? h("b", { class: "count" }, String(list().length)) : null,
+  );
+}
+
 const general = (current: string): Child => [
   isHQ()
     ? h(
@@ -138,6 +157,9 @@ function side(home: string, branch: string | undefined, current: string): Child 
     h(
       "nav",
       { "aria-label": t("screens") },
+      everywhere("overview", "navOverview", "overview", current),
+      bell(current),
+      h("hr"),
       places.map((p) => entry(home, p, current)),
       h("hr"),
       general(current),
@@ -215,9 +237,33 @@ function deviceBar(branch: string): Child {
   });
 }
 
+/** The most severe alert of the branch, and when the next guest will stand before the door. */
+function alertBar(branch: string): Child {
+  const source = resource(async () => {
+    const [open, overview] = await Promise.all([
+      api.get<{ alerts: Alert[] }>("/v2/admin/alerts", { branch, state: "open" }),
+      api.get<Schemas["Overview"]>("/v2/admin/overview", { branch }),
+    ]);
+    return { alerts: open.alerts.sort(byUrgency), next: overview.branches[0]?.nextArrival ?? null };
+  });
+  watchAll(gather(source.refresh));
+  return h("div", { class: "devicebar", role: "status" }, () => {
+    const { alerts, next } = source.data() ?? { alerts: [], next: null };
+    const worst = alerts[0];
+    if (!worst) return null;
+    return h(
+      "p",
+      null,
+      h("a", { href: "/console/alerts" }, alertText(worst)),
+      alerts.length > 1 ? ` ${t("alertMore", { n: alerts.length - 1 })}` : null,
+      next ? ` · ${t("nextGuest", { when: localText(next) })}` : null,
+    );
+  });
+}
+
 function liveBar(branch: string | undefined): Child {
   if (!branch || !branchByCode(branch)) return null;
-  return [deviceBar(branch), connectionBar()];
+  return [deviceBar(branch), alertBar(branch), connectionBar()];
 }
 
 const connectionBar = (): Child =>
@@ -239,6 +285,8 @@ function bar(home: string, current: string): Child {
         h(
           "nav",
           { class: "sheet", onclick: close, "aria-label": t("screens") },
+          everywhere("overview", "navOverview", "overview", current),
+          everywhere("alerts", "navAlerts", "bell", current),
           places.slice(inBar).map((p) => entry(home, p, current)),
           general(current),
           h("hr"),

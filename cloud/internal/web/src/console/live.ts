@@ -4,7 +4,7 @@
 import { whileSeen } from "../core/clock";
 import { onCleanup, type Readable, signal } from "../core/signal";
 
-export type Kind = "slot" | "door" | "sensor" | "agent" | "payment";
+export type Kind = "slot" | "door" | "sensor" | "agent" | "payment" | "branch";
 
 export interface Event {
   kind: Kind;
@@ -26,25 +26,49 @@ export const connection: Readable<"idle" | "live" | "polling"> = state;
  * and all data has to be fetched again. day is the watched day (YYYY-MM-DD).
  */
 export function watch(branch: string, day: string, changed: (event: Event | null) => void): void {
-  let socket: WebSocket | undefined;
-  let timer = 0;
-  let wait = retryFirst;
-  let gone = false;
   const tell = (event: Event | null) => {
     changed(event);
     for (const listener of listeners) listener(event);
   };
+  follow({ branch, date: day }, tell, (next) => state.set(next));
+  whileSeen(pollEvery, () => {
+    if (state.peek() !== "live") tell(null);
+  });
+  onCleanup(() => state.set("idle"));
+}
+
+/** Calls changed when the agent or the alerts of a branch in one's scope have changed, until the owner is disposed of. */
+export function watchAll(changed: () => void): void {
+  let live = false;
+  follow({}, changed, (next) => (live = next === "live"));
+  whileSeen(pollEvery, () => {
+    if (!live) changed();
+  });
+}
+
+/** Keeps a connection until the owner is disposed of. tell receives null if events may have been missed. */
+function follow(
+  query: Record<string, string>,
+  tell: (event: Event | null) => void,
+  report: (state: "live" | "polling") => void,
+): void {
+  let socket: WebSocket | undefined;
+  let timer = 0;
+  let wait = retryFirst;
+  let gone = false;
+  let lost = false;
 
   const connect = () => {
     if (gone) return;
     const url = new URL("/api/v2/admin/live", location.href);
     url.protocol = url.protocol.replace("http", "ws");
-    url.search = new URLSearchParams({ branch, date: day }).toString();
+    url.search = new URLSearchParams(query).toString();
     const mine = new WebSocket(url);
     socket = mine;
     mine.onopen = () => {
-      if (state.peek() === "polling") tell(null); // events may have been missed
-      state.set("live");
+      if (lost) tell(null); // events may have been missed
+      lost = false;
+      report("live");
       wait = retryFirst;
     };
     mine.onmessage = (message) => {
@@ -52,20 +76,17 @@ export function watch(branch: string, day: string, changed: (event: Event | null
     };
     mine.onclose = () => {
       if (gone || socket !== mine) return;
-      state.set("polling");
+      lost = true;
+      report("polling");
       timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, retryMost);
     };
   };
   connect();
-  whileSeen(pollEvery, () => {
-    if (state.peek() !== "live") tell(null);
-  });
   onCleanup(() => {
     gone = true;
     clearTimeout(timer);
     socket?.close();
-    state.set("idle");
   });
 }
 
