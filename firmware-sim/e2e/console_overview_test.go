@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"testing"
+	"time"
 )
 
 // The first page of the head quarters shows a lock that fails, live, with the way to it; an administrator takes care of it,
@@ -12,24 +13,23 @@ func TestConsoleOverview(t *testing.T) {
 	s := startStack(t, nil)
 	awaitAgents(t, s, "gangnam", "hongdae")
 	guest := newBrowser(t, s)
-	guest.buy(s, "gangnam", 1, 25000, "01055550001")
-	key := keyFor(t, s, "01055550001")
+	key := guest.buy(s, "gangnam", 2, 25000, "01055550001")
 
 	p := console(t, s, "hq", "hq-demo")
 	p.open("/console")
 	p.wait("the first page", `location.pathname === "/console/overview"`)
 	p.see("전체 지점", "열다 강남점", "확인할 일이 없어요")
-	requestJSON(t, http.MethodPut, s.SimAt+"/sim/branches/gangnam/faults", map[string]string{"kind": "stuck", "target": "room_1"}, nil)
+	fault(t, s, "gangnam", "room_2", "stuck")
 	for range 2 {
 		guest.open("gangnam", "room", key)
 	}
-	p.see("1번 룸 문이 열리지 않아요")
+	p.see("2번 룸 문이 열리지 않아요")
 	p.wait("the bell", `document.querySelector(".side nav .count")?.innerText === "1"`)
 	p.survey("console-overview")
 	p.on(desktop).press("내가 확인할게요")
 	p.see("hq 확인 중")
 	p.press("확인하러 가기")
-	p.wait("the doors with the warning", `location.pathname === "/console/gangnam/doors" && document.body.innerText.includes("1번 룸 문이 열리지 않아요")`)
+	p.wait("the doors with the warning", `location.pathname === "/console/gangnam/doors" && document.body.innerText.includes("2번 룸 문이 열리지 않아요")`)
 
 	requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 	if result, _ := guest.open("gangnam", "room", key); result.Status != "SUCCESS" {
@@ -39,6 +39,55 @@ func TestConsoleOverview(t *testing.T) {
 	p.open("/console/alerts")
 	p.see("확인할 일이 없어요")
 	p.press("전체")
-	p.see("1번 룸 문이 열리지 않아요")
+	p.see("2번 룸 문이 열리지 않아요")
 	p.survey("console-alerts")
+}
+
+// If the uplink of a branch is cut, the head quarters receive exactly one message in less than 150 seconds. The alert ends
+// when the branch is back.
+func TestAlertOfACutUplink(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	awaitAgents(t, s, "gangnam", "hongdae")
+	hq := newBrowser(t, s)
+	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	alerts := func(state string) (kinds []string) {
+		var list struct{ Alerts []struct{ Kind, Branch string } }
+		hq.must("GET", "/v2/admin/alerts?state="+state, nil, &list)
+		for _, a := range list.Alerts {
+			kinds = append(kinds, a.Kind+" "+a.Branch)
+		}
+		return kinds
+	}
+	messages := func() (subjects []string) {
+		var list struct {
+			Messages []struct {
+				Template string `json:"template"`
+			} `json:"messages"`
+		}
+		getJSON(t, s.SandboxAt+"/sandbox/messages?to=hq@yeolda.example", &list)
+		for _, m := range list.Messages {
+			subjects = append(subjects, m.Template)
+		}
+		return subjects
+	}
+	fault(t, s, "gangnam", "", "network-cut")
+	cut := time.Now()
+	for len(messages()) == 0 && time.Since(cut) < 200*time.Second {
+		time.Sleep(time.Second)
+	}
+	took := time.Since(cut).Round(time.Second)
+	t.Logf("the message arrived after %s", took)
+	if took >= 150*time.Second {
+		t.Errorf("the message took %s, want under 150 s", took)
+	}
+	if got := alerts("open"); len(got) != 1 || got[0] != "branch-offline gangnam" {
+		t.Errorf("open alerts %q, want the branch", got)
+	}
+	requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+	awaitAgents(t, s, "gangnam")
+	until(t, "no open alert", func() bool { return len(alerts("open")) == 0 })
+	if got := messages(); len(got) != 1 || got[0] != "alert-began" {
+		t.Errorf("messages %q, want one", got)
+	}
 }

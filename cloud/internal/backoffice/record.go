@@ -20,6 +20,7 @@ type Record struct {
 	Payment money.Payment // zero if there is none
 	History []postgres.HistoryEntry
 	Keys    []booking.AccessKey // revoked ones included
+	Visit   *postgres.Visit     // nil: no guest is known to have entered
 }
 
 // Reservation returns a reservation with its branch, or booking.ErrNoReservation.
@@ -42,6 +43,9 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 		return r, err
 	}
 	if r.Keys, err = postgres.KeysOf(ctx, s.DB.Pool, r.ID); err != nil {
+		return r, err
+	}
+	if r.Visit, err = postgres.VisitOf(ctx, s.DB.Pool, r.ID, s.DB.Now()); err != nil {
 		return r, err
 	}
 	return r, s.Viewed(ctx, by, "reservation.view", target(r.ID), r.Branch.ID)

@@ -51,6 +51,13 @@ type wireAccount struct {
 	QR       string  `json:"qr"` // bank, account number and amount, for the guest's phone
 }
 
+// wireStay tells when the guests entered and left. Times that the doors have not shown are null.
+type wireStay struct {
+	EnteredAt string  `json:"enteredAt"`
+	ByKey     *string `json:"byKey"` // owner, staff, or the label of a companion
+	LeftAt    *string `json:"leftAt"`
+}
+
 // wireKey is a key without its text.
 type wireKey struct {
 	ID         string  `json:"id"`
@@ -100,6 +107,7 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Correctable     bool          `json:"correctable"`
 		Cancelable      bool          `json:"cancelable"`
 		History         []wireHistory `json:"history"`
+		Stay            *wireStay     `json:"stay"`
 	}{
 		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: wire.Nullable(d.Email), Note: wire.Nullable(d.Note),
 		CreatedBy: wire.Nullable(d.CreatedBy), OrderID: wire.Nullable(d.OrderID), CreatedAt: wire.Instant(d.CreatedAt), PaidAt: wire.Instant(d.PaidAt),
@@ -110,6 +118,9 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Keys:            wireKeys(d.Keys),
 		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),
+	}
+	if d.Visit != nil {
+		record.Stay = &wireStay{*wire.Instant(d.Visit.EnteredAt), wire.Nullable(d.Visit.ByKey), moment(d.Visit.LeftAt)}
 	}
 	if d.State == booking.Done {
 		record.RefundUntil = wire.Instant(d.RefundDeadline())

@@ -77,6 +77,8 @@ export const en: Texts = {
   auditGroup_alert: "Alerts",
   "deed_alert.acknowledge": "Alert acknowledged",
   "deed_alert.contacts": "Contacts for alerts changed",
+  enteredAt: "Entered",
+  leftAt: "Left",
   liveLost: "The live connection is lost. Checking every 15 seconds.",
   missingTitle: "Not found",
   missingText: "This page has moved or is not open to you.",

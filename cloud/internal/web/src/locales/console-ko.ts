@@ -75,6 +75,8 @@ export const ko = {
   auditGroup_alert: "알림",
   "deed_alert.acknowledge": "알림 확인",
   "deed_alert.contacts": "알림 받는 사람 변경",
+  enteredAt: "입실",
+  leftAt: "퇴실",
   liveLost: "실시간 연결이 끊겼어요. 15초마다 새로 확인하고 있어요.",
   missingTitle: "찾을 수 없어요",
   missingText: "주소가 바뀌었거나 볼 권한이 없는 화면이에요.",

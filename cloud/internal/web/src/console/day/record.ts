@@ -78,6 +78,9 @@ function waiting(data: Record): Child {
   );
 }
 
+/** The key that opened the room: the owner's is not named. */
+const keyText = (key: string | null): string => (key && key !== "owner" ? ` · ${key}` : "");
+
 function known(branch: Branch, data: Record): Child {
   const at = (text: string | null) => (text ? wallTime(branch, text) : null);
   return facts([
@@ -90,6 +93,8 @@ function known(branch: Branch, data: Record): Child {
     [t("orderId"), data.orderId && h("code", null, data.orderId)],
     [t("createdAt"), at(data.createdAt)],
     [t("paidAt"), at(data.paidAt)],
+    [t("enteredAt"), data.stay && [at(data.stay.enteredAt), keyText(data.stay.byKey)]],
+    [t("leftAt"), data.stay?.leftAt && at(data.stay.leftAt)],
     [t("canceledAt"), at(data.canceledAt)],
     [t("refundUntil"), at(data.refundUntil)],
     [

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Visit tells when the guests of a reservation entered and left, as far as the doors have shown it.
+type Visit struct {
+	EnteredAt time.Time
+	ByKey     string     // owner, staff, or the label of a companion; empty: not known
+	LeftAt    *time.Time // nil: not known
+}
+
+// stayTail is how long after the end of a stay an opening of the door counts as its guests leaving: the margin.
+const stayTail = booking.Margin
+
+// VisitOf returns the visit of a reservation, or nil if no guest is known to have entered. EnteredAt is the first press of the
+// room's door that opened it. LeftAt is known after the stay, if the door has a contact: the last closing after an opening
+// that no press explains, so from the inside.
+func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) (*Visit, error) {
+	var (
+		stay   Visit
+		label  *string
+		branch booking.BranchID
+		device string
+		end    time.Time
+	)
+	err := q.QueryRow(ctx, `
+		select d.finished_at, coalesce(nullif(k.label, ''), k.kind), d.branch_id, d.device,
+		       greatest(r.end_at, (select max(x.end_at) from reservation x where x.extends = r.id and x.state = 'DONE'))
+		from door_request d join reservation r on r.id = d.reservation_id left join access_key k on k.hash = d.key_hash
+		where d.reservation_id = $1 and d.kind = 'room' and d.state = 'SUCCESS'
+		order by d.created_at limit 1`, id).Scan(&stay.EnteredAt, &label, &branch, &device, &end)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stay of %d: %w", id, err)
+	}
+	stay.ByKey = value(label)
+	if now.Before(end) {
+		return &stay, nil
+	}
+	err = q.QueryRow(ctx, `
+		select min(c.at) from door_event c where c.branch_id = $1 and c.device = $2 and c.kind = 'door-closed' and c.at >= (
+			select max(o.at) from door_event o
+			where o.branch_id = $1 and o.device = $2 and o.kind = 'door-opened' and o.at > $3 and o.at <= $4
+			  and not exists (select from door_event e where e.branch_id = $1 and e.device = $2 and e.at between o.at - $5::interval and o.at
+			                  and e.kind in ('energized', 'released', 'lock-released')))
+		  and c.at <= $4`, branch, device, stay.EnteredAt, end.Add(stayTail), passWindow).Scan(&stay.LeftAt)
+	if err != nil {
+		return nil, fmt.Errorf("end of stay %d: %w", id, err)
+	}
+	return &stay, nil
+}
