@@ -52,7 +52,9 @@ func TestAlertOfACutUplink(t *testing.T) {
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 	alerts := func(state string) (kinds []string) {
-		var list struct{ Alerts []struct{ Kind, Branch string } }
+		var list struct {
+			Alerts []struct{ Kind, Branch string }
+		}
 		hq.must("GET", "/v2/admin/alerts?state="+state, nil, &list)
 		for _, a := range list.Alerts {
 			kinds = append(kinds, a.Kind+" "+a.Branch)

@@ -63,7 +63,7 @@ func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal())
+	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...)
 	if m.SMTPURL == config.Off {
 		return notify.Router{Phone: solapi, Mail: noMail{}, Hooks: hooks}, nil
 	}
