@@ -6,9 +6,10 @@ import { type Child, each, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Readable, signal, untracked } from "../core/signal";
+import { ownContacts } from "./contacts";
 import { gather, watchAll } from "./live";
 import { attempt, button, chip, fetched, heading, segmented } from "./parts";
-import { branchByCode, branchName, mayChange } from "./session";
+import { branchByCode, branchName, isHQ, mayChange } from "./session";
 import { ago, localText, type TextKey, t } from "./text";
 
 export type Alert = Schemas["Alert"];
@@ -35,7 +36,11 @@ const screens: Record<AlertKind, string> = {
   "reconciliation-late": "",
 };
 
-const severity = Object.keys(screens);
+export const alertKinds = Object.keys(screens) as AlertKind[];
+const severity: string[] = alertKinds;
+
+/** The name of a kind, without its subject. */
+export const kindName = (kind: AlertKind): string => t(`alertKind_${kind}` as TextKey);
 
 /** The worst first, then the oldest. */
 export const byUrgency = (a: Alert, b: Alert): number =>
@@ -140,5 +145,6 @@ export function alertsScreen(): Child {
       alertList(list, () => void source.refresh()),
       h("p", { class: "nothing", hidden: () => list().length > 0 }, t("alertNone")),
     ]),
+    isHQ() ? ownContacts() : null,
   ];
 }

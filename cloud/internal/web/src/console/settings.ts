@@ -5,6 +5,7 @@ import { type Child, each, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
+import { contactsPart } from "./contacts";
 import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -24,14 +25,16 @@ export function settingsScreen(branch: Branch): Child {
       editor(branch, data, source.refresh),
       section(t("settingsRooms"), roomsPart(branch, data, source.refresh)),
       section(t("settingsChannels"), channelsPart(branch, data, source.refresh)),
+      section(t("contactsTitle"), contactsPart(branch, data, source.refresh)),
     ]),
   ];
 }
 
 /** The part of the settings that the form edits. */
-type Values = Omit<Settings, "rooms" | "channels" | "revision">;
+type Values = Omit<Settings, "rooms" | "channels" | "alertContacts" | "revision">;
 
-const valuesOf = ({ rooms: _, channels: __, revision: ___, ...values }: Settings): Values => values;
+const valuesOf = ({ rooms: _, channels: __, alertContacts: ___, revision: ____, ...values }: Settings): Values =>
+  values;
 const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Edits survive refreshes, changes of another administrator, and leaving the screen. */
