@@ -25,6 +25,7 @@ type Payments interface {
 	Cancel(ctx context.Context, keys toss.KeySet, idempotencyKey, paymentKey string, r toss.CancelRequest) (toss.Payment, error)
 	IssueVirtualAccount(ctx context.Context, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
 	Transactions(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Transaction, error)
+	Settlements(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Settlement, error)
 }
 
 // Service executes the operations on reservations. Every field is required.

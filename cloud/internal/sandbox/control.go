@@ -29,6 +29,7 @@ func (s *Sandbox) routes() http.Handler {
 	mux.Handle("POST /v1/payments/{paymentKey}/cancel", s.toss(TargetCancel, s.cancelPayment))
 	mux.Handle("POST /v1/virtual-accounts", s.toss(TargetVirtualAccounts, s.issueAccount))
 	mux.Handle("GET /v1/transactions", s.toss(TargetGet, s.listTransactions))
+	mux.Handle("GET /v1/settlements", s.toss(TargetGet, s.listSettlements))
 	mux.Handle("/v1/", s.toss("", s.unknownTossPath))
 
 	mux.Handle("POST /messages/v4/send-many/detail", s.solapi(s.sendMany))

@@ -11,6 +11,7 @@ const (
 	issue        operation = "issue virtual account"
 	read         operation = "read payment"
 	transactions operation = "list transactions"
+	settlements  operation = "list settlements"
 )
 
 // Codes of errors that this package returns without sending a request.

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Settlement is one movement of money in the provider's settlement list, GET /v1/settlements: what the provider deducts, and
+// when it pays out. A cancellation has negative amounts.
+type Settlement struct {
+	MID            string    `json:"mId"`
+	PaymentKey     string    `json:"paymentKey"`
+	TransactionKey string    `json:"transactionKey"`
+	OrderID        string    `json:"orderId"`
+	Currency       string    `json:"currency"`
+	Method         string    `json:"method"`
+	Amount         int       `json:"amount"`
+	InterestFee    int       `json:"interestFee"`
+	Fees           []Fee     `json:"fees"`
+	SupplyAmount   int       `json:"supplyAmount"` // the fee without its VAT
+	VAT            int       `json:"vat"`          // of the fee
+	PayOutAmount   int       `json:"payOutAmount"`
+	ApprovedAt     time.Time `json:"approvedAt"`
+	SoldDate       string    `json:"soldDate"`
+	PaidOutDate    string    `json:"paidOutDate"`
+}
+
+// Fee is one part of the provider's fee, VAT included.
+type Fee struct {
+	Type string `json:"type"` // BASE
+	Fee  int    `json:"fee"`
+}
+
+// feePerMille is the fee without VAT, in thousandths of the amount; a deposit to a virtual account costs depositFee instead.
+var feePerMille = map[string]int{MethodCard: 32, MethodEasyPay: 33, MethodMobilePhone: 35}
+
+const depositFee = 300
+
+// payOutDays is the time from a sale to its pay-out.
+const payOutDays = 2
+
+// settle returns the settlement of a transaction. The fee of a deposit is not returned with a refund.
+func (t Transaction) settle() Settlement {
+	amount, supply := t.Amount, t.Amount*feePerMille[t.Method]/1000
+	if t.Method == MethodVirtualAccount {
+		supply = depositFee
+	}
+	if t.Status != StatusDone {
+		amount, supply = -amount, -supply
+		if t.Method == MethodVirtualAccount {
+			supply = 0
+		}
+	}
+	tax := supply / 10
+	sold := t.TransactionAt.In(kst)
+	return Settlement{
+		MID: t.MID, PaymentKey: t.PaymentKey, TransactionKey: t.TransactionKey, OrderID: t.OrderID, Currency: t.Currency, Method: t.Method,
+		Amount: amount, Fees: []Fee{{"BASE", supply + tax}}, SupplyAmount: supply, VAT: tax, PayOutAmount: amount - supply - tax,
+		ApprovedAt: t.TransactionAt, SoldDate: sold.Format(time.DateOnly), PaidOutDate: sold.AddDate(0, 0, payOutDays).Format(time.DateOnly),
+	}
+}
+
+// maxSettlements bounds a page of settlements.
+const maxSettlements = 5000
+
+// listSettlements handles GET /v1/settlements: the settlements of the caller's key set whose sale, or with
+// dateType=paidOutDate whose pay-out, lies between startDate and endDate, page by page from page 1.
+func (s *Sandbox) listSettlements(c *tossCall) (any, error) {
+	q := c.URL.Query()
+	from, errFrom := time.ParseInLocation(time.DateOnly, q.Get("startDate"), kst)
+	to, errTo := time.ParseInLocation(time.DateOnly, q.Get("endDate"), kst)
+	if errFrom != nil || errTo != nil || to.Before(from) {
+		return nil, refuseBecause("INVALID_REQUEST", "startDate와 endDate는 yyyy-MM-dd 형식이어야 합니다.")
+	}
+	page, size := 1, 100
+	for name, into := range map[string]*int{"page": &page, "size": &size} {
+		if text := q.Get(name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return nil, refuseBecause("INVALID_REQUEST", "page와 size는 1 이상이어야 합니다.")
+			}
+			*into = n
+		}
+	}
+	if size > maxSettlements {
+		return nil, refuseBecause("INVALID_REQUEST", "size는 5000 이하여야 합니다.")
+	}
+	found := []Settlement{}
+	for _, t := range s.state.Transactions {
+		one := t.settle()
+		date := one.SoldDate
+		if q.Get("dateType") == "paidOutDate" {
+			date = one.PaidOutDate
+		}
+		if t.MID == c.keys.mID() && date >= q.Get("startDate") && date <= q.Get("endDate") {
+			found = append(found, one)
+		}
+	}
+	found = slices.Clip(found[min((page-1)*size, len(found)):])
+	return found[:min(size, len(found))], nil
+}
