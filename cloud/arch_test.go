@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"config", "queue", "limit", "grantkey"},
 	{"account"},
 	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert"},
-	{"chatops", "branchfile", "partner", "enroll"},
+	{"chatops", "branchfile", "partner", "enroll", "pass"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},

@@ -168,7 +168,7 @@ func (s *Service) proceed(t *attempt) {
 	}
 	limit := protocol.ClaimLimit
 	if age >= limit && !t.granted {
-		ended, err := postgres.FailDoor(ctx, s.DB.Doors, t.row.ID, t.row.Branch, "no claim")
+		ended, err := postgres.FailDoor(ctx, s.DB.Doors, t.row.ID, t.row.Branch, "no claim", s.now())
 		if err != nil {
 			s.Log.Error("access: request not ended", "request", t.row.ID, "error", err)
 		}
@@ -187,7 +187,7 @@ func (s *Service) proceed(t *attempt) {
 }
 
 func (s *Service) abandon(ctx context.Context, t *attempt) {
-	state, err := postgres.AbandonDoor(ctx, s.DB.Doors, t.row.ID)
+	state, err := postgres.AbandonDoor(ctx, s.DB.Doors, t.row.ID, s.now())
 	if err != nil {
 		s.Log.Error("access: request not ended", "request", t.row.ID, "error", err) // the sweep ends it
 	}

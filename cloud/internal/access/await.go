@@ -29,7 +29,7 @@ const (
 type Outcome struct {
 	Status Status
 	Device string // front, room_<n>
-	PIN    string // of the door's keypad; empty with Success, and if none may be disclosed
+	PIN    string // what the door's keypad takes, a one-time code or its static PIN; empty with Success, and if none may be disclosed
 }
 
 // pollInterval is how often a waiter reads the row, in case notifications are lost.
@@ -143,17 +143,13 @@ func (s *Service) outcome(ctx context.Context, r door.Request, status Status, ac
 		actor.Name = fmt.Sprintf("customer:%d", *r.Reservation)
 	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, requester, s.now())
-		if err != nil || sealed == nil {
+		pin, action, err := s.reveal(ctx, tx, r, requester)
+		if err != nil || pin == "" {
 			return err
 		}
-		pin, err := s.Keys.Open(PINPurpose, sealed)
-		if err != nil {
-			return fmt.Errorf("PIN of %s: %w", r.Device, err)
-		}
-		outcome.PIN = string(pin)
+		outcome.PIN = pin
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
-			Actor: actor.Name, BranchID: &r.BranchID, Action: "pin.reveal", Target: r.Device,
+			Actor: actor.Name, BranchID: &r.BranchID, Action: action, Target: r.Device,
 			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)}, Address: actor.Address, RequestID: actor.RequestID,
 		})
 	})
@@ -166,6 +162,28 @@ func (s *Service) outcome(ctx context.Context, r door.Request, status Status, ac
 		revealedTotal.Inc()
 	}
 	return outcome, nil
+}
+
+// reveal returns what the keypad of a request's door takes: the one-time code that was given when the request ended, or the
+// static PIN; empty if there is neither. action is its name in the audit log.
+func (s *Service) reveal(ctx context.Context, tx pgx.Tx, r door.Request, requester string) (digits, action string, err error) {
+	code, err := postgres.RevealCode(ctx, tx, r.ID, requester, s.now())
+	if err == nil {
+		digits, err = s.digits(code)
+		return digits, "code.reveal", err
+	}
+	if !errors.Is(err, postgres.ErrNoCode) {
+		return "", "", err
+	}
+	sealed, err := postgres.RevealDoorPIN(ctx, tx, r.ID, requester, s.now())
+	if err != nil || sealed == nil {
+		return "", "", err
+	}
+	pin, err := s.Keys.Open(PINPurpose, sealed)
+	if err != nil {
+		return "", "", fmt.Errorf("PIN of %s: %w", r.Device, err)
+	}
+	return string(pin), "pin.reveal", nil
 }
 
 // waiters are the subscribers of this replica.

@@ -67,7 +67,7 @@ func (s *Service) deny(ctx context.Context, from protocol.Peer, id uuid.UUID, cl
 	if err != nil {
 		return fmt.Errorf("access: deny claim of %s: %w", id, err)
 	}
-	ended, err := postgres.DenyDoor(ctx, s.DB.Doors, id, from.Agent)
+	ended, err := postgres.DenyDoor(ctx, s.DB.Doors, id, from.Agent, s.now())
 	if err != nil {
 		return fmt.Errorf("access: deny claim of %s: %w", id, err)
 	}

@@ -281,7 +281,7 @@ func (b *both) report(t *rapid.T) {
 func (b *both) fail(t *rapid.T) {
 	r := b.some(t)
 	branch := branchOf(t)
-	got, err := postgres.FailDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), branch, model.NoClaim)
+	got, err := postgres.FailDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), branch, model.NoClaim, time.Now())
 	if want := b.table.Fail(r.ID, branch, model.NoClaim); err != nil || got != want {
 		t.Fatalf("failed %t %v, the model says %t", got, err, want)
 	}
@@ -290,7 +290,7 @@ func (b *both) fail(t *rapid.T) {
 func (b *both) abandon(t *rapid.T) { b.abandonOne(t, b.some(t)) }
 
 func (b *both) abandonOne(t *rapid.T, r *model.Row) {
-	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID))
+	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), time.Now())
 	if want := b.table.Abandon(r.ID); err != nil || string(got) != string(want) {
 		t.Fatalf("abandoned as %s %v, the model says %s", got, err, want)
 	}
@@ -321,7 +321,7 @@ func (b *both) overdue(t *rapid.T) {
 	if len(old) > 1 {
 		t.Skip("two at once")
 	}
-	got, err := postgres.EndOverdueDoors(t.Context(), b.h.db.Pool, claimLimit, reportLimit)
+	got, err := postgres.EndOverdueDoors(t.Context(), b.h.db.Pool, claimLimit, reportLimit, time.Now())
 	if want := b.table.EndOverdue(claimLimit, reportLimit, b.now()); err != nil || len(got) != len(want) {
 		t.Fatalf("ended %v %v, the model says %d", got, err, len(want))
 	}

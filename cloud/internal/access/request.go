@@ -145,7 +145,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 
 func (s *Service) insert(ctx context.Context, actor Actor, r door.Request) (written door.Request, agent string, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		if written, agent, err = postgres.InsertDoorRequest(ctx, tx, r, s.Link.Online(r.Branch)); err != nil {
+		if written, agent, err = postgres.InsertDoorRequest(ctx, tx, r, s.Link.Online(r.Branch), s.now()); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

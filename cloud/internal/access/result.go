@@ -23,7 +23,7 @@ func (s *Service) Result(ctx context.Context, from protocol.Peer, r protocol.Res
 	span.Set("door.outcome", string(r.Outcome))
 	defer func() { span.End(err) }()
 	reported, err := s.reports.Do(ctx, postgres.DoorReport{ID: id, Agent: from.Agent, Nonce: r.Nonce, Device: r.Device,
-		Outcome: door.Outcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs}}, s.report)
+		Outcome: door.Outcome{Outcome: string(r.Outcome), Detail: r.Detail, EnergizedMs: r.EnergizedMs}, Now: s.now()}, s.report)
 	if err != nil {
 		return fmt.Errorf("access: result %s: %w", id, err)
 	}

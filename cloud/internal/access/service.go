@@ -82,6 +82,7 @@ type Service struct {
 	claims   postgres.Batcher[postgres.DoorClaim, postgres.GrantedDoors]
 	reports  postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
 	keyed    limit.Buckets // presses by key and kind of door
+	codes    limit.Buckets // codes by reservation and kind of door
 	staffed  limit.Lenient // presses by member of staff
 	attempts attempts
 	waiters  waiters
@@ -131,7 +132,7 @@ func (s *Service) sweep(ctx context.Context) {
 		}
 		s.adopt(ctx)
 		// Later than the timers of the replica that accepted the request, so that the two do not compete.
-		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endMargin, s.reportLimit()+endMargin)
+		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endMargin, s.reportLimit()+endMargin, s.now())
 		if err != nil {
 			if ctx.Err() == nil {
 				s.Log.Error("access: overdue requests not ended", "error", err)

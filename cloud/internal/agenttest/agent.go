@@ -32,6 +32,8 @@ type Faults struct {
 	Outcome      protocol.Outcome // of every door; empty: opened
 	DeadSensors  []string         // left out of readings
 	NoAnswer     bool             // commands and reads are executed but not answered
+	IgnoreLists  bool             // pass lists are not used
+	HideLists    bool             // pass lists are used, but not acknowledged
 }
 
 // Config configures an agent. Branch and Dial must be set.
@@ -75,6 +77,13 @@ type Agent struct {
 	asked     map[string]int
 	commands  []string
 	last      string // request id of the last command
+	sealed    sealKeys
+	list      protocol.PassList // in use
+	codeKey   []byte
+	journal   string
+	entries   []protocol.PassEntry
+	acked     []protocol.PassAck
+	beacons   []protocol.Beacon
 	startedAt time.Time
 	changed   chan struct{} // closed and replaced whenever one of the fields above changes
 	gone      chan struct{}
@@ -131,6 +140,9 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &Agent{cfg: cfg, cancel: cancel, keys: cfg.Keys, claims: make(map[string]claim), results: make(map[string][]protocol.Result),
 		asked: make(map[string]int), changed: make(chan struct{}), gone: make(chan struct{})}
+	if len(cfg.Inventory.Keypads) > 0 {
+		a.sealed, a.journal = newSealKeys(t), protocol.NewNonce()
+	}
 	var once sync.Once
 	leave := func() { once.Do(func() { close(a.gone) }) }
 	a.client = paho.NewClient(paho.ClientConfig{
@@ -223,7 +235,7 @@ func (a *Agent) Answer() protocol.Rekeyed {
 // status returns the status of the agent.
 func (a *Agent) status() protocol.Status {
 	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: 1, AgentVersion: "test",
-		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch()}
+		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced()}
 }
 
 // KeyEpoch returns the epoch of the key list in use.

@@ -55,6 +55,18 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 		if m, err := protocol.Decode[protocol.Rekey](p.Payload); err == nil {
 			a.rekey(m)
 		}
+	case protocol.KindPassList:
+		if m, err := protocol.Decode[protocol.PassList](p.Payload); err == nil {
+			a.lease(m)
+		}
+	case protocol.KindPassAck:
+		if m, err := protocol.Decode[protocol.PassAck](p.Payload); err == nil {
+			a.note(func() { a.acked = append(a.acked, m) })
+		}
+	case protocol.KindBeacon:
+		if m, err := protocol.Decode[protocol.Beacon](p.Payload); err == nil {
+			a.note(func() { a.beacons = append(a.beacons, m) })
+		}
 	case protocol.KindClimateCommand:
 		if m, err := protocol.Decode[protocol.ClimateCommand](p.Payload); err == nil {
 			a.command(p, m)

@@ -26,6 +26,7 @@ var (
 	ErrListingExists = postgres.ErrListingExists
 	ErrNoDiscrepancy = postgres.ErrNoDiscrepancy
 	ErrNoAgent       = postgres.ErrNoAgent
+	ErrNoQuarantine  = postgres.ErrNoQuarantine
 	ErrChanged       = postgres.ErrChanged
 	ErrRoomUsed      = postgres.ErrRoomUsed
 )

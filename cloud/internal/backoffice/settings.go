@@ -49,6 +49,9 @@ func (s *Service) ChangeSettings(ctx context.Context, change SettingsChange, by 
 	if err := b.Validate(); err != nil {
 		return err
 	}
+	if err := b.ValidateDoors(); err != nil {
+		return err
+	}
 	if change.Contacts != nil {
 		if err := alert.ValidateContacts(*change.Contacts); err != nil {
 			return err

@@ -29,7 +29,9 @@ type Branch struct {
 
 	Rooms      []Room   // sorted by number
 	FrontDoors []string // devices, such as front_1
-	Revision   int64    // grows with every change of the branch
+	// Keypads holds the doors whose keypad is not standalone, by device; see Branch.Keypad.
+	Keypads  map[string]Keypad
+	Revision int64 // grows with every change of the branch
 }
 
 // Room returns the room with that number.

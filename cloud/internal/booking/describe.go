@@ -23,6 +23,7 @@ func (b Branch) Facts() []Fact {
 		{"time zone", b.Zone.String()},
 		{"horizon", fmt.Sprintf("%d days", b.Horizon/(24*time.Hour))},
 		{"front doors", strings.Join(b.FrontDoors, " ")},
+		{"keypads", formatKeypads(b.Keypads)},
 		{"hours", formatWeek(b.Schedule.Week, formatOpen)},
 		{"breaks", formatWeek(b.Schedule.Week, formatBreaks)},
 		{"closures", formatClosures(b.Schedule.Closures)},

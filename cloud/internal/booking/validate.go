@@ -90,6 +90,9 @@ func (b Branch) Validate() error {
 	return b.Schedule.Validate()
 }
 
+// ValidateDoors returns an [InvalidError] for a keypad of a door that the branch does not have. Rooms must be loaded.
+func (b Branch) ValidateDoors() error { return b.checkKeypads() }
+
 // CheckPhone returns an [InvalidError] for a text that is not a phone number.
 func CheckPhone(phone string) error {
 	if strings.Trim(phone, "0123456789-+() ") != "" {

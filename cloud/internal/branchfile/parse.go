@@ -142,6 +142,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 			}
 		}),
 		optional("frontDoors", func(n *yaml.Node) { b.FrontDoors = r.readFrontDoors(n) }),
+		optional("doors", func(n *yaml.Node) { b.Keypads = r.readKeypads(n) }),
 		optional("hours", func(n *yaml.Node) { r.readHours(n, &b.Schedule) }),
 		optional("breaks", func(n *yaml.Node) { r.readBreaks(n, &b.Schedule) }),
 		optional("closures", func(n *yaml.Node) { r.readClosures(n, &b.Schedule) }),
@@ -160,6 +161,7 @@ func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 	)
 	if len(r.problems) == before {
 		r.check(n, b.Branch.Validate())
+		r.check(n, b.doors().ValidateDoors())
 	}
 	return b
 }
@@ -209,6 +211,47 @@ func (r *reader) readFrontDoors(n *yaml.Node) []string {
 		r.problem(n, "frontDoors has %d doors; expected 1 to %d", len(n.Content), protocol.MaxDoors)
 	}
 	return doors
+}
+
+// readKeypads reads the doors of a branch that are described one by one. The other doors have a standalone keypad.
+func (r *reader) readKeypads(n *yaml.Node) map[string]booking.Keypad {
+	var b booking.Branch
+	lines := map[string]int{}
+	r.list(n, "doors", func(n *yaml.Node) {
+		var device, kind string
+		r.mapping(n, "a door",
+			required("device", func(n *yaml.Node) {
+				device, _ = r.text(n, "device", 40)
+				if _, _, err := protocol.ParseDevice(device); err != nil {
+					r.problem(n, "device %q; expected front_1, room_1, …", device)
+				}
+			}),
+			required("keypad", func(n *yaml.Node) {
+				kind, _ = r.text(n, "keypad", 20)
+				if !booking.Keypad(kind).Valid() {
+					r.problem(n, "keypad %q; expected agent, standalone or none", kind)
+				}
+			}),
+		)
+		if line, twice := lines[device]; twice {
+			r.problem(n, "duplicate door %s, first in line %d", device, line)
+		}
+		lines[device] = n.Line
+		b.Keypads = b.WithKeypad(device, booking.Keypad(kind))
+	})
+	if len(b.Keypads) == 0 {
+		return nil
+	}
+	return b.Keypads
+}
+
+// doors returns the branch with the rooms of the file.
+func (b Branch) doors() booking.Branch {
+	full := b.Branch
+	for _, room := range b.Rooms {
+		full.Rooms = append(full.Rooms, room.Room)
+	}
+	return full
 }
 
 func (r *reader) readRooms(n *yaml.Node, pins map[string]string) []Room {

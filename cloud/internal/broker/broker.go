@@ -33,6 +33,7 @@ type Config struct {
 	Doors   Doors
 	Devices Devices
 	Climate Climate
+	Passes  Passes // optional
 	Log     *slog.Logger
 	Now     func() time.Time // for presence; nil is time.Now
 }
@@ -90,7 +91,7 @@ func New(cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg: cfg, log: cfg.Log, server: server,
 		admission:   newAdmission(connectTimeout),
-		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log),
+		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Passes, cfg.Log),
 		credentials: newCredentials(cfg.Credentials),
 	}
 	b.presence = newPresence(b.inbox, b.agentOnline)

@@ -350,7 +350,7 @@ func TestNewsComeTogether(t *testing.T) {
 	t.Parallel()
 	v := newVerbs()
 	v.refused = "jamsil"
-	box := newInbox(v, v, v, slog.New(slog.DiscardHandler))
+	box := newInbox(v, v, v, nil, slog.New(slog.DiscardHandler))
 	telemetry, err := protocol.Encode(protocol.Telemetry{At: time.Now(), Events: []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}})
 	if err != nil {
 		t.Fatal(err)

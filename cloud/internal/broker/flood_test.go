@@ -257,7 +257,7 @@ func TestReceiveMaximumDoesNotStall(t *testing.T) {
 
 func TestOneBranchCannotFillTheInbox(t *testing.T) {
 	t.Parallel()
-	i := newInbox(nil, nil, nil, slog.New(slog.DiscardHandler)) // no worker is running
+	i := newInbox(nil, nil, nil, nil, slog.New(slog.DiscardHandler)) // no worker is running
 	for range urgentQueue {
 		i.put(delivery{from: to("gangnam"), kind: protocol.KindDoorClaim})
 	}

@@ -35,6 +35,16 @@ type Devices interface {
 	Rekeyed(ctx context.Context, from protocol.Agent, secrets protocol.Rekeyed) error
 }
 
+// Passes handles the messages of agents with keypads. Calls of Announced, Applied and Entry for one branch are sequential and
+// in order.
+type Passes interface {
+	Beat(ctx context.Context, from protocol.Peer, beat protocol.Heartbeat) error
+	// Announced handles presence and status messages after Devices has.
+	Announced(announced []device.Announcement)
+	Applied(ctx context.Context, from protocol.Peer, applied protocol.PassApplied) error
+	Entry(ctx context.Context, from protocol.Peer, entry protocol.PassEntry) error
+}
+
 // Climate handles the answers of agents to commands and sensor reads.
 type Climate interface {
 	Commanded(ctx context.Context, from protocol.Agent, result protocol.ClimateResult) error
@@ -83,6 +93,7 @@ type inbox struct {
 	doors   Doors
 	devices Devices
 	climate Climate
+	passes  Passes // nil: messages about passes are ignored
 	log     *slog.Logger
 
 	urgent  chan delivery
@@ -94,8 +105,8 @@ type inbox struct {
 	waiting map[protocol.Agent]int // queued messages of each agent
 }
 
-func newInbox(doors Doors, devices Devices, climate Climate, log *slog.Logger) *inbox {
-	i := &inbox{doors: doors, devices: devices, climate: climate, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
+func newInbox(doors Doors, devices Devices, climate Climate, passes Passes, log *slog.Logger) *inbox {
+	i := &inbox{doors: doors, devices: devices, climate: climate, passes: passes, log: log, urgent: make(chan delivery, urgentQueue), seed: maphash.MakeSeed(),
 		waiting: make(map[protocol.Agent]int)}
 	for n := range i.steady {
 		i.steady[n] = make(chan delivery, steadyQueue)
@@ -107,7 +118,7 @@ func newInbox(doors Doors, devices Devices, climate Climate, log *slog.Logger) *
 func (i *inbox) put(d delivery) bool {
 	lane := i.urgent
 	switch d.kind {
-	case protocol.KindStatus, protocol.KindTelemetry, kindPresence, kindTakeover:
+	case protocol.KindStatus, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, kindPresence, kindTakeover:
 		lane = i.steady[maphash.String(i.seed, d.from.Branch)%steadyLanes]
 	}
 	if i.reserve(d.from.Agent) {
@@ -206,6 +217,9 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 	)
 	flush := func() {
 		inOneBatch(ctx, announced, i.devices.Announced, func(a device.Announcement, err error) { i.logError(ctx, a.Agent, protocol.KindStatus, err) })
+		if i.passes != nil {
+			i.passes.Announced(announced)
+		}
 		inOneBatch(ctx, telemetry, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.logError(ctx, t.Agent, protocol.KindTelemetry, err) })
 		announced, telemetry = nil, nil
 	}
@@ -229,6 +243,8 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 			if m, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
 				telemetry = append(telemetry, postgres.Telemetry{Agent: d.from.Agent, Telemetry: m})
 			}
+		case protocol.KindPassApplied, protocol.KindPassEntry:
+			err = i.handle(ctx, d)
 		}
 		i.logError(ctx, d.from.Agent, d.kind, err)
 	}
@@ -275,6 +291,17 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d.payload, d.from.Agent, i.climate.Commanded)
 	case protocol.KindSensorsReadings:
 		return decoded(ctx, d.payload, d.from.Agent, i.climate.Measured)
+	}
+	if i.passes == nil {
+		return nil
+	}
+	switch d.kind {
+	case protocol.KindHeartbeat:
+		return decoded(ctx, d.payload, d.from, i.passes.Beat)
+	case protocol.KindPassApplied:
+		return decoded(ctx, d.payload, d.from, i.passes.Applied)
+	case protocol.KindPassEntry:
+		return decoded(ctx, d.payload, d.from, i.passes.Entry)
 	}
 	return nil // no other kind is queued here
 }

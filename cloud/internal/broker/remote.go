@@ -29,6 +29,7 @@ type RemoteConfig struct {
 	Doors   Doors
 	Devices Devices
 	Climate Climate
+	Passes  Passes // optional
 	Log     *slog.Logger
 	Now     func() time.Time // for presence; nil is time.Now
 }
@@ -63,7 +64,7 @@ func NewRemote(cfg RemoteConfig) *Remote {
 		cfg.Now = time.Now
 	}
 	r := &Remote{cfg: cfg, clientID: "cloud-" + strings.ToLower(rand.Text()), branches: newBranches(cfg.Now),
-		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
+		inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Passes, cfg.Log), outgoing: make(chan *paho.Publish, remoteQueue)}
 	r.presence = newPresence(r.inbox, r.agentOnline)
 	return r
 }
@@ -157,7 +158,7 @@ func (r *Remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	request := &paho.Subscribe{}
 	for kind, filter := range protocol.CloudFilters() {
 		switch kind {
-		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry:
+		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry:
 			filter = sharedBy + filter
 		}
 		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})
@@ -211,7 +212,7 @@ func (r *Remote) receive(p *paho.Publish) {
 	for _, of := range r.branches.all(agent.Branch) {
 		r.presence.announce(of)
 	}
-	if kind != protocol.KindHeartbeat {
+	if kind != protocol.KindHeartbeat || asksForTime(p.Payload) {
 		r.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: p.Payload})
 	}
 }

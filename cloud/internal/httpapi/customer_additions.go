@@ -185,7 +185,8 @@ func (a *API) listKeys(w http.ResponseWriter, r *http.Request) error {
 // showKey serves GET /v2/keys/{key} (any client with the key). An unknown key returns 400 ResourceNotExistException:
 //
 //	{branch, branchNameKo, branchNameEn, address, phone, roomNo, startDateTime, endDateTime (stored),
-//	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online, kind (owner, companion, staff)}
+//	 windowFrom, windowTo, serverTime (RFC 3339), state (before, open, after), online, kind (owner, companion, staff),
+//	 keypads: {front, room} (agent, standalone, none), pin: {code, from, until, doors, ready} or null before the disclosure}
 func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	key, err := a.Access.Lookup(r.Context(), chi.URLParam(r, "key"))
 	if err != nil {
@@ -203,6 +204,11 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	pin, err := a.pinOf(r, key)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
 	return wire.WriteData(w, struct {
 		Branch        string `json:"branch"`
 		NameKo        string `json:"branchNameKo"`
@@ -219,12 +225,14 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		Online        bool   `json:"online"`
 		Kind          string `json:"kind"`
 
-		Compensation *wireCompensation `json:"compensation"`
-		Climate      *guestClimate     `json:"climate"`
+		Compensation *wireCompensation         `json:"compensation"`
+		Climate      *guestClimate             `json:"climate"`
+		Keypads      map[string]booking.Keypad `json:"keypads"`
+		PIN          *wirePIN                  `json:"pin"`
 	}{
 		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
 		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Stay(), branch.Zone),
-		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation, air,
+		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation, air, keypads(key), pin,
 	})
 }
 

@@ -37,6 +37,7 @@ func pinOf(t *testing.T, c *servicetest.Client, device string) doorPIN {
 func TestOnlyTheActorSeesThePIN(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.StandaloneKeypads(t)
 	cast := newCast(t, s)
 	const subscribe = "/admin/door/v2/unlock/subscribe?requestId="
 	key := keyFor(t, s, 1)
@@ -93,6 +94,7 @@ func TestOnlyTheActorSeesThePIN(t *testing.T) {
 func TestDisclosedPINsAreListed(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.StandaloneKeypads(t)
 	hq := s.Admin(t, "hq", "hq-demo")
 	alerts := func() (open int) {
 		if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from alert where kind = $1 and branch = 'gangnam' and subject = 'front' and ended_at is null`, "pin-exposed").Scan(&open); err != nil {

@@ -203,6 +203,7 @@ func TestUnlockRefusals(t *testing.T) {
 func TestOfflineBranchAnswersWithPIN(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.StandaloneKeypads(t)
 	c, key := s.Client(t), keyFor(t, s, 1)
 	id := requestID(t, c, unlockPath, unlockBody("room", key))
 	got := subscribe(t, s, c, subscribePath, url.Values{"requestId": {id}, "key": {key}}, "")

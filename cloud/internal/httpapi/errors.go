@@ -176,6 +176,9 @@ var table = []row{
 	{booking.ErrTooLateToCancel, 400, typeIllegal, "예약 시작 30분 전까지만 취소할 수 있습니다."},
 
 	{access.ErrInvalidKey, 400, typeNotExist, "유효하지 않은 도어락 키입니다."},
+	{access.ErrNoKeypad, 409, typeHoldChanged, "이 문에는 일회용 코드를 입력할 수 있는 키패드가 없습니다."},
+	{access.ErrNoCode, 503, typeDevice, "지금은 일회용 코드를 만들 수 없습니다. 잠시 후 다시 시도해 주세요."},
+	{backoffice.ErrNoQuarantine, 404, typeNotFound, "해당 판매 보류를 찾을 수 없습니다."},
 	{access.ErrOutsideWindow, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
 	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // for administrators; a guest receives ErrInvalidKey
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},

@@ -90,6 +90,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/keys/{key}/extension", a.public(a.extendStay))
 	mux.Post("/v2/keys/{key}/end", a.public(a.endStay))
 	mux.Post("/v2/my-reservations/{id}/exchange", a.customer(a.exchangeStay))
+	mux.Post("/v2/keys/{key}/codes", a.public(a.giveCode))
 
 	mux.Post("/v2/agent/enroll", a.public(a.exchangeToken))
 
@@ -105,6 +106,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/alert-contacts", a.hq(c.ShowAlertContacts))
 	mux.Put("/v2/admin/alert-contacts", a.hq(c.ChangeAlertContacts))
 	mux.Get("/v2/admin/branches/{branch}/timeline", a.viewer(c.Timeline))
+	mux.Post("/v2/admin/branches/{branch}/quarantine/{id}/release", a.hq(c.ReleaseQuarantine))
 	mux.Get("/v2/admin/branches/{branch}/doors", a.viewer(c.ListDoors))
 	mux.Get("/v2/admin/branches/{branch}/climate", a.viewer(c.ShowClimate))
 	mux.Get("/v2/admin/branches/{branch}/climate-policy", a.viewer(a.showClimatePolicy))

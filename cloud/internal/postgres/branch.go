@@ -105,14 +105,14 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 	// One statement, so that rooms and revision are consistent.
 	err := q.QueryRow(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
-		       b.front_doors, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude,
+		       b.front_doors, b.keypads, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude,
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
-		&b.FrontDoors, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &rooms)
+		&b.FrontDoors, &b.Keypads, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &rooms)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return booking.Branch{}, ErrNoBranch
 	}
@@ -126,6 +126,9 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		b.Location = &booking.Location{Latitude: *lat, Longitude: *lon}
 	}
 	b.Horizon = time.Duration(days) * 24 * time.Hour
+	if len(b.Keypads) == 0 {
+		b.Keypads = nil
+	}
 	if err := json.Unmarshal(schedule, &b.Schedule); err != nil {
 		return booking.Branch{}, fmt.Errorf("branch %s: schedule: %w", b.Code, err)
 	}

@@ -121,17 +121,25 @@ func (b *BranchBatch) PutBranch(br booking.Branch, demo bool) error {
 	lat, lon := coordinates(br.Location)
 	b.batch.Queue(`
 		insert into branch (code, name_ko, name_en, address, phone, time_zone, horizon_days, front_doors, schedule, demo, refund_policy, compensation,
-		                    latitude, longitude)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+		                    latitude, longitude, keypads)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		on conflict (code) do update set
 			name_ko = excluded.name_ko, name_en = excluded.name_en, address = excluded.address, phone = excluded.phone,
 			time_zone = excluded.time_zone, horizon_days = excluded.horizon_days, front_doors = excluded.front_doors,
 			schedule = excluded.schedule, demo = excluded.demo,
 			refund_policy = excluded.refund_policy, compensation = excluded.compensation,
-			latitude = excluded.latitude, longitude = excluded.longitude`,
+			latitude = excluded.latitude, longitude = excluded.longitude, keypads = excluded.keypads`,
 		br.Code, br.NameKo, br.NameEn, br.Address, br.Phone, br.Zone.String(), int(br.Horizon/(24*time.Hour)),
-		br.FrontDoors, json.RawMessage(schedule), demo, policy, compensation, lat, lon)
+		br.FrontDoors, json.RawMessage(schedule), demo, policy, compensation, lat, lon, keypads(br))
 	return nil
+}
+
+// keypads returns the keypads of a branch as a JSON object, never null.
+func keypads(b booking.Branch) map[string]booking.Keypad {
+	if b.Keypads == nil {
+		return map[string]booking.Keypad{}
+	}
+	return b.Keypads
 }
 
 // PutRoom adds or updates a room.

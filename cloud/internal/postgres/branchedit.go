@@ -13,7 +13,7 @@ import (
 // ErrChanged is returned if the row has changed since the caller read it.
 var ErrChanged = errors.New("postgres: the row has changed")
 
-// EditBranch stores name, address, phone, horizon, schedule and refund rules of a branch if its revision is still the given one. It
+// EditBranch stores name, address, phone, horizon, keypads, schedule and refund rules of a branch if its revision is still the given one. It
 // returns ErrChanged otherwise.
 func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	schedule, err := json.Marshal(b.Schedule)
@@ -27,9 +27,9 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 	lat, lon := coordinates(b.Location)
 	tag, err := q.Exec(ctx, `
 		update branch set name_ko = $3, name_en = $4, address = $5, phone = $6, horizon_days = $7, schedule = $8,
-		       refund_policy = $9, compensation = $10, latitude = $11, longitude = $12
+		       refund_policy = $9, compensation = $10, latitude = $11, longitude = $12, keypads = $13
 		where id = $1 and revision = $2`,
-		b.ID, b.Revision, b.NameKo, b.NameEn, b.Address, b.Phone, int(b.Horizon.Hours()/24), json.RawMessage(schedule), policy, compensation, lat, lon)
+		b.ID, b.Revision, b.NameKo, b.NameEn, b.Address, b.Phone, int(b.Horizon.Hours()/24), json.RawMessage(schedule), policy, compensation, lat, lon, keypads(b))
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrChanged
 	}

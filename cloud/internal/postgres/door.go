@@ -132,7 +132,7 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 			       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 			from found, relaxed
 			where start_at <= at and at < end_at and no = coalesce(room, no) and place not in (select place from joined)
-			returning id
+			returning id, give_pass_code(door_request, $9)
 		)
 		select f.place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end, agent, joined.id
 		from found f left join made on made.id = f.request left join joined on joined.place = f.place`,
@@ -145,7 +145,7 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 				array(turn, func(a KeyedAsk) int { return a.Room }),
 				array(turn, func(a KeyedAsk) *string { return commaList(a.Online) }),
 				array(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
-				joinLimit,
+				joinLimit, turn[0].Now,
 			}
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
@@ -200,7 +200,7 @@ func commaList(names []string) *string {
 
 // InsertDoorRequest writes a request without a key, and returns it with its state and the user name of the agent to ask.
 // online are the user names of the branch's connected agents.
-func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, online []string) (written door.Request, agent string, err error) {
+func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, online []string, now time.Time) (written door.Request, agent string, err error) {
 	var connected *string
 	err = q.QueryRow(ctx, `
 		with connected as (
@@ -210,8 +210,8 @@ func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, online []
 		select $1, id, $3, $4, $5, $6, clock_timestamp(), case when agent is null then 'FAILED' else 'PENDING' end,
 		       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 		from connected
-		returning (select agent from connected)`,
-		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, online).Scan(&connected)
+		returning (select agent from connected), give_pass_code(door_request, $8)`,
+		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, online, now).Scan(&connected, nil)
 	if err != nil {
 		return r, "", err
 	}
@@ -283,6 +283,7 @@ type DoorReport struct {
 	Nonce   string // empty: from an agent of the previous release
 	Device  string
 	Outcome door.Outcome
+	Now     time.Time
 }
 
 // DoorReported is the effect of a report.
@@ -307,13 +308,14 @@ func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorRe
 		                 when jsonb_path_exists(d.outcomes || r.outcome, '$.* ? (@.outcome != "opened")') then 'FAILED'
 		                 else 'SUCCESS' end,
 		    finished_at = case when `+complete+` then clock_timestamp() else d.finished_at end
-		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
-			with ordinality as r (id, branch, username, nonce, device, outcome, place), relaxed
+		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::timestamptz[])
+			with ordinality as r (id, branch, username, nonce, device, outcome, at, place), relaxed
 		where d.id = r.id and `+ofBranch+` = r.branch and `+activeAgent("d.branch_id", "r.username")+`
 		  and (d.nonce = r.nonce or d.nonce is not null and r.nonce = '' and r.outcome -> r.device ->> 'outcome' <> 'dropped')
 		  and r.outcome -> r.device ->> 'outcome' <> 'unknown'
 		  and r.device = any (d.devices) and not d.outcomes ? r.device
-		returning r.place, case when d.finished_at >= statement_timestamp() then d.state end`,
+		returning r.place, case when d.finished_at >= statement_timestamp() then d.state end,
+		          case when d.finished_at >= statement_timestamp() then give_pass_code(d, r.at) end`,
 		func(turn []DoorReport) []any {
 			return []any{
 				array(turn, func(r DoorReport) pgtype.UUID { return native(r.ID) }),
@@ -322,31 +324,34 @@ func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorRe
 				array(turn, func(r DoorReport) string { return r.Nonce }),
 				array(turn, func(r DoorReport) string { return r.Device }),
 				array(turn, func(r DoorReport) map[string]door.Outcome { return map[string]door.Outcome{r.Device: r.Outcome} }),
+				array(turn, func(r DoorReport) time.Time { return r.Now }),
 			}
 		},
 		func(rows pgx.Rows, place *int) (DoorReported, error) {
 			var decided *door.State
-			err := rows.Scan(place, &decided)
+			err := rows.Scan(place, &decided, nil)
 			return DoorReported{Known: true, Decided: value(decided)}, err
 		})
 }
 
 // DenyDoor ends a pending request whose claim was denied. A claim of an agent that is not active changes nothing.
-func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent) (ended bool, err error) {
+func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent, now time.Time) (ended bool, err error) {
 	tag, err := q.Exec(ctx, `
 		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = 'claim denied'
-		where d.id = $1 and `+ofBranch+` = $2 and d.state = 'PENDING' and `+activeAgent("d.branch_id", "$3"),
-		id, agent.Branch, agent.Username)
+		where d.id = $1 and `+ofBranch+` = $2 and d.state = 'PENDING' and `+activeAgent("d.branch_id", "$3")+`
+		returning give_pass_code(d, $4)`,
+		id, agent.Branch, agent.Username, now)
 	return tag.RowsAffected() == 1, err
 }
 
 // FailDoor ends a pending request. It reports false if the request was granted or has ended, so a request is either granted
 // or failed, never both.
-func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail string) (bool, error) {
+func FailDoor(ctx context.Context, q Querier, id uuid.UUID, branch, detail string, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = $3
 		from branch b
-		where d.id = $1 and b.id = d.branch_id and b.code = $2 and d.state = 'PENDING'`, id, branch, detail)
+		where d.id = $1 and b.id = d.branch_id and b.code = $2 and d.state = 'PENDING'
+		returning give_pass_code(d, $4)`, id, branch, detail, now)
 	return tag.RowsAffected() == 1, err
 }
 
@@ -361,11 +366,11 @@ const abandoned = `case when d.key_hash is not null and (
 		order by p.created_at desc limit 1) = '` + noReport + `' then 'FAILED' else 'UNKNOWN' end`
 
 // AbandonDoor ends a granted request without a report. state is empty if it has ended already.
-func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state door.State, err error) {
+func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID, now time.Time) (state door.State, err error) {
 	err = q.QueryRow(ctx, `
 		update door_request d set state = `+abandoned+`, finished_at = clock_timestamp(), detail = '`+noReport+`'
 		where d.id = $1 and d.state = 'GRANTED'
-		returning d.state`, id).Scan(&state)
+		returning d.state, give_pass_code(d, $2)`, id, now).Scan(&state, nil)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
@@ -374,7 +379,7 @@ func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID) (state door.State
 
 // EndOverdueDoors ends requests that a crashed replica left open: pending for longer than claimLimit, or granted without a
 // report for longer than reportLimit.
-func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration) ([]door.Ended, error) {
+func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration, now time.Time) ([]door.Ended, error) {
 	rows, err := q.Query(ctx, `
 		with overdue as (
 			select id from door_request
@@ -387,11 +392,13 @@ func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit tim
 		    detail = case d.state when 'PENDING' then 'no claim' else '`+noReport+`' end,
 		    finished_at = clock_timestamp()
 		from overdue where d.id = overdue.id
-		returning d.id, d.state`, claimLimit, reportLimit)
+		returning d.id, d.state, give_pass_code(d, $3)`, claimLimit, reportLimit, now)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[door.Ended])
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e door.Ended, err error) {
+		return e, row.Scan(&e.ID, &e.State, nil)
+	})
 }
 
 const selectDoorRequest = `
@@ -438,14 +445,14 @@ const revealLimit = 10 * time.Minute
 
 // RevealDoorPIN returns the sealed PIN of a request's door and records the disclosure. It is nil if there is none, if
 // actor did not make the request, if the request is older than ten minutes, or if the customer has lost the right to it:
-// the reservation was cancelled or moved, or is over.
+// the reservation was cancelled or moved, or is over. A door with another keypad than a standalone one shows no PIN.
 func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, now time.Time) (pin []byte, err error) {
 	// The alert stays open until staff have changed the PIN: see PutPIN.
 	err = q.QueryRow(ctx, `
 		with revealed as (
 		update door_pin p set revealed_at = $2
-		from door_request d
-		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device
+		from door_request d join branch b on b.id = d.branch_id
+		where d.id = $1 and p.branch_id = d.branch_id and p.device = d.device and `+staticKeypad("d.device")+`
 		  and d.requested_by = $4 and d.created_at > clock_timestamp() - $5::interval
 		  and (d.reservation_id is null or exists (
 			select from `+keyed+`

@@ -60,7 +60,7 @@ func TestSecondRequestWithoutReportFails(t *testing.T) {
 		ask(t, db, id, key, hash, start)
 		claim(t, db, id, start)
 		if !report {
-			state, err := postgres.AbandonDoor(t.Context(), db.Pool, id)
+			state, err := postgres.AbandonDoor(t.Context(), db.Pool, id, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,16 +9,17 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// DoorHistoryItem is an unlock request or an event of a door.
+// DoorHistoryItem is an unlock request, an attempt at a keypad or an event of a door.
 type DoorHistoryItem struct {
 	At          time.Time
 	Device      string
-	Kind        string // the state of a request or the kind of an event
+	Kind        string // the state of a request, pass-<outcome> of an attempt, or the kind of an event
 	By          string // admin:…, discord:…; empty for guests and for events
 	Reservation *booking.ReservationID
 	LatencyMs   *int64 // from the request to its end
 	Detail      string
 	Companion   string // the label of the companion's key; empty for every other key
+	Source      string // remote, pin, code; empty for an event of a door
 }
 
 // companionLabel is the label of the companion's key with which door request d was made, or an empty text.
@@ -28,14 +29,17 @@ const companionLabel = `coalesce((select label from access_key k where k.hash = 
 // the request represents them.
 func DoorHistory(ctx context.Context, q Querier, branch booking.BranchID, limit int) ([]DoorHistoryItem, error) {
 	rows, err := q.Query(ctx, `
-		select at, device, kind, by, reservation_id, latency, detail, companion from (
+		select at, device, kind, by, reservation_id, latency, detail, companion, source from (
 			(select created_at as at, device, state as kind, case when requested_by = 'customer' then '' else requested_by end as by,
 			        reservation_id, round(extract(epoch from finished_at - created_at) * 1000)::bigint as latency, coalesce(detail, '') as detail,
-			        `+companionLabel+` as companion
+			        `+companionLabel+` as companion, 'remote' as source
 			 from door_request d where branch_id = $1 order by created_at desc limit $2)
 			union all
-			(select at, device, kind, '', null, null, coalesce(detail ->> 'detail', ''), ''
+			(select at, device, kind, '', null, null, coalesce(detail ->> 'detail', ''), '', ''
 			 from door_event where branch_id = $1 and kind not in ('energized', 'released') order by at desc limit $2)
+			union all
+			(select at, device, 'pass-' || outcome, '', reservation_id, null, reason, '', source
+			 from pass_entry where branch_id = $1 order by at desc limit $2)
 		) happening order by at desc limit $2`, branch, limit)
 	if err != nil {
 		return nil, err

@@ -41,10 +41,13 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 			from message where reservation_id = $1
 			union all
 			select created_at, 'door', case when requested_by like 'admin:%' then requested_by else '' end,
-			       jsonb_build_object('device', device, 'state', state, 'detail', detail,
+			       jsonb_build_object('device', device, 'state', state, 'detail', detail, 'source', 'remote',
 			           'latencyMs', round(extract(epoch from finished_at - created_at) * 1000),
 			           'companion', nullif(`+companionLabel+`, '')), 4
 			from door_request d where reservation_id = $1
+			union all
+			select at, 'door', '', jsonb_build_object('device', device, 'state', outcome, 'detail', reason, 'source', source), 4
+			from pass_entry where reservation_id = $1
 			union all
 			select v.at, 'move', v.moved_by, jsonb_build_object('reason', v.reason,
 			       'fromRoom', f.no, 'fromStart', v.from_start, 'fromEnd', v.from_end,

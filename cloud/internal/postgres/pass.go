@@ -36,6 +36,7 @@ type Pass struct {
 	PIN         []byte // sealed for PassPINPurpose
 	NotBefore   time.Time
 	NotAfter    time.Time
+	Ready       bool // the active agent has acknowledged a list with it
 }
 
 // PassPINPurpose is the purpose with which the PINs of passes are sealed.
@@ -46,6 +47,10 @@ const passLock = 0x70617373
 
 // owned is the condition that reservation r has an owner's key, blocked or not.
 const owned = `exists (select from access_key k where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null)`
+
+// touchedPass makes the list of the branch due whose reservation $1 is blocked or unblocked: a blocked pass is not listed.
+const touchedPass = `with touched as (
+	update pass set changed_at = clock_timestamp() where reservation_id = $1 and ended_at is null) `
 
 // IssuePass gives a confirmed reservation a pass with a new PIN, and ends the one it had. A reservation that is not
 // confirmed, has no key or is over gets none. The PIN differs from those of all passes of the branch whose windows overlap,
@@ -151,7 +156,11 @@ func IssueMissing(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch boo
 // PassOf returns the live pass of a reservation, or ErrNoPass.
 func PassOf(ctx context.Context, q Querier, id booking.ReservationID) (Pass, error) {
 	rows, err := q.Query(ctx, `
-		select id, reservation_id, room_id, pin, not_before, not_after from pass where reservation_id = $1 and ended_at is null`, id)
+		select p.id, p.reservation_id, p.room_id, p.pin, p.not_before, p.not_after, exists (
+			select from pass_listed l join pass_agent a on a.username = l.username join agent_credential c on c.username = l.username
+			where l.pass_id = p.id and c.active and c.revoked_at is null and l.epoch = a.applied_epoch and l.version = a.applied_version
+			  and l.not_before <= p.not_before and l.not_after >= p.not_after)
+		from pass p where p.reservation_id = $1 and p.ended_at is null`, id)
 	if err != nil {
 		return Pass{}, err
 	}

@@ -132,6 +132,9 @@ var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
 	stay_message.template access_key.hash access_key.sealed access_key.kind access_key.created_by access_key.revoked_as
 	administrator_recovery.code_hash login_code.browser_hash
+	pass_entry.username pass_entry.journal pass_entry.pass_id pass_entry.device pass_entry.outcome pass_entry.reason pass_entry.source
+	pass_entry.previous pass_entry.hash pass_journal.username pass_journal.journal pass_journal.hash
+	pass_agent.username pass_agent.seal_key pass_agent.salt pass_agent.content pass_agent.code_key pass_code.username pass_code.device pass_code.request_id
 	pass.id pass.pin pass_listed.username pass_listed.pass_id branch.keypads
 	climate_policy.unit climate_policy.sensor climate_policy.arrive_option climate_policy.leave_option climate_policy.guest_options
 	climate_choice.option_id climate_intent.edge climate_intent.option_id climate_intent.state

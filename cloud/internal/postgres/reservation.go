@@ -419,7 +419,7 @@ func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booki
 
 // BlockKeys disables the keys of a confirmed reservation until the provider has been queried again, at least until a time.
 func BlockKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until time.Time) error {
-	_, err := tx.Exec(ctx, `
+	_, err := tx.Exec(ctx, touchedPass+`
 		update reservation set keys_blocked = true, blocked_key = doorlock_key, doorlock_key = null, blocked_until = $2
 		where id = $1 and state = 'DONE' and not keys_blocked`, id, until)
 	return err
@@ -427,7 +427,7 @@ func BlockKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID, until t
 
 // UnblockKeys enables blocked keys again.
 func UnblockKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
-	_, err := tx.Exec(ctx, `
+	_, err := tx.Exec(ctx, touchedPass+`
 		update reservation set keys_blocked = false, doorlock_key = key_text(blocked_key), blocked_key = null
 		where id = $1 and state = 'DONE' and keys_blocked`, id)
 	return err

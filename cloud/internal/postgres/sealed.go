@@ -15,6 +15,7 @@ type SealedColumn struct{ Table, Column, Purpose string }
 var SealedColumns = []SealedColumn{
 	{"door_pin", "pin", "door-pin"},
 	{"pass", "pin", PassPINPurpose},
+	{"pass_agent", "code_key", CodeKeyPurpose},
 	{"message", "variables", "message"},
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},

@@ -13,6 +13,7 @@ import (
 var hashes = map[string]bool{
 	"reservation.hold_token": true, "login_code.code_hash": true, "audit.prev_hash": true, "audit.hash": true,
 	"door_request.key_hash": true, "agent_credential.secret_hash": true, "agent_credential.public_key": true, "agent_enrollment.token_hash": true,
+	"pass_agent.seal_key": true, "pass_agent.salt": true, "pass_agent.content": true,
 	"channel_listing.export_token": true, "login_code.browser_hash": true, "administrator_recovery.code_hash": true,
 	"api_token.token_hash": true, "idempotent_request.request_hash": true,
 	"refund_request.body_hash": true,

@@ -28,7 +28,7 @@ func (s *Service) openLink() error {
 	if err != nil {
 		return err
 	}
-	s.link = broker.NewRemote(broker.RemoteConfig{URL: address, Doors: s.access, Devices: s.devices, Climate: s.climate, Log: s.log})
+	s.link = broker.NewRemote(broker.RemoteConfig{URL: address, Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log})
 	return nil
 }
 
@@ -36,7 +36,7 @@ func (s *Service) openLink() error {
 func (s *Service) openBroker() error {
 	mqtt := s.settings.MQTT
 	cfg := broker.Config{
-		Doors: s.access, Devices: s.devices, Climate: s.climate, Log: s.log,
+		Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log,
 		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, s.db.Pool, usernames, found)
 		},

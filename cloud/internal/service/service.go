@@ -34,6 +34,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
+	"github.com/yeolda/yeolda/cloud/internal/pass"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -61,6 +62,7 @@ type Service struct {
 	db        *postgres.DB
 	reserve   *reserve.Service
 	access    *access.Service
+	passes    *pass.Service
 	climate   *climate.Service
 	devices   *device.Service
 	partner   *partner.Service
@@ -209,10 +211,11 @@ func (s *Service) wire() error {
 	}
 	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer}
+	s.passes = &pass.Service{DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Now: s.now}
 	if err := s.openLink(); err != nil {
 		return err
 	}
-	s.access.Link, s.climate.Link, s.grantKeys.Send = s.link, s.link, s.link.Send
+	s.access.Link, s.climate.Link, s.passes.Link, s.grantKeys.Send = s.link, s.link, s.link, s.link.Send
 	alerts.CertificateEnd = s.certificateEnd
 	s.devices.Send = s.link.Send
 	chat, err := s.newDiscord()
@@ -260,7 +263,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	var background errgroup.Group
-	failed := make(chan error, 10) // one per task
+	failed := make(chan error, 16) // one per task
 	run := func(name string, task func(context.Context) error) {
 		background.Go(func() error {
 			err := task(serving)
@@ -275,6 +278,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("broker", s.link.Run)
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)
+	run("passes", s.passes.Run)
 	run("grant keys", s.grantKeys.Run)
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)

@@ -105,7 +105,7 @@ func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	picture, err := qrRows(address)
+	picture, err := wire.QR(address)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,10 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	for _, reservation := range found {
 		reservations = append(reservations, wireTimelineReservation(reservation, branch.Zone))
 	}
+	quarantine, err := c.quarantine(r, branch, day)
+	if err != nil {
+		return err
+	}
 	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
 	return wire.WriteData(w, struct {
 		Date         string                `json:"date"`
@@ -121,9 +125,11 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 		Reservations []timelineReservation `json:"reservations"`
 		Closed       []wireSpan            `json:"closed"`
 		Breaks       []wireSpan            `json:"breaks"`
+		Quarantine   []wireQuarantine      `json:"quarantine"`
 	}{
 		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms, reservations,
 		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
+		quarantine,
 	})
 }
 

@@ -1,17 +1,14 @@
 package console
 
 import (
-	"fmt"
-	"image/color"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/boombuler/barcode/qr"
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/protocol"
@@ -36,7 +33,7 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	type pin struct {
-		Kind               string  `json:"kind"` // standalone: a PIN that staff change at the keypad; none
+		Kind               string  `json:"kind"` // agent: passes and one-time codes; standalone: a PIN that staff change at the keypad; none
 		ChangedAt          *string `json:"changedAt"`
 		RevealsSinceChange int     `json:"revealsSinceChange"`
 	}
@@ -44,6 +41,7 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		Device string  `json:"device"`
 		Kind   string  `json:"kind"`
 		RoomNo *string `json:"roomNo"`
+		Keypad string  `json:"keypad"`
 		Leaf   *string `json:"leaf"`
 		Sense  bool    `json:"sense"`
 		Fitted bool    `json:"fitted"`
@@ -51,9 +49,12 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 	}
 	doors := []door{}
 	add := func(device, kind, room string) {
-		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room), PIN: pin{Kind: "none"}}
-		if known, ok := state.PINs[pinDevice(device)]; ok {
-			d.PIN = pin{Kind: "standalone", ChangedAt: wire.Instant(known.ChangedAt), RevealsSinceChange: known.Reveals}
+		keypad := branch.Keypad(device)
+		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room), Keypad: string(keypad), PIN: pin{Kind: string(keypad)}}
+		if known, ok := state.PINs[pinDevice(device)]; keypad == booking.KeypadStandalone && ok {
+			d.PIN.ChangedAt, d.PIN.RevealsSinceChange = wire.Instant(known.ChangedAt), known.Reveals
+		} else if keypad == booking.KeypadStandalone {
+			d.PIN.Kind = "none"
 		}
 		if fitted, ok := backoffice.FittedDoor(state.Agent, device); ok {
 			d.Fitted, d.Sense = true, fitted.Sense
@@ -79,22 +80,28 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		LatencyMs     *int64  `json:"latencyMs"`
 		Detail        *string `json:"detail"`
 		Companion     *string `json:"companion"`
+		Source        *string `json:"source"` // remote, pin, code; null for what a door did
 	}
 	events := make([]event, 0, len(state.Events))
 	for _, e := range state.Events {
 		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail),
-			Companion: wire.Nullable(e.Companion)}
+			Companion: wire.Nullable(e.Companion), Source: wire.Nullable(e.Source)}
 		if e.Reservation != nil {
 			item.ReservationID = wire.Nullable(wire.ReservationID(*e.Reservation))
 		}
 		events = append(events, item)
 	}
+	agents, err := c.Backoffice.PassAgents(r.Context(), branch.ID)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
-		Online bool    `json:"online"`
-		SeenAt *string `json:"seenAt"`
-		Doors  []door  `json:"doors"`
-		Events []event `json:"events"`
-	}{state.Agent.Online, wire.Instant(state.Agent.SeenAt), doors, events})
+		Online bool            `json:"online"`
+		SeenAt *string         `json:"seenAt"`
+		Doors  []door          `json:"doors"`
+		Events []event         `json:"events"`
+		Passes []wirePassAgent `json:"passes"`
+	}{state.Agent.Online, wire.Instant(state.Agent.SeenAt), doors, events, wirePassAgents(agents)})
 }
 
 type wireReading struct {
@@ -247,7 +254,7 @@ func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	command := enroll.Command(c.PublicURL, token)
-	picture, err := qrRows(command)
+	picture, err := wire.QR(command)
 	if err != nil {
 		return err
 	}
@@ -256,26 +263,6 @@ func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 		ExpiresAt string `json:"expiresAt"`
 		QR        string `json:"qr"`
 	}{command, *wire.Instant(expires), picture})
-}
-
-// qrRows returns a QR code as lines of 0 and 1.
-func qrRows(text string) (string, error) {
-	code, err := qr.Encode(text, qr.M, qr.Unicode)
-	if err != nil {
-		return "", fmt.Errorf("encode a QR code: %w", err)
-	}
-	rows := make([]string, code.Bounds().Dy())
-	for y := range rows {
-		row := make([]byte, code.Bounds().Dx())
-		for x := range row {
-			row[x] = '0'
-			if code.At(x, y) == color.Black {
-				row[x] = '1'
-			}
-		}
-		rows[y] = string(row)
-	}
-	return strings.Join(rows, "\n"), nil
 }
 
 // credential is a credential of a branch's agents.

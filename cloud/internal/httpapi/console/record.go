@@ -133,7 +133,7 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		record.KeyLink = wire.Nullable(link)
 	}
 	if account := d.Payment.Account; account.Number != "" {
-		picture, err := qrRows(fmt.Sprintf("%s %s %d원", booking.BankName(account.Bank), account.Number, d.Amount))
+		picture, err := wire.QR(fmt.Sprintf("%s %s %d원", booking.BankName(account.Bank), account.Number, d.Amount))
 		if err != nil {
 			return nil, err
 		}

@@ -58,6 +58,11 @@ type (
 		RemovedHolidays  []string                    `json:"removedHolidays"`
 		Location         optional[*booking.Location] `json:"location"` // a change that omits it keeps it
 		wireRefundRules
+		Doors []wireKeypad `json:"doors"` // of a request: null leaves them as they are
+	}
+	wireKeypad struct {
+		Device string `json:"device"`
+		Keypad string `json:"keypad"`
 	}
 )
 
@@ -100,6 +105,10 @@ func toWireSettings(b booking.Branch) wireSettings {
 		Revision: b.Revision, NameKo: b.NameKo, NameEn: b.NameEn, Address: b.Address, Phone: b.Phone, HorizonDays: int(b.Horizon / (24 * time.Hour)),
 		Week: []wireWeekDay{}, Closures: []wireClosure{}, ClosedOnHolidays: b.Schedule.ClosedOnHolidays,
 		OpenHolidays: wireDates(b.Schedule.OpenHolidays), ExtraHolidays: []wireHoliday{}, RemovedHolidays: wireDates(b.Schedule.RemovedHolidays),
+		Doors: []wireKeypad{},
+	}
+	for _, device := range b.Devices() {
+		s.Doors = append(s.Doors, wireKeypad{device, string(b.Keypad(device))})
 	}
 	for _, d := range b.Schedule.Week {
 		s.Week = append(s.Week, wireWeekDay{d.Closed, wireClockSpans(d.Open), wireClockSpans(d.Breaks)})
@@ -222,6 +231,9 @@ func (s wireSettings) apply(b *booking.Branch) (err error) {
 	}
 	if _, err := wire.Whole("bookingHorizonDays", &s.HorizonDays, 1, booking.MaxHorizonDays); err != nil {
 		return err
+	}
+	for _, door := range s.Doors {
+		b.Keypads = b.WithKeypad(door.Device, booking.Keypad(door.Keypad))
 	}
 	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
 	if s.Location.given {

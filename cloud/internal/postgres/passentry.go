@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// EnteredAfterRefund is the kind of the discrepancy about a guest who entered with the pass of a reservation that had been
+// cancelled by then.
+const EnteredAfterRefund = "entered-after-refund"
+
+// StoredEntry is the result of storing an entry of an agent's journal.
+type StoredEntry struct {
+	New         bool
+	Ack         bool // the agent may forget the entries up to this one
+	Broken      bool // this entry is the first that does not continue the chain
+	Missing     bool // entries before this one will never come
+	Reservation booking.ReservationID
+	AfterRefund bool // the reservation had been cancelled when the guest entered
+}
+
+// StoreEntry stores an entry of the journal of an agent once, verifies that it continues the chain, and assigns it to its
+// reservation. An entry that arrives before its predecessor is stored but not acknowledged; if the agent repeats it, the
+// predecessor is lost.
+func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.PassEntry, now time.Time) (s StoredEntry, err error) {
+	var (
+		last   uint64
+		hash   string
+		broken *uint64
+		branch booking.BranchID
+	)
+	_, err = tx.Exec(ctx, `
+		insert into pass_journal (username, journal, entry, hash) values ($1, $2, 0, '') on conflict do nothing`, username, e.Journal)
+	if err != nil {
+		return s, err
+	}
+	err = tx.QueryRow(ctx, `
+		select j.entry, j.hash, j.broken, c.branch_id from pass_journal j join agent_credential c on c.username = j.username
+		where j.username = $1 and j.journal = $2 for update of j`, username, e.Journal).Scan(&last, &hash, &broken, &branch)
+	if err != nil {
+		return s, err
+	}
+	if s.Reservation, err = reservationOfEntry(ctx, tx, branch, e); err != nil {
+		return s, err
+	}
+	tag, err := tx.Exec(ctx, `
+		insert into pass_entry (username, journal, entry, branch_id, pass_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) on conflict do nothing`,
+		username, e.Journal, e.Entry, branch, null(e.Pass), null(s.Reservation), e.Device, e.At, e.Outcome, e.Reason, e.Source, e.Previous, e.Hash, now)
+	if err != nil {
+		return s, err
+	}
+	s.New = tag.RowsAffected() == 1
+	if e.Entry <= last {
+		s.Ack = true
+		if !s.New { // an entry that says something else than before was changed on the way or on the machine
+			err = tx.QueryRow(ctx, `select hash <> $4 from pass_entry where username = $1 and journal = $2 and entry = $3`,
+				username, e.Journal, e.Entry, e.Hash).Scan(&s.Broken)
+		}
+		return s, err
+	}
+	if e.Entry > last+1 && s.New && last > 0 {
+		return s, nil // its predecessor may be on its way
+	}
+	s.Ack, s.Missing = true, e.Entry > last+1
+	s.Broken = broken == nil && (e.Hash != e.Chain() || !s.Missing && e.Previous != hash)
+	if s.Broken {
+		broken = &e.Entry
+	}
+	_, err = tx.Exec(ctx, `update pass_journal set entry = $3, hash = $4, broken = $5 where username = $1 and journal = $2`,
+		username, e.Journal, e.Entry, e.Hash, broken)
+	if err != nil || !s.New {
+		return s, err
+	}
+	s.AfterRefund, err = enteredAfterRefund(ctx, tx, s.Reservation, e)
+	return s, err
+}
+
+// reservationOfEntry returns the reservation of an entry's pass; 0 if it is unknown. A code names no pass: it is that of the
+// only reservation that had a code for these doors at that time.
+func reservationOfEntry(ctx context.Context, q Querier, branch booking.BranchID, e protocol.PassEntry) (id booking.ReservationID, err error) {
+	if e.Pass != "" {
+		err = q.QueryRow(ctx, `select reservation_id from pass where id = $1 and branch_id = $2`, e.Pass, branch).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, nil
+		}
+		return id, err
+	}
+	if e.Source != protocol.SourceCode || e.Outcome == protocol.EntryRefused {
+		return 0, nil
+	}
+	var ids []booking.ReservationID
+	step := int64(protocol.Step(e.At)) //nolint:gosec // a unix time
+	err = q.QueryRow(ctx, `
+		select array_agg(distinct coalesce(reservation_id, 0)) from pass_code
+		where branch_id = $1 and device = $2 and step between $3 and $4`, branch, protocol.CodeDevice(e.Device), step-1, step+1).Scan(&ids)
+	if err != nil || len(ids) != 1 {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// enteredAfterRefund records a discrepancy if the guest of a cancelled reservation entered after its cancellation. No money
+// moves because of it.
+func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID, e protocol.PassEntry) (bool, error) {
+	if id == 0 || e.Outcome != protocol.EntryOpened && e.Outcome != protocol.EntryUnknown {
+		return false, nil
+	}
+	var subject, branch string
+	err := tx.QueryRow(ctx, `
+		select coalesce(r.order_id, 'reservation-' || r.id), b.code from reservation r join branch b on b.id = r.branch_id
+		where r.id = $1 and r.state in ('CANCELING', 'CANCELED') and $2 >= coalesce(r.canceled_at,
+			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))`, id, e.At).Scan(&subject, &branch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	detail := fmt.Sprintf("%s opened at %s by %s after the cancellation of reservation %d", e.Device, e.At.UTC().Format(time.RFC3339), e.Source, id)
+	if _, err := ReportDiscrepancy(ctx, tx, subject, EnteredAfterRefund, detail); err != nil {
+		return false, err
+	}
+	return true, OpenAlert(ctx, tx, "discrepancy", branch, subject, e.At)
+}
