@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,15 +122,10 @@ func TestConsoleMoney(t *testing.T) {
 		}
 		defer response.Body.Close()
 		decode(t, response, nil)
-		// The service compares the books at startup, among other times.
-		p.expect("WebSocket", "Failed to load", "ERR_")
-		if err := s.Signal(world.Service, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Run(t.Context(), world.Service, "serve"); err != nil {
-			t.Fatal(err)
-		}
+		hq := newBrowser(t, s)
+		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 		until(t, "the books compared", func() bool {
+			hq.must("POST", "/v2/admin/reconciliation", nil, nil)
 			p.open("/console/gangnam/money")
 			p.see("대사 차이")
 			p.wait("the money", `!document.querySelector(".loading")`)
