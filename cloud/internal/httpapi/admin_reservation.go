@@ -295,15 +295,19 @@ type conflict struct {
 func wireConflicts(busy *reserve.RoomBusy) any {
 	conflicts := make([]conflict, 0, len(busy.Conflicts))
 	for _, r := range busy.Conflicts {
-		kind, status, description := conflictKind(r)
-		conflicts = append(conflicts, conflict{
-			Type: kind, Status: status, StatusDescription: description, Room: strconv.Itoa(r.RoomNo), Name: r.Name, MobileNum: r.Mobile,
-			StartTime: r.Start.In(busy.Zone).Format(wire.LayoutConflict), EndTime: r.End.In(busy.Zone).Format(wire.LayoutConflict), OrderID: r.OrderID,
-		})
+		conflicts = append(conflicts, wireConflict(r, busy.Zone))
 	}
 	return struct {
 		Conflicts []conflict `json:"conflicts"`
 	}{conflicts}
+}
+
+func wireConflict(r booking.Reservation, zone *time.Location) conflict {
+	kind, status, description := conflictKind(r)
+	return conflict{
+		Type: kind, Status: status, StatusDescription: description, Room: strconv.Itoa(r.RoomNo), Name: r.Name, MobileNum: r.Mobile,
+		StartTime: r.Start.In(zone).Format(wire.LayoutConflict), EndTime: r.End.In(zone).Format(wire.LayoutConflict), OrderID: r.OrderID,
+	}
 }
 
 // conflictKind names a reservation as in docs/specification.md, Administration 2.

@@ -217,6 +217,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"noteExport":          {console + "exports", map[string]any{"what": "payments"}, success, true},
 		"resolveDifference":   {"/v2/admin/differences/999999/resolution", map[string]any{"resolution": "a"}, notThere("차이를"), false},
 		"showSettings":        {console + "settings", nil, success, true},
+		"closeBranches":       {"/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "02-29"}, "reason": "a", "preview": true}, success, true},
 		"changeSettings":      {console + "settings", "{}", reply{400, "IllegalArguemntError", "예약 가능 기간(bookingHorizonDays) 값은 1에서 366 사이여야 합니다."}, true},
 		"listPayments":        {console + "payments?yearMonth=2026-11", nil, success, true},
 		"paymentFile":         {console + "payments.csv?yearMonth=2026", nil, reply{400, "IllegalArguemntError", "조회 월(yearMonth) 값의 형식이 올바르지 않습니다."}, true},

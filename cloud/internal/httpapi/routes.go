@@ -138,6 +138,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/reservations/{id}/refunds", a.editor(a.refund))
 	mux.Post("/v2/admin/reconciliation", a.hq(a.reconcile))
 	mux.Get("/v2/admin/branches/{branch}/settings", a.viewer(c.ShowSettings))
+	mux.Post("/v2/admin/closures", a.editor(a.closeBranches))
 	mux.Put("/v2/admin/branches/{branch}/settings", a.editor(c.ChangeSettings))
 	mux.Put("/v2/admin/branches/{branch}/rooms/{room}", a.editor(c.ChangeRoom))
 	mux.Delete("/v2/admin/branches/{branch}/rooms/{room}", a.editor(c.DeleteRoom))

@@ -48,6 +48,7 @@ var scopes = map[string]account.Scope{
 	"PATCH /v2/admin/reservations/{id}/contact":                  account.ScopeBook,
 	"DELETE /v2/admin/reservations/{id}/companions/{companion}":  account.ScopeBook,
 	"PUT /v2/admin/branches/{branch}/settings":                   account.ScopeBook,
+	"POST /v2/admin/closures":                                    account.ScopeBook,
 	"GET /v2/admin/alert-contacts":                               account.ScopeBook, // addresses of webhooks are secrets
 	"PUT /v2/admin/alert-contacts":                               account.ScopeBook,
 	"POST /v2/admin/alerts/{id}/acknowledge":                     account.ScopeBook,

@@ -1,0 +1,123 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+type closed struct {
+	Conflicts []struct{ Branch, Type, Room, OrderID string }
+	Applied   bool
+}
+
+// TestClosures: a preview shows the reservations on the closed days and changes nothing; the closure cancels none of them,
+// and nobody else can reserve there.
+func TestClosures(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s) // with a paid hour in room 1, three hours from now
+	day := slot(s, 3*time.Hour)
+	guest := s.Client(t)
+	guest.Post("/reservation", holdBody(2, day, time.Hour)).OK(t)
+	body := func(preview bool) map[string]any {
+		return map[string]any{"branches": []string{"gangnam"}, "reason": "시설 점검", "preview": preview,
+			"rule": map[string]any{"from": day.Format(time.DateOnly), "to": day.Format(time.DateOnly)}}
+	}
+	ask := func(preview bool) (result closed) {
+		t.Helper()
+		c.Manager.Post("/v2/admin/closures", body(preview)).OK(t).Into(t, &result)
+		return result
+	}
+	preview := ask(true)
+	kinds := []string{}
+	for _, conflict := range preview.Conflicts {
+		kinds = append(kinds, conflict.Branch+" "+conflict.Type)
+	}
+	slices.Sort(kinds)
+	if preview.Applied || !slices.Equal(kinds, []string{"gangnam BOOKING", "gangnam PAID"}) {
+		t.Fatalf("preview: %+v", preview)
+	}
+	s.Client(t).Post("/reservation", holdBody(3, day, time.Hour)).OK(t) // nothing is closed yet
+	if applied := ask(false); !applied.Applied || len(applied.Conflicts) != 3 {
+		t.Fatalf("closure: %+v", applied)
+	}
+	s.Client(t).Post("/reservation", holdBody(4, day, time.Hour)).Fails(t, 400, "IllegalArguemntError", "")
+	guest.Get("/v2/hold").Fails(t, 401, "ResourceTimeOutException", "") // its hold was not paid
+	var done int
+	if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from reservation where state = 'DONE' and start_at = $1`, day).Scan(&done); err != nil || done != 1 {
+		t.Errorf("%d paid reservations on the closed day, %v", done, err)
+	}
+	if again := ask(false); len(again.Conflicts) != 0 {
+		t.Errorf("the same closure again: %+v", again)
+	}
+	var settings struct {
+		Closures []struct{ From, To, Reason string }
+	}
+	c.Manager.Get("/v2/admin/branches/gangnam/settings").OK(t).Into(t, &settings)
+	if len(settings.Closures) != 1 {
+		t.Errorf("closures: %+v", settings.Closures)
+	}
+
+	weekly := body(false)
+	weekly["rule"] = map[string]any{"weekday": 1, "nth": 2}
+	c.Manager.Post("/v2/admin/closures", weekly).OK(t)
+	c.Manager.Get("/v2/admin/branches/gangnam/settings").OK(t).Into(t, &settings)
+	if n := len(settings.Closures); n < 24 || n > 26 {
+		t.Errorf("%d closures, want one each month of two years", n)
+	}
+	for _, closure := range settings.Closures {
+		if date, err := time.Parse(time.DateOnly, closure.From); closure.From != day.Format(time.DateOnly) &&
+			(err != nil || date.Weekday() != time.Monday || date.Day() < 8 || date.Day() > 14) {
+			t.Errorf("%s is not a second Monday", closure.From)
+		}
+	}
+
+	for name, bad := range map[string]map[string]any{
+		"no branch":    {"branches": []string{}, "rule": map[string]any{"yearly": "12-25"}, "reason": "a"},
+		"no rule":      {"branches": []string{"gangnam"}, "reason": "a"},
+		"no reason":    {"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "12-25"}},
+		"empty rule":   {"branches": []string{"gangnam"}, "rule": map[string]any{}, "reason": "a"},
+		"two rules":    {"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "12-25", "nth": 1, "weekday": 1}, "reason": "a"},
+		"no such day":  {"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "02-30"}, "reason": "a"},
+		"reversed":     {"branches": []string{"gangnam"}, "rule": map[string]any{"from": "2027-01-02", "to": "2027-01-01"}, "reason": "a"},
+		"half a span":  {"branches": []string{"gangnam"}, "rule": map[string]any{"from": "2027-01-02"}, "reason": "a"},
+		"weekday zero": {"branches": []string{"gangnam"}, "rule": map[string]any{"weekday": 0, "nth": 1}, "reason": "a"},
+	} {
+		if answer := c.Manager.Post("/v2/admin/closures", bad); answer.HTTP != 400 {
+			t.Errorf("%s: %d %s", name, answer.HTTP, answer.Raw)
+		}
+	}
+	both := body(false)
+	both["branches"] = []string{"gangnam", "hongdae"}
+	c.Manager.Post("/v2/admin/closures", both).Fails(t, 403, "AuthorizationException", "")
+	both["branches"] = []string{"nowhere"}
+	c.HQ.Post("/v2/admin/closures", both).Fails(t, 404, "ResourceNotFoundException", "")
+}
+
+// TestClosureAgainstHolds closes a day while many guests take holds on it: none is left on the day afterwards.
+func TestClosureAgainstHolds(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	admin := s.Admin(t, "hq", "hq-demo")
+	day := slot(s, 48*time.Hour)
+	var wg sync.WaitGroup
+	for i := range 30 {
+		client := s.Client(t)
+		wg.Go(func() {
+			client.Post("/reservation", holdBody(i%6+1, day.Add(time.Duration(i/6)*80*time.Minute), time.Hour))
+		})
+	}
+	date := func(i int) string { return day.AddDate(0, 0, i).Format(time.DateOnly) }
+	admin.Post("/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "reason": "점검", "rule": map[string]string{"from": date(0), "to": date(1)}}).OK(t)
+	wg.Wait()
+	var held int
+	err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from reservation where state = 'HOLD' and start_at >= $1`, day).Scan(&held)
+	if err != nil || held != 0 {
+		t.Error(fmt.Sprintf("%d holds on the closed days", held), err)
+	}
+}
