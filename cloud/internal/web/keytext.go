@@ -19,6 +19,7 @@ type keyTexts struct {
 	Relocked, Reload                                        string
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure                                 string
+	Climate, ClimateFailed                                  string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
 	panels map[string]panelText
@@ -67,6 +68,7 @@ var keyKorean = keyTexts{
 	Extend: "더 머물고 싶다면", ExtendOption: "{time}까지 · {price}원", ExtendNow: "연장하기",
 	ChangeFailed: "지금은 변경하지 못했어요. 잠시 후 다시 시도해 주세요.",
 	EndNow:       "지금 이용 종료하기", EndAsk: "10분 단위로 가장 가까운 시각에 이용이 끝나고, 남은 시간은 환불되지 않아요. 종료할까요?", EndSure: "네, 종료할게요",
+	Climate: "룸 온도", ClimateFailed: "온도를 바꾸지 못했어요. 잠시 후 다시 눌러 주세요.",
 	Call: "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
@@ -106,6 +108,7 @@ var keyEnglish = keyTexts{
 	Extend: "Stay longer", ExtendOption: "until {time} · {price} won", ExtendNow: "Extend",
 	ChangeFailed: "This did not work. Try again in a moment.",
 	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it",
+	Climate: "Room temperature", ClimateFailed: "The temperature was not changed. Please try again in a moment.",
 	Call: "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",

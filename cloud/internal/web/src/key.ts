@@ -118,6 +118,42 @@ function span(seconds: number, untilOpen: boolean): string {
   return ko ? `${text} 남았어요.` : `${text} left.`;
 }
 
+// --- the air of the room --------------------------------------------------------------------------------------
+
+const climate = main.querySelector<HTMLElement>(".climate")!;
+
+/** Offers the temperatures of the room. What is shown is the choice: whether the unit obeys is for staff to see. */
+function showClimate(offer: Schemas["KeyFacts"]["climate"]): void {
+  climate.hidden = !offer || main.dataset.state === "after";
+  if (!offer) return;
+  climate.querySelector("p")!.replaceChildren(
+    ...offer.options.map((option) => {
+      const choice = document.createElement("button");
+      choice.type = "button";
+      choice.textContent = option.label;
+      choice.setAttribute("aria-pressed", String(option.id === offer.current));
+      choice.onclick = () => void choose(option.id);
+      return choice;
+    }),
+  );
+}
+
+async function choose(option: string): Promise<void> {
+  const told = climate.querySelector("small")!;
+  told.textContent = "";
+  try {
+    const response = await request(`/api/v2/keys/${key}/climate`, refreshTimeout, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ option }),
+    }).response;
+    if (!response.ok) throw new Error(String(response.status));
+    showClimate(((await response.json()) as { data: Schemas["KeyFacts"]["climate"] }).data);
+  } catch {
+    told.textContent = climate.dataset.failed!;
+  }
+}
+
 // --- the reservation ------------------------------------------------------------------------------------------
 
 let refreshing = false;
@@ -134,6 +170,7 @@ async function refresh(): Promise<void> {
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
     main.dataset.online = String(data.online);
+    showClimate(data.climate);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];
     if (data.roomNo !== main.dataset.room || from !== moment("from") || to !== moment("to")) replacePage("moved");
   } catch {

@@ -432,7 +432,15 @@ function buildFaults(b) {
           click: () =>
             isOn(kind)
               ? clearFault({ kind })
-              : fault(kind, "", kind === "reboot" ? { hardwareClock: true } : n ? { [n.field]: Math.round(input.valueAsNumber * n.times) } : {}),
+              : fault(
+                  kind,
+                  "",
+                  kind === "reboot"
+                    ? { hardwareClock: true }
+                    : n
+                      ? { [n.field]: Math.round(input.valueAsNumber * n.times) }
+                      : {},
+                ),
         },
         h("i"),
         word(kind),
@@ -576,7 +584,8 @@ function openKeypad(device) {
     else {
       const result = await ask("POST", `/keypads/${encodeURIComponent(device)}`, { digits: `${digits.textContent}#` });
       digits.textContent = "";
-      if (result) answer.textContent = result.accepted ? word("keypadRight") : `${word("keypadWrong")} (${result.reason})`;
+      if (result)
+        answer.textContent = result.accepted ? word("keypadRight") : `${word("keypadWrong")} (${result.reason})`;
     }
   };
   $("keypad-keys").replaceChildren(

@@ -56,6 +56,7 @@ export function climateScreen(branch: Branch): Child {
     fetched(source, (data) => [
       () => tiles(branch, data()),
       section(t("remote"), remote(branch, data, source.refresh)),
+      section(t("intents"), () => intents(branch, data().intents)),
       section(t("commands"), () => commands(branch, data().commands)),
     ]),
   ];
@@ -91,6 +92,22 @@ function tiles(branch: Branch, { sensors }: Climate): Child {
           : h("span", { class: "age" }, t("noReading")),
       );
     }),
+  );
+}
+
+/** What is switched for stays. "sent" claims no more than that the code was transmitted. */
+function intents(branch: Branch, list: Climate["intents"]): Child {
+  if (list.length === 0) return h("p", { class: "nothing" }, t("noIntents"));
+  const kinds = { planned: "", sent: "", working: "good", "no-effect": "bad", canceled: "over" } as const;
+  return table<Climate["intents"][number]>(
+    t("intents"),
+    [
+      { title: t("when"), cell: (i) => wall(branch, i.at) },
+      { title: t("roomColumn"), cell: (i) => i.room },
+      { title: t("intentEdge"), cell: (i) => t(`edge_${i.edge}`) },
+      { title: t("colState"), cell: (i) => chip(t(`intent_${i.state}`), kinds[i.state]) },
+    ],
+    list,
   );
 }
 

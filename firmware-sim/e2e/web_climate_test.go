@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// A guest chooses a temperature on the key page; the simulated unit receives it, and the console lists what was switched.
+func TestWebKeyPageClimate(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")
+	admin := newBrowser(t, s)
+	admin.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	var tree []protocol.OptionNode
+	until(t, "the options of the unit", func() bool {
+		admin.must("GET", "/admin/airconditioner/gangnam", nil, &tree)
+		return len(tree) > 0
+	})
+	var leaves []string
+	var walk func(nodes []protocol.OptionNode)
+	walk = func(nodes []protocol.OptionNode) {
+		for _, node := range nodes {
+			if node.AirConditionerID != nil {
+				leaves = append(leaves, *node.AirConditionerID)
+			}
+			walk(node.Children)
+		}
+	}
+	walk(tree)
+	offered := leaves[len(leaves)-3:]
+	admin.must("PUT", "/v2/admin/branches/gangnam/climate-policy", map[string]any{"rooms": []any{map[string]any{
+		"room": "2", "unit": "로비", "arriveOption": offered[0], "leaveOption": leaves[0], "leadMinutes": 15, "lagMinutes": 0, "low": 22, "high": 26, "guestOptions": offered,
+	}}}, nil)
+
+	p.open("/k/" + key)
+	p.wait("three temperatures", `document.querySelectorAll(".climate button").length === 3`)
+	p.look("key-climate", phone, desktop, narrow)
+	p.on(phone)
+	p.wait("the first one to be the choice", `document.querySelector(".climate button").ariaPressed === "true"`)
+	p.wait("the last one to be pressed", `(document.querySelectorAll(".climate button")[2].click(), true)`)
+	p.wait("the last one to be the choice", `document.querySelectorAll(".climate button")[2].ariaPressed === "true"`)
+	until(t, "the choice to be sent", func() bool {
+		var air struct {
+			Commands []struct{ By, Outcome string }
+			Intents  []struct{ Room, Edge, State string }
+		}
+		admin.must("GET", "/v2/admin/branches/gangnam/climate", nil, &air)
+		sent := 0
+		for _, c := range air.Commands {
+			if c.By == "system:climate" && c.Outcome == "sent" {
+				sent++
+			}
+		}
+		return sent > 0 && len(air.Intents) > 1
+	})
+	hq := console(t, s, "hq", "hq-demo")
+	hq.open("/console/gangnam/climate")
+	hq.see("예약에 따른 작동", "이용 후")
+	hq.survey("console-climate-intents")
+}
