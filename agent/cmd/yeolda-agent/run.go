@@ -130,7 +130,7 @@ func (c *runCommand) identity(settings config.Settings) (id identity, err error)
 
 // newBoard connects the hardware. Parts that cannot be used become problems.
 func newBoard(settings config.Settings) (agent.Board, []config.Problem) {
-	board := agent.Board{Locks: rpi.Locks(settings.Doors)}
+	board := agent.Board{Locks: rpi.Locks(settings.Doors), Keypads: rpi.Keypads(settings.Doors)}
 	sys := os.DirFS("/sys")
 	var problems []config.Problem
 	units, err := rpi.AirConditioners(settings.AirConditioners, sys)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -207,11 +208,17 @@ func (c checker) door(d Door) error {
 	if d.Relay.Pull != "" || d.Relay.DebounceMs != nil {
 		err = errors.Join(err, errors.New("relay is an output, which has no pull or debounce_ms"))
 	}
-	uses := make(map[string]string)
-	for _, l := range []struct {
+	type use struct {
 		name string
 		line *Line
-	}{{"relay", &d.Relay}, {"sense", d.Sense}, {"contact", d.Contact}, {"exit", d.Exit}} {
+	}
+	lines := []use{{"relay", &d.Relay}, {"sense", d.Sense}, {"contact", d.Contact}, {"exit", d.Exit}}
+	for _, k := range d.Keypads {
+		err = errors.Join(err, k.validate())
+		lines = append(lines, use{"keypad d0", k.D0}, use{"keypad d1", k.D1})
+	}
+	uses := make(map[string]string)
+	for _, l := range lines {
 		if l.line == nil {
 			continue
 		}
@@ -234,6 +241,22 @@ func (c checker) door(d Door) error {
 		}
 	}
 	return err
+}
+
+func (k Keypad) validate() error {
+	switch {
+	case k.USB == "" && (k.D0 == nil || k.D1 == nil):
+		return errors.New("keypad needs d0 and d1, or usb")
+	case k.USB != "" && (k.D0 != nil || k.D1 != nil):
+		return errors.New("keypad has both lines and usb")
+	case k.USB != "" && !filepath.IsLocal(k.USB):
+		return fmt.Errorf("keypad: usb %q is not a name below /dev/input", k.USB)
+	case k.USB == "" && (k.D0.ActiveLow != k.D1.ActiveLow || k.D0.Pull != k.D1.Pull):
+		return errors.New("keypad: d0 and d1 have different active_low or pull")
+	case k.USB == "" && (k.D0.DebounceMs != nil || k.D1.DebounceMs != nil):
+		return errors.New("keypad: d0 and d1 have no debounce_ms, which would hide the pulses")
+	}
+	return nil
 }
 
 func (l Line) validate(input bool) error {

@@ -28,6 +28,15 @@ type Door struct {
 	Sense   *Line  `toml:"sense"`
 	Contact *Line  `toml:"contact"`
 	Exit    *Line  `toml:"exit"`
+
+	Keypads []Keypad `toml:"keypad"` // that the agent reads
+}
+
+// Keypad is a Wiegand keypad on two lines, or an input device of the kernel.
+type Keypad struct {
+	D0  *Line  `toml:"d0"`
+	D1  *Line  `toml:"d1"`
+	USB string `toml:"usb"` // below /dev/input
 }
 
 // Pulse is PulseMs as a duration.
