@@ -12,6 +12,7 @@ import { wall } from "./doors";
 import { gather, watch } from "./live";
 import { pages } from "./pages";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
+import { openApproval, openOutside } from "./refund";
 import { type Branch, isHQ, mayChange } from "./session";
 import { dateText, type TextKey, t, timesText, won } from "./text";
 
@@ -146,8 +147,16 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
         title: "",
         kind: "action",
         cell: (r) =>
-          r.state === "FAILED" && mayChange()
-            ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" })
+          mayChange()
+            ? [
+                r.approvalOf
+                  ? button(t("approveAccount"), () => openApproval(r.reservationId, r.account ?? "", refresh))
+                  : null,
+                r.state === "FAILED"
+                  ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" })
+                  : null,
+                button(t("outside"), () => openOutside(r.reservationId, r.amount, refresh)),
+              ]
             : null,
       },
     ],

@@ -34,7 +34,7 @@ const requestTimeout = 20_000; // ms; longer than any time-out of the service
 
 type Query = Record<string, string | number>;
 
-async function call<T>(method: string, path: string, body?: unknown, keepalive = false): Promise<T> {
+async function call<T>(method: string, path: string, body?: unknown, keepalive = false, key = ""): Promise<T> {
   let response: Response;
   let envelope: Envelope<T>;
   const abort = new AbortController(); // AbortSignal.timeout is younger than the browsers that we support
@@ -47,6 +47,7 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
       headers: {
         "Accept-Language": language.peek(),
         ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(key ? { "Idempotency-Key": key } : {}),
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: abort.signal,
@@ -77,6 +78,8 @@ export function hearRefusals(listener: (refusal: ApiError) => void): void {
 export const api = {
   get: <T>(path: string, query?: Query) => call<T>("GET", query ? `${path}?${search(query)}` : path),
   post: <T>(path: string, body: unknown = {}) => call<T>("POST", path, body),
+  /** A POST that the service executes once per key. */
+  once: <T>(key: string, path: string, body: unknown) => call<T>("POST", path, body, false, key),
   put: <T>(path: string, body: unknown = {}) => call<T>("PUT", path, body),
   patch: <T>(path: string, body: unknown = {}) => call<T>("PATCH", path, body),
   delete: <T>(path: string, query?: Query, body?: unknown) =>

@@ -11,6 +11,7 @@ import { picture } from "../devices";
 import { openDoor } from "../door";
 import { gather, overhear } from "../live";
 import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast } from "../parts";
+import { openOutside, openPartRefund } from "../refund";
 import { type Branch, mayChange } from "../session";
 import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
@@ -126,6 +127,11 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
     );
     list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
   }
+  if (data.state === "DONE" && data.amount > 0 && data.method !== "관리자")
+    list.push(
+      button(t("partRefund"), () => openPartRefund(data.id, data.method, refresh)),
+      button(t("outside"), () => openOutside(data.id, data.amount, refresh)),
+    );
   if (data.cancelable)
     list.push(
       button(t(data.state === "DONE" ? "cancelPaid" : "cancelHold"), () => openCancel(data, refresh), {

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// An administrator refunds a part in the console, and the stay remains; then he records a refund by hand, and the stay ends.
+func TestConsoleRefunds(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	p := console(t, s, "hq", "hq-demo")
+	newBrowser(t, s).deposited(s, 1, 30000, "01077778888", midnight.Add(12*time.Hour))
+	p.open("/console/gangnam/day/" + date)
+	const block = `[...document.querySelectorAll(".lane")][0].querySelector(".block.paid")`
+	p.wait("the paid reservation", block)
+	value[bool](p, `(`+block+`.click(), true)`)
+	p.press("부분 환불")
+	p.see("예약과 열쇠는 그대로예요")
+	p.fill("환불 금액(원)", "5,000")
+	p.fill("환불 사유", "소음")
+	p.choose("환불 은행", "우리")
+	p.fill("환불 계좌번호", "1002-123-456789")
+	p.fill("예금주", "윤서아")
+	p.press("환불하기")
+	p.see("환불을 시작했어요")
+	var payments struct {
+		Payments []struct{ BalanceAmount, TotalAmount int }
+	}
+	getJSON(t, s.SandboxAt+"/sandbox/payments", &payments)
+	if len(payments.Payments) != 1 || payments.Payments[0].BalanceAmount != 25000 {
+		t.Errorf("at the provider: %+v, want a balance of 25000", payments)
+	}
+	p.patience = time.Minute // the bank transfers the part
+	p.see("환불 · 완료")
+	p.press("직접 환불함")
+	p.see("예약은 취소되고 룸이 비워져요")
+	p.fill("환불 방법", "계좌 이체")
+	p.fill("증빙(이체 번호 등)", "4711")
+	p.press("기록하기")
+	p.see("직접 환불을 기록했어요")
+}
