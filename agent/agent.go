@@ -44,7 +44,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	}
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
-	a := &agent{config: config, log: log, bootID: rand.Text(), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
@@ -85,6 +85,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 }
 
 type agent struct {
+	ctx      context.Context // of Run
 	config   Config
 	log      *slog.Logger
 	link     *link.Link
@@ -133,6 +134,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.doors.Deny)
 	case protocol.KindKeys:
 		err = dispatch(m, a.applyKeys)
+	case protocol.KindUpdate:
+		err = dispatch(m, func(u protocol.Update) { a.config.Update(a.ctx, u) })
 	case protocol.KindRekey:
 		err = dispatch(m, a.rekey)
 	case protocol.KindBeacon, protocol.KindPassList, protocol.KindPassAck:
@@ -231,7 +234,7 @@ func (a *agent) secretAccepted(secret link.Secret) {
 
 // current returns the changing parts of the status.
 func (a *agent) current() link.Current {
-	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load()}
+	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load(), Update: a.config.UpdateStatus()}
 	if a.passes != nil {
 		applied := a.passes.desk.Applied()
 		c.SealKey, c.Passes = a.passes.desk.SealKey(), &applied
@@ -253,7 +256,7 @@ func (a *agent) selfTests() []protocol.SelfTest {
 func (a *agent) supervise(ctx context.Context) error {
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()
-	last := a.selfTests()
+	last, update := a.selfTests(), a.updateState()
 	for {
 		if a.doors.Alive() {
 			a.config.Alive()
@@ -262,8 +265,8 @@ func (a *agent) supervise(ctx context.Context) error {
 			return err
 		}
 		tests := a.selfTests()
-		if !slices.Equal(tests, last) {
-			last = tests
+		if now := a.updateState(); !slices.Equal(tests, last) || now != update {
+			last, update = tests, now
 			a.link.Refresh()
 		}
 		a.config.Health(Health{Connected: a.link.Connected(), Failed: failed(tests)})
@@ -273,6 +276,14 @@ func (a *agent) supervise(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// updateState returns the state of the last update; zero: none.
+func (a *agent) updateState() (state protocol.UpdateStatus) {
+	if s := a.config.UpdateStatus(); s != nil {
+		state = *s
+	}
+	return state
 }
 
 func failed(tests []protocol.SelfTest) (n int) {

@@ -42,8 +42,13 @@ type Config struct {
 	Now      func() time.Time           // wall clock for timestamps; no door decision depends on it; nil: time.Now
 	Observe  func(protocol.Event)       // receives door events as they happen; must not block; may be nil
 	SelfTest func() []protocol.SelfTest // checks of the machine for the status; called often; may be nil
-	Health   func(Health)               // called every two seconds; may be nil
-	Alive    func()                     // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
+	// Update is called with each update that the cloud asks for; it must not block. UpdateStatus returns the state of the last
+	// one, for the status; a change is published within two seconds. Both may be nil.
+	Update       func(ctx context.Context, m protocol.Update)
+	UpdateStatus func() *protocol.UpdateStatus
+
+	Health func(Health) // called every two seconds; may be nil
+	Alive  func()       // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
 }
 
 // Clocks gives access to the clocks of the machine on which passes are judged.
@@ -93,6 +98,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.SelfTest == nil {
 		c.SelfTest = func() []protocol.SelfTest { return nil }
+	}
+	if c.Update == nil {
+		c.Update = func(context.Context, protocol.Update) {}
+	}
+	if c.UpdateStatus == nil {
+		c.UpdateStatus = func() *protocol.UpdateStatus { return nil }
 	}
 	if c.Health == nil {
 		c.Health = func(Health) {}

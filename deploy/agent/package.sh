@@ -14,6 +14,8 @@ else
 fi
 export VERSION=$version
 
+# The public keys whose packages the agents install as updates; see release-keys.
+export RELEASE_KEYS=${YEOLDA_RELEASE_KEYS:-release-keys}
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 for target in arm64:arm64 arm6:arm amd64:amd64; do

@@ -23,12 +23,13 @@ import (
 )
 
 type cli struct {
-	Run     runCommand     `cmd:"" default:"withargs" help:"Run the agent (default)."`
-	Enroll  enrollCommand  `cmd:"" help:"Make this machine the agent of a branch, with a token of 'yeolda agent enroll'."`
-	Check   checkCommand   `cmd:"" help:"Check the settings and the credentials."`
-	Doctor  doctorCommand  `cmd:"" help:"Examine this machine and report how to fix what would fail. Drives nothing."`
-	IR      irCommand      `cmd:"" name:"ir" help:"Infrared codes."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run           runCommand           `cmd:"" default:"withargs" help:"Run the agent (default)."`
+	Enroll        enrollCommand        `cmd:"" help:"Make this machine the agent of a branch, with a token of 'yeolda agent enroll'."`
+	Check         checkCommand         `cmd:"" help:"Check the settings and the credentials."`
+	Doctor        doctorCommand        `cmd:"" help:"Examine this machine and report how to fix what would fail. Drives nothing."`
+	IR            irCommand            `cmd:"" name:"ir" help:"Infrared codes."`
+	InstallUpdate installUpdateCommand `cmd:"" hidden:"" help:"Install the update that the agent has fetched; run by systemd as root."`
+	Version       versionCommand       `cmd:"" help:"Print the version."`
 
 	LogLevel slog.Level `env:"YEOLDA_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 }

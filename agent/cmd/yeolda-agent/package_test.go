@@ -119,7 +119,7 @@ func maintainer(t *testing.T, script string, args ...string) (calls string) {
 func TestInstallation(t *testing.T) {
 	t.Parallel()
 	calls := maintainer(t, "postinst", "configure")
-	if !strings.Contains(calls, "systemctl enable --quiet yeolda-agent.service yeolda-agent-trial.service\n") {
+	if !strings.Contains(calls, "systemctl enable --quiet yeolda-agent.service yeolda-agent-trial.service yeolda-agent-update.path\n") {
 		t.Errorf("the units are not enabled:\n%s", calls)
 	}
 	if _, err := os.Stat("/run/systemd/system"); err != nil && strings.Contains(calls, "restart") {

@@ -59,12 +59,13 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	save := sync.OnceFunc(func() { c.saveSettings(log) })
 	health := health{file: c.stateFile("health")}
+	updater := c.updater(log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
 		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
-		Alive: alive,
+		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {
 				log.Debug("health", "error", err)

@@ -24,6 +24,7 @@ type Current struct {
 	KeyEpoch uint64
 	SealKey  string
 	Passes   *protocol.AppliedPasses
+	Update   *protocol.UpdateStatus
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -33,7 +34,7 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 	}
 	if a.Current != nil {
 		c := a.Current()
-		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes
+		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update
 	}
 	return s
 }

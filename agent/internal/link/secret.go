@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Secret proves the identity of the agent to the broker: with the signature of a challenge, which shows no secret to anybody,
+// Secret proves the identity of the agent to the broker: with the signature of a challenge, which shows the secret to no other machine,
 // or with a password at a broker that does not know the challenge. Either may be missing.
 type Secret struct {
 	Key      ed25519.PrivateKey

@@ -24,6 +24,7 @@ type agentCmd struct {
 	Revoke      agentRevokeCmd      `cmd:"" help:"Revoke a credential; its connection ends within seconds."`
 	List        agentListCmd        `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
 	Credentials agentCredentialsCmd `cmd:"" help:"Secrets of agents' credentials: rotate."`
+	Rollout     agentRolloutCmd     `cmd:"" help:"Update the agents in waves, with signed packages; without a version, show the last rollout."`
 	Keys        agentKeysCmd        `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`
 	ACL         agentACLCmd         `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }

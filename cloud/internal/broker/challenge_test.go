@@ -86,7 +86,7 @@ func TestReplacedSecretsDisconnect(t *testing.T) {
 	select {
 	case <-gangnam.Gone():
 	case <-time.After(10 * time.Second):
-		t.Fatal("the session with the old password goes on")
+		t.Fatal("the session with the old password continues")
 	}
 	again := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Key: key, Dial: agenttest.TCP(b.addr)})
 	b.mu.Lock()

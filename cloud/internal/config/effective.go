@@ -66,6 +66,7 @@ func (s *Settings) fillDemo() {
 	s.Secrets.GrantKey = orSecret(s.Secrets.GrantKey, demoGrantKey)
 
 	sandbox := "http://" + Reachable(s.Sandbox.Addr)
+	s.MQTT.AgentPackages = orText(s.MQTT.AgentPackages, sandbox+"/packages")
 	if s.Toss.URL == "" || s.Toss.URL == sandbox {
 		s.Toss.URL = sandbox
 		s.Toss.WidgetSecretKey = orSecret(s.Toss.WidgetSecretKey, demoTossWidgetSecretKey)

@@ -53,12 +53,13 @@ func (h HTTP) Limit(n int) int {
 
 // MQTT selects the broker between service and agents: the embedded one or an external one.
 type MQTT struct {
-	Addr        string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
-	TLSAddr     string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
-	TLSCert     string `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
-	TLSKey      string `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
-	PlainPublic bool   `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
-	BrokerURL   string `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
+	Addr          string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
+	TLSAddr       string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
+	TLSCert       string `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
+	TLSKey        string `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
+	PlainPublic   bool   `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
+	AgentPackages string `env:"YEOLDA_AGENT_PACKAGES" placeholder:"URL" help:"Folder with the signed packages of the agent, for rollouts (demo: the sandbox)."`
+	BrokerURL     string `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
 }
 
 // Database is the location of the data. Administrative commands take it too.

@@ -35,7 +35,7 @@ func TestCopiedCardCannotConnect(t *testing.T) {
 	select {
 	case <-a.Gone(): // the session with the old secrets
 	case <-time.After(time.Minute):
-		t.Fatal("the session with the old secrets goes on")
+		t.Fatal("the session with the old secrets continues")
 	}
 	back := copied
 	back.BootID, back.Key, back.Keys = "boot", a.NewKey(), f.trusted()

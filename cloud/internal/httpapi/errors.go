@@ -22,6 +22,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/idempotency"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
 
 // The interface's error types, with its own spelling.
@@ -125,6 +126,10 @@ var table = []row{
 	{backoffice.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
 	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
 	{reserve.ErrNothingToSend, 400, typeIllegal, "보낼 열쇠나 받는 사람이 없습니다."},
+	{rollout.ErrInvalid, 400, typeIllegal, "버전, 배포 단계 또는 관찰 시간이 올바르지 않습니다."},
+	{rollout.ErrNoPackage, 404, typeNotFound, "해당 버전의 패키지를 찾을 수 없습니다."},
+	{rollout.ErrOpen, 409, typeAlreadyExist, "이미 진행 중인 배포가 있습니다."},
+	{rollout.ErrNone, 404, typeNotFound, "진행 중인 배포를 찾을 수 없습니다."},
 	{backoffice.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{booking.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},

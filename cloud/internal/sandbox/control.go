@@ -37,6 +37,7 @@ func (s *Sandbox) routes() http.Handler {
 	mux.Handle("GET /messages/v4/list", s.solapi(s.listMessages))
 
 	mux.HandleFunc("POST /partner/v1/blocks", s.receiveBlock)
+	mux.HandleFunc("GET /packages/{name}", showPackages)
 
 	mux.Handle("POST /sandbox/payments", control(s.postPayment))
 	mux.Handle("GET /sandbox/payments", control(s.getPayments))

@@ -39,6 +39,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
@@ -65,6 +66,7 @@ type Service struct {
 	passes    *pass.Service
 	climate   *climate.Service
 	devices   *device.Service
+	rollouts  *rollout.Service
 	partner   *partner.Service
 	jobs      *jobs.Service
 	live      *live.Hub
@@ -218,6 +220,7 @@ func (s *Service) wire() error {
 	s.access.Link, s.climate.Link, s.passes.Link, s.grantKeys.Send = s.link, s.link, s.link, s.link.Send
 	alerts.CertificateEnd = s.certificateEnd
 	s.devices.Send = s.link.Send
+	s.rollouts = &rollout.Service{DB: s.db, Log: s.log, Packages: set.MQTT.AgentPackages, Send: s.link.Send}
 	chat, err := s.newDiscord()
 	if err != nil {
 		return err
@@ -233,7 +236,7 @@ func (s *Service) wire() error {
 		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db},
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
@@ -279,6 +282,7 @@ func (s *Service) Run(ctx context.Context) error {
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)
 	run("passes", s.passes.Run)
+	run("rollouts", s.rollouts.Run)
 	run("grant keys", s.grantKeys.Run)
 	run("jobs", s.jobs.Run)
 	run("live", s.live.Run)

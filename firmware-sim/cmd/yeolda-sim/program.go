@@ -102,7 +102,7 @@ func (p *program) run(ctx context.Context) error {
 	for _, s := range p.sites {
 		b, err := branch.New(s.Plan, branch.Config{
 			Branch: s.Branch, Broker: broker, Password: s.Password, GrantKeys: []ed25519.PublicKey{key},
-			Version: "sim-" + release(), Logger: p.agentLog, PassDir: filepath.Join(passes, s.Branch),
+			Version: "1.0.0+sim." + release(), Logger: p.agentLog, PassDir: filepath.Join(passes, s.Branch),
 			Changed: func(c branch.Change) { feed.Publish(s.Branch, c) },
 		})
 		if err != nil {

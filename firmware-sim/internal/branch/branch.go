@@ -66,10 +66,12 @@ type Presence struct {
 
 // Branch is one simulated branch. It is safe for concurrent use.
 type Branch struct {
-	disk     string // folder of the agent's files, which survive a restart of the agent; set by Run
-	cfg      Config
-	hardware *hardware.Installation
-	link     *netsim.Link
+	updates          // guarded by mu
+	stopAgent func() // ends the agent in order, to start it again; guarded by mu
+	disk      string // folder of the agent's files, which survive a restart of the agent; set by Run
+	cfg       Config
+	hardware  *hardware.Installation
+	link      *netsim.Link
 
 	recorder recording.Recorder
 	player   *recording.Player
@@ -273,7 +275,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		stop()
 	}
 	b.mu.Lock()
-	b.kill = kill
+	b.kill, b.stopAgent = kill, stop
 	_, off := b.faults.At(fault.PowerOff, "")
 	b.mu.Unlock()
 	if off {
@@ -285,7 +287,8 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
 		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
 		PassDir: b.cfg.PassDir, Clocks: &b.machine,
-		Dial: cable.Dial, Version: b.cfg.Version, Logger: b.cfg.Logger,
+		Update: b.update, UpdateStatus: b.updateStatus, SelfTest: b.selfTests,
+		Dial: cable.Dial, Version: b.version(), Logger: b.cfg.Logger,
 		Now: b.wallClock, Observe: b.heard,
 	}, board)
 

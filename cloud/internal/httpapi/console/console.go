@@ -19,6 +19,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/live"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
 
 // Console holds the handlers. Every field is required.
@@ -26,6 +27,7 @@ type Console struct {
 	Backoffice *backoffice.Service
 	Reserve    *reserve.Service
 	Devices    *device.Service
+	Rollouts   *rollout.Service
 	Account    *account.Service
 	Partner    *partner.Service
 	Live       *live.Hub

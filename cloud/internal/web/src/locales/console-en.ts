@@ -339,6 +339,8 @@ export const en: Texts = {
   "deed_agent.offer": "Enrollment offered",
   "deed_agent.enroll": "Agent enrolled",
   "deed_agent.revoke": "Agent revoked",
+  "deed_agent.rollout": "Agent rollout begun",
+  "deed_agent.rollout-stop": "Agent rollout stopped",
   "deed_agent.rotate": "Secrets requested",
   "deed_agent.rotated": "Secrets replaced",
   "deed_agent.activate": "Agent activated",

@@ -337,6 +337,8 @@ export const ko = {
   "deed_agent.offer": "장치 등록 명령 발급",
   "deed_agent.enroll": "장치 등록",
   "deed_agent.revoke": "장치 해제",
+  "deed_agent.rollout": "장치 배포 시작",
+  "deed_agent.rollout-stop": "장치 배포 중지",
   "deed_agent.rotate": "접속 비밀 정보 교체 요청",
   "deed_agent.rotated": "접속 비밀 정보 교체",
   "deed_agent.activate": "장치 활성화",

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/yeolda/yeolda/agent/internal/update"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// The files of updates. updateFailed exists if root could not install the last one; it contains the reason.
+const (
+	releaseKeys  = "/usr/share/yeolda-agent/release-keys"
+	updateFailed = "/var/lib/yeolda-agent-update/failed"
+)
+
+// updater returns the part of updates that needs no privileges.
+func (f *files) updater(log *slog.Logger) *update.Updater {
+	architecture := runtime.GOARCH
+	if architecture == "arm" {
+		architecture = "armhf"
+	}
+	u := &update.Updater{Dir: f.stateFile("update"), Version: release(), Architecture: architecture, Log: log,
+		Keys: func() ([]ed25519.PublicKey, error) {
+			if f.State == "" {
+				return nil, errors.New("this agent has no state directory")
+			}
+			return update.Keys(releaseKeys)
+		},
+		Result: func() (protocol.UpdateState, string) {
+			if text, err := os.ReadFile(updateResult); err == nil {
+				return protocol.UpdateRolledBack, string(text)
+			}
+			if text, err := os.ReadFile(updateFailed); err == nil {
+				return protocol.UpdateFailed, string(text)
+			}
+			return "", ""
+		}}
+	if f.State != "" {
+		u.Load()
+	}
+	return u
+}
+
+type installUpdateCommand struct {
+	Dir string `default:"/var/lib/yeolda-agent/update" help:"Where the agent left the package."`
+}
+
+// Run installs an update. systemd starts it as root when the agent has left a request.
+func (c *installUpdateCommand) Run(ctx context.Context) error {
+	if err := os.Remove(updateFailed); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	keys, err := update.Keys(releaseKeys)
+	if err != nil {
+		_ = os.Remove(filepath.Join(c.Dir, "request.json")) // or systemd would start this again without end
+	} else {
+		err = update.Install(c.Dir, filepath.Dir(updateFailed), keys, func(deb string) error {
+			dpkg := exec.CommandContext(ctx, "dpkg", "--install", "--force-confold", deb)
+			dpkg.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+			if out, err := dpkg.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, protocol.Clip(string(out)))
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return errors.Join(err, os.WriteFile(updateFailed, []byte(protocol.Clip(err.Error())), 0o644)) //nolint:gosec // the agent reads it
+	}
+	return nil
+}

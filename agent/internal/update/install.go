@@ -1,0 +1,81 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"crypto/ed25519"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// maxRequest bounds the request that the agent left.
+const maxRequest = 64 << 10
+
+// Install is root's part: it copies the package that the agent left in dir into work, which only root may write, verifies the
+// copy, and passes it to install. The request is removed first, so that a failure is not repeated without end.
+func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string) error) error {
+	text, err := readOwn(filepath.Join(dir, requestFile), maxRequest)
+	_ = os.Remove(filepath.Join(dir, requestFile)) // a folder that the agent has replaced is of no use to it
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	var request Request
+	if err := json.Unmarshal(text, &request); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	if !protocol.ValidVersion(request.Version) {
+		return errors.New("update: the version is not valid")
+	}
+	if err := request.Package.Verify(request.Version, keys...); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	from, err := openOwn(filepath.Join(dir, packageFile))
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	defer from.Close()
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	copied := filepath.Join(work, packageFile)
+	to, err := os.OpenFile(copied, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	defer func() { _ = os.Remove(copied) }()
+	err = copyVerified(to, from, request.Package)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	if err := install(copied); err != nil {
+		return fmt.Errorf("update: install version %s: %w", request.Version, err)
+	}
+	return nil
+}
+
+// openOwn opens a regular file that is no link: the agent owns the folder, and root must not follow it elsewhere.
+func openOwn(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, f.Close(), fmt.Errorf("%s is not a regular file", name))
+	}
+	return f, nil
+}
+
+func readOwn(name string, limit int64) ([]byte, error) {
+	f, err := openOwn(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}

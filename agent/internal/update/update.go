@@ -1,0 +1,243 @@
+// Package update installs new versions of the agent on the cloud's word.
+//
+//	cloud ─► Update ─► agent: fetch, verify ─► request.json ─► systemd (path unit) ─► root: copy, verify again, dpkg
+//	                                                                                    └► trial: keep or restore
+//
+// The agent runs without privileges and can only leave a request. Root trusts neither the agent nor the cloud: it installs a
+// package only if the release key, which is part of the installed package, has signed it.
+package update
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+const (
+	fetchTimeout = 15 * time.Minute // on a slow connection
+	maxPackage   = 200 << 20
+	// retryDelay is the delay before a package is fetched again.
+	retryDelay = 30 * time.Second
+)
+
+// The files in the folder that the agent and root share. The agent owns the folder.
+const (
+	requestFile = "request.json"
+	packageFile = "package.deb"
+	stateFile   = "state.json"
+)
+
+// Request is what the agent leaves for root.
+type Request struct {
+	Version string           `json:"version"`
+	Package protocol.Package `json:"package"`
+}
+
+// Updater fetches updates. Its fields are set before the first call.
+type Updater struct {
+	Dir          string // shared with root
+	Version      string // that runs
+	Architecture string // Debian's name
+	Keys         func() ([]ed25519.PublicKey, error)
+	Result       func() (state protocol.UpdateState, detail string) // what root or the trial left; "": nothing
+	Changed      func()                                             // the status has changed
+	Log          *slog.Logger
+	Client       *http.Client // nil: http.DefaultClient
+
+	mu    sync.Mutex
+	busy  bool
+	tried time.Time
+	last  state
+}
+
+// state is the last update that the agent was asked for. It survives restarts, so that a version that was rolled back is not
+// installed again and again.
+type state struct {
+	protocol.UpdateStatus
+	SHA256 string `json:"sha256"`
+}
+
+// Load reads the state of the last update.
+func (u *Updater) Load() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if text, err := os.ReadFile(filepath.Join(u.Dir, stateFile)); err == nil {
+		_ = json.Unmarshal(text, &u.last) // of no importance: the update begins again
+	}
+}
+
+// Status returns the last update, or nil if the agent runs that version.
+func (u *Updater) Status() *protocol.UpdateStatus {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last.Version == "" || u.last.Version == u.Version {
+		return nil
+	}
+	status := u.last.UpdateStatus
+	if status.State == protocol.UpdateInstalling && u.Result != nil {
+		if result, detail := u.Result(); result != "" {
+			status.State, status.Detail = result, protocol.Clip(detail)
+		}
+	}
+	return &status
+}
+
+// Ask begins an update, unless it is in progress, is installed, or has failed before with the same package.
+func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
+	p, ok := m.For(u.Architecture)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case m.Version == u.Version, u.busy:
+		return
+	case u.last.Version == m.Version && u.last.SHA256 == p.SHA256 && (u.last.State != protocol.UpdateFetching || time.Since(u.tried) < retryDelay):
+		return
+	}
+	u.tried = time.Now()
+	u.last = state{protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}, p.SHA256}
+	if !ok {
+		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)
+		return
+	}
+	u.busy = true
+	go func() {
+		err := u.fetch(ctx, m.Version, p)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.busy = false
+		var permanent permanentError
+		switch {
+		case errors.As(err, &permanent):
+			u.Log.Error("update rejected", "version", m.Version, "error", err)
+			u.end(protocol.UpdateFailed, err.Error())
+		case err != nil:
+			u.Log.Warn("update not fetched", "version", m.Version, "error", err)
+			u.end(protocol.UpdateFetching, err.Error()) // asked again, it is fetched again
+		default:
+			u.Log.Info("update passed to the installer", "version", m.Version)
+			u.end(protocol.UpdateInstalling, "")
+		}
+	}()
+}
+
+// end stores the state of the update.
+func (u *Updater) end(s protocol.UpdateState, detail string) {
+	u.last.State, u.last.Detail = s, protocol.Clip(detail)
+	text, err := json.Marshal(u.last)
+	if err == nil {
+		err = write(filepath.Join(u.Dir, stateFile), text)
+	}
+	if err != nil {
+		u.Log.Warn("state of the update not stored", "error", err)
+	}
+	if u.Changed != nil {
+		u.Changed()
+	}
+}
+
+// permanentError is a reason not to fetch the same package again.
+type permanentError struct{ error }
+
+// fetch fetches a package, verifies it and leaves the request for root.
+func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package) error {
+	keys, err := u.Keys()
+	if err != nil {
+		return permanentError{err}
+	}
+	if err := p.Verify(version, keys...); err != nil {
+		return permanentError{fmt.Errorf("the release key has not signed the package: %w", err)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
+	if err != nil {
+		return permanentError{err}
+	}
+	client := u.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s returned %s", request.URL.Host, response.Status)
+	}
+	if err := os.MkdirAll(u.Dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(u.Dir, packageFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = copyVerified(file, response.Body, p)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	text, err := json.Marshal(Request{version, p})
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(u.Dir, requestFile), text)
+}
+
+// copyVerified copies a package and compares its hash.
+func copyVerified(to io.Writer, from io.Reader, p protocol.Package) error {
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(from, maxPackage)); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != p.SHA256 {
+		return errors.New("the package does not have the hash that was signed")
+	}
+	return nil
+}
+
+func write(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// Keys reads release keys from a file: Ed25519 public keys in base64, one in a line.
+func Keys(name string) ([]ed25519.PublicKey, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("release keys: %w", err)
+	}
+	var keys []ed25519.PublicKey
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := protocol.ParseKey(line)
+		if err != nil {
+			return nil, fmt.Errorf("release keys: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("this package was built without a release key: it accepts no updates")
+	}
+	return keys, nil
+}

@@ -1,0 +1,179 @@
+package update
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+var (
+	release = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	other   = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	keys    = []ed25519.PublicKey{release.Public().(ed25519.PublicKey)}
+	deb     = []byte("a Debian package")
+)
+
+func signed(key ed25519.PrivateKey, address string, content []byte) protocol.Update {
+	sum := sha256.Sum256(content)
+	return protocol.Update{Version: "2.0.0", Packages: []protocol.Package{protocol.SignPackage(key, "2.0.0",
+		protocol.Package{Architecture: "arm64", URL: address, SHA256: hex.EncodeToString(sum[:])})}}
+}
+
+type fixture struct {
+	*Updater
+	changed chan struct{}
+	url     string
+	served  []byte
+	status  int
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{changed: make(chan struct{}, 10), served: deb, status: http.StatusOK}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(f.status)
+		_, _ = w.Write(f.served)
+	}))
+	t.Cleanup(server.Close)
+	f.url = server.URL + "/agent.deb"
+	f.Updater = &Updater{Dir: filepath.Join(t.TempDir(), "update"), Version: "1.0.0", Architecture: "arm64",
+		Keys: func() ([]ed25519.PublicKey, error) { return keys, nil }, Changed: func() { f.changed <- struct{}{} }, Log: slog.New(slog.DiscardHandler)}
+	return f
+}
+
+// ask asks for an update and returns its status when it has changed.
+func (f *fixture) ask(t *testing.T, m protocol.Update) protocol.UpdateStatus {
+	t.Helper()
+	f.Ask(t.Context(), m)
+	<-f.changed
+	status := f.Status()
+	if status == nil {
+		t.Fatal("got no status of the update")
+	}
+	return *status
+}
+
+func TestUpdateIsFetchedAndInstalled(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateInstalling || got.Version != "2.0.0" {
+		t.Fatalf("got %+v, want installing", got)
+	}
+	f.Ask(t.Context(), signed(release, f.url, deb)) // repeated: nothing happens
+	work := t.TempDir()
+	installed := 0
+	install := func(name string) error {
+		installed++
+		content, err := os.ReadFile(name)
+		if err != nil || !bytes.Equal(content, deb) || filepath.Dir(name) != work {
+			t.Errorf("installed %s: %q, %v", name, content, err)
+		}
+		return nil
+	}
+	if err := Install(f.Dir, work, keys, install); err != nil || installed != 1 {
+		t.Fatalf("got %v, %d installations, want 1", err, installed)
+	}
+	if err := Install(f.Dir, work, keys, install); err == nil || installed != 1 {
+		t.Errorf("a second installation of one request: got %v", err)
+	}
+
+	// The Pi has restored the old version: the same package is not installed again, another one is.
+	f.Result = func() (protocol.UpdateState, string) { return protocol.UpdateRolledBack, "it does not connect" }
+	f.Load()
+	if got := f.Status(); got.State != protocol.UpdateRolledBack || got.Detail != "it does not connect" {
+		t.Errorf("got %+v, want rolled-back", got)
+	}
+	f.Ask(t.Context(), signed(release, f.url, deb))
+	if _, err := os.Stat(filepath.Join(f.Dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a package that was rolled back is requested again: %v", err)
+	}
+	f.served = []byte("a repaired package")
+	if got := f.ask(t, signed(release, f.url, f.served)); got.Version != "2.0.0" {
+		t.Errorf("got %+v", got)
+	}
+	f.Version = "2.0.0"
+	if got := f.Status(); got != nil {
+		t.Errorf("the version runs: got %+v, want no status", got)
+	}
+}
+
+func TestUpdateIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		update func(url string) protocol.Update
+		state  protocol.UpdateState
+	}{
+		"signed with another key":     {func(url string) protocol.Update { return signed(other, url, deb) }, protocol.UpdateFailed},
+		"another content than signed": {func(url string) protocol.Update { return signed(release, url, []byte("other")) }, protocol.UpdateFetching},
+		"another version than signed": {func(url string) protocol.Update { u := signed(release, url, deb); u.Version = "3.0.0"; return u }, protocol.UpdateFailed},
+		"no package for the architecture": {func(url string) protocol.Update {
+			u := signed(release, url, deb)
+			u.Packages[0].Architecture = "armhf"
+			return u
+		}, protocol.UpdateFailed},
+		"server does not answer": {func(string) protocol.Update { return signed(release, "http://127.0.0.1:1/agent.deb", deb) }, protocol.UpdateFetching},
+	} {
+		f := newFixture(t)
+		if got := f.ask(t, c.update(f.url)); got.State != c.state || got.Detail == "" {
+			t.Errorf("%s: got %+v, want %s", name, got, c.state)
+		}
+		if _, err := os.Stat(filepath.Join(f.Dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the installer was asked: %v", name, err)
+		}
+	}
+}
+
+// TestRootTrustsNobody plays an agent that was taken over: root installs nothing that the release key has not signed.
+func TestRootTrustsNobody(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, deb, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	request := func(u protocol.Update) []byte {
+		text, err := json.Marshal(Request{u.Version, u.Packages[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for name, prepare := range map[string]func(dir string) error{
+		"signed with another key": func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, requestFile), request(signed(other, "", deb)), 0o600),
+				os.WriteFile(filepath.Join(dir, packageFile), deb, 0o600))
+		},
+		"other content": func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, requestFile), request(signed(release, "", deb)), 0o600),
+				os.WriteFile(filepath.Join(dir, packageFile), []byte("other"), 0o600))
+		},
+		"package is a link": func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, requestFile), request(signed(release, "", deb)), 0o600),
+				os.Symlink(secret, filepath.Join(dir, packageFile)))
+		},
+		"request is a link": func(dir string) error { return os.Symlink(secret, filepath.Join(dir, requestFile)) },
+		"not JSON":          func(dir string) error { return os.WriteFile(filepath.Join(dir, requestFile), []byte("{"), 0o600) },
+		"no request":        func(string) error { return nil },
+	} {
+		dir := t.TempDir()
+		if err := prepare(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := Install(dir, t.TempDir(), keys, func(string) error { t.Errorf("%s: installed", name); return nil }); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the request remains: %v", name, err)
+		}
+	}
+}

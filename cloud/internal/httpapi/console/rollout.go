@@ -1,0 +1,85 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
+)
+
+// StartRollout is POST /v2/admin/agents/rollout: the agents install a version in waves.
+func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Version       *string `json:"version"`
+		Waves         []int   `json:"waves"`
+		SettleSeconds *int    `json:"settleSeconds"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	version, err := wire.Text("version", body.Version, 64)
+	if err != nil {
+		return err
+	}
+	settle := rollout.DefaultSettle
+	if body.SettleSeconds != nil {
+		settle = time.Duration(*body.SettleSeconds) * time.Second
+	}
+	if err := c.Rollouts.Start(r.Context(), version, body.Waves, settle, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return c.ShowRollout(w, r)
+}
+
+// StopRollout is DELETE /v2/admin/agents/rollout: the updated agents return to the version before.
+func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
+	if err := c.Rollouts.Stop(r.Context(), wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return c.ShowRollout(w, r)
+}
+
+type rolloutAgent struct {
+	Username string  `json:"username"`
+	Branch   string  `json:"branch"`
+	Wave     int     `json:"wave"`
+	State    string  `json:"state"`
+	Online   bool    `json:"online"`
+	Version  *string `json:"version"`
+	Detail   *string `json:"detail"`
+}
+
+type rolloutState struct {
+	Version       string         `json:"version"`
+	Waves         []int          `json:"waves"`
+	Wave          int            `json:"wave"`
+	SettleSeconds int            `json:"settleSeconds"`
+	State         string         `json:"state"`
+	Reason        *string        `json:"reason"`
+	CreatedBy     string         `json:"createdBy"`
+	CreatedAt     string         `json:"createdAt"`
+	EndedAt       *string        `json:"endedAt"`
+	Agents        []rolloutAgent `json:"agents"`
+}
+
+// ShowRollout is GET /v2/admin/agents/rollout: the last rollout, or null.
+func (c *Console) ShowRollout(w http.ResponseWriter, r *http.Request) error {
+	last, err := c.Rollouts.Last(r.Context())
+	if errors.Is(err, rollout.ErrNone) {
+		return wire.WriteData(w, map[string]any{"rollout": nil})
+	}
+	if err != nil {
+		return err
+	}
+	agents := []rolloutAgent{}
+	for _, m := range last.Members {
+		agents = append(agents, rolloutAgent{m.Username, m.Branch, m.Wave, m.State, m.Online, wire.Nullable(m.Version), wire.Nullable(m.Detail)})
+	}
+	return wire.WriteData(w, map[string]any{"rollout": rolloutState{
+		Version: last.Version, Waves: last.Waves, Wave: last.Wave, SettleSeconds: int(last.Settle.Seconds()), State: last.State,
+		Reason: wire.Nullable(last.Reason), CreatedBy: last.CreatedBy, CreatedAt: *wire.Instant(last.CreatedAt),
+		EndedAt: wire.Instant(last.EndedAt), Agents: agents,
+	}})
+}

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// Errors of rollouts.
+var (
+	// ErrRolloutOpen is returned while another rollout has not ended.
+	ErrRolloutOpen = errors.New("postgres: a rollout is open")
+	// ErrNoRollout is returned if no rollout is open.
+	ErrNoRollout = errors.New("postgres: no rollout is open")
+)
+
+// Rollout is an update of the agents in waves.
+type Rollout struct {
+	ID        int64
+	Version   string
+	Waves     []int // percent of the agents
+	Wave      int   // the current one, from 1
+	Settle    time.Duration
+	Packages  map[string][]protocol.Package // by version
+	State     string                        // running, reverting, stopped, done
+	Reason    string                        // for the end
+	CreatedBy string
+	CreatedAt time.Time
+	EndedAt   time.Time // zero: open
+	Members   []RolloutMember
+}
+
+// RolloutMember is an agent of a rollout, with what it reported last.
+type RolloutMember struct {
+	Username, Branch string
+	Wave             int
+	State            string // waiting, asked, healthy, failed, reverting, reverted
+	BeforeVersion    string
+	BeforeFailed     int
+	AskedAt          time.Time
+	Since            time.Time // the new version was seen first; zero: not yet
+	Detail           string
+
+	Online  bool
+	Version string
+	Failed  int // self-tests
+	Update  *protocol.UpdateStatus
+}
+
+// InsertRollout adds a rollout to the active agent of each branch. Connected agents come first, so that the first wave shows
+// something. It returns ErrRolloutOpen.
+func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) error {
+	packages, err := json.Marshal(r.Packages)
+	if err != nil {
+		return err
+	}
+	var id int64
+	err = tx.QueryRow(ctx, `
+		insert into agent_rollout (version, waves, settle, packages, created_by, created_at) values ($1, $2, $3, $4, $5, $6)
+		on conflict do nothing returning id`, r.Version, r.Waves, r.Settle, packages, r.CreatedBy, now).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrRolloutOpen
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		insert into agent_rollout_member (rollout_id, username, branch, wave)
+		select $1, a.username, a.code, (
+			select min(w.place) from unnest($2::integer[]) with ordinality w (percent, place)
+			where a.place <= ceil(a.total * w.percent / 100.0))
+		from (
+			select a.username, b.code, row_number() over (order by a.online desc, md5(a.username)) as place, count(*) over () as total
+			from agent_credential a join branch b on b.id = a.branch_id where a.active and a.revoked_at is null
+		) a`, id, r.Waves)
+	return err
+}
+
+const rolloutColumns = `id, version, waves, wave, settle, packages, state, reason, created_by, created_at, ended_at`
+
+// LastRollout returns the last rollout with its agents. It returns ErrNoRollout if there was none.
+func LastRollout(ctx context.Context, q Querier) (Rollout, error) {
+	return rollout(ctx, q, `select `+rolloutColumns+` from agent_rollout order by id desc limit 1`)
+}
+
+// LockRollout returns the open rollout and locks it. It returns ErrNoRollout, also if another replica works on it.
+func LockRollout(ctx context.Context, tx pgx.Tx) (Rollout, error) {
+	return rollout(ctx, tx, `select `+rolloutColumns+` from agent_rollout where ended_at is null for update skip locked`)
+}
+
+func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) {
+	var ended *time.Time
+	err = q.QueryRow(ctx, sql).Scan(&r.ID, &r.Version, &r.Waves, &r.Wave, &r.Settle, &r.Packages, &r.State, &r.Reason, &r.CreatedBy, &r.CreatedAt, &ended)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, ErrNoRollout
+	}
+	if err != nil {
+		return r, err
+	}
+	r.EndedAt = value(ended)
+	rows, err := q.Query(ctx, `
+		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail,
+		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report
+		from agent_rollout_member m left join agent_credential a on a.username = m.username
+		where m.rollout_id = $1 order by m.wave, m.username`, r.ID)
+	if err != nil {
+		return r, err
+	}
+	r.Members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m RolloutMember, err error) {
+		var asked, since *time.Time
+		var report *AgentReport
+		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Online, &report)
+		m.AskedAt, m.Since = value(asked), value(since)
+		if report != nil {
+			m.Version, m.Update = report.Version, report.Update
+			for _, t := range report.SelfTest {
+				if !t.OK {
+					m.Failed++
+				}
+			}
+		}
+		return m, err
+	})
+	return r, err
+}
+
+// PutRollout stores the progress of a rollout.
+func PutRollout(ctx context.Context, tx pgx.Tx, r Rollout) error {
+	batch := new(pgx.Batch)
+	optional := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	batch.Queue(`update agent_rollout set wave = $2, state = $3, reason = $4, ended_at = $5 where id = $1`,
+		r.ID, r.Wave, r.State, r.Reason, optional(r.EndedAt))
+	for _, m := range r.Members {
+		batch.Queue(`
+			update agent_rollout_member set state = $3, before_version = $4, before_failed = $5, asked_at = $6, since = $7, detail = $8
+			where rollout_id = $1 and username = $2
+			  and (state, before_version, before_failed, asked_at, since, detail) is distinct from ($3, $4, $5, $6, $7, $8)`,
+			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail)
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}

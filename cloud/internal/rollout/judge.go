@@ -1,0 +1,167 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// The states of an agent.
+const (
+	waiting    = "waiting" // for its wave, or for its connection
+	asked      = "asked"
+	healthy    = "healthy"
+	failed     = "failed"
+	reverting  = "reverting"
+	reverted   = "reverted"
+	unreverted = "unreverted" // it keeps the new version: the old one has no package, or was not installed in time
+)
+
+// The states of a rollout.
+const (
+	running       = "running"
+	goingBack     = "reverting"
+	stopped, done = "stopped", "done"
+)
+
+// advance judges each agent and moves the rollout on.
+func advance(r *postgres.Rollout, now time.Time) {
+	switch r.State {
+	case running:
+		forward(r, now)
+	case goingBack:
+		back(r, now)
+	}
+}
+
+func forward(r *postgres.Rollout, now time.Time) {
+	active, failures, begun, left := 0, 0, 0, 0
+	reason := ""
+	first := false // an agent of the first wave failed
+	for i := range r.Members {
+		m := &r.Members[i]
+		judge(m, r, now)
+		switch m.State {
+		case asked:
+			active++
+			begun++
+		case healthy:
+			begun++
+		case failed:
+			begun++
+			failures++
+			first = first || m.Wave == 1
+			reason = fmt.Sprintf("%s: %s", m.Username, m.Detail)
+		case waiting:
+			left++
+		}
+	}
+	switch {
+	case first || failures*100 > begun*maxFailures:
+		revert(r, reason)
+	case active > 0:
+	case r.Wave < len(r.Waves):
+		if waitingIn(*r, r.Wave) == 0 || begun > 0 {
+			r.Wave++
+		}
+	case left == 0:
+		r.State, r.EndedAt = done, now
+	}
+}
+
+// waitingIn counts the agents of the waves up to one that have not been asked.
+func waitingIn(r postgres.Rollout, wave int) (n int) {
+	for _, m := range r.Members {
+		if m.Wave <= wave && m.State == waiting {
+			n++
+		}
+	}
+	return n
+}
+
+// judge moves one agent on.
+func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
+	switch m.State {
+	case waiting:
+		switch {
+		case m.Version == r.Version:
+			m.State, m.Detail = healthy, "has the version already"
+		case m.Wave <= r.Wave && m.Online:
+			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed = asked, now, m.Version, m.Failed
+		}
+	case asked:
+		m.State, m.Detail = verdict(m, r, now)
+	}
+}
+
+// verdict judges an agent that was asked. The new version is healthy if it has been connected for the settle time without
+// more failed self-tests than the old one.
+func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
+	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
+		return failed, string(u.State) + ": " + u.Detail
+	}
+	if m.Version == r.Version && m.Since.IsZero() {
+		m.Since = now
+	}
+	worse := ""
+	switch {
+	case m.Version != r.Version:
+		worse = "the version was not installed in time"
+	case !m.Online:
+		worse = "not connected with the new version"
+	case m.Failed > m.BeforeFailed:
+		worse = fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
+	case now.Sub(m.Since) >= r.Settle:
+		return healthy, ""
+	}
+	if worse != "" && now.Sub(m.AskedAt) >= 3*r.Settle {
+		return failed, worse
+	}
+	// A new version may take a moment to connect, but a failed self-test stays.
+	if m.Version == r.Version && m.Failed > m.BeforeFailed && now.Sub(m.Since) >= r.Settle {
+		return failed, worse
+	}
+	return asked, worse
+}
+
+// revert ends a rollout: agents that were asked return to the version before.
+func revert(r *postgres.Rollout, reason string) {
+	r.State, r.Reason = goingBack, reason
+	for i := range r.Members {
+		m := &r.Members[i]
+		switch {
+		case m.State != asked && m.State != healthy && m.State != failed, m.BeforeVersion == "":
+		case len(r.Packages[m.BeforeVersion]) == 0 && m.Version == r.Version:
+			m.State, m.Detail = unreverted, "there is no package of version "+m.BeforeVersion
+		case m.State != failed || m.Version == r.Version:
+			m.State, m.Since = reverting, time.Time{}
+		}
+	}
+}
+
+// back waits until the agents have returned to the version before.
+func back(r *postgres.Rollout, now time.Time) {
+	left := 0
+	for i := range r.Members {
+		m := &r.Members[i]
+		if m.State != reverting {
+			continue
+		}
+		if m.Since.IsZero() {
+			m.Since = now
+		}
+		switch {
+		case m.Version == m.BeforeVersion && m.Online && now.Sub(m.Since) >= r.Settle:
+			m.State, m.Detail = reverted, ""
+		case m.Version != m.BeforeVersion && now.Sub(m.Since) >= 10*r.Settle:
+			m.State, m.Detail = unreverted, "the version before was not installed in time"
+		default:
+			left++
+		}
+	}
+	if left == 0 {
+		r.State, r.EndedAt = stopped, now
+	}
+}

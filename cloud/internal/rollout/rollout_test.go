@@ -1,0 +1,246 @@
+package rollout_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fleet is a fixture: agents that install each version they are asked for, and report it at the next step.
+type fleet struct {
+	*rollout.Service
+	t      *testing.T
+	now    time.Time
+	broken string         // with this version, agents fail a self-test
+	asked  map[string]int // how often a version was sent
+}
+
+func newFleet(t *testing.T, agents int) *fleet {
+	t.Helper()
+	packages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		version := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/p/yeolda-agent_"), ".json")
+		if version == "9.9.9" {
+			http.NotFound(w, r)
+			return
+		}
+		p := protocol.SignPackage(ed25519.NewKeyFromSeed(make([]byte, 32)), version, protocol.Package{Architecture: "arm64", URL: "agent.deb", SHA256: strings.Repeat("0a", 32)})
+		_ = json.NewEncoder(w).Encode(protocol.Update{Version: version, Packages: []protocol.Package{p}})
+	}))
+	t.Cleanup(packages.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	f := &fleet{t: t, now: time.Now(), asked: make(map[string]int)}
+	db := pgtest.New(t)
+	db.Now = func() time.Time { return f.now }
+	f.Service = &rollout.Service{DB: db, Log: slog.New(slog.DiscardHandler), Packages: packages.URL + "/p", Send: f.send}
+	for i := range agents {
+		branch := fmt.Sprintf("load-%03d", i+1)
+		f.exec(`insert into branch (code) values ($1)`, branch)
+		f.exec(`insert into agent_credential (username, branch_id, secret_hash, active, online) select $2, id, 'x', true, true from branch where code = $1`,
+			branch, protocol.AgentID(branch))
+		f.report(protocol.AgentID(branch), "1.0.0")
+	}
+	return f
+}
+
+func (f *fleet) exec(sql string, args ...any) {
+	f.t.Helper()
+	if _, err := f.DB.Pool.Exec(f.t.Context(), sql, args...); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) report(username, version string) {
+	f.t.Helper()
+	text, err := json.Marshal(postgres.AgentReport{Version: version,
+		SelfTest: []protocol.SelfTest{{Name: "relay room_1", OK: true}, {Name: "update", OK: version != f.broken}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.exec(`update agent_credential set report = $2 where username = $1`, username, text)
+}
+
+// send installs an update.
+func (f *fleet) send(to protocol.Peer, m protocol.Message) error {
+	u := m.(protocol.Update)
+	if u.Packages[0].URL == "agent.deb" {
+		return errors.New("the address of a package is relative")
+	}
+	f.asked[u.Version]++
+	f.report(to.Username, u.Version)
+	return nil
+}
+
+// step lets a time pass and returns the rollout.
+func (f *fleet) step(d time.Duration) postgres.Rollout {
+	f.t.Helper()
+	f.now = f.now.Add(d)
+	if err := f.Step(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	last, err := f.Last(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return last
+}
+
+func (f *fleet) start(version string, waves ...int) {
+	f.t.Helper()
+	if err := f.Start(f.t.Context(), version, waves, time.Minute, "admin:hq"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func count(r postgres.Rollout, state string) (n int) {
+	for _, m := range r.Members {
+		if m.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fleet) versions() (of map[string]int) {
+	f.t.Helper()
+	of = make(map[string]int)
+	all, err := postgres.AgentCredentials(f.t.Context(), f.DB.Pool)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, a := range all {
+		of[a.Version]++
+	}
+	return of
+}
+
+// TestRolloutInWaves updates 40 agents, of which one is away, in waves of 1, 4 and 40.
+func TestRolloutInWaves(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40)
+	f.exec(`update agent_credential set online = false where username = 'agent-load-007'`)
+	f.start("2.0.0")
+	if err := f.Start(t.Context(), "3.0.0", nil, time.Minute, "admin:hq"); !errors.Is(err, rollout.ErrOpen) {
+		t.Errorf("second rollout: got %v, want ErrOpen", err)
+	}
+	for i, want := range []int{1, 4, 39} {
+		f.step(time.Second)
+		if got := f.versions()["2.0.0"]; got != want {
+			t.Fatalf("wave %d: %d agents updated, want %d", i+1, got, want)
+		}
+		f.step(time.Second) // the new version is seen
+		if r := f.step(30 * time.Second); r.Wave != i+1 || count(r, "healthy") == want {
+			t.Fatalf("wave %d has ended before the settle time: %+v", i+1, r)
+		}
+		if r := f.step(31 * time.Second); count(r, "healthy") != want {
+			t.Fatalf("wave %d: %d agents healthy, want %d", i+1, count(r, "healthy"), want)
+		}
+	}
+	if r := f.step(time.Hour); r.State != "running" || count(r, "waiting") != 1 {
+		t.Errorf("got %s with %d waiting, want running until the agent that is away is back", r.State, count(r, "waiting"))
+	}
+	f.exec(`update agent_credential set online = true where username = 'agent-load-007'`)
+	f.step(time.Second)
+	f.step(time.Second)
+	f.step(61 * time.Second)
+	if r := f.step(time.Second); r.State != "done" || f.versions()["2.0.0"] != 40 {
+		t.Errorf("got %s, versions %v, want done", r.State, f.versions())
+	}
+}
+
+// TestBadVersionStopsAtTheFirstWave checks that a version with which a self-test fails reaches one agent only, which then
+// returns to the version before.
+func TestBadVersionStopsAtTheFirstWave(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40)
+	f.broken = "2.0.0+broken"
+	f.start(f.broken)
+	f.step(time.Second)
+	f.step(time.Second)
+	r := f.step(61 * time.Second)
+	if r.State != "reverting" || !strings.Contains(r.Reason, "1 failed self-tests, before 0") {
+		t.Fatalf("got %s, %q, want reverting for the self-test", r.State, r.Reason)
+	}
+	f.step(time.Second)
+	r = f.step(62 * time.Second)
+	if r.State != "stopped" || count(r, "reverted") != 1 || count(r, "waiting") != 39 || f.versions()["1.0.0"] != 40 {
+		t.Errorf("got %s, %d reverted, versions %v", r.State, count(r, "reverted"), f.versions())
+	}
+	if f.asked[f.broken] != 1 {
+		t.Errorf("the broken version was sent %d times, want 1", f.asked[f.broken])
+	}
+	f.start("2.0.1") // a repaired one
+}
+
+// TestAgentThatRollsBack checks that the trial on the Pi stops the rollout at once.
+func TestAgentThatRollsBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.start("2.0.0")
+	f.Send = func(protocol.Peer, protocol.Message) error { return nil }
+	f.step(time.Second)
+	f.exec(`update agent_credential set report = report || '{"update": {"version": "2.0.0", "state": "rolled-back", "detail": "it does not connect"}}'`)
+	f.step(time.Second)
+	if r := f.step(time.Second); r.State != "stopped" || !strings.Contains(r.Reason, "it does not connect") || count(r, "failed") != 1 {
+		t.Errorf("got %s, %q, %d failed, want stopped", r.State, r.Reason, count(r, "failed"))
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	if err := f.Stop(t.Context(), "admin:hq"); !errors.Is(err, rollout.ErrNone) {
+		t.Errorf("without a rollout: got %v, want ErrNone", err)
+	}
+	f.start("2.0.0", 100)
+	f.step(time.Second)
+	if err := f.Stop(t.Context(), "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	f.step(time.Second)
+	f.step(time.Second)
+	if r := f.step(62 * time.Second); r.State != "stopped" || f.versions()["1.0.0"] != 3 {
+		t.Errorf("got %s, versions %v, want stopped with the old version", r.State, f.versions())
+	}
+}
+
+func TestInvalidRollouts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	for name, c := range map[string]struct {
+		version string
+		waves   []int
+		settle  time.Duration
+		want    error
+	}{
+		"version":     {"latest", nil, 0, rollout.ErrInvalid},
+		"not rising":  {"2.0.0", []int{10, 10, 100}, 0, rollout.ErrInvalid},
+		"not to 100":  {"2.0.0", []int{1, 10}, 0, rollout.ErrInvalid},
+		"zero":        {"2.0.0", []int{0, 100}, 0, rollout.ErrInvalid},
+		"settle time": {"2.0.0", nil, 2 * time.Hour, rollout.ErrInvalid},
+		"no package":  {"9.9.9", nil, 0, rollout.ErrNoPackage},
+	} {
+		if err := f.Start(context.WithoutCancel(t.Context()), c.version, c.waves, c.settle, "admin:hq"); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := f.Last(t.Context()); !errors.Is(err, rollout.ErrNone) {
+		t.Errorf("got %v, want no rollout", err)
+	}
+}
