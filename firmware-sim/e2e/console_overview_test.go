@@ -42,6 +42,11 @@ func TestConsoleOverview(t *testing.T) {
 	p.press("전체")
 	p.see("2번 룸 문이 열리지 않아요")
 	p.survey("console-alerts")
+	p.on(desktop).open("/console/reports")
+	p.see("전체 가동률", "1시간")
+	p.wait("the grouping by room", `[...document.querySelectorAll(".segmented button")].find(b => b.innerText === "룸").click() === undefined`)
+	p.see("2번 룸")
+	p.survey("console-reports")
 }
 
 // If the uplink of a branch is cut, the head quarters receive exactly one message in less than 150 seconds. The alert ends

@@ -15,6 +15,7 @@ import { moneyScreen } from "./console/money";
 import { overviewScreen } from "./console/overview";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
+import { reportsScreen } from "./console/reports";
 import { roomsScreen } from "./console/rooms";
 import { type Branch, branchByCode, branches, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
 import { settingsScreen } from "./console/settings";
@@ -64,6 +65,7 @@ const table: Route[] = [
   { path: "/console/login", view: loginScreen },
   { path: "/console/overview", view: general("overview", overviewScreen) },
   { path: "/console/alerts", view: general("alerts", alertsScreen) },
+  { path: "/console/reports", view: general("reports", reportsScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },

@@ -1,0 +1,104 @@
+// Reports: sold and sellable time by room, weekday, hour or day.
+
+import { api } from "../core/api";
+import { now } from "../core/clock";
+import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { resource } from "../core/resource";
+import { computed, effect, signal, untracked } from "../core/signal";
+import { fetched, field, heading, input, section, segmented, select, table } from "./parts";
+import { branches, branchName, homeBranch } from "./session";
+import { span, t, won } from "./text";
+
+type Row = Schemas["OccupancyRow"];
+
+const groupings = ["day", "weekday", "hour", "room"] as const;
+const dayLength = 86_400_000; // ms
+
+/** A date in the time zone of the user. */
+const dateOf = (at: number): string => new Intl.DateTimeFormat("sv-SE").format(at);
+
+export function reportsScreen(): Child {
+  const by = signal<string>("day");
+  const branch = signal(homeBranch() ?? "");
+  const [from, to] = [signal(dateOf(now() - 29 * dayLength)), signal(dateOf(now()))];
+  const query = computed(() => ({
+    from: from(),
+    to: to(),
+    by: by(),
+    ...(branch() ? { branch: branch() } : {}),
+  }));
+  const source = resource(() => api.get<{ rows: Row[] }>("/v2/admin/reports/occupancy", query.peek()));
+  let first = true;
+  effect(() => {
+    query();
+    if (!first) untracked(source.retry);
+    first = false;
+  });
+  const file = () => `/api/v2/admin/reports/occupancy.csv?${new URLSearchParams(query())}`;
+  return [
+    heading(t("navReports"), h("a", { class: "button soft", href: file, download: "" }, t("downloadCsv"))),
+    h(
+      "div",
+      { class: "inline" },
+      field(
+        t("branch"),
+        select(branch, () => [
+          ...branches().map((b) => ({ value: b.branch, text: branchName(b) })),
+          { value: "", text: t("allBranches") },
+        ]),
+      ),
+      field(t("dateFrom"), input(from, { type: "date" })),
+      field(t("dateTo"), input(to, { type: "date" })),
+      segmented(
+        t("reportBy"),
+        by,
+        groupings.map((g) => ({ value: g, text: t(`reportBy_${g}`) })),
+      ),
+    ),
+    section(
+      t("occupancy"),
+      fetched(source, (data) => () => rows(data().rows, by.peek())),
+    ),
+  ];
+}
+
+function rows(list: readonly Row[], by: string): Child {
+  const sum = (of: (r: Row) => number) => list.reduce((total, r) => total + of(r), 0);
+  const share = (r: Row) => (r.sellableMinutes ? Math.min(1, r.soldMinutes / r.sellableMinutes) : 0);
+  const total = {
+    key: "",
+    soldMinutes: sum((r) => r.soldMinutes),
+    sellableMinutes: sum((r) => r.sellableMinutes),
+    amount: 0,
+  };
+  return [
+    h("p", { class: "lead" }, t("reportSum", { share: percent(share(total)), amount: won(sum((r) => r.amount)) })),
+    table<Row>(
+      t("occupancy"),
+      [
+        { title: t(`reportBy_${by as (typeof groupings)[number]}`), kind: "brief", cell: (r) => keyText(r.key, by) },
+        {
+          title: t("occupancy"),
+          kind: "wide",
+          cell: (r) => [
+            h("meter", { min: 0, max: 1, value: share(r), "aria-label": t("occupancy") }),
+            ` ${percent(share(r))}`,
+          ],
+        },
+        { title: t("sold"), kind: "number", cell: (r) => span(r.soldMinutes) },
+        { title: t("sellable"), kind: "number", cell: (r) => span(r.sellableMinutes) },
+        { title: t("amount"), kind: "number", cell: (r) => won(r.amount) },
+      ],
+      list,
+    ),
+  ];
+}
+
+const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
+
+function keyText(key: string, by: string): string {
+  if (by === "weekday") return t("weekdays")[Number(key) % 7]!;
+  if (by === "hour") return `${key}:00`;
+  return by === "room" && !key.includes("/") ? t("roomNo", { n: key }) : key;
+}
