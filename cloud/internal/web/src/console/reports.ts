@@ -1,5 +1,6 @@
 // Reports: sold and sellable time by room, weekday, hour or day.
 
+import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
 import { type Child, h } from "../core/dom";
@@ -7,7 +8,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
 import { fetched, field, heading, input, section, segmented, select, table } from "./parts";
-import { branches, branchName, homeBranch } from "./session";
+import { branchByCode, branches, branchName, homeBranch } from "./session";
 import { span, t, won } from "./text";
 
 type Row = Schemas["OccupancyRow"];
@@ -15,13 +16,12 @@ type Row = Schemas["OccupancyRow"];
 const groupings = ["day", "weekday", "hour", "room"] as const;
 const dayLength = 86_400_000; // ms
 
-/** A date in the time zone of the user. */
-const dateOf = (at: number): string => new Intl.DateTimeFormat("sv-SE").format(at);
-
 export function reportsScreen(): Child {
   const by = signal<string>("day");
-  const branch = signal(homeBranch() ?? "");
-  const [from, to] = [signal(dateOf(now() - 29 * dayLength)), signal(dateOf(now()))];
+  const home = homeBranch();
+  const branch = signal(home ?? "");
+  const date = (at: number) => dateOf(inZone(branchByCode(home ?? "")?.timeZone ?? "Asia/Seoul", at));
+  const [from, to] = [signal(date(now() - 29 * dayLength)), signal(date(now()))];
   const query = computed(() => ({
     from: from(),
     to: to(),
