@@ -40,10 +40,18 @@ func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 		PublicURL: s.settings.HTTP.PublicURL,
 		Company:   web.Company(site(s.settings).Company),
 		Widget:    widget(s.settings),
-		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Await: s.awaitDoor(api)},
+		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
 		Log:       s.log,
 		Now:       s.now,
 	})
+}
+
+func (s *Service) whyKey(ctx context.Context, key, language string) string {
+	why, err := s.access.Why(ctx, key, "", access.Front)
+	if err != nil || why.Code == access.UnknownKey {
+		return ""
+	}
+	return why.Message(language)
 }
 
 func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {

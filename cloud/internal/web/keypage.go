@@ -49,6 +49,7 @@ type keyView struct {
 	Script      template.JS
 	Phone       string // of customer service
 	Key         *Key
+	Why         string // why an unknown key does not work, if that is known
 
 	Action                     string // the target of the form
 	State                      string // before, open, leaving, after
@@ -165,7 +166,11 @@ func (s *site) findKey(w http.ResponseWriter, r *http.Request) (Key, bool) {
 	key, err := s.Keys.Find(r.Context(), r.PathValue("key"))
 	if errors.Is(err, ErrUnknownKey) {
 		lang, texts := s.keyLanguage(w, r)
-		s.writeKey(w, r, http.StatusNotFound, &keyView{Lang: lang, Title: texts.Unknown, T: texts})
+		why := ""
+		if s.Keys.Why != nil {
+			why = s.Keys.Why(r.Context(), r.PathValue("key"), lang)
+		}
+		s.writeKey(w, r, http.StatusNotFound, &keyView{Lang: lang, Title: texts.Unknown, T: texts, Why: why})
 		return Key{}, false
 	}
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 type keyTexts struct {
 	Brand, OtherLang, OtherName                             string
 	OpensAt, OpenNow, Leaving, Over, Window, Share          string
+	Guests, GuestsHelp, GuestName, GuestAdd                 string
+	GuestShare, GuestRevoke, GuestCopied, GuestKey          string
 	BranchOffline, PhoneOffline, Unreachable                string
 	Front, FrontName, RoomDoor, RoomName                    string
 	Extended, Refunded                                      string
@@ -55,11 +57,14 @@ var koreanWeekdays = [...]string{"일", "월", "화", "수", "목", "금", "토"
 var keyKorean = keyTexts{
 	Brand: "열다", OtherLang: "en", OtherName: "English",
 	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Leaving: "문은 더 열 수 없어요. 퇴실까지",
-	Over:          "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
-	Window:        "문은 %s부터 %s까지 열 수 있어요.",
-	Extended:      "문이 열리지 않은 것을 확인해 이용 시간을 %d분 늘려 드렸어요.",
-	Refunded:      "문이 열리지 않은 것을 확인해 %s원을 환불해 드려요.",
-	Share:         "이 링크가 열쇠예요. 함께 오는 분에게만 보내 주세요.",
+	Over:     "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
+	Window:   "문은 %s부터 %s까지 열 수 있어요.",
+	Extended: "문이 열리지 않은 것을 확인해 이용 시간을 %d분 늘려 드렸어요.",
+	Refunded: "문이 열리지 않은 것을 확인해 %s원을 환불해 드려요.",
+	Share:    "이 주소는 본인만 사용해 주세요. 함께 오는 분에게는 동행 링크를 만들어 보내 주세요.",
+	Guests:   "함께 오는 분", GuestsHelp: "동행 링크로 같은 문을 열 수 있어요. 언제든 취소할 수 있어요.",
+	GuestName: "이름이나 별명", GuestAdd: "동행 링크 만들기", GuestShare: "보내기", GuestRevoke: "취소하기", GuestCopied: "링크를 복사했어요.",
+	GuestKey:      "예약한 분이 만든 동행 링크예요. 다른 사람에게 보내지 마세요.",
 	BranchOffline: "지금 지점 연결이 끊겨 문이 저절로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
 	PhoneOffline:  "인터넷에 연결되어 있지 않아요. 와이파이나 데이터를 켜 주세요.",
 	Unreachable:   "지금 서버에 연결되지 않고 있어요. 계속 다시 시도할게요.",
@@ -95,11 +100,14 @@ var keyKorean = keyTexts{
 var keyEnglish = keyTexts{
 	Brand: "Yeolda", OtherLang: "ko", OtherName: "한국어",
 	OpensAt: "The doors open at %s.", OpenNow: "You can open the doors now.", Leaving: "The doors no longer open. Your stay:",
-	Over:          "Your stay has ended. Thank you for coming.",
-	Window:        "You can open the doors from %s to %s.",
-	Extended:      "We saw that the door did not open, and extended your stay by %d minutes.",
-	Refunded:      "We saw that the door did not open, and refund %s won.",
-	Share:         "This link is your key. Share it only with people in your party.",
+	Over:     "Your stay has ended. Thank you for coming.",
+	Window:   "You can open the doors from %s to %s.",
+	Extended: "We saw that the door did not open, and extended your stay by %d minutes.",
+	Refunded: "We saw that the door did not open, and refund %s won.",
+	Share:    "Please keep this link to yourself. For people who come with you, create companion links and share those.",
+	Guests:   "People who come with you", GuestsHelp: "A companion link opens the same doors. You can revoke it at any time.",
+	GuestName: "Name or nickname", GuestAdd: "Create a companion link", GuestShare: "Share", GuestRevoke: "Revoke", GuestCopied: "The link is copied.",
+	GuestKey:      "This is a companion link, created by the person who made the reservation. Please do not share it.",
 	BranchOffline: "The branch is offline, so the doors may not open automatically. Press a button to get the keypad code.",
 	PhoneOffline:  "Your phone is offline. Turn on Wi-Fi or mobile data.",
 	Unreachable:   "We cannot reach our server right now. We keep trying.",

@@ -4,6 +4,7 @@
 // seconds with one of the outcomes below. Every outcome has a panel in the page, so it can be shown without a network.
 
 import type { Schemas } from "./core/interface";
+import { connectGuests, explainDoor } from "./key-guests";
 import { connectStay } from "./key-stay";
 
 type Outcome =
@@ -287,6 +288,8 @@ form.addEventListener("submit", async (event) => {
   button.removeAttribute("aria-busy");
   tick();
   show(...answer);
+  if (answer[0] === "opened") main.querySelector("#why")!.textContent = "";
+  else void explainDoor(main, key, button.value);
   navigator.vibrate?.(answer[0] === "opened" ? [30, 60, 30] : 200);
   document.getElementById("result")!.scrollIntoView({ block: "nearest" });
   button.focus({ preventScroll: true });
@@ -300,6 +303,7 @@ form.addEventListener("submit", async (event) => {
 // --- start ----------------------------------------------------------------------------------------------------
 
 if (main.querySelector('[data-result="opened"]:not([hidden])')) countPulse();
+connectGuests(main, key);
 const stay = connectStay(main, key, () => location.reload());
 void refresh().then(stay.refresh);
 setInterval(tick, 1000);

@@ -16,6 +16,7 @@ import { type Branch, mayChange } from "../session";
 import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
 import { history } from "./history";
+import { keys, openContact, openRotate } from "./key";
 import { type Block, fetchDay, kindText, toBlock } from "./model";
 import { openMove } from "./move";
 
@@ -59,6 +60,7 @@ function view(branch: Branch, data: Readable<Record>, refresh: () => void): Chil
     () => waiting(data()),
     () => (mayChange() ? actions(branch, data(), block(), refresh) : null),
     () => known(branch, data()),
+    () => keys(branch, data(), refresh),
     h("h3", null, t("historyTitle")),
     () => history(branch, data().history, mayChange() ? refresh : null),
   );
@@ -124,6 +126,7 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
     list.push(
       button(t("resendKey"), () => resend(data.id).then(refresh)),
       button(t("copyKeyLink"), () => copy(link)),
+      button(t("rotateKey"), () => openRotate(data, refresh)),
     );
     list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
   }
@@ -132,6 +135,7 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
       button(t("partRefund"), () => openPartRefund(data.id, data.method, refresh)),
       button(t("outside"), () => openOutside(data.id, data.amount, refresh)),
     );
+  if (data.correctable) list.push(button(t("correctContact"), () => openContact(data, refresh)));
   if (data.cancelable)
     list.push(
       button(t(data.state === "DONE" ? "cancelPaid" : "cancelHold"), () => openCancel(data, refresh), {
