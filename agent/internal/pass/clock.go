@@ -83,7 +83,7 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 		return c
 	}
 	span, ok := stored.Hardware.now(machine)
-	if !ok { // not now, and not later either, when it shows a later time
+	if !ok || span.Latest.Before(stored.Anchor.Earliest) { // it was set back: not now, and not later either, when it shows a later time
 		c.dirty = stored.Hardware.Seconds != 0
 		return c
 	}

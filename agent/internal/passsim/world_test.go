@@ -42,8 +42,8 @@ const (
 	none         plant = ""
 	wallClock    plant = "the agent continues the beacon by a clock that can be set"
 	anySignature plant = "the signature of a list is not checked"
-	lossyJournal plant = "lines of the journal are not on disk when it says so"
-	lossyList    plant = "a list is not on disk when it says so"
+	lossyJournal plant = "lines of the journal are lost at a power cut"
+	lossyList    plant = "a list is lost at a power cut"
 	earlyApplied plant = "a list is acknowledged before it is in use"
 	rebootTrust  plant = "every start of the machine has the same id"
 )
