@@ -28,6 +28,7 @@ const (
 	Certificate     Kind = "certificate"
 	ReconcileLate   Kind = "reconciliation-late"
 	AgentTakeover   Kind = "agent-takeover"
+	WebhookDisabled Kind = "webhook-disabled" // deliveries to a receiver failed for a day
 )
 
 // kinds are the kinds in the order of their severity: how long a guest or money can wait.
@@ -52,6 +53,7 @@ var kinds = []struct {
 	{Clock, "지점 장치의 시계가 맞지 않아요"},
 	{Certificate, "지점 연결용 인증서가 곧 만료돼요"},
 	{ReconcileLate, "결제사와의 대사가 늦어지고 있어요"},
+	{WebhookDisabled, "웹훅으로 하루 동안 이벤트를 보내지 못해 중지했어요 (%s)"},
 }
 
 // Valid reports whether k is one of the kinds.

@@ -18,7 +18,7 @@ import (
 const (
 	sweepLock     = 0x79656f6c_0001
 	reconcileLock = 0x79656f6c_0002
-	feedLock      = 0x79656f6c_0003
+	feedLock      = 0x79656f6c_0008
 )
 
 // sweepWorkers bounds the rows of a kind that are processed at the same time: an unresponsive provider delays each for

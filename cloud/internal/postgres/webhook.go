@@ -246,13 +246,12 @@ func NoteReceiverAway(ctx context.Context, q Querier, webhook int64, now time.Ti
 func DisableWebhook(ctx context.Context, q Querier, id int64, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		with disabled as (update webhook set enabled = false, disabled_at = $2 where id = $1 and enabled returning id)
-		insert into alert (kind, branch, subject, since) select 'webhook-disabled', '', $3, $2 from disabled
-		on conflict (kind, branch, subject) where ended_at is null do nothing`, id, now, webhookSubject(id))
+		select alert_open('webhook-disabled', '', $3, $2) from disabled`, id, now, webhookSubject(id))
 	return err
 }
 
 func endWebhookAlert(ctx context.Context, q Querier, id int64) error {
-	_, err := q.Exec(ctx, `update alert set ended_at = clock_timestamp() where kind = 'webhook-disabled' and subject = $1 and ended_at is null`, webhookSubject(id))
+	_, err := q.Exec(ctx, `select alert_end('webhook-disabled', '', $1, clock_timestamp())`, webhookSubject(id))
 	return err
 }
 

@@ -34,6 +34,7 @@ const screens: Record<AlertKind, string> = {
   clock: "devices",
   certificate: "",
   "reconciliation-late": "",
+  "webhook-disabled": "",
 };
 
 export const alertKinds = Object.keys(screens) as AlertKind[];
