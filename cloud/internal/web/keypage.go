@@ -71,9 +71,12 @@ type panel struct {
 	Shown, Reload         bool
 }
 
+// oneTimeDigits is the length of a one-time code (package protocol).
+const oneTimeDigits = 8
+
 // panelOrder lists the outcomes of a press: waiting, opened, and those that went wrong.
 var panelOrder = []string{
-	"waiting", "opened", "pin", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
+	"waiting", "opened", "pin", "code", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
 }
 
 // showKey serves the page of a key. If the query names an unlock request, showKey waits for its result first: without
@@ -112,7 +115,11 @@ func (s *site) awaitResult(r *http.Request, request, door string, view *keyView)
 	default:
 		view.PIN = strings.Split(result.PIN, "")
 		view.SpokenPIN = strings.Join(view.PIN, " ")
-		view.show("pin", name)
+		if len(result.PIN) == oneTimeDigits {
+			view.show("code", name)
+		} else {
+			view.show("pin", name)
+		}
 	}
 }
 

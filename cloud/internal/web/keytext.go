@@ -22,6 +22,7 @@ type keyTexts struct {
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure                                 string
 	Climate, ClimateFailed                                  string
+	PIN, PINHelp, PINNotReady                               string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
 	panels map[string]panelText
@@ -74,13 +75,16 @@ var keyKorean = keyTexts{
 	ChangeFailed: "지금은 변경하지 못했어요. 잠시 후 다시 시도해 주세요.",
 	EndNow:       "지금 이용 종료하기", EndAsk: "10분 단위로 가장 가까운 시각에 이용이 끝나고, 남은 시간은 환불되지 않아요. 종료할까요?", EndSure: "네, 종료할게요",
 	Climate: "룸 온도", ClimateFailed: "온도를 바꾸지 못했어요. 잠시 후 다시 눌러 주세요.",
-	Call: "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	PIN: "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
+	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
+	Call:        "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
 	panels: map[string]panelText{
 		"waiting":     {"{door}을 여는 중이에요…", ""},
 		"opened":      {"{door}이 열렸어요", "%s초 안에 밀어 주세요."},
 		"pin":         {"{door}은 이 비밀번호로 열어 주세요", "번호를 누르고 * 를 눌러 주세요."},
+		"code":        {"{door}은 이 일회용 번호로 열어 주세요", "키패드에 번호를 누르고 # 을 눌러 주세요. 2분 안에 한 번만 쓸 수 있어요."},
 		"failed":      {"{door}이 열리지 않았어요", "한 번 더 눌러 보고, 그래도 안 열리면 전화해 주세요."},
 		"unknown":     {"{door}이 열렸는지 확인하지 못했어요", "문을 한번 밀어 보세요. 닫혀 있으면 다시 눌러 주세요."},
 		"unreachable": {"서버에 연결하지 못했어요", "문을 한번 밀어 보고, 닫혀 있으면 다시 눌러 주세요."},
@@ -117,13 +121,16 @@ var keyEnglish = keyTexts{
 	ChangeFailed: "This did not work. Try again in a moment.",
 	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it",
 	Climate: "Room temperature", ClimateFailed: "The temperature was not changed. Please try again in a moment.",
-	Call: "Call us", Map: "Directions", Calendar: "Add to calendar",
+	PIN: "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
+	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
+	Call:        "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",
 	panels: map[string]panelText{
 		"waiting":     {"Opening {door}…", ""},
 		"opened":      {"{door} is open", "Push the door within %s seconds."},
 		"pin":         {"Open {door} with this code", "Enter the digits on the keypad, then press *."},
+		"code":        {"Open {door} with this one-time code", "Enter the digits on the keypad, then press #. The code works once, within 2 minutes."},
 		"failed":      {"{door} did not open", "Press again. If it stays locked, call us."},
 		"unknown":     {"We could not confirm that {door} opened", "Try pushing the door. If it is locked, press again."},
 		"unreachable": {"We could not reach our server", "Try pushing the door. If it is locked, press again."},

@@ -11,6 +11,7 @@ type Outcome =
   | "waiting"
   | "opened"
   | "pin"
+  | "code"
   | "failed" // the lock did not obey
   | "unknown" // the request may have reached the door, but no result arrived
   | "unreachable" // the server did not respond
@@ -28,6 +29,7 @@ const askTimeout = 4000; // ms until the service must have accepted the request
 const resultTimeout = 8000; // ms until the service must have sent the result
 const retryDelay = 500; // doubled each time
 const refreshTimeout = 8000;
+const oneTimeDigits = 8; // of a one-time code
 const refreshInterval = 20_000;
 
 const main = document.getElementById("key")!;
@@ -38,6 +40,7 @@ const doors = "/api/door/v2/unlock";
 
 let skew = 0; // seconds by which the service's clock is ahead
 let busy = false;
+let keypads: Schemas["KeyFacts"]["keypads"] | undefined;
 let pressed: HTMLButtonElement | undefined; // browsers of 2021 do not name the submitter of a form
 
 const moment = (name: string): number => Number(main.dataset[name]);
@@ -61,8 +64,8 @@ function request(
 
 // --- display --------------------------------------------------------------------------------------------------
 
-function show(outcome: Outcome, pin = ""): void {
-  const digits = main.querySelector(".pin")!;
+/** Shows the digits that a keypad takes. */
+function spell(digits: Element, pin: string): void {
   digits.textContent = "";
   for (const d of pin) {
     const digit = digits.appendChild(document.createElement("i"));
@@ -70,6 +73,20 @@ function show(outcome: Outcome, pin = ""): void {
     digit.setAttribute("aria-hidden", "true");
   }
   digits.setAttribute("aria-label", Array.from(pin).join(" "));
+}
+
+/** Shows the PIN of the reservation, from 30 minutes before the start. */
+function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
+  const part = main.querySelector<HTMLElement>("#pass")!;
+  part.hidden = !pin;
+  spell(part.querySelector(".pin")!, pin?.code ?? "");
+  part.querySelector(".hint")!.textContent = pin ? (pin.ready ? part.dataset.help! : part.dataset.notReady!) : "";
+}
+
+function show(outcome: Outcome, pin = ""): void {
+  main.querySelectorAll("[data-result] .pin").forEach((digits) => {
+    spell(digits, pin);
+  });
   main.querySelectorAll<HTMLElement>("[data-result]").forEach((panel) => {
     panel.hidden = panel.dataset.result !== outcome;
     const headline = panel.querySelector<HTMLElement>("[data-text]")!;
@@ -172,6 +189,8 @@ async function refresh(): Promise<void> {
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
     main.dataset.online = String(data.online);
     showClimate(data.climate);
+    keypads = data.keypads;
+    showPass(data.pin);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];
     if (data.roomNo !== main.dataset.room || from !== moment("from") || to !== moment("to")) replacePage("moved");
   } catch {
@@ -256,7 +275,10 @@ function read(stream: string): Answer | undefined {
   if (!event) return undefined;
   const { status, failoverKey } = JSON.parse(event[1]!) as Schemas["DoorResult"];
   if (status === "SUCCESS") return ["opened"];
-  return failoverKey ? ["pin", failoverKey] : ["failed"];
+  if (!failoverKey) return ["failed"];
+  const keypad = keypads?.[pressed?.value as Door];
+  const once = keypad ? keypad === "agent" : failoverKey.length === oneTimeDigits;
+  return [once ? "code" : "pin", failoverKey];
 }
 
 function refused(status: number): Answer {
