@@ -27,11 +27,13 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.see("지금 열 수 있어요")
 		p.press("2번 룸 열기")
-		p.see("2번 룸 문은 이 비밀번호로 열어 주세요")
-		if pin := value[string](p, `document.querySelector(".pin").innerText.replace(/\s/g, "")`); pin != "481902" {
-			t.Errorf("PIN %q", pin)
+		p.see("2번 룸 문은 이 일회용 번호로 열어 주세요")
+		code := value[string](p, `document.querySelector('[data-result="code"] .pin').innerText.replace(/\s/g, "")`)
+		if len(code) != 8 {
+			t.Errorf("code %q", code)
 		}
-		if said := value[string](p, `document.querySelector(".pin").getAttribute("aria-label")`); said != "4 8 1 9 0 2" {
+		said := value[string](p, `document.querySelector('[data-result="code"] .pin').getAttribute("aria-label")`)
+		if strings.ReplaceAll(said, " ", "") != code || len(said) != 15 {
 			t.Errorf("a screen reader says %q", said)
 		}
 		p.look("key-pin", phone, desktop, narrow)
@@ -39,8 +41,8 @@ func TestWebKeyPage(t *testing.T) {
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		p.press("2번 룸 열기")
 		p.see("문이 열렸어요")
-		if p.sees("비밀번호") {
-			t.Error("the PIN is still shown")
+		if p.sees("일회용 번호") {
+			t.Error("the code is still shown")
 		}
 	})
 
@@ -70,9 +72,10 @@ func TestWebKeyPage(t *testing.T) {
 		}
 		fault(t, s, "gangnam", "room_2", "relay-dead")
 		p.do("press the room", chromedp.Click(chromedp.CSS(`button[value=room]`)))
-		p.do("see the PIN", chromedp.WaitVisible(chromedp.CSS(`.pin`)))
-		if pin, err := chromedp.Run(p.ctx, chromedp.Text(chromedp.CSS(`.pin`))); err != nil || strings.Join(strings.Fields(pin), "") != "481902" {
-			t.Errorf("PIN %q, %v", pin, err)
+		p.do("see the code", chromedp.WaitVisible(chromedp.CSS(`[data-result="code"] .pin`)))
+		code, err := chromedp.Run(p.ctx, chromedp.Text(chromedp.CSS(`[data-result="code"] .pin`)))
+		if err != nil || len(strings.Join(strings.Fields(code), "")) != 8 {
+			t.Errorf("code %q, %v", code, err)
 		}
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 	})
@@ -81,7 +84,7 @@ func TestWebKeyPage(t *testing.T) {
 		fault(t, s, "gangnam", "", "network-cut")
 		p.open(address)
 		p.press("2번 룸 열기")
-		p.see("2번 룸 문은 이 비밀번호로 열어 주세요")
+		p.see("2번 룸 문은 이 일회용 번호로 열어 주세요")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
 	})

@@ -57,7 +57,11 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 	if err != nil {
 		return s, err
 	}
-	s.New = tag.RowsAffected() == 1
+	if s.New = tag.RowsAffected() == 1; s.New {
+		if s.AfterRefund, err = enteredAfterRefund(ctx, tx, s.Reservation, e); err != nil {
+			return s, err
+		}
+	}
 	if e.Entry <= last {
 		s.Ack = true
 		if !s.New { // an entry that says something else than before was changed on the way or on the machine
@@ -66,7 +70,7 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 		}
 		return s, err
 	}
-	if e.Entry > last+1 && s.New && last > 0 {
+	if e.Entry > last+1 && s.New {
 		return s, nil // its predecessor may be on its way
 	}
 	s.Ack, s.Missing = true, e.Entry > last+1
@@ -76,10 +80,6 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 	}
 	_, err = tx.Exec(ctx, `update pass_journal set entry = $3, hash = $4, broken = $5 where username = $1 and journal = $2`,
 		username, e.Journal, e.Entry, e.Hash, broken)
-	if err != nil || !s.New {
-		return s, err
-	}
-	s.AfterRefund, err = enteredAfterRefund(ctx, tx, s.Reservation, e)
 	return s, err
 }
 
