@@ -74,10 +74,11 @@ func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
 	if err := s.DB.Pool.QueryRow(s.ctx, `select id, expires_at from reservation where order_id = $1`, order.OrderID).Scan(&id, &due); err != nil {
 		return err
 	}
-	swept := time.AfterFunc(time.Until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit checks the outcome
+	until := func(at time.Time) time.Duration { return at.Sub(s.Clock.Now()) }                           // the service's clock, which has an offset
+	swept := time.AfterFunc(until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit checks the outcome
 	defer swept.Stop()
 	select {
-	case <-time.After(time.Until(due.Add(offset))):
+	case <-time.After(until(due.Add(offset))):
 	case <-s.ctx.Done():
 		return s.ctx.Err()
 	}
