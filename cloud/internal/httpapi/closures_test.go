@@ -16,7 +16,7 @@ type closed struct {
 }
 
 // TestClosures: a preview shows the reservations on the closed days and changes nothing; the closure cancels none of them,
-// and nobody else can reserve there.
+// and further reservations there are rejected.
 func TestClosures(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -36,6 +36,8 @@ func (s *shop) guest(t *testing.T, method string) guest {
 
 func (g guest) end() time.Time { return g.wish.Start.Add(time.Hour) }
 
+func unmarshal(raw json.RawMessage, value any) error { return json.Unmarshal(raw, value) }
+
 func decode[T any](t *testing.T, raw json.RawMessage) (value T) {
 	t.Helper()
 	if err := json.Unmarshal(raw, &value); err != nil {

@@ -207,7 +207,7 @@ func TestKeyPageIsWholeAndSmall(t *testing.T) {
 		total += send(site, "GET", path, "", "Accept-Encoding", "gzip").Body.Len()
 	}
 	t.Logf("key page: %d bytes, %d zipped, %d with all that it loads", len(page), w.Body.Len(), total)
-	// What goes over the wire is what counts in a basement; the text itself may be a little longer.
+	// In a basement the bytes on the wire count; the text itself may be a little longer.
 	if len(page) > 24<<10 || total > 15<<10 {
 		t.Errorf("the key page has %d bytes, %d zipped with all it loads; 24 and 15 KB are the limits", len(page), total)
 	}

@@ -26,6 +26,8 @@ type timelineReservation struct {
 	Amount        int     `json:"amount"`
 	ExpiresAt     *string `json:"expiresAt"`
 	Version       int     `json:"version"`
+	Extends       *string `json:"extends"` // the reservation with the key of the stay
+	StayEnd       string  `json:"stayEnd"` // the real end of the stay with its confirmed extensions
 }
 
 func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelineReservation {
@@ -33,6 +35,11 @@ func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelin
 		ID: wire.ReservationID(r.ID), RoomNo: strconv.Itoa(r.RoomNo), Start: wire.Minute(r.Start, zone), End: wire.Minute(r.End, zone),
 		Source: string(r.Source), State: string(r.State), BookingStatus: string(r.BookingStatus()),
 		Name: wire.Nullable(r.Name), MobileNum: wire.Nullable(maskedMobile(r.Mobile)), Method: wire.Nullable(string(r.Method)), Amount: r.Amount, Version: r.Version,
+		StayEnd: wire.Minute(r.Stay().End, zone),
+	}
+	if r.Extends != 0 {
+		root := wire.ReservationID(r.Extends)
+		item.Extends = &root
 	}
 	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
 		item.ExpiresAt = wire.Instant(r.ExpiresAt)

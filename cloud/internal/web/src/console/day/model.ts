@@ -62,7 +62,7 @@ export const toBlock = (w: Wire): Block => ({
   id: w.id,
   room: w.roomNo,
   start: parseMinute(w.start),
-  end: parseMinute(w.end),
+  end: parseMinute(w.stayEnd),
   kind: kindOf(w),
   name: w.name ?? "",
   mobile: w.mobileNum ?? "",
@@ -84,7 +84,10 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
   const { reservations, closed, breaks, ...rest } = await api.get<WireDay>(`/v2/admin/branches/${branch}/timeline`, {
     date,
   });
-  return { ...rest, blocks: reservations.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
+  // A stay is one block with its confirmed extensions.
+  const ids = new Set(reservations.map((r) => r.id));
+  const blocks = reservations.filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends))).map(toBlock);
+  return { ...rest, blocks, closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 
 export const longest = 5 * 60; // minutes, docs/specification.md, Limits 1

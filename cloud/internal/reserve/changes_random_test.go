@@ -1,0 +1,225 @@
+package reserve_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+var (
+	sequences = flag.Int("sequences", 24, "random sequences of changes of a stay")
+	firstSeed = flag.Uint64("seed", 1, "of the first sequence")
+)
+
+// TestRandomChanges buys stays and changes them at random: extensions, exchanges, moves and cancellations, with answers of
+// the provider lost in between. At the end of the test what was paid and not refunded is what the confirmed reservations
+// cost, and the provider's books equal ours; see moneytest.Audit.
+func TestRandomChanges(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	const workers = 4
+	counts := make([]map[string]int, workers)
+	err := together(workers, func(w int) error {
+		counts[w] = map[string]int{}
+		for i := w; i < *sequences; i += workers {
+			r := &random{s: s, admin: admin, n: i, rng: rand.New(rand.NewPCG(*firstSeed+uint64(i), 0)), done: counts[w]}
+			if err := r.run(); err != nil {
+				return fmt.Errorf("sequence %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := map[string]int{}
+	for _, c := range counts {
+		for k, n := range c {
+			total[k] += n
+		}
+	}
+	t.Logf("%d sequences: %v", *sequences, total)
+}
+
+// random is one sequence of changes of one stay.
+type random struct {
+	s     *shop
+	admin *moneytest.Buyer
+	n     int
+	rng   *rand.Rand
+	done  map[string]int // operations by their status
+
+	guest *moneytest.Buyer
+	wish  moneytest.Wish
+	id    int64
+	key   string
+}
+
+func (r *random) run() error {
+	method := []string{sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodMobilePhone}[r.rng.IntN(3)]
+	r.guest = r.s.buyer()
+	r.wish = moneytest.Wish{Room: r.n%6 + 1, Start: r.s.Clock.Now().Truncate(10 * time.Minute).Add(24*time.Hour + time.Duration(r.n/6%100)*6*time.Hour),
+		Method: method, Mobile: fmt.Sprintf("0104%07d", r.n)}
+	order, err := r.guest.Buy(r.s.ctx, r.wish)
+	if err != nil { //nolint:nilerr // another stay was moved there, or the answer of the provider is lost
+		r.done["not bought"]++
+		return nil
+	}
+	if err := r.s.DB.Pool.QueryRow(r.s.ctx, `select id from reservation where order_id = $1`, order.OrderID).Scan(&r.id); err != nil {
+		return err
+	}
+	if err := r.guest.Login(r.s.ctx, r.wish.Mobile); err != nil {
+		return err
+	}
+	for range 3 + r.rng.IntN(6) {
+		if err := r.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step makes one change. Rejections are part of the sequence; only an answer of 500 or none is an error.
+func (r *random) step() error {
+	if r.rng.IntN(6) == 0 {
+		kind := []sandbox.FaultKind{sandbox.FaultDropAfterCommit, sandbox.FaultError}[r.rng.IntN(2)]
+		target := []sandbox.FaultTarget{sandbox.TargetConfirm, sandbox.TargetCancel, sandbox.TargetGet}[r.rng.IntN(3)]
+		if err := r.s.Sandbox.SetFault(sandbox.Fault{Target: target, Kind: kind, Times: 1, Status: 500}); err != nil {
+			return err
+		}
+	}
+	switch r.rng.IntN(8) {
+	case 0, 1, 2:
+		return r.extend()
+	case 3:
+		return r.exchange()
+	case 4:
+		return r.move()
+	case 5:
+		return r.note("release", r.guest, http.MethodDelete, "/reservation", nil)
+	case 6:
+		return r.cancelExtension()
+	}
+	return r.note("cancel", r.guest, http.MethodPost, "/payment/cancel", refundAccount(map[string]any{"id": r.id, "cancelReason": "변경"}))
+}
+
+func (r *random) note(name string, b *moneytest.Buyer, method, path string, body any) error {
+	_, err := r.call(name, b, method, path, body)
+	return err
+}
+
+func (r *random) call(name string, b *moneytest.Buyer, method, path string, body any) (moneytest.Reply, error) {
+	reply, err := b.Do(r.s.ctx, method, path, body)
+	if err == nil && reply.HTTP == http.StatusInternalServerError {
+		err = fmt.Errorf("%s: %s", name, reply.Raw)
+	}
+	r.done[fmt.Sprint(name, " ", reply.HTTP)]++
+	return reply, err
+}
+
+func (r *random) extend() error {
+	key, err := r.ownerKey()
+	if err != nil || key == "" {
+		return err
+	}
+	end := r.wish.Start.Add(time.Hour + time.Duration(1+r.rng.IntN(12))*10*time.Minute)
+	reply, err := r.call("extend", r.guest, http.MethodPost, "/v2/keys/"+key+"/extension", extension(end))
+	if err != nil || reply.HTTP != http.StatusOK || r.rng.IntN(4) == 0 { // sometimes the guest leaves
+		return err
+	}
+	var order held
+	if err := unmarshal(reply.Data, &order); err != nil {
+		return err
+	}
+	return r.pay(order)
+}
+
+func (r *random) pay(order held) error {
+	method := sandbox.MethodCard
+	if r.rng.IntN(4) == 0 {
+		method = sandbox.MethodVirtualAccount
+	}
+	key, err := r.s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Method: method, Bank: "20"})
+	if err != nil {
+		return nil //nolint:nilerr // the order has ended
+	}
+	reply, err := r.call("confirm", r.guest, http.MethodPost, "/payment/confirm", moneytest.Confirm{PaymentKey: key, OrderID: order.OrderID, Amount: order.Amount})
+	if err == nil && reply.HTTP == http.StatusOK && method == sandbox.MethodVirtualAccount && r.rng.IntN(3) > 0 {
+		_, _ = r.s.Sandbox.Deposit(order.OrderID) // it bounces if the account is closed already
+	}
+	return err
+}
+
+func (r *random) exchange() error {
+	start := r.wish.Start.Add(time.Duration(r.rng.IntN(3)) * 3 * time.Hour)
+	body := refundAccount(map[string]any{"room": r.rng.IntN(6) + 1, "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Hour))})
+	reply, err := r.call("exchange", r.guest, http.MethodPost, fmt.Sprintf("/v2/my-reservations/%d/exchange", r.id), body)
+	if err != nil || reply.HTTP != http.StatusOK {
+		return err
+	}
+	var result exchanged
+	if err := unmarshal(reply.Data, &result); err != nil || result.Moved {
+		return err
+	}
+	reply, err = r.call("register", r.guest, http.MethodPost, "/payment", map[string]any{"amount": result.Amount, "name": "홍길동", "mobileNum": r.wish.Mobile})
+	if err != nil || reply.HTTP != http.StatusOK {
+		return err
+	}
+	order := held{Amount: result.Amount}
+	if err := unmarshal(reply.Data, &order); err != nil {
+		return err
+	}
+	if err := r.pay(order); err != nil {
+		return err
+	}
+	return r.s.DB.Pool.QueryRow(r.s.ctx, `select coalesce(max(id), $2) from reservation where order_id = $1 and state = 'DONE'`, order.OrderID, r.id).Scan(&r.id)
+}
+
+func (r *random) move() error {
+	start := r.wish.Start.Add(time.Duration(r.rng.IntN(4)) * time.Hour)
+	return r.note("move", r.admin, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", r.id), map[string]any{
+		"room": fmt.Sprint(r.rng.IntN(6) + 1), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Duration(2+r.rng.IntN(20)) * 10 * time.Minute)),
+	})
+}
+
+func (r *random) cancelExtension() error {
+	var id int64
+	err := r.s.DB.Pool.QueryRow(r.s.ctx, `select coalesce(min(id), 0) from reservation where extends = $1 and state = 'DONE'`, r.id).Scan(&id)
+	if err != nil || id == 0 {
+		return err
+	}
+	return r.note("cancel extension", r.admin, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), refundAccount(map[string]any{}))
+}
+
+// ownerKey returns the key of the stay, or an empty text if it has ended.
+func (r *random) ownerKey() (string, error) {
+	reply, err := r.guest.Do(r.s.ctx, http.MethodGet, "/v2/my-keys", nil)
+	if err != nil {
+		return "", err
+	}
+	var list struct {
+		Keys []struct {
+			ID          int64
+			DoorlockKey string
+		}
+	}
+	if err := unmarshal(reply.Data, &list); err != nil {
+		return "", err
+	}
+	for _, k := range list.Keys {
+		if k.ID == r.id {
+			return k.DoorlockKey, nil
+		}
+	}
+	return "", nil
+}
