@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	sequences = flag.Int("sequences", 24, "random sequences of changes of a stay")
+	sequences = flag.Int("sequences", 16, "random sequences of changes of a stay")
 	firstSeed = flag.Uint64("seed", 1, "of the first sequence")
 )
 
@@ -49,6 +49,10 @@ func TestRandomChanges(t *testing.T) {
 		}
 	}
 	t.Logf("%d sequences: %v", *sequences, total)
+	s.eventually(t, "every payment and refund is settled", func() bool {
+		return s.count(t, `select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING', 'WAITING_FOR_DEPOSIT'))
+			+ (select count(*) from refund where state in ('REQUESTED', 'PENDING')) where $1`, true) == 0
+	})
 }
 
 // random is one sequence of changes of one stay.
