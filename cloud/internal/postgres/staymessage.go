@@ -17,7 +17,7 @@ type StayMessage struct {
 }
 
 // The messages of a stay (docs/specification.md, Messages). A stay that was booked, or moved, after the time of its reminder
-// gets none, because that message has told the guest everything.
+// gets none, because that message contains everything.
 var (
 	StayReminder = StayMessage{"stay-reminder", `r.start_at`, `
 		r.start_at > $2 and r.start_at <= $2::timestamptz + interval '1 hour' and r.paid_at <= r.start_at - interval '1 hour'

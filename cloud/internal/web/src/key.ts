@@ -140,7 +140,7 @@ function span(seconds: number, untilOpen: boolean): string {
 
 const climate = main.querySelector<HTMLElement>(".climate")!;
 
-/** Offers the temperatures of the room. What is shown is the choice: whether the unit obeys is for staff to see. */
+/** Offers the temperatures of the room. The page shows the choice; staff see whether the unit follows it. */
 function showClimate(offer: Schemas["KeyFacts"]["climate"]): void {
   climate.hidden = !offer || main.dataset.state === "after";
   if (!offer) return;
