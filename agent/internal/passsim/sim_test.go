@@ -353,7 +353,7 @@ func (d *disk) cut(after int, torn bool) {
 }
 
 func simulation(planted plant) seeds.Simulation {
-	return seeds.Simulation{Run: simulate(planted), Rare: 10, Covered: []string{
+	return seeds.Simulation{Run: simulate(planted), Rare: 10, Cost: 10, Covered: []string{
 		"opened by pin", "opened by code", "reboot", "power cut at the journal", "reason wrong", "reason used", "reason too-late",
 		"reason too-early", "reason other-door", "reason locked-out", "reason clock-untrusted",
 	}}

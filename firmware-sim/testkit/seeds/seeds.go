@@ -14,7 +14,7 @@ import (
 
 var (
 	one  = flag.Uint64("seed", 0, "run this seed only and print its trace")
-	many = flag.Uint64("seeds", Normal, "how many seeds to run, from 1")
+	many = flag.Uint64("seeds", 0, "how many seeds to run, from 1; 0: the usual number")
 )
 
 // Result is what one run of a simulation found.
@@ -30,6 +30,8 @@ type Simulation struct {
 	// Covered are the counts that must reach one in Rare seeds on average: a rule that no run exercises proves nothing.
 	Covered []string
 	Rare    uint64
+	// Cost is the cost of a seed as a multiple of the others' (0: 1): a test runs Normal / Cost seeds.
+	Cost uint64
 }
 
 // Regression is a seed that once violated a rule.
@@ -61,6 +63,9 @@ func (s Simulation) Check(t *testing.T) {
 		return
 	}
 	n := *many
+	if n == 0 {
+		n = Normal / max(s.Cost, 1)
+	}
 	total := s.checkAll(t, n)
 	if t.Failed() {
 		return
