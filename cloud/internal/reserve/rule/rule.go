@@ -103,8 +103,8 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.keptRefund(a)
 	case over(p, now):
 		return s.over(p, now)
-	case a.Returned && state == booking.Canceling:
-		return Refunded // a part, by the refund policy
+	case a.Returned && state == booking.Canceling && s.partReturned(p):
+		return Refunded // by the refund policy
 	case a.Declined:
 		return s.declined(p, now)
 	case p.Status == toss.StatusDone:
@@ -317,8 +317,16 @@ func (s Snapshot) keptRefund(a Answer) Step {
 		return Stay // another process has ended it
 	case a.Declined:
 		return NotReturned
+	case s.partReturned(a.Payment):
+		return Returned
 	}
-	return Returned
+	return Stay
+}
+
+// partReturned reports whether the provider's answer to the refund of a part shows a refund. An answer that does not is no
+// proof, so the request is repeated.
+func (s Snapshot) partReturned(p toss.Payment) bool {
+	return s.Refund != nil && s.Refund.Part && p.TotalAmount-p.BalanceAmount >= s.Refund.Amount
 }
 
 // follow returns Follow while the bank transfers a part, otherwise the step.
