@@ -221,6 +221,7 @@ func TestNoResultInTime(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Second
 	s := servicetest.Start(t, func(set *config.Settings) { set.Times.DoorResultTimeout = limit })
+	s.StandaloneKeypads(t)
 	a := connectAgent(t, s, "gangnam", protocol.Inventory{})
 	waitOnline(t, a)
 	a.Fail(agenttest.Faults{Silent: true})

@@ -198,6 +198,7 @@ func TestContactIsCorrected(t *testing.T) {
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.StandaloneKeypads(t)
 	c := newCast(t, s)
 	id := live(t, s, 1)
 	key := ownerKey(t, s, id)

@@ -15,6 +15,7 @@ import (
 func TestSevenSeconds(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.StandaloneKeypads(t)
 	a := connectAgent(t, s, "gangnam", protocol.Inventory{})
 	waitOnline(t, a)
 	a.Fail(agenttest.Faults{Silent: true})
