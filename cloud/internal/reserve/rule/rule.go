@@ -233,7 +233,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	switch {
 	case f == nil || f.State != money.RefundRequested:
 		return Stay // another process has ended it
-	case s.Reservation.State != booking.Canceling, f.By == ByAmount, s.Reservation.Extends != 0 && s.Obsolete(now):
+	case s.Reservation.State != booking.Canceling, f.By == ByAmount, f.KeyRevoked && s.Reservation.Extends != 0 && s.Obsolete(now):
 		return Fail
 	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
