@@ -22,6 +22,7 @@ type branchesNow struct {
 func TestBranchesNow(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	s.Clock.StartOfSlot()
 	c := s.Client(t)
 	start := slot(s, 0)
 	ask := func(query string) (page branchesNow) {

@@ -158,7 +158,7 @@ func TestRefundPolicyProperty(t *testing.T) {
 		`null`, `[{"untilMinutesBefore":30,"percent":100}]`, `[{"untilMinutesBefore":150,"percent":100},{"untilMinutesBefore":60,"percent":33}]`,
 		`[{"untilMinutesBefore":300,"percent":70}]`, `[{"untilMinutesBefore":45,"percent":0}]`,
 	}
-	for i := range 40 {
+	for i := range 3 * len(policies) {
 		s.exec(t, `update branch set refund_policy = nullif($1::jsonb, 'null'::jsonb) where code = 'gangnam'`, policies[i%len(policies)])
 		method := []string{sandbox.MethodCard, sandbox.MethodVirtualAccount}[random.IntN(2)]
 		b, order, id := s.paid(t, method)

@@ -47,11 +47,10 @@ type Clock struct {
 	stands time.Time // zero if running
 }
 
-// startOfSlot returns a clock that begins at the next start of a slot, so that a test has ten minutes before the current
-// slot is over.
-func startOfSlot() *Clock {
-	now := time.Now()
-	return &Clock{offset: now.Truncate(booking.SlotLength).Add(booking.SlotLength).Sub(now)}
+// StartOfSlot moves the clock forward to the next start of a slot, so that the current slot is not over for ten minutes.
+func (c *Clock) StartOfSlot() {
+	now := c.Now()
+	c.Advance(now.Truncate(booking.SlotLength).Add(booking.SlotLength).Sub(now))
 }
 
 // Now returns the current time of the rules.
@@ -101,7 +100,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	if err := settings.Check(); err != nil {
 		t.Fatal(err)
 	}
-	clock := startOfSlot()
+	clock := new(Clock)
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := service.New(ctx, settings, log, clock.Now)
 	if err != nil {
