@@ -87,7 +87,7 @@ func clean() *record.Record {
 		}
 	}
 	r.Payments = []record.Payment{{Reservation: 1, Key: "p1", Total: 15000}, {Reservation: 2, Key: "p2", Total: 15000}}
-	r.Refunds = []record.Refund{{Reservation: 2, State: "COMPLETED", Amount: 15000, RevokedKey: "key-2", Created: sec(40)}}
+	r.Refunds = []record.Refund{{Reservation: 2, State: "COMPLETED", Amount: 15000, Created: sec(40)}}
 	entry := func(at float64, id int64, order, kind, code string) record.Entry {
 		return record.Entry{At: sec(at), Reservation: id, Order: order, Kind: kind, Amount: 15000, Code: code}
 	}

@@ -192,7 +192,7 @@ type Version struct {
 	Order   string
 	Amount  int
 	Method  string
-	Key     string
+	Key     string // SHA-256, in hexadecimal, of the owner's key that opens doors; "": none
 	Deleted bool
 	Until   time.Time // of the next change; zero: it is the last version
 }
@@ -217,7 +217,6 @@ type Refund struct {
 	Reservation int64
 	State       string
 	Amount      int
-	RevokedKey  string
 	Created     time.Time
 }
 
@@ -319,7 +318,7 @@ type ProviderPayment struct {
 type Message struct {
 	At           time.Time
 	To, Template string
-	Key          string
+	Key          string // SHA-256, in hexadecimal, of the key in it; "": none
 }
 
 // Pulse is one actuation of a lock.

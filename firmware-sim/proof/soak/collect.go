@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/http"
@@ -43,7 +44,7 @@ func some[T any](p *T) (v T) {
 
 func (s *Soak) readHistory(ctx context.Context) (err error) {
 	s.record.History, err = rows(ctx, s, `
-		select v.seq, v.committed, v.id, b.code, r.no, v.start_at, v.end_at, v.state, v.source, v.expires_at, v.order_id, v.amount, v.method, v.doorlock_key, v.deleted,
+		select v.seq, v.committed, v.id, b.code, r.no, v.start_at, v.end_at, v.state, v.source, v.expires_at, v.order_id, v.amount, v.method, v.key_hash, v.deleted,
 		       lead(v.committed) over (partition by v.id order by v.seq)
 		from (select *, pg_xact_commit_timestamp(xmin) as committed from proof.version) v join room r on r.id = v.room_id join branch b on b.id = v.branch_id order by v.seq`,
 		func(row pgx.CollectableRow) (v record.Version, err error) {
@@ -77,7 +78,7 @@ func (s *Soak) readMoney(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.record.Refunds, err = rows(ctx, s, `select reservation_id, state, amount, coalesce(revoked_key::text, ''), created_at from refund order by id`, pgx.RowToStructByPos[record.Refund])
+	s.record.Refunds, err = rows(ctx, s, `select reservation_id, state, amount, created_at from refund order by id`, pgx.RowToStructByPos[record.Refund])
 	if err != nil {
 		return err
 	}
@@ -219,9 +220,17 @@ func (s *Soak) readMessages(context.Context) error {
 		return err
 	}
 	for _, m := range list.Messages {
-		s.record.Messages = append(s.record.Messages, record.Message{At: m.At, To: m.To, Template: m.Template, Key: m.Variables["doorlockKey"]})
+		s.record.Messages = append(s.record.Messages, record.Message{At: m.At, To: m.To, Template: m.Template, Key: hashed(m.Variables["doorlockKey"])})
 	}
 	return nil
+}
+
+// hashed returns the hash of a key as the database stores it, or "" without a key.
+func hashed(key string) string {
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(key)))
 }
 
 func (s *Soak) readPulses(context.Context) error {

@@ -23,25 +23,40 @@ type observer struct {
 }
 
 // witness makes the database record each version of a reservation and each switch of a room in the transaction of the
-// change, because rows are updated in place. The database keeps the commit time of each row (track_commit_timestamp).
+// change, because rows are updated in place. A version is written at the commit, when its keys are written, too; its key is
+// the hash of the owner's key while that key opens doors. The database keeps the commit time of each row
+// (track_commit_timestamp).
 const witness = `
 create schema proof;
 create table proof.version (
 	seq bigint generated always as identity primary key, deleted boolean not null, id bigint not null,
 	branch_id int, room_id int, start_at timestamptz, end_at timestamptz, state text, source text, expires_at timestamptz,
-	order_id text, amount int, method text, doorlock_key text
+	order_id text, amount int, method text, key_hash text
 );
 create table proof.switched (seq bigint generated always as identity primary key, room_id int not null, enabled boolean not null);
 create function proof.write_version() returns trigger language plpgsql as $$
-declare r public.reservation;
+declare
+	deleted constant boolean := tg_op = 'DELETE';
+	r public.reservation;
 begin
-	if tg_op = 'DELETE' then r := old; else r := new; end if;
-	insert into proof.version (deleted, id, branch_id, room_id, start_at, end_at, state, source, expires_at, order_id, amount, method, doorlock_key)
-	values (tg_op = 'DELETE', r.id, r.branch_id, r.room_id, r.start_at, r.end_at, r.state, r.source, r.expires_at,
-	        r.order_id, r.amount, r.method, r.doorlock_key::text);
+	if deleted then
+		r := old;
+	elsif tg_table_name = 'reservation' then
+		select * into r from public.reservation where id = new.id;
+	else
+		select * into r from public.reservation where id = new.reservation_id;
+	end if;
+	insert into proof.version (deleted, id, branch_id, room_id, start_at, end_at, state, source, expires_at, order_id, amount, method, key_hash)
+	select deleted, r.id, r.branch_id, r.room_id, r.start_at, r.end_at, r.state, r.source, r.expires_at, r.order_id, r.amount, r.method,
+	       (select encode(k.hash, 'hex') from public.access_key k
+	        where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null and r.state = 'DONE' and not r.keys_blocked)
+	where r.id is not null;
 	return null;
 end $$;
-create trigger proof_version after insert or update or delete on reservation for each row execute function proof.write_version();
+create constraint trigger proof_version after insert or update or delete on reservation deferrable initially deferred
+	for each row execute function proof.write_version();
+create constraint trigger proof_version after insert or update on access_key deferrable initially deferred
+	for each row execute function proof.write_version();
 create function proof.write_switch() returns trigger language plpgsql as $$
 begin
 	insert into proof.switched (room_id, enabled) values (new.id, new.enabled);
