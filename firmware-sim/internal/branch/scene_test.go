@@ -28,9 +28,9 @@ type scene struct {
 	updates chan struct{}
 }
 
-func run(t *testing.T) *scene {
+func run(t *testing.T, changes ...func(*hardware.Plan)) *scene {
 	t.Helper()
-	s := build(t)
+	s := build(t, changes...)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -49,12 +49,16 @@ func run(t *testing.T) *scene {
 	return s
 }
 
-func build(t *testing.T) *scene {
+// build returns the demo branch, with changes of its plan.
+func build(t *testing.T, changes ...func(*hardware.Plan)) *scene {
 	t.Helper()
 	s := &scene{t: t, cloud: cloudtest.New(t), updates: make(chan struct{})}
 	sites, err := fleetconfig.Parse(fleetconfig.Demo)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(&sites[0].Plan)
 	}
 	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
 		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey}, PassDir: t.TempDir(),
