@@ -200,7 +200,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 				p.press("현관문 열기")
 			}
 			p.see(c.want)
-			p.wait("the buttons work again", `[...document.querySelectorAll("button")].every((b) => !b.disabled && !b.hasAttribute("aria-busy"))`)
+			p.wait("the buttons work again", `[...document.querySelectorAll("button[name=door]")].every((b) => !b.disabled && !b.hasAttribute("aria-busy"))`)
 			p.find("전화하기")
 			network.heal()
 			p.press("현관문 열기")

@@ -101,8 +101,11 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.see("이용 시간이 끝났어요")
 		p.look("key-over")
-		if value[bool](p, `[...document.querySelectorAll("button")].some(b => !b.disabled)`) {
-			t.Error("a door can be pressed after the end")
+		if enabled := p.enabled("*"); enabled != "" {
+			t.Errorf("%q can be pressed after the end, want nothing", enabled)
+		}
+		if value[bool](p, `document.querySelector("#guests").checkVisibility()`) {
+			t.Error("the page offers companion links after the end")
 		}
 	})
 
@@ -130,39 +133,45 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("문이 열렸어요")
 	})
 
-	story("on one bar of signal", func(t *testing.T, p *page) {
-		received := p.count()
+	// A first visit: nothing is stored on the phone. The bytes are those of the page and of all its requests, which end with the
+	// offer of an extension. The service worker stores the page for later visits on its own.
+	story("on one bar of signal", func(t *testing.T, _ *page) {
 		const slow3G = 400 * 1024 / 8 // bytes per second
-		_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: slow3G, UploadThroughput: slow3G}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{
-			Source: `document.addEventListener("DOMContentLoaded", () => { window.live = performance.now() - performance.getEntriesByType("navigation")[0].responseStart })`,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The best of three attempts counts, because other tests may use the machine at the same time.
+		// The best of three attempts counts, because other tests may use the machine at the same time. Each attempt is a new
+		// visitor, so that the bytes of an attempt are counted alone.
 		live := 1e9
 		for range 3 {
+			p := first.another(t)
+			received := p.count()
+			_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+				MatchedNetworkConditions: []*network.Conditions{{Latency: 400, DownloadThroughput: slow3G, UploadThroughput: slow3G}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{
+				Source: `document.addEventListener("DOMContentLoaded", () => { window.live = performance.now() - performance.getEntriesByType("navigation")[0].responseStart })`,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			p.open(address)
 			p.see("지금 열 수 있어요")
-			live = min(live, value[float64](p, `live`))
-			if live < 1000 {
+			if value[bool](p, `[...document.querySelectorAll("button[name=door]")].some(b => b.disabled)`) {
+				t.Error("a door cannot be pressed when the page is shown")
+			}
+			p.wait("all that it asks for", `document.readyState === "complete" && performance.getEntriesByType("resource").some(e => e.name.includes("/extension") && e.responseEnd > 0)`)
+			attempt, bytes := value[float64](p, `live`), received()
+			t.Logf("live %.0f ms after the first byte; %d bytes in all", attempt, bytes)
+			if bytes > 15<<10 {
+				t.Errorf("%d bytes, want at most %d", bytes, 15<<10)
+			}
+			if live = min(live, attempt); live < 1000 {
 				break
 			}
 		}
-		if live > 1000 || value[bool](p, `document.querySelector("button").disabled`) {
+		if live > 1000 {
 			t.Errorf("buttons live %.0f ms after the first byte", live)
-		}
-		p.wait("all that it asks for", `document.readyState === "complete" && performance.getEntriesByType("resource").some(e => e.name.includes("/v2/keys/") && e.responseEnd > 0)`)
-		bytes := received()
-		t.Logf("live %.0f ms after the first byte; %d bytes in all", live, bytes)
-		if bytes > 15<<10 {
-			t.Errorf("%d bytes, want at most %d", bytes, 15<<10)
 		}
 	})
 

@@ -194,6 +194,12 @@ func (p *page) sees(text string) bool {
 	return value[bool](p, `document.body.innerText.replace(/\s+/g, " ").includes(`+quoted(text)+`)`)
 }
 
+// enabled returns the names of the visible buttons that match a selector and can be pressed.
+func (p *page) enabled(selector string) string {
+	p.t.Helper()
+	return value[string](p, `[...document.querySelectorAll("button")].filter(b => b.matches(`+quoted(selector)+`) && !b.disabled && b.checkVisibility()).map(b => b.innerText.trim()).join(", ")`)
+}
+
 // at waits until the page has the given address.
 func (p *page) at(path string) {
 	p.t.Helper()
