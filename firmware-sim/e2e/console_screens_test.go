@@ -40,10 +40,17 @@ func TestConsoleScreens(t *testing.T) {
 		fault(t, s, "gangnam", "room_4", "stuck")
 		p.press("4번 룸 문 열기")
 		p.press("문 열기")
-		p.see("문을 열지 못했어요", "4 8 1 9 0 4")
+		p.see("문을 열지 못했어요")
+		p.wait("a one-time code, because the agent reads the keypad", `/^\d( \d){7}$/.test(document.querySelector("dialog .pin")?.innerText)`)
 		p.survey("console-door-failed")
 		p.on(desktop).press("닫기")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		fault(t, s, "hongdae", "room_2", "stuck")
+		p.open("/console/hongdae/doors")
+		p.press("2번 룸 문 열기", "문 열기")
+		p.see("문을 열지 못했어요", "5 8 2 9 0 2") // the static PIN of a standalone keypad
+		p.press("닫기")
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/hongdae/faults", nil, nil)
 		p.open("/console/jamsil/doors")
 		p.see("지점 장치가 아직 연결된 적이 없어요")
 	})
@@ -155,7 +162,7 @@ func TestConsoleScreens(t *testing.T) {
 
 	t.Run("audit", func(t *testing.T) {
 		p := at("gangnam/audit").with(t)
-		p.see("문 열기", "비상 번호 공개", "장치 등록 명령 발급", "장치 등록", "장치 해제", "메시지 열람", "냉난방 명령", "룸을 막는 예약 열람")
+		p.see("문 열기", "일회용 번호 공개", "장치 등록 명령 발급", "장치 등록", "장치 해제", "메시지 열람", "냉난방 명령", "룸을 막는 예약 열람")
 		p.survey("console-audit")
 		p.on(desktop).choose("종류", "문")
 		p.press("거르기")
@@ -166,10 +173,12 @@ func TestConsoleScreens(t *testing.T) {
 		p.see("내용이 없어요")
 		p.fill("누가", "hq")
 		p.press("거르기")
-		p.see("비상 번호 공개")
+		p.see("일회용 번호 공개")
 		if name, content := p.download("CSV 내려받기"); name != "gangnam-audit.csv" || !strings.Contains(content, ",admin:hq,문 열기,room_3,") {
 			t.Errorf("%s: %s", name, content)
 		}
+		p.open("/console/hongdae/audit")
+		p.see("비상 번호 공개", "room_2")
 		until(t, "the chain", func() bool {
 			out, err := s.Command(t.Context(), "audit", "verify")
 			if err != nil {

@@ -75,8 +75,19 @@ func TestWebPurchaseIdentity(t *testing.T) {
 			step()
 			p.wait("the form is kept", `document.getElementById("name")?.value === "김기억" && document.getElementById("mobile").value.startsWith("010") && document.getElementById("consent-all").checked`)
 		}
+		p.offline(true, s.SandboxAt+"/*")
+		p.expect("ERR_INTERNET_DISCONNECTED")
 		p.press("결제 수단 고르기")
 		p.at("/book/pay")
+		p.see("다시 시도")
+		const top = `document.querySelector(".sent-to a").getBoundingClientRect().top + scrollY`
+		before := value[float64](p, top)
+		p.offline(false)
+		p.press("다시 시도")
+		p.wait("the payment methods", `document.querySelector(".actions .button.primary")?.disabled === false`)
+		if after := value[float64](p, top); after != before {
+			t.Errorf("the link 번호 고치기 moved from %v to %v px when the payment methods appeared: a press would miss it", before, after)
+		}
 		p.press("번호 고치기")
 		p.at("/book/contact")
 		p.press("예약 그만두기")

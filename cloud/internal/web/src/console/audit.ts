@@ -19,8 +19,11 @@ const groups = [
   "",
   "reservation",
   "virtual-account",
+  "partner-booking",
+  "quarantine",
   "door",
   "pin",
+  "code",
   "room",
   "airconditioner",
   "administrator",
@@ -33,6 +36,8 @@ const groups = [
   "personal",
   "export",
   "branch",
+  "token",
+  "webhook",
 ];
 
 export function auditScreen(branch: Branch): Child {

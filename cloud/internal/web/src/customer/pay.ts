@@ -78,6 +78,16 @@ function screen(held: Held, { over }: Guard): Child {
     heading(t("payTitle")),
     whatIsHeld(held),
     holdChip(held, over),
+    // Above the widgets, whose appearance would move the link from under a finger.
+    mobile
+      ? h(
+          "p",
+          { class: "sent-to" },
+          h("span", null, t("keyGoesTo")),
+          h("b", null, mobile),
+          h("a", { href: "/book/contact" }, t("fixNumber")),
+        )
+      : note(t("extensionKey")),
     () => {
       const now = widgets();
       if (now.is === "failed")
@@ -88,15 +98,6 @@ function screen(held: Held, { over }: Guard): Child {
     },
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
-    mobile
-      ? h(
-          "p",
-          { class: "sent-to" },
-          h("span", null, t("keyGoesTo")),
-          h("b", null, mobile),
-          h("a", { href: "/book/contact" }, t("fixNumber")),
-        )
-      : note(t("extensionKey")),
     refundNote(held),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(
