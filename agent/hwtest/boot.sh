@@ -5,7 +5,7 @@
 # Success needs two signals: a line on the console and the exit code of QEMU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-kernel=$1 root=$2 limit=${HWTEST_LIMIT:-150}
+kernel=$1 root=$2 limit=${HWTEST_LIMIT:-300}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -255,21 +255,16 @@ func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
-	var body struct {
-		Enabled *bool `json:"enabled"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
+	enabled, err := wire.DecodeEnabled(r)
+	if err != nil {
 		return err
-	}
-	if body.Enabled == nil {
-		return wire.Missing("enabled")
 	}
 	no, err := wire.Number(chi.URLParam(r, "room"))
 	if err != nil {
 		return reserve.ErrNoRoom
 	}
 	target := code + "/" + strconv.Itoa(no)
-	err = a.Reserve.SwitchRoom(r.Context(), code, no, *body.Enabled, wire.Principal(r))
+	err = a.Reserve.SwitchRoom(r.Context(), code, no, enabled, wire.Principal(r))
 	if busy := new(reserve.RoomBusy); errors.As(err, &busy) { // the answer names the guests
 		err = cmp.Or(a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "room.conflicts", target, busy.Conflicts[0].Branch), err)
 	}

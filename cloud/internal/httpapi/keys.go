@@ -76,13 +76,7 @@ func (a *API) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Reason *string `json:"reason"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	reason, err := wire.Text("reason", body.Reason, maxKeyReason)
+	reason, err := wire.DecodeReason(r, maxKeyReason)
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// Settled waits until the outcome of every payment and of every message to a guest is known.
+// Settled waits until the outcome of every payment and of every message is known.
 func Settled(ctx context.Context, db *pgxpool.Pool) error {
 	const open = `
 		select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING'))
 		     + (select count(*) from reservation where state = 'WAITING_FOR_DEPOSIT' and expires_at < now() - interval '1 second')
 		     + (select count(*) from refund where state in ('REQUESTED', 'PENDING'))
 		     + (select count(*) from webhook_event where applied_at is null)
-		     + (select count(*) from message where state in ('QUEUED', 'SENDING') and template not like 'alert-%')
+		     + (select count(*) from message where state in ('QUEUED', 'SENDING'))
 		where $1`
 	for {
 		var n int

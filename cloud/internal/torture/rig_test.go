@@ -116,6 +116,14 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 		return nil, err
 	}
 	r.cleanup = append(r.cleanup, r.provider.Close)
+	mail, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	mailing, stop := context.WithCancel(ctx)
+	delivered := make(chan struct{})
+	go func() { defer close(delivered); _ = r.box.ServeSMTP(mailing, mail) }()
+	r.cleanup = append(r.cleanup, func() { stop(); <-delivered })
 	for i, address := range addresses {
 		broker := "" // only one service on a database may have the embedded broker; no payment needs one
 		if i > 0 {
@@ -123,7 +131,7 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 		}
 		r.replicas = append(r.replicas, &replica{rig: r, http: address, env: append(append(os.Environ(),
 			"YEOLDA_MODE=demo", "YEOLDA_BROKER_URL="+broker, "YEOLDA_HTTP_ADDR="+address, "YEOLDA_MQTT_ADDR="+freeAddr(), "YEOLDA_METRICS_ADDR="+freeAddr(),
-			"YEOLDA_SANDBOX_ADDR="+r.provider.Addr(), "YEOLDA_SANDBOX_SMTP_ADDR="+freeAddr(), "YEOLDA_DATABASE_URL="+dsn.String(),
+			"YEOLDA_SANDBOX_ADDR="+r.provider.Addr(), "YEOLDA_SANDBOX_SMTP_ADDR="+mail.Addr().String(), "YEOLDA_DATABASE_URL="+dsn.String(),
 			"YEOLDA_DATA_DIR="+filepath.Join(r.dir, fmt.Sprint(i)), "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
 			"YEOLDA_FAILPOINT_HASTE="+fmt.Sprint(haste), "YEOLDA_SWEEP_EVERY="+(5*time.Second/time.Duration(haste)).String(),
 		), env...)})

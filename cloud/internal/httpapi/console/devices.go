@@ -282,14 +282,19 @@ type credential struct {
 	RevokedAt   *string `json:"revokedAt"`
 }
 
+// agent returns the user name in the path and its branch, which must be in the scope of the request.
+func (c *Console) agent(r *http.Request) (username, branch string, err error) {
+	username = chi.URLParam(r, "username")
+	if branch, err = c.Backoffice.BranchOfAgent(r.Context(), username); err != nil {
+		return username, branch, err
+	}
+	return username, branch, wire.Scope(r, branch)
+}
+
 // ActivateAgent is POST /v2/admin/agents/{username}/activate.
 func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
-	username := chi.URLParam(r, "username")
-	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
+	username, _, err := c.agent(r)
 	if err != nil {
-		return err
-	}
-	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	if err := c.Devices.Activate(r.Context(), username, wire.Principal(r).Actor()); err != nil {
@@ -300,12 +305,8 @@ func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
 
 // RotateAgent is POST /v2/admin/agents/{username}/rotate.
 func (c *Console) RotateAgent(w http.ResponseWriter, r *http.Request) error {
-	username := chi.URLParam(r, "username")
-	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
+	username, _, err := c.agent(r)
 	if err != nil {
-		return err
-	}
-	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	if err := c.Devices.RotateCredential(r.Context(), username, wire.Principal(r).Actor()); err != nil {
@@ -316,12 +317,8 @@ func (c *Console) RotateAgent(w http.ResponseWriter, r *http.Request) error {
 
 // RevokeAgent is DELETE /v2/admin/agents/{username}.
 func (c *Console) RevokeAgent(w http.ResponseWriter, r *http.Request) error {
-	username := chi.URLParam(r, "username")
-	branch, err := c.Backoffice.BranchOfAgent(r.Context(), username)
+	username, branch, err := c.agent(r)
 	if err != nil {
-		return err
-	}
-	if err := wire.Scope(r, branch); err != nil {
 		return err
 	}
 	if err := c.Backoffice.RevokeAgent(r.Context(), branch, username, actor(r)); err != nil {

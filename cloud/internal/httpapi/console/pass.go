@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -52,18 +51,9 @@ func (c *Console) ReleaseQuarantine(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Reason *string `json:"reason"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	reason, err := wire.Text("reason", body.Reason, maxReleaseReason)
+	reason, err := wire.DecodeReason(r, maxReleaseReason)
 	if err != nil {
 		return err
-	}
-	if strings.TrimSpace(reason) == "" {
-		return wire.Missing("reason")
 	}
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {

@@ -471,20 +471,15 @@ func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Enabled *bool `json:"enabled"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
+	enabled, err := wire.DecodeEnabled(r)
+	if err != nil {
 		return err
-	}
-	if body.Enabled == nil {
-		return wire.Missing("enabled")
 	}
 	id, err := listingID(r)
 	if err != nil {
 		return err
 	}
-	if err := c.Backoffice.SwitchListing(r.Context(), branch, id, *body.Enabled, actor(r)); err != nil {
+	if err := c.Backoffice.SwitchListing(r.Context(), branch, id, enabled, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -67,20 +67,15 @@ func (c *Console) AddWebhook(w http.ResponseWriter, r *http.Request) error {
 
 // SwitchWebhook is PATCH /v2/admin/webhooks/{id}: {enabled}.
 func (c *Console) SwitchWebhook(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Enabled *bool `json:"enabled"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
+	enabled, err := wire.DecodeEnabled(r)
+	if err != nil {
 		return err
-	}
-	if body.Enabled == nil {
-		return wire.Missing("enabled")
 	}
 	id, err := webhookID(r)
 	if err != nil {
 		return err
 	}
-	if err := c.Webhooks.Enable(r.Context(), id, *body.Enabled, actor(r)); err != nil {
+	if err := c.Webhooks.Enable(r.Context(), id, enabled, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

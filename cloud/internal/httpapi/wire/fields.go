@@ -177,6 +177,31 @@ func Text(field string, value *string, max int) (string, error) {
 	return OptionalText(field, value, max)
 }
 
+// DecodeReason reads the body {reason} of a request that a person must explain.
+func DecodeReason(r *http.Request, max int) (string, error) {
+	var body struct {
+		Reason *string `json:"reason"`
+	}
+	if err := Decode(r, &body); err != nil {
+		return "", err
+	}
+	return Text("reason", body.Reason, max)
+}
+
+// DecodeEnabled reads the body {enabled} of a request that switches something on or off.
+func DecodeEnabled(r *http.Request) (bool, error) {
+	var body struct {
+		Enabled *bool `json:"enabled"`
+	}
+	if err := Decode(r, &body); err != nil {
+		return false, err
+	}
+	if body.Enabled == nil {
+		return false, Missing("enabled")
+	}
+	return *body.Enabled, nil
+}
+
 // OptionalText checks a string that may be absent or empty.
 func OptionalText(field string, value *string, max int) (string, error) {
 	if value == nil {
