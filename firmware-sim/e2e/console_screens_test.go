@@ -21,7 +21,7 @@ func TestConsoleScreens(t *testing.T) {
 
 	t.Run("doors", func(t *testing.T) {
 		p := at("gangnam/doors").with(t)
-		p.see("현관문", "6번 룸", "최근 문 기록")
+		p.see("현관문", "6번 룸", "최근 문 기록", "예약마다 다른 비밀번호", "agent-gangnam", "최신", "확인 가능")
 		p.survey("console-doors")
 		p.press("3번 룸 문 열기")
 		p.see("지금 열까요?")
@@ -49,6 +49,16 @@ func TestConsoleScreens(t *testing.T) {
 		p.open("/console/hongdae/doors")
 		p.press("2번 룸 문 열기", "문 열기")
 		p.see("문을 열지 못했어요", "5 8 2 9 0 2") // the static PIN of a standalone keypad
+		p.press("닫기")
+		p.see("변경 뒤 1번 공개")
+		p.press("2번 룸 바꾼 비밀번호 기록")
+		p.fill("키패드 비밀번호", "604417")
+		p.survey("console-door-pin")
+		p.on(desktop).press("저장")
+		p.see("저장했어요")
+		p.wait("no disclosure of the new PIN", `!document.body.innerText.includes("번 공개")`)
+		p.press("2번 룸 문 열기", "문 열기")
+		p.see("6 0 4 4 1 7")
 		p.press("닫기")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/hongdae/faults", nil, nil)
 		p.open("/console/jamsil/doors")
@@ -178,7 +188,7 @@ func TestConsoleScreens(t *testing.T) {
 			t.Errorf("%s: %s", name, content)
 		}
 		p.open("/console/hongdae/audit")
-		p.see("비상 번호 공개", "room_2")
+		p.see("비상 번호 공개", "비상 번호 변경", "room_2")
 		until(t, "the chain", func() bool {
 			out, err := s.Command(t.Context(), "audit", "verify")
 			if err != nil {

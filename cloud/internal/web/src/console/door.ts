@@ -10,6 +10,8 @@ import { t } from "./text";
 
 export type Outcome = Schemas["DoorResult"];
 
+const oneTimeDigits = 8; // of a one-time code
+
 const patience = 9_000; // ms; the service answers within seven seconds
 
 /** Requests a door and waits for its result. A missing answer counts as a time-out. */
@@ -88,7 +90,10 @@ function told(s: State): HTMLElement {
     { class: "result bad" },
     h("b", null, t(status === "FAILED" ? "doorFailed" : "doorTimeout")),
     failoverKey
-      ? [h("p", null, t("doorPin")), h("p", { class: "pin" }, failoverKey.split("").join(" "))]
+      ? [
+          h("p", null, t(failoverKey.length === oneTimeDigits ? "doorCode" : "doorPin")),
+          h("p", { class: "pin" }, failoverKey.split("").join(" ")),
+        ]
       : h("p", null, t("doorCall")),
   );
 }

@@ -2,13 +2,14 @@
 
 import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
-import { now } from "../core/clock";
+import { now, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, type Readable } from "../core/signal";
 import { who } from "./day/history";
 import { openDoor } from "./door";
+import { keypadsPart } from "./keypads";
 import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
 import { type Branch, mayChange } from "./session";
@@ -18,12 +19,16 @@ type Door = Schemas["Door"];
 type DoorEvent = Schemas["DoorEvent"];
 type Doors = Schemas["DoorOverview"];
 
+/** The interval at which the lists of passes are read, whose acknowledgement is no live event. */
+const passInterval = 15_000; // ms
+
 export function doorsScreen(branch: Branch): Child {
   const source = resource(() => api.get<Doors>(`/v2/admin/branches/${branch.branch}/doors`));
   const refresh = gather(source.refresh);
   watch(branch.branch, dateOf(inZone(branch.timeZone)), (event) => {
     if (!event || event.kind === "door" || event.kind === "agent") refresh();
   });
+  whileSeen(passInterval, refresh);
   return [
     heading(t("navDoors")),
     fetched(source, (data) => [
@@ -39,6 +44,7 @@ export function doorsScreen(branch: Branch): Child {
           ),
       ),
       tiles(branch, data),
+      keypadsPart(branch, data, source.refresh),
       section(t("doorEvents"), () => events(branch, data().events)),
     ]),
   ];

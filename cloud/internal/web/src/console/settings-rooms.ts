@@ -4,6 +4,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
+import { openPIN } from "./keypads";
 import { attempt, button, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -64,38 +65,12 @@ function actions(branch: Branch, r: Room, refresh: () => Promise<void>): Child {
     "div",
     { class: "row" },
     act(t("edit"), () => openRoom(branch, r, refresh)),
-    r.lock === "none" ? null : act(t("setPin"), () => openPIN(branch, r, refresh)),
+    r.lock === "none"
+      ? null
+      : act(t("setPin"), () => openPIN(branch, `room_${r.roomNo}`, t("roomNo", { n: r.roomNo }), refresh)),
     r.enabled ? null : act(t("putOnSale"), flip),
     r.enabled ? null : act(t("delete"), () => openDelete(branch, r, refresh)),
   );
-}
-
-function openPIN(branch: Branch, room: Room, refresh: () => Promise<void>): void {
-  dialog(`${t("setPin")} · ${t("roomNo", { n: room.roomNo })}`, (close) => {
-    const pin = signal("");
-    const { run, view } = attempt();
-    const save = () =>
-      run(async () => {
-        await api.put(`/v2/admin/branches/${branch.branch}/doors/room_${room.roomNo}/pin`, { pin: pin.peek() });
-        toast(t("saved"));
-        await refresh();
-        close();
-      });
-    return [
-      field(
-        t("keypadPin"),
-        input(pin, { inputmode: "numeric", maxlength: 12, autocomplete: "off", autofocus: true }),
-        t("keypadPinHint"),
-      ),
-      view(),
-      h(
-        "div",
-        { class: "footer" },
-        button(t("back"), close, { kind: "plain" }),
-        button(t("save"), save, { kind: "primary", disabled: () => !/^\d{4,12}$/.test(pin()) }),
-      ),
-    ];
-  });
 }
 
 function openDelete(branch: Branch, room: Room, refresh: () => Promise<void>): void {
