@@ -42,9 +42,14 @@ func TestConsoleScreens(t *testing.T) {
 		p.press("문 열기")
 		p.see("문을 열지 못했어요")
 		p.wait("a one-time code, because the agent reads the keypad", `/^\d( \d){7}$/.test(document.querySelector("dialog .pin")?.innerText)`)
+		code := value[string](p, `document.querySelector("dialog .pin").innerText.replaceAll(" ", "")`)
 		p.survey("console-door-failed")
 		p.on(desktop).press("닫기")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		if opened, reason := typeDigits(t, s, "room_4", code); !opened {
+			t.Errorf("the one-time code does not open: %s", reason)
+		}
+		p.see("키패드로 열림 일회용 번호")
 		fault(t, s, "hongdae", "room_2", "stuck")
 		p.open("/console/hongdae/doors")
 		p.press("2번 룸 문 열기", "문 열기")

@@ -109,7 +109,9 @@ function leaf(leaves: Door["leaf"][]): Child {
   return h("span", { class: "hint" }, t("leafUnknown"));
 }
 
-const bad = new Set(["FAILED", "UNKNOWN", "held", "relay-error", "was-energized"]);
+const good = new Set(["SUCCESS", "pass-opened"]);
+const warn = new Set(["forced", "pass-refused"]);
+const bad = new Set(["FAILED", "UNKNOWN", "pass-failed", "pass-unknown", "held", "relay-error", "was-energized"]);
 
 function events(branch: Branch, list: DoorEvent[]): Child {
   return table<DoorEvent>(
@@ -119,11 +121,13 @@ function events(branch: Branch, list: DoorEvent[]): Child {
       { title: t("colDoor"), cell: (e) => doorName(e.device) },
       {
         title: t("colWhat"),
-        cell: (e) =>
+        cell: (e) => [
           chip(
             t(`doorEvent_${e.kind}` as TextKey) ?? e.kind,
-            bad.has(e.kind) ? "bad" : e.kind === "SUCCESS" ? "good" : e.kind === "forced" ? "warn" : "",
+            bad.has(e.kind) ? "bad" : good.has(e.kind) ? "good" : warn.has(e.kind) ? "warn" : "",
           ),
+          e.source === "pin" || e.source === "code" ? h("small", null, ` ${t(`doorSource_${e.source}`)}`) : null,
+        ],
       },
       {
         title: t("colWho"),

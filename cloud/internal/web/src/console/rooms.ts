@@ -52,7 +52,8 @@ export function roomsScreen(branch: Branch): Child {
             {
               title: t("todayCount"),
               kind: "number",
-              cell: (r) => t("countReservations", { n: data().blocks.filter((b) => b.room === r.roomNo).length }),
+              cell: (r) =>
+                t("countReservations", { n: data().blocks.filter((b) => b.room === r.roomNo && !b.quarantine).length }),
             },
             {
               title: t("inUse"),

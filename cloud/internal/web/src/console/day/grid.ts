@@ -155,7 +155,7 @@ const legend = (): Child =>
   h(
     "ul",
     { class: "legend" },
-    (["paid", "hold", "waiting", "staff", "partner"] as const).map((kind) =>
+    (["paid", "hold", "waiting", "staff", "partner", "quarantine"] as const).map((kind) =>
       h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind)),
     ),
     h("li", null, h("i", { class: "swatch margin" }), t("margin")),

@@ -7,7 +7,9 @@ import { type TextKey, t } from "../text";
 
 export type Room = Schemas["Room"];
 
-export type Kind = "paid" | "staff" | "partner" | "hold" | "waiting" | "canceling" | "over";
+type Quarantine = Schemas["Quarantine"];
+
+export type Kind = "paid" | "staff" | "partner" | "hold" | "waiting" | "canceling" | "over" | "quarantine";
 
 /** A reservation on the wire. Its end is the real one. */
 export type Wire = Schemas["TimelineReservation"];
@@ -25,6 +27,8 @@ export interface Block {
   /** ms since 1970; 0: does not run out */
   expiresAt: number;
   version: number;
+  /** Only of a time that is not sold; such a block is no reservation. */
+  quarantine?: Quarantine;
 }
 
 export interface Span {
@@ -72,21 +76,41 @@ export const toBlock = (w: Wire): Block => ({
   version: w.version,
 });
 
+const quarantineBlock = (q: Quarantine): Block => ({
+  id: `quarantine-${q.id}`,
+  room: q.room,
+  start: parseMinute(q.start),
+  end: parseMinute(q.end),
+  kind: "quarantine",
+  name: "",
+  mobile: "",
+  method: "",
+  amount: 0,
+  expiresAt: 0,
+  version: 0,
+  quarantine: q,
+});
+
 const toSpan = (w: { start: string; end: string }): Span => ({ start: parseMinute(w.start), end: parseMinute(w.end) });
 
 type WireDay = Omit<Day, "blocks" | "closed" | "breaks"> & {
   reservations: Wire[];
   closed: { start: string; end: string }[];
   breaks: { start: string; end: string }[];
+  quarantine: Quarantine[];
 };
 
 export async function fetchDay(branch: string, date: string): Promise<Day> {
-  const { reservations, closed, breaks, ...rest } = await api.get<WireDay>(`/v2/admin/branches/${branch}/timeline`, {
-    date,
-  });
+  const { reservations, closed, breaks, quarantine, ...rest } = await api.get<WireDay>(
+    `/v2/admin/branches/${branch}/timeline`,
+    {
+      date,
+    },
+  );
   // A stay is one block with its confirmed extensions.
   const ids = new Set(reservations.map((r) => r.id));
   const blocks = reservations.filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends))).map(toBlock);
+  blocks.push(...quarantine.map(quarantineBlock));
   return { ...rest, blocks, closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 

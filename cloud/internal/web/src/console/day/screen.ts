@@ -15,6 +15,7 @@ import { grid } from "./grid";
 import { list } from "./list";
 import { type Block, fetchDay } from "./model";
 import { monthButton } from "./month";
+import { openQuarantine } from "./quarantine";
 import { openRecord } from "./record";
 import { openReserve } from "./reserve";
 import { openSearch } from "./search";
@@ -42,7 +43,7 @@ export function dayScreen(branch: Branch, params: Params): Child {
     if (!narrow.matches) localStorage.setItem(viewKey, view());
   });
   followRecord(branch);
-  const show = (b: Block) => go(`?r=${b.id}`);
+  const show = (b: Block) => (b.quarantine ? openQuarantine(branch, b, refresh) : go(`?r=${b.id}`));
   const reserve = (room?: string, start?: number, end?: number) => {
     const data = source.peek();
     if (data.is === "ready") openReserve(branch, data.data, { room, start, end }, refresh);
