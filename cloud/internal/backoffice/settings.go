@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -114,32 +115,63 @@ func closedOut(ctx context.Context, tx pgx.Tx, b booking.Branch, next booking.Sc
 	}), nil
 }
 
-// RoomChange is what an administrator sets of a room.
+// RoomChange is what an administrator sets of a room. A turnover of 0 is unchanged.
 type RoomChange struct {
 	booking.Room
 	NoLock bool // the room has no lock
 }
 
-// ChangeRoom stores machine, grade, prices and the lock of a room. A number that does not exist adds a room, disabled. It
-// returns a [booking.InvalidError].
+// TurnoverConflict is returned for a turnover that is longer than the time between reservations of the room. It lists the
+// later ones.
+type TurnoverConflict struct {
+	Zone      *time.Location
+	Conflicts []booking.Reservation
+}
+
+func (e *TurnoverConflict) Error() string {
+	return fmt.Sprintf("backoffice: %d reservations lie closer together than the turnover", len(e.Conflicts))
+}
+
+// ChangeRoom stores machine, grade, prices, turnover and the lock of a room. A number that does not exist adds a room,
+// disabled. It returns a [booking.InvalidError] or a *TurnoverConflict.
 func (s *Service) ChangeRoom(ctx context.Context, branch booking.Branch, c RoomChange, by string) error {
 	if err := c.Room.Validate(); err != nil {
 		return err
 	}
 	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.change", Target: roomTarget(branch, c.No)}
-	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		if old, exists := branch.Room(c.No); exists {
+			if err := postgres.LockRooms(ctx, tx, old.ID); err != nil {
+				return err
+			}
+		}
 		before, err := postgres.BranchOf(ctx, tx, branch.ID)
 		if err != nil {
 			return err
 		}
 		old, exists := before.Room(c.No)
+		c.TurnoverMinutes = cmp.Or(c.TurnoverMinutes, old.TurnoverMinutes, int(booking.Margin/time.Minute))
 		c.Enabled, c.Lock = exists && old.Enabled, nextLock(old, exists, c.NoLock)
 		if exists && old.Lock == booking.LockNone && c.Lock != booking.LockNone && old.Enabled {
 			return &booking.InvalidError{Field: "noLock", Problem: "the room is on sale; disable it first"}
 		}
 		entry.Detail = map[string]any{"changes": roomChanges(old, exists, c.Room)}
-		return postgres.EditRoom(ctx, tx, branch.ID, c.Room)
+		if err := postgres.EditRoom(ctx, tx, branch.ID, c.Room); err != nil || !exists || c.Margin() == old.Margin() {
+			return err
+		}
+		return setTurnover(ctx, tx, before, old.ID, c.TurnoverMinutes, now)
 	})
+}
+
+func setTurnover(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.RoomID, minutes int, now time.Time) error {
+	conflicts, err := postgres.SetTurnover(ctx, tx, room, minutes, now)
+	switch {
+	case postgres.IsExclusionViolation(err, "reservation_no_overlap"):
+		return ErrChanged
+	case err == nil && len(conflicts) > 0:
+		return &TurnoverConflict{branch.Zone, conflicts}
+	}
+	return err
 }
 
 // nextLock returns the lock of a room after a change. A lock that is declared again must be proven.
@@ -158,7 +190,7 @@ func roomTarget(branch booking.Branch, no int) string { return branch.Code + "/"
 // roomChanges describes how a room differs from the stored one, or the whole room if it is new.
 func roomChanges(old booking.Room, exists bool, room booking.Room) []string {
 	facts := func(r booking.Room) []booking.Fact {
-		return append(r.Facts(), booking.Fact{Name: "lock", Text: string(r.Lock)})
+		return append(r.Facts(), booking.Fact{Name: "lock", Text: string(r.Lock)}, booking.Fact{Name: "turnover", Text: r.Margin().String()})
 	}
 	if !exists {
 		return []string{"new room: " + booking.Sentence(facts(room))}

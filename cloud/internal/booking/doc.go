@@ -8,8 +8,8 @@
 //
 // # Time
 //
-// An [Interval] is half open and ends at the real end, the moment at which the guest leaves. It occupies its room for ten
-// minutes more ([Interval.Occupied]), so two reservations of a room are always at least [Margin] apart:
+// An [Interval] is half open and ends at the real end, the moment at which the guest leaves. It occupies its room for a
+// margin more ([Interval.Occupied]), so two reservations of a room are always at least [Room.Margin] apart, here ten minutes:
 //
 //	15:00            16:00 16:10            17:00 17:10
 //	  |------- A -------|margin|------- B -----|margin|

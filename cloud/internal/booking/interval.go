@@ -3,8 +3,10 @@ package booking
 import "time"
 
 const (
-	// Margin is the time for which a room stays empty after a reservation (docs/specification.md, Slots 3).
-	Margin = SlotLength
+	// Margin is the time for which a room stays empty after a reservation, unless its turnover takes longer, and MaxMargin
+	// the longest turnover (docs/specification.md, Slots 3).
+	Margin    = SlotLength
+	MaxMargin = time.Hour
 
 	// MaxLength is the longest reservation (docs/specification.md, Limits).
 	MaxLength = 5 * time.Hour
@@ -74,24 +76,16 @@ func (i Interval) Slots() []time.Time {
 	return starts
 }
 
-// Margins returns the starts of the two slots that stay empty around a reservation, S-10 and E.
-func (i Interval) Margins() [2]time.Time {
-	return [2]time.Time{i.Start.Add(-Margin), i.End}
+// Margins returns the times around a reservation that stay empty in a room with a margin, in whole slots.
+func (i Interval) Margins(margin time.Duration) (before, after Interval) {
+	empty := (margin + SlotLength - 1).Truncate(SlotLength)
+	return Interval{i.Start.Add(-empty), i.Start}, Interval{i.End, i.End.Add(empty)}
 }
 
-// Occupied returns the time for which a reservation occupies its room: until [Margin] after its end. Two reservations of a
-// room conflict if and only if these overlap, which keeps them a margin apart on both sides.
-func (i Interval) Occupied() Interval { return i.occupied(false) }
-
-// ExtensionOccupied is [Interval.Occupied] of an extension that covers the interval.
-func (i Interval) ExtensionOccupied() Interval { return i.occupied(true) }
-
-func (i Interval) occupied(extension bool) Interval {
-	start := i.Start
-	if extension {
-		start = start.Add(Margin)
-	}
-	return Interval{Start: start, End: i.End.Add(Margin)}
+// Occupied returns the time for which a reservation occupies a room with a margin: until the margin after its end. Two
+// reservations of a room conflict if and only if these overlap, which keeps them a margin apart on both sides.
+func (i Interval) Occupied(margin time.Duration) Interval {
+	return Interval{Start: i.Start, End: i.End.Add(margin)}
 }
 
 // StoredEnd returns the end as the interface's answers show it: the start of the last slot (docs/specification.md, Time 2).

@@ -146,8 +146,9 @@ func TestInterval(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inZones(t, func(t *testing.T, zone *time.Location) {
 				i := span(test.start, test.end, zone)
-				margins := i.Margins()
-				got := slices.Concat(i.Slots(), margins[:], []time.Time{i.Occupied().Start, i.Occupied().End, i.StoredEnd()})
+				before, after := i.Margins(booking.Margin)
+				occupied := i.Occupied(booking.Margin)
+				got := slices.Concat(i.Slots(), before.Slots(), after.Slots(), []time.Time{occupied.Start, occupied.End, i.StoredEnd()})
 				want := slices.Concat(test.slots, []string{test.before, test.after, test.slots[0], test.occupiedEnd, test.last})
 				if diff := cmp.Diff(want, clocks(got, zone)); diff != "" {
 					t.Error(diff)
@@ -179,7 +180,7 @@ func TestOverlaps(t *testing.T) {
 		if got := a.Overlaps(b); got != test.overlaps || b.Overlaps(a) != got {
 			t.Errorf("%s to %s: overlaps %t, reversed %t, want %t", test.start, test.end, got, b.Overlaps(a), test.overlaps)
 		}
-		if got := a.Occupied().Overlaps(b.Occupied()); got != test.clashes {
+		if got := a.Occupied(booking.Margin).Overlaps(b.Occupied(booking.Margin)); got != test.clashes {
 			t.Errorf("%s to %s: clashes %t, want %t", test.start, test.end, got, test.clashes)
 		}
 	}
@@ -290,10 +291,9 @@ func TestSlotsCoverTheInterval(t *testing.T) {
 		if last := slots[len(slots)-1]; !last.Equal(i.StoredEnd()) {
 			t.Fatalf("last slot at %s, stored end %s", last, i.StoredEnd())
 		}
-		for _, margin := range i.Margins() {
-			if i.Contains(margin) {
-				t.Fatalf("margin at %s lies inside", margin)
-			}
+		before, after := i.Margins(booking.Margin)
+		if before.Overlaps(i) || after.Overlaps(i) {
+			t.Fatalf("margins %v and %v lie inside", before, after)
 		}
 	})
 }
@@ -301,7 +301,7 @@ func TestSlotsCoverTheInterval(t *testing.T) {
 // Two reservations of a room may coexist if and only if
 //   - their occupied times do not overlap (the constraint of the database),
 //   - neither takes a slot or a margin of the other (what customers see),
-//   - at least ten minutes lie between them (the rule).
+//   - at least the room's margin lies between them (the rule).
 func TestMarginsAndOverlapAreOneRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -310,23 +310,24 @@ func TestMarginsAndOverlapAreOneRule(t *testing.T) {
 		near := a.Start.Add(time.Duration(rapid.IntRange(-40, 40).Draw(t, "near")) * booking.SlotLength)
 		b := longFrom(t, near, zone)
 
-		occupied := !a.Occupied().Overlaps(b.Occupied())
-		shown := !taken(a, b) && !taken(b, a)
-		apart := !b.Start.Before(a.End.Add(booking.Margin)) || !a.Start.Before(b.End.Add(booking.Margin))
+		margin := time.Duration(rapid.IntRange(10, 60).Draw(t, "margin")) * time.Minute
+		occupied := !a.Occupied(margin).Overlaps(b.Occupied(margin))
+		shown := !taken(a, b, margin) && !taken(b, a, margin)
+		apart := !b.Start.Before(a.End.Add(margin)) || !a.Start.Before(b.End.Add(margin))
 
 		if occupied != shown || occupied != apart {
 			t.Fatalf("%v and %v: by occupied %t, by slots %t, by distance %t", a, b, occupied, shown, apart)
 		}
-		if reversed := !b.Occupied().Overlaps(a.Occupied()); occupied != reversed {
+		if reversed := !b.Occupied(margin).Overlaps(a.Occupied(margin)); occupied != reversed {
 			t.Fatal("not symmetric")
 		}
 	})
 }
 
 // taken reports whether b needs a slot that a takes or keeps empty.
-func taken(a, b booking.Interval) bool {
-	margins := a.Margins()
-	unselectable := slices.Concat(a.Slots(), margins[:])
+func taken(a, b booking.Interval, margin time.Duration) bool {
+	before, after := a.Margins(margin)
+	unselectable := slices.Concat(a.Slots(), before.Slots(), after.Slots())
 	return slices.ContainsFunc(b.Slots(), func(slot time.Time) bool {
 		return slices.ContainsFunc(unselectable, slot.Equal)
 	})

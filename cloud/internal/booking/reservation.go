@@ -159,13 +159,6 @@ func (r Reservation) Stay() Interval {
 	return Interval{r.Start, r.StayEnd}
 }
 
-// Occupied returns the time for which the reservation occupies its room. An extension leaves its first ten minutes to the
-// margin of the reservation that it follows, so the reservations of a stay lie side by side (docs/specification.md,
-// Changes 2).
-func (r Reservation) Occupied() Interval {
-	return r.Interval.occupied(r.Extends != 0)
-}
-
 // UnlockWindow returns the time during which doors open for the guest: from inclusive, to exclusive (docs/specification.md,
 // Doors 2).
 func (r Reservation) UnlockWindow() (from, to time.Time) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // RoomID identifies a room in storage. The interface uses branch code and number.
@@ -18,6 +19,13 @@ type Room struct {
 	Enabled bool // a disabled room accepts no new reservations
 	Price   Price
 	Lock    Lock
+
+	TurnoverMinutes int // how long the room stays empty after a reservation; 0: as long as Margin
+}
+
+// Margin is the time for which the room stays empty after a reservation (docs/specification.md, Slots 3).
+func (r Room) Margin() time.Duration {
+	return max(Margin, time.Duration(r.TurnoverMinutes)*time.Minute)
 }
 
 // Device is the name of the room's door in topics, the inventory and the PINs.

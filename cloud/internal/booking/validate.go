@@ -110,6 +110,8 @@ func (r Room) Validate() error {
 		return invalid("machine", "it has more than %d characters", MaxMachine)
 	case !r.Grade.Valid():
 		return invalid("grade", "%q; expected Stella, Crystal, Superb, Premium, Gold, Standard or Normal", r.Grade)
+	case r.TurnoverMinutes != 0 && (r.Margin() != time.Duration(r.TurnoverMinutes)*time.Minute || r.Margin() > MaxMargin):
+		return invalid("turnoverMinutes", "%d; expected 10 to 60", r.TurnoverMinutes)
 	}
 	return r.Price.Validate()
 }

@@ -172,7 +172,7 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 		room.Enabled = old.Enabled
 	}
 	if exists {
-		room.Lock = old.Lock
+		room.Lock, room.TurnoverMinutes = old.Lock, old.TurnoverMinutes
 	}
 	if exists && old.Lock == booking.LockUnproven && room.Enabled && !old.Enabled {
 		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(

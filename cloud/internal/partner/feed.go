@@ -135,7 +135,8 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 	now := s.DB.Now()
 	span := booking.Interval{Start: now.Add(-exportPast).Truncate(booking.SlotLength), End: now.Add(exportFuture).Truncate(booking.SlotLength)}
 	calendar := channel.Calendar{Name: branch.NameKo + " " + itoa(listing.RoomNo), Domain: s.Domain}
-	if room, ok := branch.Room(listing.RoomNo); ok && !room.Enabled {
+	room, ok := branch.Room(listing.RoomNo)
+	if ok && !room.Enabled {
 		calendar.Busy = []channel.Busy{{ID: "off-" + itoa(listing.RoomNo), Start: span.Start, End: span.End, Modified: span.Start}}
 		return calendar, nil
 	}
@@ -145,7 +146,7 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 	}
 	for _, b := range times {
 		calendar.Busy = append(calendar.Busy, channel.Busy{
-			ID: itoa(int(b.ID)), Start: b.Start.Add(-booking.Margin), End: b.End.Add(booking.Margin), Modified: b.ModifiedAt, Sequence: int64(b.Version),
+			ID: itoa(int(b.ID)), Start: b.Start.Add(-room.Margin()), End: b.End.Add(room.Margin()), Modified: b.ModifiedAt, Sequence: int64(b.Version),
 		})
 	}
 	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)

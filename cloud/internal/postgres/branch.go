@@ -108,6 +108,7 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		       b.front_doors, b.keypads, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude,
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
+		           'TurnoverMinutes', nullif(r.turnover_minutes, 10),
 		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,

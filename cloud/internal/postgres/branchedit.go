@@ -37,14 +37,15 @@ func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {
 }
 
 // EditRoom stores a room of a branch under its number. A new room is disabled, because its door is not verified yet; the
-// enabled flag of an existing room does not change.
+// enabled flag of an existing room does not change, nor does its turnover (SetTurnover).
 func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking.Room) error {
 	_, err := q.Exec(ctx, `
-		insert into room (branch_id, no, machine, grade, min10, min30, min60, lock, enabled) values ($1, $2, $3, $4, $5, $6, $7, $8, false)
+		insert into room (branch_id, no, machine, grade, min10, min30, min60, lock, turnover_minutes, enabled)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, false)
 		on conflict (branch_id, no) do update
 		set machine = excluded.machine, grade = excluded.grade, min10 = excluded.min10, min30 = excluded.min30, min60 = excluded.min60,
 		    lock = excluded.lock`,
-		branch, r.No, r.Machine, string(r.Grade), r.Price.Min10, r.Price.Min30, r.Price.Min60, r.Lock)
+		branch, r.No, r.Machine, string(r.Grade), r.Price.Min10, r.Price.Min30, r.Price.Min60, r.Lock, r.TurnoverMinutes)
 	return err
 }
 

@@ -65,7 +65,7 @@ func (db *DB) OccupiedRooms(ctx context.Context, branches []booking.BranchID, wi
 		select r.room_id, r.start_at, r.end_at from reservation r
 		where r.branch_id = any($1) and r.start_at < $3 and r.start_at > $2 and r.`+liveStates+`
 		  and (r.state <> 'HOLD' or r.expires_at > $4)`,
-		branches, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), now)
+		branches, window.Start.Add(-booking.MaxLength-booking.MaxMargin), window.End.Add(booking.MaxMargin), now)
 	if err != nil {
 		return nil, fmt.Errorf("occupied rooms: %w", err)
 	}

@@ -201,8 +201,8 @@ func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservati
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
 		                         amount, paid_at, created_by)
-		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $6), $7, $8, $9, 0, $10, $11) returning id`,
-		r.Branch, r.Room, r.State, r.Start, r.End, r.Occupied().End, null(r.Name), null(r.Mobile),
+		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $5), $6, $7, $8, 0, $9, $10) returning id`,
+		r.Branch, r.Room, r.State, r.Start, r.End, null(r.Name), null(r.Mobile),
 		null(booking.NormalizePhone(r.Mobile)), now, r.Partner).Scan(&id)
 	if err != nil || r.State != booking.Done {
 		return id, err

@@ -133,26 +133,24 @@ type NewHold struct {
 	Replaces booking.ReservationID // the reservation that the hold is to replace; 0: none
 }
 
-func (h NewHold) occupied() booking.Interval {
-	return booking.Reservation{Interval: h.Interval, Extends: h.Extends}.Occupied()
-}
-
 // HoldStatement is the statement of InsertHold, exported so that a benchmark can run it with pgbench.
 const HoldStatement = `
 		with target as (
 			select id, branch_id from room where id = $1 and enabled for share
 		), stale as (
 			update reservation set state = 'EXPIRED'
-			where room_id = $1 and state = 'HOLD' and expires_at <= $5 and occupied && tstzrange($11, $4) returning 1
+			where room_id = $1 and state = 'HOLD' and expires_at <= $4 and occupied && tstzrange($2, $3::timestamptz + interval '1 hour')
+			returning 1
 		), cleared as (select count(*) from stale)
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by,
 		                         client, extends, replaces)
-		select target.branch_id, target.id, 'HOLD', $6, $2, $3, tstzrange($11, $4), $7, $8, $9, $10, $12, $13 from target, cleared
+		select target.branch_id, target.id, 'HOLD', $5, $2, $3, tstzrange($2, $3), $6, $7, $8, $9, $10, $11 from target, cleared
 		on conflict do nothing
 		returning id`
 
-// InsertHold takes a slot in one statement: it first ends expired holds, then the exclusion constraint decides. It returns 0
-// if the room is occupied or disabled.
+// InsertHold takes a slot in one statement: it first ends expired holds that may be in the way, whose margin is at most an
+// hour, then the exclusion constraint decides. A trigger adds the margin of the room to the time. InsertHold returns 0 if the
+// room is occupied or disabled.
 //
 // With a plain INSERT, two transactions that wait for each other's uncommitted entries deadlock, which PostgreSQL resolves
 // after one second; the speculative insertion of ON LICT DO NOTHING resolves it immediately. FOR SHARE conflicts with the
@@ -160,8 +158,8 @@ const HoldStatement = `
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
-		h.Room, h.Start, h.End, h.occupied().End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client),
-		h.occupied().Start, null(h.Extends), null(h.Replaces)).Scan(&id)
+		h.Room, h.Start, h.End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client),
+		null(h.Extends), null(h.Replaces)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -174,35 +172,50 @@ type Conflict struct {
 	Confirmed bool // the other reservation is confirmed or waits for its deposit, not only held
 }
 
-// ConflictAt returns the reason after InsertHold or a move has found a time occupied that includes the margins.
-func ConflictAt(ctx context.Context, q Querier, room booking.RoomID, occupied booking.Interval, except ...booking.ReservationID) (Conflict, error) {
+// A Place is the room and the time that a reservation needs, its margin aside.
+type Place struct {
+	Room booking.RoomID
+	booking.Interval
+	Extension bool // it begins in the margin of the reservation that it follows
+}
+
+// needed is the time for which a place occupies its room m; its parameters are those of Place.args.
+const needed = `room_occupied(m.turnover_minutes, $4, $2, $3)`
+
+func (p Place) args(except []booking.ReservationID) []any {
+	return []any{p.Room, p.Start, p.End, p.Extension, except}
+}
+
+// ConflictAt returns the reason after InsertHold or a move has found a place taken.
+func ConflictAt(ctx context.Context, q Querier, p Place, except ...booking.ReservationID) (Conflict, error) {
 	var o Conflict
 	err := q.QueryRow(ctx, `
 		select not enabled, exists (
-			select from reservation where room_id = $1 and not id = any($4) and occupied && tstzrange($2, $3)
+			select from reservation where room_id = $1 and not id = any($5) and occupied && `+needed+`
 			  and state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING'))
-		from room where id = $1`, room, occupied.Start, occupied.End, except).Scan(&o.Disabled, &o.Confirmed)
+		from room m where id = $1`, p.args(except)...).Scan(&o.Disabled, &o.Confirmed)
 	return o, err
 }
 
-// RoomFree reports whether a room is enabled and no reservation other than except occupies a time that includes the margins.
-// The caller holds the room's lock.
-func RoomFree(ctx context.Context, tx pgx.Tx, room booking.RoomID, occupied booking.Interval, except ...booking.ReservationID) (bool, error) {
+// RoomFree reports whether the room of a place is enabled and no reservation other than except is in the way, margins
+// included. The caller holds the room's lock.
+func RoomFree(ctx context.Context, tx pgx.Tx, p Place, except ...booking.ReservationID) (bool, error) {
 	var free bool
 	err := tx.QueryRow(ctx, `
 		select enabled and not exists (
-			select from reservation where room_id = $1 and not id = any($4) and occupied && tstzrange($2, $3) and `+liveStates+`)
-		from room where id = $1`, room, occupied.Start, occupied.End, except).Scan(&free)
+			select from reservation where room_id = $1 and not id = any($5) and occupied && `+needed+` and `+liveStates+`)
+		from room m where id = $1`, p.args(except)...).Scan(&free)
 	return free, err
 }
 
-// ExpireHolds ends the expired holds of a room that overlap a time that includes the margins, except one. The caller holds
-// the room's lock.
-func ExpireHolds(ctx context.Context, tx pgx.Tx, room booking.RoomID, occupied booking.Interval, except booking.ReservationID, now time.Time) error {
+// ExpireHolds ends the expired holds of a room that may be in the way of a place, except one. The caller holds the room's
+// lock.
+func ExpireHolds(ctx context.Context, tx pgx.Tx, p Place, except booking.ReservationID, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update reservation set state = 'EXPIRED'
-		where room_id = $1 and state = 'HOLD' and expires_at <= $4 and occupied && tstzrange($2, $3) and id <> $5`,
-		room, occupied.Start, occupied.End, now, except)
+		where room_id = $1 and state = 'HOLD' and expires_at <= $4 and id <> $5
+		  and occupied && tstzrange($2, $3::timestamptz + interval '1 hour')`,
+		p.Room, p.Start, p.End, now, except)
 	return err
 }
 
@@ -322,7 +335,7 @@ func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.
 
 func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window booking.Interval, now time.Time) (revision int64, list []Occupancy, err error) {
 	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time; its margins extend
-	// one slot further on both sides. A reservation that is being cancelled counts as its previous state; only that case
+	// up to an hour further on both sides. A reservation that is being cancelled counts as its previous state; only that case
 	// reads a column that the index does not have.
 	//
 	// The times are selected so that PostgreSQL keeps one generic plan. If it saw their values, it would expect fewer rows
@@ -332,9 +345,9 @@ func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window boo
 		                                    then 'WAITING_FOR_DEPOSIT' else r.state end, r.start_at, r.end_at
 		from branch b left join reservation r
 		  on r.branch_id = b.id and r.start_at < (select $3::timestamptz) and r.start_at > (select $2::timestamptz)
-		     and r.end_at >= (select $4::timestamptz) and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > (select $5::timestamptz))
+		     and r.end_at > (select $4::timestamptz) and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > (select $5::timestamptz))
 		where b.code = $1`,
-		branch.Code, window.Start.Add(-booking.MaxLength-2*booking.Margin), window.End.Add(booking.Margin), window.Start, now)
+		branch.Code, window.Start.Add(-booking.MaxLength-booking.MaxMargin), window.End.Add(booking.MaxMargin), window.Start.Add(-booking.MaxMargin), now)
 	if err != nil {
 		return 0, nil, err
 	}

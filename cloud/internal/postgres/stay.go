@@ -56,11 +56,10 @@ func NextOccupied(ctx context.Context, q Querier, room booking.RoomID, after tim
 // occupied.
 func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room booking.Room, to []booking.Interval, by, reason string) error {
 	ids := make([]booking.ReservationID, len(stay))
-	start, end, occupied := make([]time.Time, len(stay)), make([]time.Time, len(stay)), make([]time.Time, len(stay))
+	start, end := make([]time.Time, len(stay)), make([]time.Time, len(stay))
 	batch := &pgx.Batch{}
 	for i, r := range stay {
 		ids[i], start[i], end[i] = r.ID, to[i].Start, to[i].End
-		occupied[i] = booking.Reservation{Interval: to[i], Extends: r.Extends}.Occupied().Start
 		batch.Queue(`
 			insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -72,9 +71,9 @@ func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room b
 	}
 	batch.Queue(`
 		update reservation r set room_id = $2, start_at = p.start_at, end_at = p.end_at, stay_end = null,
-		       occupied = tstzrange(p.occupied, p.end_at + $6::interval)
-		from unnest($1::bigint[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[]) as p (id, start_at, end_at, occupied)
-		where r.id = p.id`, ids, room.ID, start, end, occupied, booking.Margin)
+		       occupied = tstzrange(p.start_at, p.end_at) -- the trigger adds the margin
+		from unnest($1::bigint[], $3::timestamptz[], $4::timestamptz[]) as p (id, start_at, end_at)
+		where r.id = p.id`, ids, room.ID, start, end)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

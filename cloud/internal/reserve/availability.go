@@ -45,8 +45,9 @@ const slotsUsual = 6
 
 func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interval) {
 	number := make(map[booking.RoomID]int, len(v.Branch.Rooms))
+	empty := make(map[booking.RoomID]time.Duration, len(v.Branch.Rooms))
 	for _, room := range v.Branch.Rooms {
-		number[room.ID] = room.No
+		number[room.ID], empty[room.ID] = room.No, room.Margin()
 	}
 	// Reservations of a room do not overlap, so sorting them by start also sorts their slots.
 	slices.SortFunc(taken, func(a, b postgres.Occupancy) int {
@@ -71,9 +72,15 @@ func (v *Availability) occupy(taken []postgres.Occupancy, window booking.Interva
 				*slots = append(*slots, OccupiedSlot{booking.Slot{Room: no, Start: start}, o.ID})
 			}
 		}
-		for side, start := range o.Margins() {
-			if window.Contains(start) && !extended(taken, i, side) {
-				*margin = append(*margin, booking.Slot{Room: no, Start: start})
+		before, after := o.Margins(empty[o.Room])
+		for side, span := range [2]booking.Interval{before, after} {
+			if extended(taken, i, side) {
+				continue
+			}
+			for start := span.Start; start.Before(span.End); start = start.Add(booking.SlotLength) {
+				if window.Contains(start) {
+					*margin = append(*margin, booking.Slot{Room: no, Start: start})
+				}
 			}
 		}
 	}

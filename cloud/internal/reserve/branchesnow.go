@@ -53,7 +53,7 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 	for start := current; booking.DateOf(start, b.Zone) == today; start = start.Add(booking.SlotLength) {
 		for _, room := range b.Rooms {
 			stay := booking.Interval{Start: start, End: start.Add(shortest(room.Price))}
-			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID]) {
+			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID], room.Margin()) {
 				view.FreeRooms++
 			}
 		}
@@ -82,9 +82,9 @@ func shortest(p booking.Price) time.Duration {
 }
 
 // vacant reports whether a stay keeps the margin to all taken times.
-func vacant(stay booking.Interval, taken []booking.Interval) bool {
+func vacant(stay booking.Interval, taken []booking.Interval, margin time.Duration) bool {
 	for _, other := range taken {
-		if stay.Start.Before(other.End.Add(booking.Margin)) && other.Start.Add(-booking.Margin).Before(stay.End) {
+		if stay.Occupied(margin).Overlaps(other.Occupied(margin)) {
 			return false
 		}
 	}

@@ -27,6 +27,7 @@ func TestRandomChanges(t *testing.T) {
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
 		t.Fatal(err)
 	}
+	turnovers(t, s, admin)
 	const workers = 4
 	counts := make([]map[string]int, workers)
 	err := together(workers, func(w int) error {
@@ -49,6 +50,9 @@ func TestRandomChanges(t *testing.T) {
 		}
 	}
 	t.Logf("%d sequences: %v", *sequences, total)
+	if n := s.count(t, tooClose, true); n > 0 {
+		t.Errorf("%d pairs of stays lie closer than the turnover of their room", n)
+	}
 	s.eventually(t, "every payment and refund is settled", func() bool {
 		return s.count(t, `select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING', 'WAITING_FOR_DEPOSIT'))
 			+ (select count(*) from refund where state in ('REQUESTED', 'PENDING')) where $1`, true) == 0
@@ -102,7 +106,9 @@ func (r *random) step() error {
 			return err
 		}
 	}
-	switch r.rng.IntN(8) {
+	switch r.rng.IntN(9) {
+	case 8:
+		return r.turnover()
 	case 0, 1, 2:
 		return r.extend()
 	case 3:
@@ -115,6 +121,54 @@ func (r *random) step() error {
 		return r.cancelExtension()
 	}
 	return r.note("cancel", r.guest, http.MethodPost, "/payment/cancel", refundAccount(map[string]any{"id": r.id, "cancelReason": "변경"}))
+}
+
+// turnovers gives every room another turnover.
+func turnovers(t *testing.T, s *shop, admin *moneytest.Buyer) {
+	t.Helper()
+	for room := 1; room <= 6; room++ {
+		reply, err := setTurnover(s, admin, room, room*10)
+		if err != nil || reply.HTTP != http.StatusOK {
+			t.Fatalf("room %d: %v %s", room, err, reply.Raw)
+		}
+	}
+}
+
+// setTurnover changes the turnover of a room and keeps its prices.
+func setTurnover(s *shop, admin *moneytest.Buyer, room, minutes int) (moneytest.Reply, error) {
+	var min10, min30, min60 *int
+	err := s.DB.Pool.QueryRow(s.ctx, `
+		select m.min10, m.min30, m.min60 from room m join branch b on b.id = m.branch_id where b.code = 'gangnam' and m.no = $1`, room).
+		Scan(&min10, &min30, &min60)
+	if err != nil {
+		return moneytest.Reply{}, err
+	}
+	return admin.Do(s.ctx, http.MethodPut, fmt.Sprintf("/v2/admin/branches/gangnam/rooms/%d", room),
+		map[string]any{"min10": min10, "min30": min30, "min60": min60, "turnoverMinutes": minutes})
+}
+
+// tooClose counts the pairs of live reservations of different stays between which the turnover of their room is missing.
+const tooClose = `
+	select count(*) from reservation a join reservation b on b.room_id = a.room_id and b.start_at >= a.start_at and b.id <> a.id
+	  and coalesce(b.extends, b.id) <> coalesce(a.extends, a.id)
+	join room m on m.id = a.room_id
+	where a.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
+	  and b.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
+	  and b.start_at < a.end_at + make_interval(mins => m.turnover_minutes) and $1`
+
+// turnover changes the turnover of the room, which is rejected if its stays lie closer together.
+func (r *random) turnover() error {
+	reply, err := setTurnover(r.s, r.admin, r.wish.Room, 10+r.rng.IntN(51))
+	if err == nil && reply.HTTP == http.StatusInternalServerError {
+		err = fmt.Errorf("turnover: %s", reply.Raw)
+	}
+	r.done[fmt.Sprint("turnover ", reply.HTTP)]++
+	if n := 0; err == nil {
+		if err = r.s.DB.Pool.QueryRow(r.s.ctx, tooClose, true).Scan(&n); err == nil && n > 0 {
+			err = fmt.Errorf("%d pairs of stays lie closer than the turnover of their room", n)
+		}
+	}
+	return err
 }
 
 func (r *random) note(name string, b *moneytest.Buyer, method, path string, body any) error {

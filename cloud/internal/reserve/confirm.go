@@ -264,10 +264,11 @@ func (c *change) retake() error {
 	if booking.CheckStart(r.Interval, c.now) != nil {
 		return ErrHoldExpired
 	}
-	if err := postgres.ExpireHolds(c.ctx, c.tx, r.Room, r.Occupied(), r.ID, c.now); err != nil {
+	place := postgres.Place{Room: r.Room, Interval: r.Interval, Extension: r.Extends != 0}
+	if err := postgres.ExpireHolds(c.ctx, c.tx, place, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, r.Room, r.Occupied(), r.ID)
+	free, err := postgres.RoomFree(c.ctx, c.tx, place, r.ID)
 	if err != nil {
 		return err
 	}

@@ -71,14 +71,14 @@ func (s *Service) extensionOptions(ctx context.Context, tx pgx.Tx, root booking.
 		return nil, nil
 	}
 	end := root.Stay().End
-	next, err := postgres.NextOccupied(ctx, tx, root.Room, end.Add(booking.Margin), root.ID, now)
+	next, err := postgres.NextOccupied(ctx, tx, root.Room, end.Add(room.Margin()), root.ID, now)
 	if err != nil {
 		return nil, err
 	}
 	var options []ExtensionOption
 	for to := end.Add(booking.SlotLength); to.Sub(root.Start) <= booking.MaxLength; to = to.Add(booking.SlotLength) {
 		times := booking.Interval{Start: end, End: to}
-		if !next.IsZero() && times.ExtensionOccupied().End.After(next) {
+		if !next.IsZero() && times.Occupied(room.Margin()).End.After(next) {
 			break
 		}
 		if checkTimes(branch, room, times, booking.Customer, now) != nil {

@@ -152,7 +152,7 @@ func (s *Service) insertHold(ctx context.Context, q postgres.Querier, hold postg
 		return err
 	}
 	if id == 0 {
-		return s.conflict(ctx, q, hold.Room, booking.Reservation{Interval: hold.Interval, Extends: hold.Extends}.Occupied(), except)
+		return s.conflict(ctx, q, postgres.Place{Room: hold.Room, Interval: hold.Interval, Extension: hold.Extends != 0}, except)
 	}
 	return nil
 }
@@ -194,9 +194,9 @@ func (c *change) giveUp() error {
 	return nil
 }
 
-// conflict returns why a time, margins included, cannot be taken: ErrRoomDisabled, ErrTaken or ErrHeld.
-func (s *Service) conflict(ctx context.Context, q postgres.Querier, room booking.RoomID, occupied booking.Interval, except ...booking.ReservationID) error {
-	found, err := postgres.ConflictAt(ctx, q, room, occupied, except...)
+// conflict returns why a place, margins included, cannot be taken: ErrRoomDisabled, ErrTaken or ErrHeld.
+func (s *Service) conflict(ctx context.Context, q postgres.Querier, place postgres.Place, except ...booking.ReservationID) error {
+	found, err := postgres.ConflictAt(ctx, q, place, except...)
 	switch {
 	case err != nil:
 		return err

@@ -99,15 +99,16 @@ func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, tim
 		return err
 	}
 	parts := stay.confirmed()
-	if err := postgres.ExpireHolds(c.ctx, c.tx, room.ID, times.Occupied(), r.ID, c.now); err != nil {
+	place := postgres.Place{Room: room.ID, Interval: times}
+	if err := postgres.ExpireHolds(c.ctx, c.tx, place, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, room.ID, times.Occupied(), ids(parts)...)
+	free, err := postgres.RoomFree(c.ctx, c.tx, place, ids(parts)...)
 	if err != nil {
 		return err
 	}
 	if !free {
-		return c.conflict(c.ctx, c.tx, room.ID, times.Occupied(), ids(parts)...)
+		return c.conflict(c.ctx, c.tx, place, ids(parts)...)
 	}
 	if err := c.place(parts, room, times, by, reason); err != nil {
 		return err

@@ -158,10 +158,11 @@ func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Bra
 	if !b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
 		return false, nil //nolint:nilerr // closed: it does not fit
 	}
-	if err := postgres.ExpireHolds(ctx, tx, room.ID, times.Occupied(), 0, now); err != nil {
+	place := postgres.Place{Room: room.ID, Interval: times}
+	if err := postgres.ExpireHolds(ctx, tx, place, 0, now); err != nil {
 		return false, err
 	}
-	return postgres.RoomFree(ctx, tx, room.ID, times.Occupied(), current.ID)
+	return postgres.RoomFree(ctx, tx, place, current.ID)
 }
 
 func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, room booking.Room, times booking.Interval, state booking.State, now time.Time) error {

@@ -87,12 +87,14 @@ type timelineRoom struct {
 	Grade   *string    `json:"grade"`
 	Enabled bool       `json:"enabled"`
 	Pricing wire.Price `json:"pricing"`
+
+	TurnoverMinutes int `json:"turnoverMinutes"`
 }
 
 func wireTimelineRoom(room booking.Room) timelineRoom {
 	return timelineRoom{
 		strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled,
-		wire.Price(room.Price),
+		wire.Price(room.Price), int(room.Margin() / time.Minute),
 	}
 }
 

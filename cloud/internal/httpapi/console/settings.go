@@ -349,6 +349,8 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 		Min30   *int    `json:"min30"`
 		Min60   *int    `json:"min60"`
 		NoLock  bool    `json:"noLock"`
+
+		TurnoverMinutes *int `json:"turnoverMinutes"` // nil: unchanged
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -360,7 +362,16 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	if body.Grade != nil {
 		room.Grade = booking.Grade(*body.Grade)
 	}
-	if err := c.Backoffice.ChangeRoom(r.Context(), branch, backoffice.RoomChange{Room: room, NoLock: body.NoLock}, actor(r)); err != nil {
+	if body.TurnoverMinutes != nil {
+		if room.TurnoverMinutes = *body.TurnoverMinutes; room.TurnoverMinutes == 0 {
+			return &booking.InvalidError{Field: "turnoverMinutes", Problem: "0; expected 10 to 60"}
+		}
+	}
+	err = c.Backoffice.ChangeRoom(r.Context(), branch, backoffice.RoomChange{Room: room, NoLock: body.NoLock}, actor(r))
+	if conflict := new(backoffice.TurnoverConflict); errors.As(err, &conflict) { // the answer contains guests' contacts
+		return cmp.Or(c.Backoffice.Viewed(r.Context(), actor(r), "room.conflicts", branch.Code+"/"+strconv.Itoa(no), branch.ID), err)
+	}
+	if err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

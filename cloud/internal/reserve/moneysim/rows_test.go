@@ -140,7 +140,7 @@ func (t *rows) byOrder(order string) *row {
 // free reports whether no reservation other than r occupies its slot.
 func (t *rows) free(r *row) bool {
 	for _, other := range t.list {
-		if other != r && other.Room == r.Room && other.State.Live() && other.Occupied().Overlaps(r.Occupied()) {
+		if other != r && other.Room == r.Room && other.State.Live() && other.Occupied(booking.Margin).Overlaps(r.Occupied(booking.Margin)) {
 			return false
 		}
 	}
@@ -170,7 +170,7 @@ func (t *rows) insertHold(room booking.RoomID, times booking.Interval, expires, 
 
 func (t *rows) expireHolds(in *row, now time.Time) {
 	for _, r := range t.list {
-		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.Occupied().Overlaps(in.Occupied()) {
+		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.Occupied(booking.Margin).Overlaps(in.Occupied(booking.Margin)) {
 			r.State = booking.Expired
 		}
 	}

@@ -242,7 +242,7 @@ func (w *world) changed(r *row, what string) {
 	}
 	w.count(what)
 	for _, other := range w.rows.list {
-		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.Occupied().Overlaps(r.Occupied()) {
+		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.Occupied(booking.Margin).Overlaps(r.Occupied(booking.Margin)) {
 			w.violation("M8: %s and %s have one slot", r.OrderID, other.OrderID)
 		}
 	}

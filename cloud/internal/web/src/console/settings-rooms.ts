@@ -106,6 +106,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
       min30: signal(text(room?.pricing.min30)),
       min60: signal(text(room?.pricing.min60)),
     };
+    const turnover = signal(String(room?.turnoverMinutes ?? 10));
     const noLock = signal(room?.lock === "none");
     const { run, view } = attempt();
     const save = () =>
@@ -116,6 +117,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
           min10: won(prices.min10.peek()),
           min30: won(prices.min30.peek()),
           min60: won(prices.min60.peek()),
+          turnoverMinutes: Number(turnover.peek()),
           noLock: noLock.peek(),
         });
         toast(t(room ? "saved" : "roomAdded"));
@@ -135,6 +137,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
         field(t("min10"), input(prices.min10, { inputmode: "numeric" }), t("priceHint")),
         field(t("min30"), input(prices.min30, { inputmode: "numeric" })),
         field(t("min60"), input(prices.min60, { inputmode: "numeric" })),
+        field(t("turnover"), input(turnover, { inputmode: "numeric", maxlength: 2 }), t("turnoverHint")),
         h(
           "label",
           { class: "check" },

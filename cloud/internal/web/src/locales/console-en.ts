@@ -142,6 +142,8 @@ export const en: Texts = {
   lockNoPin: "No door PIN",
   lockReady: "Ready to go on sale",
   noLock: "This room has no lock",
+  turnover: "Turnover (minutes)",
+  turnoverHint: "10 to 60. How long the room stays empty after a reservation.",
   setPin: "Door PIN",
   keypadPin: "Keypad PIN",
   keypadPinHint: "The 4 to 12 digits set at the keypad. Guests receive them if the door does not open.",

@@ -140,6 +140,8 @@ export const ko = {
   lockNoPin: "문 비밀번호 없음",
   lockReady: "판매를 시작할 수 있음",
   noLock: "잠금장치가 없는 룸이에요",
+  turnover: "정리 시간(분)",
+  turnoverHint: "10~60분. 예약이 끝난 뒤 룸을 비워 두는 시간이에요.",
   setPin: "문 비밀번호",
   keypadPin: "키패드 비밀번호",
   keypadPinHint: "키패드에 설정한 숫자 4~12자리를 적어 주세요. 문이 열리지 않을 때 손님에게 안내돼요.",

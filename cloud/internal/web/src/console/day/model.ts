@@ -5,7 +5,7 @@ import { api } from "../../core/api";
 import type { Schemas } from "../../core/interface";
 import { type TextKey, t } from "../text";
 
-export type Room = Schemas["Room"];
+export type Room = Schemas["TimelineRoom"];
 
 type Quarantine = Schemas["Quarantine"];
 
@@ -133,8 +133,9 @@ export function obstacle(
   const overlaps = (s: Span, after = 0) => s.start < end + after && start < s.end + after;
   if (day.closed.some((s) => overlaps(s))) return "obstClosed";
   if (day.breaks.some((s) => overlaps(s))) return "obstBreak";
-  // Reservations lie a margin apart: each keeps its room busy for one more slot.
-  if (day.blocks.some((b) => b.room === roomNo && b.id !== except?.id && overlaps(b, slot))) return "obstTaken";
+  // Reservations lie a margin apart: each keeps its room busy until the room is ready again.
+  if (day.blocks.some((b) => b.room === roomNo && b.id !== except?.id && overlaps(b, room.turnoverMinutes)))
+    return "obstTaken";
   return undefined;
 }
 
