@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -84,6 +85,47 @@ func TestConsoleSettings(t *testing.T) {
 	if d := on(holiday); d.Status != "available" || d.Reason != "창립일" {
 		t.Errorf("the holiday on which it opens: %+v", d)
 	}
+
+	t.Run("refunds and compensation", func(t *testing.T) {
+		p := p.with(t)
+		type rules struct {
+			RefundPolicy []struct{ UntilMinutesBefore, Percent int }
+			Compensation *struct {
+				AfterMinutes, WonPerMinute, FullAfterMinutes, PerPhonePerMonth int
+				ExtendFirst                                                    bool
+			}
+		}
+		stored := func() (r rules) {
+			t.Helper()
+			staff(t, s).must("GET", "/v2/admin/branches/hongdae/settings", nil, &r)
+			return r
+		}
+		p.see("시작 30분 전까지 취소하면 100%")
+		p.press("기한 추가")
+		p.date("시작 전", "2")
+		p.date("환불 비율(%)", "120")
+		p.press("저장")
+		p.wait("what is wrong is said", `document.querySelector("main .problem").textContent !== ""`)
+		p.date("환불 비율(%)", "100")
+		p.wait("the first share is 50", `(() => { const f = [...document.querySelectorAll("input")].find(i => i.ariaLabel === "환불 비율(%)"); f.value = "50"; f.dispatchEvent(new Event("input", {bubbles: true})); return true })()`)
+		p.press("지점 장치가 문을 열지 못했다고 보고하고")
+		p.fill("보상 시작(분)", "3")
+		p.fill("1분마다 환불(원)", "700")
+		p.fill("전액 환불(분)", "20")
+		p.fill("번호마다 한 달 한도(회)", "2")
+		p.survey("console-settings-refunds")
+		p.on(desktop)
+		save()
+		p.see("시작 2일 전까지 취소하면 100%, 시작 30분 전까지 취소하면 50%")
+		if got := fmt.Sprintf("%+v %+v", stored().RefundPolicy, *stored().Compensation); got != "[{UntilMinutesBefore:2880 Percent:100} {UntilMinutesBefore:30 Percent:50}] {AfterMinutes:3 WonPerMinute:700 FullAfterMinutes:20 PerPhonePerMonth:2 ExtendFirst:true}" {
+			t.Errorf("stored: %s", got)
+		}
+		p.press("지점 장치가 문을 열지 못했다고 보고하고")
+		save()
+		if got := stored().Compensation; got != nil {
+			t.Errorf("compensation %+v, want none", got)
+		}
+	})
 
 	t.Run("two at once", func(t *testing.T) {
 		p := p.with(t)

@@ -1,7 +1,7 @@
 // The settings of a branch: name, hours, closures, rooms and prices, partner channels.
 
 import { ApiError, api } from "../core/api";
-import { type Child, each, h, match } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
@@ -10,7 +10,9 @@ import { attempt, button, fetched, field, heading, input, section, toast } from 
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import { channelsPart } from "./settings-channels";
+import { refundRules } from "./settings-refunds";
 import { roomsPart } from "./settings-rooms";
+import { dateInput, onEdit, rowOf, rows, textInput } from "./settings-rows";
 import { t } from "./text";
 
 type ClockSpan = Schemas["ClockSpan"];
@@ -31,10 +33,16 @@ export function settingsScreen(branch: Branch): Child {
 }
 
 /** The part of the settings that the form edits. */
-type Values = Omit<Settings, "rooms" | "channels" | "alertContacts" | "revision">;
+type Values = Omit<Settings, "rooms" | "channels" | "alertContacts" | "refundPolicyText" | "revision">;
 
-const valuesOf = ({ rooms: _, channels: __, alertContacts: ___, revision: ____, ...values }: Settings): Values =>
-  values;
+const valuesOf = ({
+  rooms: _,
+  channels: __,
+  alertContacts: ___,
+  refundPolicyText: ____,
+  revision: _____,
+  ...values
+}: Settings): Values => values;
 const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Edits survive refreshes, changes of another administrator, and leaving the screen. */
@@ -119,21 +127,17 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
             button(t("discardDraft"), () => start(data.peek())),
           )
         : null,
-      form(values, keep, save),
+      form(values, keep, save, () => data().refundPolicyText),
     ]),
   ];
 }
 
-/** A list of rows that can be edited, each with a key of its own so that a row keeps its inputs. */
-interface Row<T> {
-  key: string;
-  value: Signal<T>;
-}
-
-let serial = 0;
-const rowOf = <T>(value: T): Row<T> => ({ key: String(++serial), value: signal(value) });
-
-function form(settings: Values, keep: (values: Values) => void, save: () => Promise<void>): HTMLElement {
+function form(
+  settings: Values,
+  keep: (values: Values) => void,
+  save: () => Promise<void>,
+  policyText: () => Settings["refundPolicyText"],
+): HTMLElement {
   const [nameKo, nameEn, address, phone, horizon] = [
     signal(settings.nameKo),
     signal(settings.nameEn),
@@ -147,6 +151,7 @@ function form(settings: Values, keep: (values: Values) => void, save: () => Prom
   const onHolidays = signal(settings.closedOnHolidays);
   const openHolidays = signal(settings.openHolidays.join(", "));
   const removed = signal(settings.removedHolidays.join(", "));
+  const money = refundRules(settings, policyText);
   const { run, view } = attempt();
   const dates = (text: string) => text.split(/[\s,]+/).filter(Boolean);
   // The keys are in the order of the service's answer, so that equal values have equal JSON.
@@ -164,6 +169,7 @@ function form(settings: Values, keep: (values: Values) => void, save: () => Prom
       openHolidays: dates(openHolidays()),
       extraHolidays: extra().map((r) => r.value()),
       removedHolidays: dates(removed()),
+      ...money.values(),
     }),
   );
   const locked = !mayChange();
@@ -223,6 +229,7 @@ function form(settings: Values, keep: (values: Values) => void, save: () => Prom
         textInput(row, "name", t("holidayName")),
       ]),
     ),
+    money.view,
     view(),
     locked
       ? null
@@ -277,47 +284,3 @@ function weekDay(n: number, day: Signal<WeekDay>): HTMLElement {
     text("breaks", t("breaks"), t("noBreaks")),
   );
 }
-
-function rows<T extends object>(
-  list: Signal<Row<T>[]>,
-  empty: T,
-  add: string,
-  view: (row: Signal<T>) => Child,
-): HTMLElement {
-  return h(
-    "div",
-    { class: "rows" },
-    each(
-      list,
-      (r) => r.key,
-      (row: Readable<Row<T>>) =>
-        h(
-          "div",
-          { class: "editrow" },
-          view(row.peek().value),
-          button("✕", () => list.set(list.peek().filter((r) => r !== row.peek())), {
-            kind: "plain",
-            label: t("remove"),
-          }),
-        ),
-    ),
-    button(add, () => list.set([...list.peek(), rowOf({ ...empty })])),
-  );
-}
-
-/** Reads every keystroke, before the field loses its focus. Pickers only report a change event. */
-function onEdit(set: (text: string) => void) {
-  const edit = (e: Event) => set((e.target as HTMLInputElement).value);
-  return { oninput: edit, onchange: edit };
-}
-
-const bound = <T extends object>(row: Signal<T>, name: keyof T) => ({
-  value: row.peek()[name] as string,
-  ...onEdit((text) => row.set({ ...row.peek(), [name]: text })),
-});
-
-const dateInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) =>
-  h("input", { type: "date", "aria-label": label, ...bound(row, name) });
-
-const textInput = <T extends object>(row: Signal<T>, name: keyof T, label: string) =>
-  h("input", { type: "text", maxlength: 100, "aria-label": label, placeholder: label, ...bound(row, name) });

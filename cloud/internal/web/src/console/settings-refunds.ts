@@ -1,0 +1,142 @@
+// What a branch refunds: the shares of a cancellation, and what a guest receives whose door does not open.
+
+import { type Child, h, when } from "../core/dom";
+import { type Signal, signal } from "../core/signal";
+import { field, input, section } from "./parts";
+import type { Settings } from "./settings";
+import { onEdit, type Row, rowOf, rows } from "./settings-rows";
+import { english, type TextKey, t } from "./text";
+
+type Rules = Pick<Settings, "refundPolicy" | "compensation">;
+type Tier = Settings["refundPolicy"][number];
+
+const units = { days: 24 * 60, hours: 60, minutes: 1 }; // in minutes
+type Unit = keyof typeof units;
+
+/** A share that is being edited. */
+interface Draft {
+  count: string;
+  unit: Unit;
+  percent: string;
+}
+
+/** The largest unit in which a deadline is a whole number. */
+function draftOf({ untilMinutesBefore, percent }: Tier): Draft {
+  const unit = (Object.keys(units) as Unit[]).find((u) => untilMinutesBefore % units[u] === 0)!;
+  return { count: String(untilMinutesBefore / units[unit]), unit, percent: String(percent) };
+}
+
+const whole = (text: string): number => Math.round(Number(text)) || 0;
+
+const tierOf = ({ count, unit, percent }: Draft): Tier => ({
+  untilMinutesBefore: whole(String(Number(count) * units[unit])),
+  percent: whole(percent),
+});
+
+/** The sections of a form, and the values that they hold. policyText is the sentence that guests read. */
+export function refundRules(
+  settings: Rules,
+  policyText: () => Settings["refundPolicyText"],
+): { view: Child; values: () => Rules } {
+  const tiers = signal(settings.refundPolicy.map((tier) => rowOf(draftOf(tier))));
+  const { compensation } = settings;
+  const on = signal(compensation !== null);
+  const extend = signal(compensation?.extendFirst ?? true);
+  const number = (value: number | undefined, otherwise = 0) => signal(String(value ?? otherwise));
+  const numbers = {
+    afterMinutes: number(compensation?.afterMinutes, 5),
+    wonPerMinute: number(compensation?.wonPerMinute),
+    fullAfterMinutes: number(compensation?.fullAfterMinutes),
+    perPhonePerMonth: number(compensation?.perPhonePerMonth),
+  };
+  const values = (): Rules => ({
+    // From the earliest deadline to the latest, in whatever order they were added.
+    refundPolicy: tiers()
+      .map((row) => tierOf(row.value()))
+      .sort((a, b) => b.untilMinutesBefore - a.untilMinutesBefore),
+    compensation: on()
+      ? {
+          afterMinutes: whole(numbers.afterMinutes()),
+          extendFirst: extend(),
+          wonPerMinute: whole(numbers.wonPerMinute()),
+          fullAfterMinutes: whole(numbers.fullAfterMinutes()),
+          perPhonePerMonth: whole(numbers.perPhonePerMonth()),
+        }
+      : null,
+  });
+  const amount = (name: keyof typeof numbers) =>
+    field(
+      t(`compensation_${name}`),
+      input(numbers[name], { inputmode: "numeric", maxlength: 8 }),
+      t(`compensationHint_${name}`),
+    );
+  return {
+    values,
+    view: [
+      section(
+        t("settingsRefunds"),
+        policy(tiers),
+        h("p", { class: "hint" }, () => {
+          const { ko, en } = policyText();
+          return t("refundPolicyText", { text: english() ? en : ko });
+        }),
+      ),
+      section(
+        t("settingsCompensation"),
+        check(t("compensationOn"), on),
+        when(on, () => [
+          h(
+            "div",
+            { class: "form two" },
+            amount("afterMinutes"),
+            amount("wonPerMinute"),
+            amount("fullAfterMinutes"),
+            amount("perPhonePerMonth"),
+          ),
+          check(t("compensationExtend"), extend),
+        ]),
+      ),
+    ],
+  };
+}
+
+const policy = (tiers: Signal<Row<Draft>[]>): Child => [
+  h("p", { class: "hint" }, t("refundPolicyHint")),
+  rows(tiers, { count: "1", unit: "days", percent: "100" } satisfies Draft as Draft, t("addTier"), (row) => [
+    part(row, "count", t("tierCount")),
+    h(
+      "select",
+      {
+        "aria-label": t("tierUnit"),
+        onchange: (e: Event) => row.set({ ...row.peek(), unit: (e.target as HTMLSelectElement).value as Unit }),
+      },
+      (Object.keys(units) as Unit[]).map((unit) =>
+        h("option", { value: unit, selected: row.peek().unit === unit }, t(`tier_${unit}` as TextKey)),
+      ),
+    ),
+    part(row, "percent", t("tierPercent")),
+    "%",
+  ]),
+];
+
+const part = (row: Signal<Draft>, name: "count" | "percent", label: string): HTMLElement =>
+  h("input", {
+    type: "text",
+    inputmode: "numeric",
+    maxlength: 6,
+    "aria-label": label,
+    value: row.peek()[name],
+    ...onEdit((text) => row.set({ ...row.peek(), [name]: text })),
+  });
+
+const check = (label: string, value: Signal<boolean>): HTMLElement =>
+  h(
+    "label",
+    { class: "check" },
+    h("input", {
+      type: "checkbox",
+      checked: value,
+      onchange: (e: Event) => value.set((e.target as HTMLInputElement).checked),
+    }),
+    label,
+  );
