@@ -183,7 +183,7 @@ func (s *Webhooks) attempt(ctx context.Context, w postgres.Webhook, signer *stan
 		next = last
 	}
 	text := problem.Error()
-	if err := postgres.NoteUndelivered(ctx, s.DB.Pool, d, status, text[:min(len(text), maxProblem)], now, next); err != nil {
+	if err := postgres.NoteUndelivered(ctx, s.DB.Pool, d, status, shortened(text), now, next); err != nil {
 		return false, err
 	}
 	if !now.Before(last) {
@@ -191,6 +191,16 @@ func (s *Webhooks) attempt(ctx context.Context, w postgres.Webhook, signer *stan
 		return false, errors.Join(errGivenUp, postgres.DisableWebhook(ctx, s.DB.Pool, w.ID, now))
 	}
 	return false, nil
+}
+
+// shortened returns the part of an error that is kept. A receiver can cause any error text, and the database stores no
+// half of a character.
+func shortened(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
+	if runes := []rune(text); len(runes) > maxProblem {
+		text = string(runes[:maxProblem])
+	}
+	return text
 }
 
 // post sends an event. The signature contains the real time, which receivers compare with theirs.

@@ -326,3 +326,35 @@ func TestReceiverAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A receiver whose answer makes an error that is long and not ASCII is tried again after the usual delay. It was called
+// twice a second, because the attempt could not be recorded.
+func TestHostileAnswerIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{"", "x", "xx"} { // one of them ends within a character of three bytes
+		f := newFixture(t)
+		calls := make(chan struct{}, 10)
+		hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			calls <- struct{}{}
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = conn.Write([]byte("HTTP/1.1 " + prefix + strings.Repeat("가", 300) + "\r\n\r\n")) // the client may close first
+			_ = conn.Close()
+		}))
+		t.Cleanup(hostile.Close)
+		id := f.add(events.NewWebhook{URL: hostile.URL, Types: []string{"reservation"}})
+		f.reserve(1)
+		f.pass(id, 0)
+		f.pass(id, time.Second)
+		if len(calls) != 1 {
+			t.Errorf("%d calls within the first delay, want 1", len(calls))
+		}
+		list, err := f.Deliveries(t.Context(), id, 0, 10)
+		if err != nil || len(list) != 3 || list[2].Attempts != 1 || list[2].Error == nil {
+			t.Errorf("deliveries %+v, %v", list, err)
+		}
+	}
+}
