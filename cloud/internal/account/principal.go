@@ -55,6 +55,9 @@ func (p Principal) MayChange() bool {
 	return p.Administrator() && (p.Role == HQ || p.Role == Manager)
 }
 
+// MayOpen reports whether p may see what opens doors: keys, PINs and links to keys. A token needs the scope of doors.
+func (p Principal) MayOpen() bool { return p.MayChange() && p.Has(ScopeDoors) }
+
 // Token reports whether p is the bearer of a token.
 func (p Principal) Token() bool { return p.Scopes != nil }
 

@@ -116,7 +116,7 @@ func (g *target) buy(c *servicetest.Client, hours int, phone string) (key string
 	return receipt.DoorlockKey, confirmation
 }
 
-var attacks = slices.Concat(accessAttacks, loginAttacks, inputAttacks, moneyAttacks, deviceAttacks, privacyAttacks)
+var attacks = slices.Concat(accessAttacks, loginAttacks, inputAttacks, moneyAttacks, deviceAttacks, privacyAttacks, secretAttacks)
 
 func TestAttacks(t *testing.T) {
 	t.Cleanup(func() { t.Logf("%d attacks, %d checks", len(attacks), checks.Load()) })

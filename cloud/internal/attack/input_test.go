@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/channel"
@@ -86,6 +87,20 @@ var inputAttacks = []attack{
 		cancel()
 		_, _, err := channel.ParseCalendar(ctx, []byte("BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"), seoul, "yeolda.example", time.Now())
 		g.held(errors.Is(err, context.Canceled), "parsing after its context ended: %v", err)
+	}},
+	{"A30", "kept-answers-of-strangers", func(g *target) {
+		var wg sync.WaitGroup
+		client := g.Client(g.T)
+		for worker := range 4 {
+			wg.Go(func() {
+				for i := range 330 {
+					client.Send(http.MethodPost, "/account/logout", nil, http.Header{"X-Forwarded-For": {"198.51.100.9"}, "Idempotency-Key": {fmt.Sprint(worker, "-", i)}})
+				}
+			})
+		}
+		wg.Wait()
+		kept := only[int](g, `select count(*) from idempotent_request where $1`)
+		g.held(kept <= 1200, "%d answers are kept for one address", kept)
 	}},
 	{"A31", "errors-that-tell", func(g *target) {
 		c := g.Client(g.T)

@@ -118,7 +118,7 @@ var loginAttacks = []attack{
 	}},
 	{"A8", "unknown-and-known-ids-look-alike", func(g *target) {
 		var answers []servicetest.Answer
-		for i, id := range []string{"hq", "nobody", "", "hq'--"} {
+		for i, id := range []string{"hq", "stranger", "", "hq'--"} {
 			answers = append(answers, g.send(g.Client(g.T), fmt.Sprintf("198.51.%d.1", i), http.MethodPost, "/admin/login", map[string]string{"id": id, "password": "wrong"}))
 		}
 		g.held(string(answers[0].Raw) == string(answers[1].Raw), "known %s, unknown %s", answers[0].Raw, answers[1].Raw)

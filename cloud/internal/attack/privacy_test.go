@@ -1,12 +1,17 @@
 package attack
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
 // dump returns every row of every table as text.
@@ -76,12 +81,14 @@ var privacyAttacks = []attack{
 			g.held(!strings.Contains(string(answer.Raw), "secret-token"), "%s shows the address of a calendar to a viewer", path)
 		}
 	}},
+	erasureAttack,
 }
 
 // settled waits until the refund and the messages of a reservation are finished.
 func (g *target) settled(id int64) {
 	g.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		g.Clock.Advance(time.Second) // what waits for another attempt
 		var open int
 		err := g.DB.Pool.QueryRow(g.Context(), `
 			select (select count(*) from refund where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED'))
@@ -95,4 +102,127 @@ func (g *target) settled(id int64) {
 		}
 	}
 	g.Fatalf("reservation %d is not settled", id)
+}
+
+// tracesOf returns the first place with a trace of the victim, in clear or sealed; empty: there is none.
+func (g *target) tracesOf(text string) string {
+	for _, trace := range []string{"지울", "8888-0001", "88880001", "jiul", "77776666"} {
+		if i := strings.Index(text, trace); i >= 0 {
+			return fmt.Sprintf("%q: …%s…", trace, text[max(0, i-200):min(len(text), i+60)])
+		}
+	}
+	return ""
+}
+
+// opened returns all sealed values, opened with the service's key.
+func (g *target) opened() string {
+	g.Helper()
+	keys, err := g.Settings.Keyring()
+	if err != nil {
+		g.Fatal(err)
+	}
+	var all strings.Builder
+	for _, c := range postgres.SealedColumns {
+		rows, err := g.DB.Pool.Query(g.Context(), `select `+c.Column+` from `+c.Table+` where `+c.Column+` is not null and $1`, true)
+		if err != nil {
+			g.Fatal(err)
+		}
+		values, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		if err != nil {
+			g.Fatal(err)
+		}
+		for _, v := range values {
+			plain, err := keys.Open(c.Purpose, v)
+			if err != nil {
+				g.Fatalf("%s.%s: %v", c.Table, c.Column, err)
+			}
+			fmt.Fprintf(&all, "%s.%s: %s\n", c.Table, c.Column, plain)
+			var answer struct{ Body []byte }
+			if json.Unmarshal(plain, &answer) == nil {
+				fmt.Fprintf(&all, "%s\n", answer.Body)
+			}
+		}
+	}
+	return all.String()
+}
+
+// key returns the header of an idempotent request.
+func key(text string) http.Header { return http.Header{"Idempotency-Key": {text}} }
+
+// A guest with a row of every kind: two stays, a companion, an extension, a press without an agent, a code, a moved stay, a
+// refunded virtual account, a login, an inquiry, and repeated requests.
+var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
+	hq, guest := g.hq(), g.Client(g.T)
+	g.Clock.StartOfSlot()
+	g.hold(guest, 2, 30)
+	order := g.registerFor(guest, 25_000)
+	guest.Send(http.MethodPost, "/payment/confirm", g.authenticate(order, 25_000, sandbox.MethodVirtualAccount), key("confirm")).Envelope(g.T).OK(g.T)
+	if _, err := g.Sandbox.Deposit(order); err != nil {
+		g.Fatal(err)
+	}
+	g.await(`select exists (select from reservation where state = 'DONE' and $1)`)
+	later := only[int64](g, `select id from reservation where state = 'DONE' and $1`)
+	first, owner, companion := g.stay()
+	if first == later {
+		first = only[int64](g, `select max(id) from reservation where state = 'DONE' and $1`)
+	}
+	c := g.Client(g.T)
+	for _, device := range []string{"front", "room"} {
+		c.Send(http.MethodPost, "/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": device, "key": companion}, key(device)).Envelope(g.T).OK(g.T)
+		c.Post("/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": device, "key": owner}).OK(g.T)
+	}
+	c.Post("/v2/keys/"+owner+"/companions", map[string]string{"label": "지울의 동생"}).OK(g.T)
+	c.Post("/v2/keys/"+owner+"/codes", map[string]string{"door": "front"})
+	c.Send(http.MethodPost, "/v2/keys/"+owner+"/extension", map[string]string{"endDateTime": minute(g.Clock.Now().Add(75 * time.Minute).Truncate(10 * time.Minute))}, key("extend")).Envelope(g.T).OK(g.T)
+	c.Send(http.MethodPost, "/account/code", map[string]string{"type": "mobile", "id": victim}, key("code")).Envelope(g.T).OK(g.T)
+	guest.Post("/account/code", map[string]string{"type": "email", "id": "jiul@example.com"}).OK(g.T)
+	c.Post("/franchise/inquiries", map[string]any{"name": "박지울", "mobileNum": victim, "email": "jiul@example.com", "region": "부산", "message": "지울입니다", "privacyConsent": true}).OK(g.T)
+	g.Client(g.T).Post("/franchise/inquiries", map[string]any{"name": "이하나", "mobileNum": "010-7777-6666", "email": "hana@example.com", "region": "부산", "message": "x", "privacyConsent": true}).OK(g.T)
+
+	path := fmt.Sprintf("/v2/admin/reservations/%d", first)
+	hq.Get(path).OK(g.T)
+	hq.Get("/v2/admin/reservations?query=8888").OK(g.T)
+	hq.Send(http.MethodPost, path+"/key", map[string]string{"reason": "박지울 님이 잃어버림"}, key("key")).Envelope(g.T).OK(g.T)
+	hq.Post(path+"/refunds", map[string]any{"amount": 1000, "reason": "박지울 님 010-8888-0001"}).OK(g.T)
+	hq.Patch(path+"/contact", map[string]string{"name": "박지울", "mobileNum": victim, "email": "jiul@example.com", "reason": "박지울 님 요청"}).OK(g.T)
+	hq.Send(http.MethodPost, "/v2/admin/personal-data/export", map[string]string{"contact": victim}, key("export")).Envelope(g.T).OK(g.T)
+	account := map[string]string{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "77776666", "refundReceiveAccountHolderName": "박지울", "reason": "박지울"}
+	hq.Delete(fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", later), account).OK(g.T)
+	hq.Delete(fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", first), map[string]string{"reason": "박지울"}).OK(g.T)
+	g.settled(later)
+	g.settled(first)
+	g.Clock.Advance(2 * time.Hour) // the hold of the extension expires
+	g.await(`select not exists (select from message where state in ('QUEUED', 'SENDING')) and not exists (select from refund where state not in ('COMPLETED', 'REFUSED')) and $1`)
+
+	g.held(g.tracesOf(g.opened()) != "", "the fixture seals nothing of the guest")
+	for i, contact := range []string{victim, "jiul@example.com", "010-7777-6666"} {
+		hq.Send(http.MethodPost, "/v2/admin/personal-data/erase", map[string]string{"contact": contact}, key(fmt.Sprint("erase-", i))).Envelope(g.T).OK(g.T)
+	}
+	g.held(g.tracesOf(g.dump()) == "", "in the tables: %s", g.tracesOf(g.dump()))
+	g.held(g.tracesOf(g.opened()) == "", "in sealed values: %s", g.tracesOf(g.opened()))
+	g.held(g.tracesOf(g.Log.String()) == "", "in the log: %s", g.tracesOf(g.Log.String()))
+	_, _, err := postgres.VerifyAudit(g.Context(), g.DB.Pool, postgres.AuditHead{})
+	g.held(err == nil, "the audit chain: %v", err)
+}}
+
+// registerFor registers a payment of the victim.
+func (g *target) registerFor(c *servicetest.Client, amount int) (orderID string) {
+	g.Helper()
+	var data struct {
+		OrderID string `json:"orderId"`
+	}
+	c.Post("/payment", map[string]any{"amount": amount, "name": "박지울", "mobileNum": victim, "email": "jiul@example.com"}).OK(g.T).Into(g.T, &data)
+	return data.OrderID
+}
+
+// await waits until a query selects true; $1 is true.
+func (g *target) await(query string) {
+	g.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		g.Clock.Advance(time.Second) // what waits for another attempt
+		if only[bool](g, query) {
+			return
+		}
+	}
+	g.Fatalf("not within a minute: %s", query)
 }

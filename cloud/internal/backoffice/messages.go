@@ -37,8 +37,9 @@ func (s *Service) Message(ctx context.Context, id int64) (booking.Message, strin
 // hidden replaces a secret in the text of a message.
 const hidden = "••••••"
 
-// MessageText renders a message as the guest reads it. The code of a login is never shown, and keys only to an
-// administrator who may open doors. The view is recorded.
+// MessageText renders a message as the guest reads it. The code of a login and the link of a refund account are never
+// shown, because an administrator could act as the guest with them, and keys only to an administrator who may open doors.
+// The view is recorded.
 func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys bool, by string) (notify.Text, error) {
 	variables, err := s.Queue.Variables(m)
 	if err != nil {
@@ -47,6 +48,9 @@ func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys b
 	secrets := []string{"code"}
 	if !withKeys {
 		secrets = append(secrets, "doorlockKey", "link", "pin")
+	}
+	if notify.Template(m.Template) == notify.RefundAccountNeeded {
+		secrets = append(secrets, "link")
 	}
 	for _, name := range secrets {
 		if _, there := variables[name]; there {

@@ -120,6 +120,7 @@ func general(x Exchange) bool {
 	}
 	if x.Request.Header.Get("Idempotency-Key") != "" {
 		schemas[http.StatusConflict], schemas[http.StatusBadRequest] = "KeyConflict", "KeyMalformed"
+		schemas[http.StatusTooManyRequests] = "TooMany"
 	}
 	schema, ok := schemas[x.Answer.StatusCode]
 	return ok && visit(schema, x.Got) == nil

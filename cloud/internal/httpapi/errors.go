@@ -165,7 +165,7 @@ var table = []row{
 	{reserve.ErrStayOver, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
 	{reserve.ErrNotMovable, 400, typeIllegal, "변경할 수 없는 예약입니다."},
 	{reserve.ErrNotExtendable, 409, typeConflict, "연장할 수 없는 예약입니다."},
-	{reserve.ErrOwnerOnly, 403, typeScope, "예약자의 열쇠로만 이용을 종료할 수 있습니다."},
+	{reserve.ErrOwnerOnly, 403, typeScope, "예약자의 열쇠로만 이용 시간을 바꿀 수 있습니다."},
 	{reserve.ErrStayEnded, 410, typeWindow, "이용 시간이 끝난 예약입니다."},
 	{reserve.ErrNotBegun, 400, typeIllegal, "아직 시작되지 않은 예약입니다. 예약 취소를 이용해 주세요."},
 

@@ -9,11 +9,14 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/idempotency"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
 
 // errKeyForm is returned for an Idempotency-Key that is empty, too long or not printable.
@@ -21,17 +24,29 @@ var errKeyForm = errors.New("httpapi: malformed idempotency key")
 
 var keyForm = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
 
+// idempotencyKeys bounds the answers that are kept for an address without an administrator's session: any client can send
+// keys, and each answer is kept for a day.
+var idempotencyKeys = limit.Rule{Name: "idempotency-key", Max: 1200, Window: 10 * time.Minute}
+
+// notKept are the ends of paths whose answers are not kept: a session, and the data of a guest, which reading changes nothing.
+var notKept = []string{"/login", "/personal-data/export"}
+
 // idempotent runs a POST with an Idempotency-Key at most once: a repetition receives the first answer, another request with
 // the same key 409 (docs/specification.md, Tokens 6). Only successes are kept: a rejected request changed nothing and may be
-// repeated with its key. Logins are excluded, since their answer is a session.
+// repeated with its key.
 func (a *API) idempotent(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, given := r.Header["Idempotency-Key"]
-		if r.Method != http.MethodPost || !given || strings.HasSuffix(r.URL.Path, "/login") {
+		if r.Method != http.MethodPost || !given || slices.ContainsFunc(notKept, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) }) {
 			return h(w, r)
 		}
 		if len(key) != 1 || !keyForm.MatchString(key[0]) {
 			return errKeyForm
+		}
+		if !wire.Principal(r).Administrator() {
+			if err := a.Limits.TakeClient(r.Context(), idempotencyKeys, a.client(r)); err != nil {
+				return err
+			}
 		}
 		body, err := wire.ReadBody(r)
 		if err != nil {

@@ -58,6 +58,10 @@ func TestCompanions(t *testing.T) {
 	says(t, "add", c.Nobody.Post(theirs, map[string]string{"label": "x"}), notOwner)
 	says(t, "revoke", c.Nobody.Delete(theirs+"/"+first.ID, nil), notOwner)
 
+	ownerOnly := reply{403, "AuthorizationException", "예약자의 열쇠로만 이용 시간을 바꿀 수 있습니다."}
+	says(t, "extend", c.Nobody.Post("/v2/keys/"+first.Key+"/extension", map[string]string{"endDateTime": wire(s.Clock.Now().Add(2 * time.Hour))}), ownerOnly)
+	says(t, "end", c.Nobody.Post("/v2/keys/"+first.Key+"/end", nil), ownerOnly)
+
 	for _, label := range []string{"", "   ", strings.Repeat("가", 31), "a\x00b"} {
 		c.Nobody.Post(path, map[string]string{"label": label}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
 	}

@@ -25,6 +25,9 @@ func (a *API) showExtension(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if key.Key.Kind != booking.OwnerKey {
+		offer.Options = nil
+	}
 	type option struct {
 		EndDateTime string `json:"endDateTime"`
 		Amount      int    `json:"amount"`
@@ -39,7 +42,7 @@ func (a *API) showExtension(w http.ResponseWriter, r *http.Request) error {
 	}{options, offer.HoldUntil.In(key.Branch.Zone).Format(time.RFC3339)})
 }
 
-// extendStay serves POST /v2/keys/{key}/extension. It takes a hold (cookie PAY_SESSIONID) and registers its order:
+// extendStay serves POST /v2/keys/{key}/extension, by the owner's key. It takes a hold (cookie PAY_SESSIONID) and registers its order:
 //
 //	{endDateTime, amount, orderId, holdUntil (RFC 3339)}
 func (a *API) extendStay(w http.ResponseWriter, r *http.Request) error {
@@ -56,6 +59,9 @@ func (a *API) extendStay(w http.ResponseWriter, r *http.Request) error {
 	key, err := a.Access.Lookup(r.Context(), chi.URLParam(r, "key"))
 	if err != nil {
 		return err
+	}
+	if key.Key.Kind != booking.OwnerKey {
+		return reserve.ErrOwnerOnly
 	}
 	request := reserve.ExtendRequest{ID: key.Reservation.ID, End: end, Earlier: holdToken(r, customerHoldCookie)}
 	if !a.Limits.Off {

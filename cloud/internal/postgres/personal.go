@@ -39,7 +39,7 @@ var PersonalTables = []PersonalTable{
 		{Name: "resolution", Erased: "null"},
 	}},
 	{Name: "reservation_move", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "reason", Erased: "null"}}},
-	{Name: "message", Reservation: "x.reservation_id", Contact: "reservation_id is null and " + written("to_mobile", "to_email"), Finished: `state in ('SENT', 'FAILED')`,
+	{Name: "message", Reservation: "x.reservation_id", Contact: "reservation_id is null and (" + written("to_mobile", "to_email") + " or " + ofInquiry + ")", Finished: `state in ('SENT', 'FAILED')`,
 		Columns: []PersonalColumn{
 			{Name: "to_mobile", Erased: "''"}, {Name: "to_email", Erased: "''"}, {Name: "variables", Erased: "$2", Sealed: true},
 		}},
@@ -56,6 +56,10 @@ var PersonalTables = []PersonalTable{
 		{Name: "replaced_account", Erased: "null", Sealed: true},
 	}},
 }
+
+// ofInquiry is the predicate of messages that may forward an inquiry of the contact $1: their variables are sealed, so those
+// of other inquiries, which are kept in franchise_inquiry, match as well.
+var ofInquiry = `template = 'franchise-inquiry' and exists (select from franchise_inquiry i where ` + written("i.mobile", "i.email") + `)`
 
 // written is the predicate of rows with the contact $1 in the notation of the user; see booking.NormalizePhone.
 func written(mobile, email string) string {
@@ -177,6 +181,10 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 	}
 	if erased, err = eraseReservations(ctx, q, ids, empty, now); err != nil {
 		return 0, 0, err
+	}
+	// The kept answers of the last day may name the guest, and no row says which. Their requests are still not repeated.
+	if _, err := q.Exec(ctx, `update idempotent_request set answer = null where $1 and answer is not null`, true); err != nil {
+		return 0, 0, fmt.Errorf("erase kept answers: %w", err)
 	}
 	if err := q.QueryRow(ctx, `select count(*) from reservation r where `+ofPerson, contact).Scan(&kept); err != nil {
 		return 0, 0, fmt.Errorf("count reservations that still need the contact: %w", err)

@@ -16,7 +16,7 @@ import (
 var (
 	ErrNotBegun  = errors.New("reserve: the stay has not begun")
 	ErrStayEnded = errors.New("reserve: the stay is over")
-	ErrOwnerOnly = errors.New("reserve: only the owner's key ends the stay")
+	ErrOwnerOnly = errors.New("reserve: only the owner's key changes the stay")
 )
 
 // Ended is a stay that its guest ended early.

@@ -3,8 +3,10 @@
 package servicetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -38,6 +40,27 @@ type Stack struct {
 	Clock      *Clock
 
 	Settings config.Settings // the effective settings
+	Log      *Log            // what the service has logged
+}
+
+// Log keeps what the service has logged.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// String returns all lines.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // Clock is the clock of the service's rules. It runs with the real clock, with an offset, unless it is stopped.
@@ -84,7 +107,8 @@ func (c *Clock) Advance(d time.Duration) {
 // Start runs a service until the test ends. change may alter its settings before it starts.
 func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	kept := new(Log)
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), kept), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	settings := defaults(t)
 	settings.Secrets.Mode = config.ModeDemo
 	settings.HTTP.Addr, settings.MQTT.Addr = freeAddr(t), freeAddr(t)
@@ -123,7 +147,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 		db.Close()
 	})
 	root := "http://" + s.Addr()
-	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings}
+	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings, Log: kept}
 }
 
 // defaults returns the settings of an unconfigured service.

@@ -92,7 +92,7 @@ func (c *Console) ShowMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := c.Backoffice.MessageText(r.Context(), m, wire.Principal(r).MayChange(), actor(r))
+	text, err := c.Backoffice.MessageText(r.Context(), m, wire.Principal(r).MayOpen(), actor(r))
 	if err != nil {
 		return err
 	}

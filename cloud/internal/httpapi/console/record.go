@@ -29,7 +29,7 @@ func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) erro
 	if record, err = c.Backoffice.Complete(r.Context(), record, actor(r)); err != nil {
 		return err
 	}
-	answer, err := c.wireRecord(record, wire.Principal(r).MayChange())
+	answer, err := c.wireRecord(record, wire.Principal(r).MayOpen())
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func wireKeys(keys []booking.AccessKey) []wireKey {
 	return list
 }
 
-// wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and not
-// for viewers, because a key opens doors.
+// wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and only
+// for those who may open doors.
 func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)

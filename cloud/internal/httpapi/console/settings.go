@@ -76,11 +76,17 @@ func (c *Console) alertContacts(r *http.Request, branch string) ([]alert.Contact
 	list = append([]alert.Contact{}, list...)
 	for i := range list {
 		list[i].Kinds = append([]alert.Kind{}, list[i].Kinds...) // [], never null
-		if p := wire.Principal(r); !p.MayChange() || !p.Has(account.ScopeBook) {
+		if !maySeeAddresses(r) {
 			list[i].To = ""
 		}
 	}
 	return list, nil
+}
+
+// maySeeAddresses reports whether the client may see addresses that contain a secret: those that may change them.
+func maySeeAddresses(r *http.Request) bool {
+	p := wire.Principal(r)
+	return p.MayChange() && p.Has(account.ScopeBook)
 }
 
 func wireClockSpans(spans []booking.ClockSpan) []wireClockSpan {
@@ -162,9 +168,9 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 		Enabled    bool    `json:"enabled"`
 	}
 	channels := []listing{}
-	mayChange := wire.Principal(r).MayChange()
+	secrets := maySeeAddresses(r)
 	for _, l := range listings {
-		if !mayChange {
+		if !secrets {
 			l.FeedURL = "" // it contains a secret
 		}
 		channels = append(channels, listing{
