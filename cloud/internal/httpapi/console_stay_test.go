@@ -46,6 +46,12 @@ func TestStayRecord(t *testing.T) {
 	if got := read(); got != nil {
 		t.Fatalf("before the room was opened: %+v, want null", got)
 	}
+	exec(`insert into pass_entry (username, journal, entry, branch_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+		select username, 'j', 1, r.branch_id, r.id, 'room_1', $2, 'opened', '', 'pin', '', '', $2
+		from reservation r join agent_credential a on a.branch_id = r.branch_id where r.id = $1::bigint limit 1`, id, start.Add(4*time.Minute))
+	if got := read(); got == nil || !got.EnteredAt.Equal(start.Add(4*time.Minute)) || got.ByKey == nil || *got.ByKey != "pin" {
+		t.Fatalf("after an entry at the keypad: %+v", got)
+	}
 	press("room", "room_1", "SUCCESS", start.Add(3*time.Minute))
 	event("energized", start.Add(3*time.Minute))
 	event("door-opened", start.Add(3*time.Minute+2*time.Second))

@@ -80,6 +80,15 @@ func TestMessagesOfTheStay(t *testing.T) {
 	s.Clock.Stop(next.Add(-20 * time.Minute))
 	count("stay-reminder", 2)
 	count("stay-pin", 2)
+
+	// The confirmation of a stay that begins soon contains the PIN.
+	soon := slot(s, 20*time.Minute)
+	late := s.Client(t)
+	late.Post("/payment/confirm", order(t, s, late, 3, soon, time.Hour, 22000, "카드")).OK(t)
+	if m := count("reservation-confirmed-pin", 1); len(m.Variables["pin"]) != 6 || m.Variables["doorlockKey"] == "" {
+		t.Errorf("confirmation %+v", m)
+	}
+	count("stay-pin", 2)
 }
 
 // eventually waits until a condition holds.

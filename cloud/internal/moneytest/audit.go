@@ -164,7 +164,10 @@ func (a *auditor) keys(r row) {
 }
 
 // confirmations are the templates that carry a new key.
-var confirmations = map[string]bool{string(notify.ReservationConfirmed): true, string(notify.DepositConfirmed): true}
+var confirmations = map[string]bool{
+	string(notify.ReservationConfirmed): true, string(notify.ReservationConfirmedPIN): true,
+	string(notify.DepositConfirmed): true, string(notify.DepositConfirmedPIN): true,
+}
 
 // slots checks that no time, including margins, is sold twice.
 func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {

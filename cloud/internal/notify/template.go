@@ -18,29 +18,32 @@ type Template string
 const (
 	LoginCode            Template = "login-code"
 	ReservationConfirmed Template = "reservation-confirmed"
-	VirtualAccountIssued Template = "virtual-account-issued"
-	DepositConfirmed     Template = "deposit-confirmed"
-	DepositOverdue       Template = "deposit-overdue"
-	DepositReversed      Template = "deposit-reversed"
-	ReservationCanceled  Template = "reservation-canceled"
-	ReservationEnded     Template = "reservation-ended" // canceled, and no money is returned
-	PaymentFailed        Template = "payment-failed"    // an unclear payment turned out not to be charged
-	PaymentReturned      Template = "payment-returned"  // it was charged too late, and is refunded
-	PartRefunded         Template = "part-refunded"     // a part of the payment, and the reservation stays
-	RefundFailed         Template = "refund-failed"
-	RefundAccountNeeded  Template = "refund-account" // with a link where the guest enters the account
-	ReservationMoved     Template = "reservation-moved"
-	KeyChanged           Template = "key-changed"      // the previous key opens nothing
-	RefundCompleted      Template = "refund-completed" // by the bank, after a cancellation
-	StayReminder         Template = "stay-reminder"    // an hour before the start
-	StayPIN              Template = "stay-pin"         // half an hour before the start
-	StayEnding           Template = "stay-ending"      // ten minutes before the end
-	StayDoorFailed       Template = "stay-door-failed"
-	FranchiseInquiry     Template = "franchise-inquiry" // to the head quarters, by mail
-	AlertBegan           Template = "alert-began"       // to staff
-	AlertEnded           Template = "alert-ended"
-	StayExtended         Template = "stay-extended"
-	ExtensionCanceled    Template = "extension-canceled" // of a paid extension, with the refund
+	// As above, with the PIN: its disclosure has begun.
+	ReservationConfirmedPIN Template = "reservation-confirmed-pin"
+	DepositConfirmedPIN     Template = "deposit-confirmed-pin"
+	VirtualAccountIssued    Template = "virtual-account-issued"
+	DepositConfirmed        Template = "deposit-confirmed"
+	DepositOverdue          Template = "deposit-overdue"
+	DepositReversed         Template = "deposit-reversed"
+	ReservationCanceled     Template = "reservation-canceled"
+	ReservationEnded        Template = "reservation-ended" // canceled, and no money is returned
+	PaymentFailed           Template = "payment-failed"    // an unclear payment turned out not to be charged
+	PaymentReturned         Template = "payment-returned"  // it was charged too late, and is refunded
+	PartRefunded            Template = "part-refunded"     // a part of the payment, and the reservation stays
+	RefundFailed            Template = "refund-failed"
+	RefundAccountNeeded     Template = "refund-account" // with a link where the guest enters the account
+	ReservationMoved        Template = "reservation-moved"
+	KeyChanged              Template = "key-changed"      // the previous key opens nothing
+	RefundCompleted         Template = "refund-completed" // by the bank, after a cancellation
+	StayReminder            Template = "stay-reminder"    // an hour before the start
+	StayPIN                 Template = "stay-pin"         // half an hour before the start
+	StayEnding              Template = "stay-ending"      // ten minutes before the end
+	StayDoorFailed          Template = "stay-door-failed"
+	FranchiseInquiry        Template = "franchise-inquiry" // to the head quarters, by mail
+	AlertBegan              Template = "alert-began"       // to staff
+	AlertEnded              Template = "alert-ended"
+	StayExtended            Template = "stay-extended"
+	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
 )
 
 // Language is the language of a message's text.

@@ -23,8 +23,8 @@ type StuckDoor struct {
 const stuckSpan = 8 * time.Hour
 
 // StuckDoors returns the stuck reservations of branches that compensate, without those that were compensated. id is 0 for
-// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN. Any later opening of the same door,
-// and any later entry into the room, is an entry. A request whose outcome
+// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN. Any later opening of the same
+// door, and any later entry into the room, is an entry, by key or at a keypad. A request or an attempt at a keypad whose outcome
 // is unknown may have opened the door, so it counts as one.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
@@ -42,6 +42,9 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 		      select from door_event e where e.branch_id = b.id and e.kind = 'door-opened' and e.at > d.created_at
 		         and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)
 		              or d.kind = 'front' and e.device like 'front%'))
+		  and not exists (
+		      select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome in ('opened', 'unknown')
+		         and (p.device = d.device or p.device like 'room%' or d.kind = 'front' and p.device like 'front%'))
 		group by r.id order by r.id limit 200`, id, now.Add(-stuckSpan), now)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 		       (select count(*) from room m where m.branch_id = p.id and m.enabled),
 		       (select count(distinct r.room_id) from reservation r where r.branch_id = p.id and r.state = 'DONE'
 		        and r.start_at > $7::timestamptz - interval '5 hours' and r.start_at <= $7 and r.end_at > $7),
-		       (select min(r.start_at) from reservation r where r.branch_id = p.id and r.state = 'DONE' and r.start_at > $7),
+		       (select min(r.start_at) from reservation r where r.branch_id = p.id and r.state = 'DONE' and r.extends is null and r.start_at > $7),
 		       (select coalesce(sum(r.amount), 0) from reservation r where r.branch_id = p.id
 		        and coalesce(r.paid_at, r.created_at) >= t.start and coalesce(r.paid_at, r.created_at) < t.start + interval '1 day'
 		        and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'CANCELING') and r.paid_at is not null),

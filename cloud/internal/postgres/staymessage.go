@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,6 +63,19 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 		return nil, err
 	}
 	return manyReservations(ctx, tx, `where r.id = any($1) order by r.start_at, r.id`, ids)
+}
+
+// DisclosePIN reports whether the PIN of a reservation is disclosed at now, and records that the guest receives it, so that
+// no message of its own follows.
+func DisclosePIN(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) (disclosed bool, err error) {
+	err = tx.QueryRow(ctx, `
+		with due as (select r.id, `+StayPIN.at+` as at from reservation r where r.id = $1 and `+StayPIN.due+`),
+		recorded as (insert into stay_message (reservation_id, template, at) select id, $3, at from due on conflict do nothing)
+		select exists (select from due)`, id, now, StayPIN.Template).Scan(&disclosed)
+	if err != nil {
+		return false, fmt.Errorf("PIN of reservation %d: %w", id, err)
+	}
+	return disclosed, nil
 }
 
 // RepeatStayPIN makes the message with the PIN due again, because the PIN has changed.

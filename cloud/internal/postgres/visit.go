@@ -14,15 +14,15 @@ import (
 // Visit tells when the guests of a reservation entered and left, as far as the doors have shown it.
 type Visit struct {
 	EnteredAt time.Time
-	ByKey     string     // owner, staff, or the label of a companion; empty: not known
+	ByKey     string     // owner, staff, or the label of a companion; pin or code: at the keypad; empty: not known
 	LeftAt    *time.Time // nil: not known
 }
 
 // stayTail is how long after the end of a stay an opening of the door counts as its guests leaving: the margin.
 const stayTail = booking.Margin
 
-// VisitOf returns the visit of a reservation, or nil if no guest is known to have entered. EnteredAt is the first press of the
-// room's door that opened it. LeftAt is known after the stay, if the door has a contact: the last closing after an opening
+// VisitOf returns the visit of a reservation, or nil if no guest is known to have entered. EnteredAt is the first press
+// or entry at the keypad that opened the door of the room. LeftAt is known after the stay, if the door has a contact: the last closing after an opening
 // that no press explains, so from the inside.
 func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) (*Visit, error) {
 	var (
@@ -33,11 +33,16 @@ func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.
 		end    time.Time
 	)
 	err := q.QueryRow(ctx, `
-		select d.finished_at, coalesce(nullif(k.label, ''), k.kind), d.branch_id, d.device,
-		       greatest(r.end_at, (select max(x.end_at) from reservation x where x.extends = r.id and x.state = 'DONE'))
-		from door_request d join reservation r on r.id = d.reservation_id left join access_key k on k.hash = d.key_hash
-		where d.reservation_id = $1 and d.kind = 'room' and d.state = 'SUCCESS'
-		order by d.created_at limit 1`, id).Scan(&stay.EnteredAt, &label, &branch, &device, &end)
+		select e.at, e.by, r.branch_id, e.device, `+stayEnd+`
+		from reservation r join lateral (
+			select d.finished_at as at, coalesce(nullif(k.label, ''), k.kind) as by, d.device
+			from door_request d left join access_key k on k.hash = d.key_hash
+			where d.reservation_id = r.id and d.kind = 'room' and d.state = 'SUCCESS'
+			union all
+			select p.at, p.source, p.device from pass_entry p
+			where p.reservation_id = r.id and p.device like 'room%' and p.outcome = 'opened'
+		) e on true
+		where r.id = $1 order by e.at limit 1`, id).Scan(&stay.EnteredAt, &label, &branch, &device, &end)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -118,6 +118,13 @@ func TestNoCompensationAfterAnEntry(t *testing.T) {
 	entries := map[string]func(id int64){
 		"opened later":    func(id int64) { s.press(t, id, "room", "SUCCESS", "opened") },
 		"outcome unknown": func(id int64) { s.press(t, id, "room", "UNKNOWN", "") },
+		"by PIN": func(id int64) {
+			s.exec(t, `
+				insert into pass_entry (username, journal, entry, branch_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+				select a.username, 'j', r.id, r.branch_id, r.id, 'room_' || m.no, $2, 'opened', '', 'pin', '', '', $2
+				from reservation r join room m on m.id = r.room_id join agent_credential a on a.branch_id = r.branch_id
+				where r.id = $1 limit 1`, id, s.Clock.Now().Add(time.Second))
+		},
 		"the contact opened": func(id int64) {
 			s.exec(t, `
 				insert into door_event (branch_id, device, kind, at) select r.branch_id, 'room_' || m.no, 'door-opened', $2

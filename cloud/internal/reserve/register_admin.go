@@ -43,7 +43,7 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 			return err
 		}
 		if reg.Notify {
-			if err := c.notifyGuest(r, notify.ReservationConfirmed, nil); err != nil {
+			if err := c.notifyConfirmed(r, notify.ReservationConfirmed); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,7 @@ func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by ac
 		if r.State != booking.Done || !r.HasKey() || r.Mobile == "" && r.Email == "" {
 			return ErrNothingToSend
 		}
-		if err := c.notifyGuest(r, notify.ReservationConfirmed, nil); err != nil {
+		if err := c.notifyConfirmed(r, notify.ReservationConfirmed); err != nil {
 			return err
 		}
 		return c.audited(by, "reservation.key-message", nil)

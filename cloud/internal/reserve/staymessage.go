@@ -62,12 +62,35 @@ func (c *change) notifyStay(m postgres.StayMessage) error {
 		address = branch.NameKo
 	}
 	more := map[string]string{"address": address, "endTime": r.Stay().End.In(branch.Zone).Format("15:04")}
+	_, more["time"] = notify.Period(notify.Language(r.Language), r.Start.In(branch.Zone), r.Stay().End)
 	if m.Template == postgres.StayPIN.Template {
 		if more["pin"], err = c.pin(r.ID); err != nil {
 			return err
 		}
 	}
 	return c.notifyGuest(r, notify.Template(m.Template), more)
+}
+
+// notifyConfirmed sends the guest the key, and the PIN if its disclosure has begun.
+func (c *change) notifyConfirmed(r booking.Reservation, template notify.Template) error {
+	disclosed, err := postgres.DisclosePIN(c.ctx, c.tx, r.ID, c.now)
+	if err != nil {
+		return err
+	}
+	if !disclosed {
+		return c.notifyGuest(r, template, nil)
+	}
+	pin, err := c.pin(r.ID)
+	if err != nil {
+		return err
+	}
+	return c.notifyGuest(r, withPIN[template], map[string]string{"pin": pin})
+}
+
+// withPIN are the templates that carry the PIN beside the key.
+var withPIN = map[notify.Template]notify.Template{
+	notify.ReservationConfirmed: notify.ReservationConfirmedPIN,
+	notify.DepositConfirmed:     notify.DepositConfirmedPIN,
 }
 
 // pin returns the PIN of a reservation's pass.

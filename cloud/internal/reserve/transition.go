@@ -145,7 +145,7 @@ func (c *change) confirmed(p toss.Payment) error {
 	if r.Extends != 0 {
 		err = c.notifyExtended()
 	} else {
-		err = c.notifyGuest(r, template, nil)
+		err = c.notifyConfirmed(r, template)
 	}
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ type wireAccount struct {
 // wireStay tells when the guests entered and left. Times that the doors have not shown are null.
 type wireStay struct {
 	EnteredAt string  `json:"enteredAt"`
-	ByKey     *string `json:"byKey"` // owner, staff, or the label of a companion
+	ByKey     *string `json:"byKey"` // owner, staff, or the label of a companion; pin or code: at the keypad
 	LeftAt    *string `json:"leftAt"`
 }
 

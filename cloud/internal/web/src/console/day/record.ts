@@ -81,8 +81,11 @@ function waiting(data: Record): Child {
   );
 }
 
-/** The key that opened the room: the owner's is not named. */
-const keyText = (key: string | null): string => (key && key !== "owner" ? ` · ${key}` : "");
+/** The key, PIN or code that opened the room: the owner's key is not named. */
+const keyText = (key: string | null): string => {
+  if (!key || key === "owner") return "";
+  return ` · ${key === "pin" || key === "code" ? t(`by_${key}`) : key}`;
+};
 
 function known(branch: Branch, data: Record): Child {
   const at = (text: string | null) => (text ? wallTime(branch, text) : null);
