@@ -41,7 +41,7 @@ func TestWebKeyPage(t *testing.T) {
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		p.press("2번 룸 열기")
 		p.see("문이 열렸어요")
-		if p.sees("일회용 번호") {
+		if p.sees("이 일회용 번호로") {
 			t.Error("the code is still shown")
 		}
 	})
@@ -87,6 +87,40 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("2번 룸 문은 이 일회용 번호로 열어 주세요")
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
+	})
+
+	story("a one-time code without a press", func(t *testing.T, p *page) {
+		p.open(address)
+		p.press("일회용 번호로 열기")
+		value[bool](p, `(() => { const ask = fetch; window.fetch = async (...a) => { const r = await ask(...a); if (String(a[0]).endsWith("/codes")) window.qr = (await r.clone().json()).data?.qr ?? window.qr; return r }; return true })()`)
+		p.press("현관문")
+		p.see("현관문 번호예요", "초 안에 한 번 쓸 수 있어요")
+		p.look("key-one-time-code", phone, desktop, narrow)
+		if drawn := value[bool](p, `(() => {
+			const want = window.qr.split("\n").map(row => [...row].map(() => "0"));
+			for (const [, x, y] of document.querySelector("#codes .qr path").getAttribute("d").matchAll(/M(\d+) (\d+)h1v1h-1z/g)) want[y][x] = "1";
+			return want.map(row => row.join("")).join("\n") === window.qr && want.length >= 21;
+		})()`); !drawn {
+			t.Error("the page does not draw the QR code of the answer")
+		}
+		code := value[string](p, `document.querySelector("#codes .pin").innerText.replace(/\s/g, "")`)
+		var entry struct {
+			Accepted bool
+			Reason   string
+		}
+		postJSON(t, s.SimAt+"/sim/branches/gangnam/keypads/front_1", map[string]string{"digits": code + "#"}, &entry)
+		if !entry.Accepted {
+			t.Errorf("the keypad refuses the code: %s", entry.Reason)
+		}
+		p.expect("503 (Service Unavailable)", "429 (Too Many Requests)")
+		for range 3 { // three codes at once are the limit, and the first one is used
+			p.press("현관문")
+			p.wait("an answer", `!document.querySelector("#codes button").disabled`)
+		}
+		p.see("잠시 후 다시 시도해 주세요")
+		if value[bool](p, `document.querySelector("#codes .pin").checkVisibility()`) {
+			t.Error("an earlier code is still shown")
+		}
 	})
 
 	story("when it is over", func(t *testing.T, p *page) {

@@ -15,8 +15,8 @@ import (
 //go:embed src/template/key.html
 var keyHTML string
 
-// keyPage holds the parts that all key pages share. Style and script are inline, so one response contains the complete
-// page even on a poor network. The policy allows exactly these two texts.
+// keyPage holds the texts that all key pages share. Style and script are inline, so one response is enough to open a door on a
+// poor network. The policy allows these two texts and our own assets.
 type keyPage struct {
 	template *template.Template
 	style    template.CSS
@@ -58,6 +58,7 @@ type keyView struct {
 	OpensAt, RoomDoor          string
 	RoomName                   string
 	PulseSeconds               string
+	Parts                      string // address of the script for what no door needs
 	Panels                     []panel
 	PIN                        []string
 	SpokenPIN                  string
@@ -70,6 +71,9 @@ type panel struct {
 	Title, Headline, Text string // Title has {door}, Headline the name of a door
 	Shown, Reload         bool
 }
+
+// keyParts is the entry point of the key page's second script.
+const keyParts = "key-parts.ts"
 
 // oneTimeDigits is the length of a one-time code (package protocol).
 const oneTimeDigits = 8
@@ -249,6 +253,7 @@ func (k Key) state(now time.Time) string {
 
 func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view *keyView) {
 	view.Style, view.Script = s.keyPage.style, s.keyPage.script
+	view.Parts = "/assets/" + s.pages.entry[keyParts]
 	view.Phone = s.Company.Phone
 	var page bytes.Buffer
 	if err := s.keyPage.template.Execute(&page, view); err != nil {

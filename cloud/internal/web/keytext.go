@@ -22,6 +22,7 @@ type keyTexts struct {
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure                                 string
 	Climate, ClimateFailed                                  string
+	Codes, CodesHelp, CodeLeft, CodeOver                    string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
@@ -77,7 +78,9 @@ var keyKorean = keyTexts{
 	Climate: "룸 온도", ClimateFailed: "온도를 바꾸지 못했어요. 잠시 후 다시 눌러 주세요.",
 	PIN: "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
 	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
-	Call:        "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	Codes:       "일회용 번호로 열기", CodesHelp: "어느 문의 번호를 받을까요? 키패드에 번호와 # 을 누르거나, 스캐너에 QR 코드를 보여 주세요.",
+	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.", CodeOver: "번호를 쓸 수 있는 시간이 지났어요. 필요하면 다시 받아 주세요.",
+	Call: "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
 	panels: map[string]panelText{
@@ -123,7 +126,9 @@ var keyEnglish = keyTexts{
 	Climate: "Room temperature", ClimateFailed: "The temperature was not changed. Please try again in a moment.",
 	PIN: "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
-	Call:        "Call us", Map: "Directions", Calendar: "Add to calendar",
+	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
+	CodeLeft: "A code for {door}. It works once, within {s} seconds.", CodeOver: "This code has expired. You can get another one.",
+	Call: "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",
 	panels: map[string]panelText{

@@ -41,10 +41,10 @@ func newPolicy(publicURL string, widget Widget) policy {
 	return p
 }
 
-// inlinePolicy allows exactly the given inline style and script.
+// inlinePolicy allows exactly the given inline style and script, and scripts of this site.
 func inlinePolicy(style, script string) string {
 	return strings.Join([]string{
-		"default-src 'none'", "style-src " + hashSource(style), "script-src " + hashSource(script),
+		"default-src 'none'", "style-src " + hashSource(style), "script-src 'self' " + hashSource(script),
 		"connect-src 'self'; img-src 'self'; manifest-src 'self'; worker-src 'self'",
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}, "; ")

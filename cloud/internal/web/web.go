@@ -104,7 +104,7 @@ type made struct {
 var makeOnce = sync.OnceValues(func() (*made, error) {
 	var m made
 	var err error
-	if m.pages, err = bundlePages(sources(), "customer.ts", "styles/customer.css", "console.ts", "styles/console.css"); err != nil {
+	if m.pages, err = bundlePages(sources(), "customer.ts", "styles/customer.css", "console.ts", "styles/console.css", keyParts); err != nil {
 		return nil, fmt.Errorf("bundle pages: %w", err)
 	}
 	if m.fixed, err = fixedFiles(); err != nil {

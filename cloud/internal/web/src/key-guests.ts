@@ -1,28 +1,9 @@
 // Companions on the key page: create, share and revoke their links; and the sentence that says why a door does not open.
 
 import type { Schemas } from "./core/interface";
+import { call, explanation } from "./key-call";
 
 type Companion = Schemas["Companion"];
-
-const timeout = 8000; // ms
-
-async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), timeout);
-  try {
-    const response = await fetch(`/api/v2/keys/${path}`, {
-      method,
-      headers: body ? { "Content-Type": "application/json" } : {},
-      body: body ? JSON.stringify(body) : null,
-      signal: abort.signal,
-    });
-    const answer = (await response.json()) as { data: T; message: string | null };
-    if (!response.ok) throw new Error(answer.message ?? "");
-    return answer.data;
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /** Shows why a door does not open, if the service can tell. */
 export async function explainDoor(main: HTMLElement, key: string, door: string): Promise<void> {
@@ -52,7 +33,7 @@ export function connectGuests(main: HTMLElement, key: string): void {
     try {
       await act();
     } catch (error) {
-      problem.textContent = (document.documentElement.lang === "ko" && (error as Error).message) || text("failed");
+      problem.textContent = explanation(error, text("failed"));
     }
   };
 
@@ -92,6 +73,7 @@ export function connectGuests(main: HTMLElement, key: string): void {
     form.hidden = companions.length >= max;
   }
 
+  part.hidden = false;
   part.addEventListener("toggle", () => {
     if (part.open) void attempt(refresh);
   });

@@ -1,21 +1,13 @@
-// Changes of the stay on the key page: extend it, or end it early. Both need scripts and the network; without them the part
-// stays hidden.
+// Changes of the stay on the key page: extend it, or end it early.
 
 import type { Schemas } from "./core/interface";
+import { call, explanation } from "./key-call";
 
 type Offer = Schemas["ExtensionOffer"];
 type Hold = Schemas["ExtensionHold"];
 
-const timeout = 15_000; // ms
-
-interface Answer<T> {
-  status: number;
-  message: string | null;
-  data: T;
-}
-
-/** Connects the part of the page. reload is called after the stay has ended early. */
-export function connectStay(main: HTMLElement, key: string, reload: () => void): { refresh(): void } {
+/** Connects the part of the page. now returns the service's time in seconds. */
+export function connectStay(main: HTMLElement, key: string, now: () => number): { refresh(): void } {
   const part = main.querySelector<HTMLElement>("#stay")!;
   const extend = part.querySelector<HTMLFormElement>("#extend")!;
   const ends = extend.querySelector("select")!;
@@ -25,22 +17,6 @@ export function connectStay(main: HTMLElement, key: string, reload: () => void):
   const won = (amount: number): string => new Intl.NumberFormat(document.documentElement.lang).format(amount);
   let asked = "";
 
-  async function call<T>(method: "GET" | "POST", path: string, body?: unknown): Promise<Answer<T>> {
-    const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), timeout);
-    try {
-      const response = await fetch(`/api/v2/keys/${key}/${path}`, {
-        method,
-        headers: body ? { "Content-Type": "application/json" } : {},
-        body: body ? JSON.stringify(body) : null,
-        signal: abort.signal,
-      });
-      return { ...((await response.json()) as Answer<T>), status: response.status };
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
   async function run(form: HTMLFormElement, act: () => Promise<string>): Promise<void> {
     const button = form.querySelector("button")!;
     if (button.disabled) return;
@@ -48,8 +24,9 @@ export function connectStay(main: HTMLElement, key: string, reload: () => void):
     problem.textContent = "";
     try {
       problem.textContent = await act();
-    } catch {
-      problem.textContent = text("failed");
+    } catch (error) {
+      problem.textContent = explanation(error, text("failed"));
+      void refresh();
     }
     button.disabled = false;
   }
@@ -74,32 +51,19 @@ export function connectStay(main: HTMLElement, key: string, reload: () => void):
   }
 
   async function refresh(): Promise<void> {
-    const state = main.dataset.state;
-    const over = state === "after";
-    if (end) show(end, !over && Number(main.dataset.start) <= Date.now() / 1000);
-    if (over) {
-      show(extend, false);
-      part.hidden = true;
-      return;
-    }
+    if (end) show(end, Number(main.dataset.start) <= now());
     try {
-      const answer = await call<Offer>("GET", "extension");
-      if (answer.status === 200) showOffer(answer.data);
-      part.hidden = extend.hidden && (end?.hidden ?? true);
+      showOffer(await call<Offer>("GET", `${key}/extension`));
     } catch {
-      // no network: the part stays as it is
+      // the choice stays as it is
     }
+    part.hidden = extend.hidden && (end?.hidden ?? true);
   }
 
   extend.addEventListener("submit", (event) => {
     event.preventDefault();
     void run(extend, async () => {
-      const answer = await call<Hold>("POST", "extension", { endDateTime: ends.value });
-      if (answer.status !== 200) {
-        void refresh();
-        return document.documentElement.lang === "ko" && answer.message ? answer.message : text("failed");
-      }
-      const { orderId } = answer.data;
+      const { orderId } = await call<Hold>("POST", `${key}/extension`, { endDateTime: ends.value });
       sessionStorage.setItem("purchase", JSON.stringify({ ...purchase, orderId, back: location.pathname }));
       location.assign("/book/pay");
       return "";
@@ -115,10 +79,8 @@ export function connectStay(main: HTMLElement, key: string, reload: () => void):
         end.querySelector("button")!.textContent = text("endSure");
         return text("endAsk");
       }
-      const answer = await call<Schemas["EndedStay"]>("POST", "end");
-      if (answer.status !== 200)
-        return document.documentElement.lang === "ko" && answer.message ? answer.message : text("failed");
-      reload();
+      await call<Schemas["EndedStay"]>("POST", `${key}/end`);
+      location.reload();
       return "";
     });
   });

@@ -2,10 +2,12 @@
 //
 // A press is a small state machine with deadlines: it asks for the door, waits for the result, and ends within ten
 // seconds with one of the outcomes below. Every outcome has a panel in the page, so it can be shown without a network.
+//
+// What no door needs (stay, companions, climate, codes) is a script of its own, loaded once the service has responded.
 
 import type { Schemas } from "./core/interface";
-import { connectGuests, explainDoor } from "./key-guests";
-import { connectStay } from "./key-stay";
+import { spell } from "./key-digits";
+import type { Parts } from "./key-parts";
 
 type Outcome =
   | "waiting"
@@ -63,17 +65,6 @@ function request(
 }
 
 // --- display --------------------------------------------------------------------------------------------------
-
-/** Shows the digits that a keypad takes. */
-function spell(digits: Element, pin: string): void {
-  digits.textContent = "";
-  for (const d of pin) {
-    const digit = digits.appendChild(document.createElement("i"));
-    digit.textContent = d;
-    digit.setAttribute("aria-hidden", "true");
-  }
-  digits.setAttribute("aria-label", Array.from(pin).join(" "));
-}
 
 /** Shows the PIN of the reservation, from 30 minutes before the start. */
 function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
@@ -136,45 +127,22 @@ function span(seconds: number, untilOpen: boolean): string {
   return ko ? `${text} 남았어요.` : `${text} left.`;
 }
 
-// --- the air of the room --------------------------------------------------------------------------------------
-
-const climate = main.querySelector<HTMLElement>(".climate")!;
-
-/** Offers the temperatures of the room. The page shows the choice; staff see whether the unit follows it. */
-function showClimate(offer: Schemas["KeyFacts"]["climate"]): void {
-  climate.hidden = !offer || main.dataset.state === "after";
-  if (!offer) return;
-  climate.querySelector("p")!.replaceChildren(
-    ...offer.options.map((option) => {
-      const choice = document.createElement("button");
-      choice.type = "button";
-      choice.textContent = option.label;
-      choice.setAttribute("aria-pressed", String(option.id === offer.current));
-      choice.onclick = () => void choose(option.id);
-      return choice;
-    }),
-  );
-}
-
-async function choose(option: string): Promise<void> {
-  const told = climate.querySelector("small")!;
-  told.textContent = "";
-  try {
-    const response = await request(`/api/v2/keys/${key}/climate`, refreshTimeout, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ option }),
-    }).response;
-    if (!response.ok) throw new Error(String(response.status));
-    showClimate(((await response.json()) as { data: Schemas["KeyFacts"]["climate"] }).data);
-  } catch {
-    told.textContent = climate.dataset.failed!;
-  }
-}
-
 // --- the reservation ------------------------------------------------------------------------------------------
 
 let refreshing = false;
+let parts: Promise<Parts> | undefined;
+
+/** Shows the parts of the page that need scripts and the network. If their script does not arrive, they stay hidden. */
+async function showParts(facts: Schemas["KeyFacts"]): Promise<void> {
+  if (now() >= moment("end")) return;
+  const load = (): Promise<typeof import("./key-parts")> => import(main.dataset.parts!);
+  try {
+    parts ??= load().then(({ connectParts }) => connectParts(main, key, now));
+    (await parts).refresh(facts);
+  } catch {
+    parts = undefined;
+  }
+}
 
 /** Fetches the reservation again. Staff may have moved or cancelled it, and then this page is no longer true. */
 async function refresh(): Promise<void> {
@@ -188,9 +156,9 @@ async function refresh(): Promise<void> {
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
     main.dataset.online = String(data.online);
-    showClimate(data.climate);
     keypads = data.keypads;
     showPass(data.pin);
+    void showParts(data);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];
     if (data.roomNo !== main.dataset.room || from !== moment("from") || to !== moment("to")) replacePage("moved");
   } catch {
@@ -311,7 +279,7 @@ form.addEventListener("submit", async (event) => {
   tick();
   show(...answer);
   if (answer[0] === "opened") main.querySelector("#why")!.textContent = "";
-  else void explainDoor(main, key, button.value);
+  else void parts?.then((loaded) => loaded.explain(button.value)).catch(() => {});
   navigator.vibrate?.(answer[0] === "opened" ? [30, 60, 30] : 200);
   document.getElementById("result")!.scrollIntoView({ block: "nearest" });
   button.focus({ preventScroll: true });
@@ -325,12 +293,10 @@ form.addEventListener("submit", async (event) => {
 // --- start ----------------------------------------------------------------------------------------------------
 
 if (main.querySelector('[data-result="opened"]:not([hidden])')) countPulse();
-connectGuests(main, key);
-const stay = connectStay(main, key, () => location.reload());
-void refresh().then(stay.refresh);
+void refresh();
 setInterval(tick, 1000);
 const refreshVisible = () => {
-  if (document.visibilityState === "visible") void refresh().then(stay.refresh);
+  if (document.visibilityState === "visible") void refresh();
 };
 setInterval(refreshVisible, refreshInterval);
 document.addEventListener("visibilitychange", refreshVisible);

@@ -1,0 +1,31 @@
+// Requests of the key page's parts. They may take longer than a press, because nothing waits for them at a door.
+
+const timeout = 8000; // ms
+
+/** Failed is thrown for an error response. message is the service's explanation in Korean; it may be empty. */
+export class Failed extends Error {}
+
+/** Calls an operation of the key and returns the data of the answer. path begins with the key. */
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), timeout);
+  try {
+    const response = await fetch(`/api/v2/keys/${path}`, {
+      method,
+      headers: body ? { "Content-Type": "application/json" } : {},
+      body: body ? JSON.stringify(body) : null,
+      signal: abort.signal,
+    });
+    const answer = (await response.json()) as { data: T; message: string | null };
+    if (!response.ok) throw new Failed(answer.message ?? "");
+    return answer.data;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Returns what to show for an error: the service's explanation on the Korean page, otherwise the page's own sentence. */
+export function explanation(error: unknown, otherwise: string): string {
+  const said = error instanceof Failed && document.documentElement.lang === "ko" ? error.message : "";
+  return said || otherwise;
+}

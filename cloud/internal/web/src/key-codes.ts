@@ -1,0 +1,76 @@
+// One-time codes for the keypads of the branch's agent, without a press before: digits to type and a QR code to scan.
+
+import type { Schemas } from "./core/interface";
+import { call, explanation } from "./key-call";
+import { spell } from "./key-digits";
+
+const svg = "http://www.w3.org/2000/svg";
+const quietZone = 4; // modules around a QR code
+
+/** Connects the part of the page and returns the function that shows it if a door has such a keypad. */
+export function connectCodes(main: HTMLElement, key: string, now: () => number): (facts: Schemas["KeyFacts"]) => void {
+  const part = main.querySelector<HTMLDetailsElement>("#codes")!;
+  const [choice, shown] = [part.querySelector(".choice")!, part.querySelector<HTMLElement>("div")!];
+  const told = part.querySelector<HTMLElement>("[role=status]")!;
+  const text = (name: string): string => part.dataset[name]!;
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  const buttons = Array.from(main.querySelectorAll<HTMLButtonElement>("button[name=door]"), (door) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = door.dataset.name!;
+    button.value = door.value;
+    button.onclick = () => void give(button);
+    return button;
+  });
+
+  async function give(button: HTMLButtonElement): Promise<void> {
+    clearInterval(timer);
+    shown.hidden = true;
+    told.textContent = "";
+    for (const b of buttons) b.disabled = true;
+    try {
+      const code = await call<Schemas["OneTimeCode"]>("POST", `${key}/codes`, { door: button.value });
+      spell(shown.querySelector(".pin")!, code.code);
+      shown.querySelector(".qr")!.replaceWith(draw(code.qr));
+      shown.hidden = false;
+      const until = Date.parse(code.until) / 1000;
+      const tick = (): void => {
+        const left = Math.ceil(until - now());
+        told.textContent =
+          left > 0 ? text("left").replace("{door}", button.textContent!).replace("{s}", String(left)) : text("over");
+        if (left > 0) return;
+        clearInterval(timer);
+        shown.hidden = true;
+      };
+      tick();
+      timer = setInterval(tick, 1000);
+    } catch (error) {
+      told.textContent = explanation(error, text("failed"));
+    }
+    for (const b of buttons) b.disabled = false;
+  }
+
+  /** Draws a QR code from its lines of 0 and 1. */
+  function draw(lines: string): SVGElement {
+    const rows = lines.split("\n");
+    const size = rows.length + 2 * quietZone;
+    const picture = document.createElementNS(svg, "svg");
+    picture.setAttribute("class", "qr");
+    picture.setAttribute("role", "img");
+    picture.setAttribute("aria-label", "QR");
+    picture.setAttribute("viewBox", `-${quietZone} -${quietZone} ${size} ${size}`);
+    const path = picture.appendChild(document.createElementNS(svg, "path"));
+    const modules = rows.flatMap((row, y) => Array.from(row, (dark, x) => (dark === "1" ? `M${x} ${y}h1v1h-1z` : "")));
+    path.setAttribute("d", modules.join(""));
+    return picture;
+  }
+
+  return (facts) => {
+    const offered = buttons.filter((b) => facts.keypads?.[b.value as "front" | "room"] === "agent");
+    const open = offered.length > 0 && main.dataset.state === "open";
+    if (open && part.hidden && !facts.online) part.open = true; // the doors above will not open, so codes are needed
+    part.hidden = !open;
+    if (choice.childElementCount !== offered.length) choice.replaceChildren(...offered);
+  };
+}

@@ -1,0 +1,30 @@
+// The parts of the key page that no door needs. They need scripts and the network; without them they stay hidden.
+
+import type { Schemas } from "./core/interface";
+import { connectClimate } from "./key-climate";
+import { connectCodes } from "./key-codes";
+import { connectGuests, explainDoor } from "./key-guests";
+import { connectStay } from "./key-stay";
+
+export interface Parts {
+  /** Shows the parts that fit the reservation. */
+  refresh(facts: Schemas["KeyFacts"]): void;
+  /** Shows why a door ("front" or "room") does not open, if the service can tell. */
+  explain(door: string): Promise<void>;
+}
+
+/** Connects all parts. now returns the service's time in seconds. */
+export function connectParts(main: HTMLElement, key: string, now: () => number): Parts {
+  const showClimate = connectClimate(main, key);
+  const showCodes = connectCodes(main, key, now);
+  const stay = connectStay(main, key, now);
+  connectGuests(main, key);
+  return {
+    refresh(facts) {
+      showClimate(facts.climate);
+      showCodes(facts);
+      stay.refresh();
+    },
+    explain: (door) => explainDoor(main, key, door),
+  };
+}
