@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"postgres"},
 	{"config", "queue", "limit", "grantkey"},
 	{"account"},
-	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert"},
+	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof"},
 	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},

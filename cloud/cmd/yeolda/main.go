@@ -57,6 +57,7 @@ type cli struct {
 	Agent       agentCmd       `cmd:"" help:"Branch agents: enroll, activate, revoke, list, acl."`
 	PIN         pinCmd         `cmd:"" name:"pin" help:"Door PINs: list, set."`
 	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
+	Proof       proofCmd       `cmd:"" help:"The rules of the service, checked on the rows of its database: check, key, verify."`
 	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`

@@ -213,6 +213,8 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showAlertContacts":   {"/v2/admin/alert-contacts", nil, success, false},
 		"changeAlertContacts": {"/v2/admin/alert-contacts", "{}", missingField("알림 받는 사람", "alertContacts"), false},
 		"listAudit":           {console + "audit", nil, success, true},
+		"showProof":           {"/v2/admin/proof", nil, success, false},
+		"listProofs":          {"/v2/admin/proofs", nil, success, false},
 		"showSettlement":      {"/v2/admin/settlement?branch=gangnam&month=2026-11", nil, success, true},
 		"settlementCSV":       {"/v2/admin/settlement.csv?branch=gangnam&month=2026", nil, reply{400, "IllegalArguemntError", "조회 월(month) 값의 형식이 올바르지 않습니다."}, false},
 		"settlementXLSX":      {"/v2/admin/settlement.xlsx?branch=gangnam&month=2026", nil, reply{400, "IllegalArguemntError", "조회 월(month) 값의 형식이 올바르지 않습니다."}, false},

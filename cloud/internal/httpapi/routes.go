@@ -132,6 +132,8 @@ func (a *API) Routes() http.Handler {
 	mux.Patch("/v2/admin/reservations/{id}/contact", a.editor(a.correctContact))
 	mux.Delete("/v2/admin/reservations/{id}/companions/{companion}", a.editor(a.adminRevokeCompanion))
 	mux.Get("/v2/admin/branches/{branch}/audit", a.viewer(c.ListAudit))
+	mux.Get("/v2/admin/proof", a.hq(c.ShowProof))
+	mux.Get("/v2/admin/proofs", a.hq(c.ListProofs))
 	mux.Get("/v2/admin/settlement", a.viewer(c.ShowSettlement))
 	mux.Get("/v2/admin/settlement.csv", a.viewer(c.SettlementCSV))
 	mux.Get("/v2/admin/settlement.xlsx", a.viewer(c.SettlementXLSX))

@@ -24,6 +24,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/proof"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -34,6 +35,7 @@ type Service struct {
 	Reserve *reserve.Service
 	Partner *partner.Service
 	Alerts  *alert.Service
+	Proofs  *proof.Service
 	Queue   *queue.Queue
 	Sender  notify.Sender
 	Log     *slog.Logger
@@ -54,6 +56,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, alertInterval, s.sweepAlerts) })
 	group.Go(func() error { return every(groupCtx, doorDayInterval, s.putDoorDays) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
+	group.Go(func() error { return every(groupCtx, proofInterval, s.prove) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

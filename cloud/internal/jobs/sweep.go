@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/proof"
 )
 
 // Keys of the advisory locks under which one replica works.
@@ -96,6 +97,7 @@ func (s *Service) purge(ctx context.Context) error {
 		postgres.PurgeIntents(ctx, s.DB.Pool, now.Add(-intentTTL)),
 		postgres.PurgeDeliveries(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),
+		postgres.PurgeProofs(ctx, s.DB.Pool, now.Add(-proof.Retention)),
 		postgres.PurgeIdempotent(ctx, s.DB.Pool, now.Add(-postgres.IdempotencyTTL)),
 		postgres.PurgeCallbacks(ctx, s.DB.Pool, now.Add(-webhookTTL)),
 		postgres.PurgeReconciliations(ctx, s.DB.Pool, now.Add(-webhookTTL)),

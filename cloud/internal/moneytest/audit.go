@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -83,6 +84,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	a.slots(ctx, db)
 	a.ledger(ctx, db)
 	a.books(ctx, db)
+	a.proof(ctx, db)
 	return errors.Join(a.violations...)
 }
 
@@ -223,6 +225,23 @@ func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {
 	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(wrong) > 0 {
 		a.violation("M11: ledger %v (%v)", wrong, err)
+	}
+}
+
+// proof checks the rules of slots and money that the service checks on its rows every night. Tests write rows of other
+// kinds themselves.
+func (a *auditor) proof(ctx context.Context, db *pgxpool.Pool) {
+	results, err := postgres.Prove(ctx, db, time.Time{})
+	if err != nil {
+		a.violation("proof: %w", err)
+	}
+	for _, r := range results {
+		if !slices.Contains([]string{"B1", "M2", "M4", "M6"}, r.ID) {
+			continue
+		}
+		for _, f := range r.Findings {
+			a.violation("proof: %s: %s: %s", r.ID, f.Subject, f.Detail)
+		}
 	}
 }
 

@@ -174,3 +174,6 @@ func VerifyAudit(ctx context.Context, q Querier, known AuditHead) (head AuditHea
 	err = q.QueryRow(ctx, `select count(*) from audit where place is null and $1`, true).Scan(&unlinked)
 	return head, unlinked, err
 }
+
+// LastAuditHead returns the end of the chain; place 0: it is empty.
+func LastAuditHead(ctx context.Context, q Querier) (AuditHead, error) { return chainHead(ctx, q) }

@@ -67,7 +67,7 @@ func (s *Service) timeoutOf(r *http.Request) time.Duration {
 	case strings.HasSuffix(path, "/unlock/subscribe"):
 		return s.settings.Times.DoorResultTimeout + time.Second
 	case path == "/payment/confirm", path == "/payment/cancel", path == "/admin/v2/virtual-accounts",
-		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"):
+		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof":
 		return paymentTimeout
 	}
 	return requestTimeout

@@ -37,6 +37,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/pass"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/proof"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/rollout"
@@ -201,8 +202,9 @@ func (s *Service) wire() error {
 		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
 		PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
+	proofs := &proof.Service{DB: s.db, Keys: keys}
 	s.jobs = &jobs.Service{
-		DB: s.db, Reserve: s.reserve, Partner: s.partner, Alerts: alerts, Queue: work, Sender: sender, Log: s.log,
+		DB: s.db, Reserve: s.reserve, Partner: s.partner, Alerts: alerts, Proofs: proofs, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
 		Retention: postgres.Retention{Paid: set.Times.KeepPaid, Other: set.Times.KeepOther},
 	}
@@ -236,7 +238,7 @@ func (s *Service) wire() error {
 		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db},
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,

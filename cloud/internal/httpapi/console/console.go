@@ -18,6 +18,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/live"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
+	"github.com/yeolda/yeolda/cloud/internal/proof"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
@@ -32,6 +33,7 @@ type Console struct {
 	Partner    *partner.Service
 	Live       *live.Hub
 	Webhooks   *events.Webhooks
+	Proofs     *proof.Service
 	Sessions   *session.Manager
 	Now        func() time.Time
 

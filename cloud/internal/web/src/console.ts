@@ -15,6 +15,7 @@ import { moneyScreen } from "./console/money";
 import { overviewScreen } from "./console/overview";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
+import { proofScreen } from "./console/proof";
 import { reportsScreen } from "./console/reports";
 import { roomsScreen } from "./console/rooms";
 import { type Branch, branchByCode, branches, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
@@ -68,6 +69,7 @@ const table: Route[] = [
   { path: "/console/reports", view: general("reports", reportsScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
+  { path: "/console/proof", view: general("proof", () => (isHQ() ? proofScreen() : missing())) },
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },
   { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },
   { path: "/console/:branch/day/:date", view: ofBranch("day", dayScreen) },

@@ -118,6 +118,7 @@ function bell(current: string): Child {
 }
 
 const general = (current: string): Child => [
+  isHQ() ? everywhere("proof", "navProof", "proof", current) : null,
   isHQ()
     ? h(
         "a",
