@@ -141,6 +141,7 @@ func (p *page) date(name, day string) {
 		const f = l && document.getElementById(l.htmlFor) || [...scope.querySelectorAll("input")].filter(i => i.ariaLabel === `+quoted(name)+`).pop();
 		if (!f) return false;
 		f.value = `+quoted(day)+`;
+		f.dispatchEvent(new Event("input", {bubbles: true}));
 		f.dispatchEvent(new Event("change", {bubbles: true}));
 		return true })()`)
 }

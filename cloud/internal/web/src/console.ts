@@ -20,6 +20,7 @@ import { reportsScreen } from "./console/reports";
 import { roomsScreen } from "./console/rooms";
 import { type Branch, branchByCode, branches, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
 import { settingsScreen } from "./console/settings";
+import { settlementScreen } from "./console/settlement";
 import { speakIn, t } from "./console/text";
 import { type Child, h } from "./core/dom";
 import { language } from "./core/language";
@@ -67,6 +68,7 @@ const table: Route[] = [
   { path: "/console/overview", view: general("overview", overviewScreen) },
   { path: "/console/alerts", view: general("alerts", alertsScreen) },
   { path: "/console/reports", view: general("reports", reportsScreen) },
+  { path: "/console/settlement", view: general("settlement", settlementScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
   { path: "/console/proof", view: general("proof", () => (isHQ() ? proofScreen() : missing())) },

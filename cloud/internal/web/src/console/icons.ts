@@ -27,6 +27,7 @@ const paths = {
   overview: ["M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z"],
   bell: ["M6 16V11a6 6 0 0 1 12 0v5l2 2H4z", "M10 21h4"],
   reports: ["M4 20V10M10 20V4M16 20v-7M21 20H3"],
+  settlement: ["M6 3h12v18l-3-2-3 2-3-2-3 2z", "M9 8h6M9 12h6"],
   more: ["M5 12h.01M12 12h.01M19 12h.01"],
   left: ["M15 5l-7 7 7 7"],
   right: ["M9 5l7 7-7 7"],
