@@ -23,8 +23,8 @@ type adminCmd struct {
 // adminAddCmd is `yeolda admin add`.
 type adminAddCmd struct {
 	Login         string          `arg:"" help:"Login id: a-z, 0-9, dot, hyphen, underscore."`
-	Role          string          `enum:"hq,manager,viewer" default:"manager" help:"hq (every branch), manager or viewer (reads only)."`
-	Branch        []string        `placeholder:"CODE" help:"Branches of a manager or viewer."`
+	Role          string          `enum:"hq,manager,viewer,front-desk,accountant,cleaner" default:"manager" help:"hq (every branch), manager, viewer (reads only), front-desk, accountant or cleaner."`
+	Branch        []string        `placeholder:"CODE" help:"Branches of a role other than hq."`
 	PasswordStdin bool            `help:"Read the password from standard input."`
 	Database      config.Database `embed:""`
 }
@@ -169,7 +169,7 @@ func inWords(err error, login string) error {
 	case errors.Is(err, postgres.ErrNoBranch):
 		return errors.New("there is no such branch; see yeolda branch list")
 	case errors.Is(err, account.ErrNeedsBranch):
-		return errors.New("a manager or viewer needs --branch; hq has all of them and takes none")
+		return errors.New("a role other than hq needs --branch; hq has all of them and takes none")
 	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "account: "))
 	}

@@ -168,8 +168,8 @@ func (s *Service) principal(a booking.Administrator) Principal {
 // Errors about the data of a new administrator.
 var (
 	ErrLoginID     = errors.New("account: a login id has 1 to 40 characters: a-z, 0-9, dot, hyphen, underscore")
-	ErrRole        = errors.New("account: a role is hq, manager or viewer")
-	ErrNeedsBranch = errors.New("account: a manager or viewer needs at least one branch, and hq none")
+	ErrRole        = errors.New("account: a role is hq, manager, viewer, front-desk, accountant or cleaner")
+	ErrNeedsBranch = errors.New("account: a role other than hq needs at least one branch, and hq none")
 )
 
 var loginIDForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)

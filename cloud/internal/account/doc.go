@@ -34,6 +34,9 @@ var (
 	// ErrBranchForbidden is returned when an administrator has no access to a branch.
 	ErrBranchForbidden = errors.New("account: no access to the branch")
 
+	// ErrRoleForbidden is returned when the role of an administrator does not allow what the request would do.
+	ErrRoleForbidden = errors.New("account: the role does not allow it")
+
 	ErrNoHistory     = errors.New("account: no reservation under this phone number or address")
 	ErrWrongCode     = errors.New("account: login code is wrong or expired")
 	ErrWrongPassword = errors.New("account: wrong login id or password")

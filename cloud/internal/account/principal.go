@@ -17,10 +17,21 @@ const (
 	HQ      Role = "hq"      // all branches, including future ones
 	Manager Role = "manager" // the assigned branches
 	Viewer  Role = "viewer"  // read-only
+
+	// The limited roles may use some endpoints only; see package httpapi.
+	FrontDesk  Role = "front-desk" // reservations, messages and doors of the assigned branches; no refunds, no settings
+	Accountant Role = "accountant" // money and reports of the assigned branches; no doors, no contacts of guests
+	Cleaner    Role = "cleaner"    // the rooms to clean of the assigned branches
 )
 
+// Roles are all roles.
+var Roles = []Role{HQ, Manager, Viewer, FrontDesk, Accountant, Cleaner}
+
 // Valid reports whether r is one of the roles.
-func (r Role) Valid() bool { return r == HQ || r == Manager || r == Viewer }
+func (r Role) Valid() bool { return slices.Contains(Roles, r) }
+
+// Limited reports whether endpoints are open to r one by one.
+func (r Role) Limited() bool { return r == FrontDesk || r == Accountant || r == Cleaner }
 
 // A Principal is the authenticated user of a request. The zero value is an anonymous client.
 type Principal struct {
@@ -50,13 +61,18 @@ func (p Principal) Reaches(branch string) bool {
 	return p.Administrator() && (p.Role == HQ || slices.Contains(p.Branches, branch))
 }
 
-// MayChange reports whether p is an administrator with more than read access.
+// MayChange reports whether p is an administrator who may change what the branch has and see its secrets.
 func (p Principal) MayChange() bool {
 	return p.Administrator() && (p.Role == HQ || p.Role == Manager)
 }
 
 // MayOpen reports whether p may see what opens doors: keys, PINs and links to keys. A token needs the scope of doors.
 func (p Principal) MayOpen() bool { return p.MayChange() && p.Has(ScopeDoors) }
+
+// SeesContacts reports whether p may see phone numbers and e-mail addresses of guests.
+func (p Principal) SeesContacts() bool {
+	return p.Administrator() && p.Role != Accountant && p.Role != Cleaner
+}
 
 // Token reports whether p is the bearer of a token.
 func (p Principal) Token() bool { return p.Scopes != nil }

@@ -95,6 +95,9 @@ var secretAttacks = []attack{
 			{"anonymous", g.Client(g.T), nil},
 			{"viewer", g.administrator("looker", "viewer", "gangnam", "hongdae"), nil},
 			{"manager", g.administrator("keeper", "manager", "gangnam", "hongdae"), nil},
+			{"front desk", g.administrator("desk", "front-desk", "gangnam", "hongdae"), nil},
+			{"accountant", g.administrator("books", "accountant", "gangnam", "hongdae"), nil},
+			{"cleaner", g.administrator("broom", "cleaner", "gangnam", "hongdae"), nil},
 			{"other manager", g.administrator("other", "manager", "jamsil"), nil},
 			{"token read", g.Client(g.T), reads},
 			{"token all", g.Client(g.T), all},
@@ -116,8 +119,8 @@ var secretAttacks = []attack{
 			{"the secret of a webhook", regexp.QuoteMeta(hook.Secret), nil},
 			{"the link of a refund account", "refund-secret", nil},
 			{"a token", strings.TrimPrefix(reads.Get("Authorization"), "Bearer "), nil},
-			{"the phone number of a guest", "8888-?0001", []string{"viewer", "manager", "token read", "token all", "hq"}},
-			{"the e-mail address of a guest", "jiul@", []string{"viewer", "manager", "token read", "token all", "hq"}},
+			{"the phone number of a guest", "8888-?0001", []string{"viewer", "front desk", "manager", "token read", "token all", "hq"}},
+			{"the e-mail address of a guest", "jiul@", []string{"viewer", "front desk", "manager", "token read", "token all", "hq"}},
 			{"the hash of a password", `\$argon2id\$`, nil},
 		}
 		for _, r := range readers {

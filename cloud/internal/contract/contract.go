@@ -72,6 +72,17 @@ func (o Operation) Access() string {
 	return access
 }
 
+// Roles returns the x-roles of the operation: the limited roles that it admits.
+func (o Operation) Roles() (roles []string) {
+	list, _ := o.Extensions["x-roles"].([]any)
+	for _, role := range list {
+		if name, ok := role.(string); ok {
+			roles = append(roles, name)
+		}
+	}
+	return roles
+}
+
 // Check returns an error if an exchange violates the description.
 func Check(x Exchange) error {
 	if x.Request.Method == http.MethodHead {

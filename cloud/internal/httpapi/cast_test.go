@@ -21,6 +21,8 @@ type cast struct {
 	Manager  *servicetest.Client // of gangnam
 	HQ       *servicetest.Client
 	Viewer   *servicetest.Client // of gangnam
+
+	FrontDesk, Accountant, Cleaner *servicetest.Client // of gangnam
 }
 
 // newCast logs in a client for each role. The customer has paid for an hour in room 1 of gangnam, three hours from now.
@@ -30,6 +32,9 @@ func newCast(t *testing.T, s *servicetest.Stack) *cast {
 	for _, a := range []account.NewAdministrator{
 		{LoginID: "hongdae-manager", Password: "far away from gangnam", Role: account.Manager, Branches: []string{"hongdae"}},
 		{LoginID: "gangnam-viewer", Password: "only looking around", Role: account.Viewer, Branches: []string{"gangnam"}},
+		{LoginID: "gangnam-desk", Password: "welcome to gangnam", Role: account.FrontDesk, Branches: []string{"gangnam"}},
+		{LoginID: "gangnam-books", Password: "debit and credit", Role: account.Accountant, Branches: []string{"gangnam"}},
+		{LoginID: "gangnam-cleaner", Password: "brooms and buckets", Role: account.Cleaner, Branches: []string{"gangnam"}},
 	} {
 		if err := accounts.AddAdministrator(t.Context(), a, "test"); err != nil {
 			t.Fatal(err)
@@ -41,6 +46,10 @@ func newCast(t *testing.T, s *servicetest.Stack) *cast {
 		Manager: s.Admin(t, "gangnam-manager", "gangnam-demo"),
 		Other:   s.Admin(t, "hongdae-manager", "far away from gangnam"),
 		Viewer:  s.Admin(t, "gangnam-viewer", "only looking around"),
+
+		FrontDesk:  s.Admin(t, "gangnam-desk", "welcome to gangnam"),
+		Accountant: s.Admin(t, "gangnam-books", "debit and credit"),
+		Cleaner:    s.Admin(t, "gangnam-cleaner", "brooms and buckets"),
 	}
 }
 
@@ -51,7 +60,8 @@ type role struct {
 }
 
 func (c *cast) roles() []role {
-	return []role{{"none", c.Nobody}, {"customer", c.Customer}, {"other", c.Other}, {"manager", c.Manager}, {"hq", c.HQ}, {"viewer", c.Viewer}}
+	return []role{{"none", c.Nobody}, {"customer", c.Customer}, {"other", c.Other}, {"manager", c.Manager}, {"hq", c.HQ}, {"viewer", c.Viewer},
+		{"front-desk", c.FrontDesk}, {"accountant", c.Accountant}, {"cleaner", c.Cleaner}}
 }
 
 // login logs in a customer by phone number. n is the number of codes sent to the phone number, including this one.

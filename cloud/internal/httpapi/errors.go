@@ -92,6 +92,7 @@ var table = []row{
 	{backoffice.ErrNoSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
 	{booking.ErrAdministratorExists, 409, typeAlreadyExist, "이미 사용 중인 아이디입니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
+	{account.ErrRoleForbidden, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{session.ErrToken, 401, typeAuthentication, "토큰이 올바르지 않거나 만료되었습니다."},
 	{errScope, 403, typeAuthorization, "토큰에 이 작업의 권한(scope)이 없습니다."},
 	{account.ErrNoToken, 404, typeNotFound, "해당 토큰을 찾을 수 없습니다."},

@@ -22,11 +22,14 @@ import (
 // handler is an endpoint: decode, one call, encode. A handler that returns an error has written nothing; handle answers.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// handle wraps a handler for the router: the layer and validateRequest run before it. Errors become answers here only.
+// handle wraps a handler for the router: the layer, checkRole and validateRequest run before it. Errors become answers here only.
 func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 	run := a.idempotent(h)
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := allow(wire.Principal(r))
+		if err == nil {
+			err = checkRole(r)
+		}
 		if err == nil {
 			err = validateRequest(r)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
@@ -269,8 +270,8 @@ func probes(t *testing.T, c *cast) map[string]probe {
 }
 
 // expected returns a cell of the matrix: the reply that a role receives for an operation.
-func expected(access, role string, p probe) reply {
-	administrator := role != "none" && role != "customer"
+func expected(o contract.Operation, role string, p probe) reply {
+	access, administrator, limited := o.Access(), role != "none" && role != "customer", account.Role(role).Limited()
 	switch {
 	case access == "public":
 	case role == "none":
@@ -282,6 +283,7 @@ func expected(access, role string, p probe) reply {
 		}
 		return p.want
 	case !administrator,
+		limited && !slices.Contains(o.Roles(), role),
 		access == "change" && role == "viewer",
 		access == "hq" && role != "hq":
 		return notAuthorized
@@ -311,7 +313,7 @@ func TestAuthorization(t *testing.T) {
 		}
 		for _, role := range c.roles() {
 			cells++
-			check(t, fmt.Sprintf("%s by %s", o.OperationID, role.name), role.client, o.Method, p, expected(o.Access(), role.name, p))
+			check(t, fmt.Sprintf("%s by %s", o.OperationID, role.name), role.client, o.Method, p, expected(o, role.name, p))
 		}
 	}
 	t.Logf("%d cells", cells)

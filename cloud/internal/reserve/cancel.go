@@ -63,7 +63,7 @@ type AdminCancelRequest struct {
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
 // administrator saw.
 //
-// Errors: ErrNotFound, account.ErrBranchForbidden, ErrStatusMismatch, and those of Cancel.
+// Errors: ErrNotFound, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
 	return s.cancel(ctx, req.ID, cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account}, func(c *change) error {
 		r := c.r()
@@ -80,6 +80,9 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 		}
 		if seen == "" || seen != r.BookingStatus() {
 			return ErrStatusMismatch
+		}
+		if req.By.Role == account.FrontDesk && r.Amount > 0 && r.State != booking.Hold && r.State != booking.WaitingForDeposit {
+			return account.ErrRoleForbidden // it would be a refund
 		}
 		return nil
 	}, func(c *change, refund *money.Refund) (waits bool, err error) {

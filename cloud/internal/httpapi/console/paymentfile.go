@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // PaymentFile is GET /v2/admin/branches/{branch}/payments.csv?yearMonth=: all payments of a month for a spreadsheet, in
@@ -18,6 +19,7 @@ func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	contacts := wire.Principal(r).SeesContacts()
 	file := csv.NewWriter(w)
 	file.UseCRLF = true
 	begun := false
@@ -35,6 +37,9 @@ func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
 			if err := begin(); err != nil {
 				return err
 			}
+		}
+		if !contacts {
+			p.Mobile = ""
 		}
 		return file.Write(paymentRow(branch, p))
 	})

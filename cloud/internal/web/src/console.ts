@@ -18,7 +18,18 @@ import { peopleScreen } from "./console/people";
 import { proofScreen } from "./console/proof";
 import { reportsScreen } from "./console/reports";
 import { roomsScreen } from "./console/rooms";
-import { type Branch, branchByCode, branches, homeBranch, identify, isHQ, me, noticeEnd } from "./console/session";
+import {
+  type Branch,
+  branchByCode,
+  branches,
+  firstScreen,
+  hasScreen,
+  homeBranch,
+  identify,
+  isHQ,
+  me,
+  noticeEnd,
+} from "./console/session";
 import { settingsScreen } from "./console/settings";
 import { settlementScreen } from "./console/settlement";
 import { speakIn, t } from "./console/text";
@@ -32,13 +43,16 @@ const ofBranch =
   (params) =>
     admitted(() => {
       const branch = branchByCode(params.branch!);
-      return frame(branch?.branch, screen, () => (branch ? view(branch, params) : missing()));
+      return frame(branch?.branch, screen, () => (branch && hasScreen(screen) ? view(branch, params) : missing()));
     });
 
 const general =
   (screen: string, view: () => Child): Route["view"] =>
   () =>
-    admitted(() => frame(undefined, screen, view));
+    admitted(() => frame(undefined, screen, hasScreen(screen) || own.has(screen) ? view : missing));
+
+/** The screens of every role. Those of the head quarters check the role themselves. */
+const own = new Set(["account", "people", "integrations"]);
 
 /** Every screen requires an authenticated user. */
 function admitted(view: () => Child): Child {
@@ -51,7 +65,8 @@ function admitted(view: () => Child): Child {
 function home(): Child {
   return admitted(() => {
     const branch = homeBranch();
-    const first = branches.peek().length > 1 ? "/console/overview" : `/console/${branch}/day`;
+    const first =
+      branches.peek().length > 1 && hasScreen("overview") ? "/console/overview" : `/console/${branch}/${firstScreen()}`;
     if (branch) queueMicrotask(() => go(first, { replace: true }));
     return branch
       ? null

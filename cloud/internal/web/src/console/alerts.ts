@@ -9,7 +9,7 @@ import { computed, effect, type Readable, signal, untracked } from "../core/sign
 import { ownContacts } from "./contacts";
 import { gather, watchAll } from "./live";
 import { attempt, button, chip, fetched, heading, segmented } from "./parts";
-import { branchByCode, branchName, isHQ, mayChange } from "./session";
+import { branchByCode, branchName, isHQ, mayBook } from "./session";
 import { ago, localText, type TextKey, t } from "./text";
 
 export type Alert = Schemas["Alert"];
@@ -107,7 +107,7 @@ export function alertRow(alert: Alert, changed: () => void): HTMLElement {
       "p",
       { class: "row" },
       address ? h("a", { class: "button soft", href: address }, t("alertGo")) : null,
-      !ended && !alert.acknowledgedBy && mayChange.peek() ? button(t("alertTake"), take, { kind: "plain" }) : null,
+      !ended && !alert.acknowledgedBy && mayBook.peek() ? button(t("alertTake"), take, { kind: "plain" }) : null,
     ),
     view(),
   );

@@ -12,7 +12,7 @@ import { openDoor } from "./door";
 import { keypadsPart } from "./keypads";
 import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
-import { type Branch, mayChange } from "./session";
+import { type Branch, mayBook } from "./session";
 import { ago, dateText, type TextKey, t } from "./text";
 
 type Door = Schemas["Door"];
@@ -65,7 +65,7 @@ function tiles(branch: Branch, data: Readable<Doors>): HTMLElement {
         front().length > 1 ? t("frontDoors", { n: front().length }) : "",
         leaf(front().map((d) => d.leaf)),
       ]),
-      mayChange()
+      mayBook()
         ? button(t("openDo"), () => openDoor(branch, "front"), {
             kind: "primary",
             label: `${t("frontDoor")} ${t("openDo")}`,
@@ -91,7 +91,7 @@ function room(branch: Branch, door: Readable<Door>, data: Readable<Doors>): HTML
       !door().fitted ? chip(t("noLockHere"), "bad") : leaf([door().leaf]),
       last() && bad.has(last()!.kind) ? [" ", chip(t(`doorEvent_${last()!.kind}` as TextKey), "bad")] : null,
     ]),
-    mayChange()
+    mayBook()
       ? button(t("openDo"), () => openDoor(branch, "room", number), {
           label: `${t("roomNo", { n: number })} ${t("openDo")}`,
           disabled: () => data().online && !door().fitted,

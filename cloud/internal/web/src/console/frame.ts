@@ -12,7 +12,18 @@ import { type Alert, alertText, byUrgency, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
 import { connection, gather, overhear, watchAll } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
-import { branchByCode, branches, branchName, homeBranch, isHQ, logout, me, rememberBranch } from "./session";
+import {
+  branchByCode,
+  branches,
+  branchName,
+  firstScreen,
+  hasScreen,
+  homeBranch,
+  isHQ,
+  logout,
+  me,
+  rememberBranch,
+} from "./session";
 import { ago, localText, speakIn, type TextKey, t } from "./text";
 
 interface Place {
@@ -35,6 +46,9 @@ const places: Place[] = [
 
 /** The number of places in the navigation bar of a phone. The last button opens the others. */
 const inBar = 4;
+
+/** The places that the role has. */
+const mine = (): Place[] => places.filter((p) => hasScreen(p.screen));
 
 let first = true;
 
@@ -100,17 +114,20 @@ function entry(branch: string, place: Place, current: string): HTMLElement {
 }
 
 /** A link to what concerns all of one's branches. */
-const everywhere = (screen: string, text: TextKey, mark: Icon, current: string, extra: Child = null): HTMLElement =>
-  h(
-    "a",
-    { href: `/console/${screen}`, title: t(text), "aria-current": current === screen ? "page" : null },
-    icon(mark),
-    h("span", null, t(text)),
-    extra,
-  );
+const everywhere = (screen: string, text: TextKey, mark: Icon, current: string, extra: Child = null): Child =>
+  hasScreen(screen)
+    ? h(
+        "a",
+        { href: `/console/${screen}`, title: t(text), "aria-current": current === screen ? "page" : null },
+        icon(mark),
+        h("span", null, t(text)),
+        extra,
+      )
+    : null;
 
 /** The number of open alerts of all of one's branches. */
 function bell(current: string): Child {
+  if (!hasScreen("alerts")) return null;
   const { list } = openAlerts();
   return everywhere("alerts", "navAlerts", "bell", current, () =>
     list().length > 0 ? h("b", { class: "count" }, String(list().length)) : null,
@@ -163,7 +180,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
       everywhere("reports", "navReports", "reports", current),
       everywhere("settlement", "navSettlement", "settlement", current),
       h("hr"),
-      places.map((p) => entry(home, p, current)),
+      mine().map((p) => entry(home, p, current)),
       h("hr"),
       general(current),
     ),
@@ -191,7 +208,7 @@ function switcher(branch: string | undefined, current: string): Child {
       "aria-label": t("branch"),
     },
   );
-  element.addEventListener("change", () => go(address(element.value, branch ? current : "day")));
+  element.addEventListener("change", () => go(address(element.value, branch ? current : firstScreen())));
   return element;
 }
 
@@ -266,7 +283,11 @@ function alertBar(branch: string): Child {
 
 function liveBar(branch: string | undefined): Child {
   if (!branch || !branchByCode(branch)) return null;
-  return [deviceBar(branch), alertBar(branch), connectionBar()];
+  return [
+    hasScreen("doors") ? deviceBar(branch) : null,
+    hasScreen("alerts") ? alertBar(branch) : null,
+    connectionBar(),
+  ];
 }
 
 const connectionBar = (): Child =>
@@ -292,8 +313,9 @@ function bar(home: string, current: string): Child {
           everywhere("alerts", "navAlerts", "bell", current),
           everywhere("reports", "navReports", "reports", current),
           everywhere("settlement", "navSettlement", "settlement", current),
-          everywhere("settlement", "navSettlement", "settlement", current),
-          places.slice(inBar).map((p) => entry(home, p, current)),
+          mine()
+            .slice(inBar)
+            .map((p) => entry(home, p, current)),
           general(current),
           h("hr"),
           h("div", { class: "row" }, languageButton(), button(t("logout"), logout, { kind: "plain" })),
@@ -303,12 +325,14 @@ function bar(home: string, current: string): Child {
   return h(
     "nav",
     { class: "bar", "aria-label": t("screens") },
-    places.slice(0, inBar).map((p) => entry(home, p, current)),
+    mine()
+      .slice(0, inBar)
+      .map((p) => entry(home, p, current)),
     h(
       "button",
       {
         type: "button",
-        "aria-current": places.findIndex((p) => p.screen === current) >= inBar ? "page" : null,
+        "aria-current": mine().findIndex((p) => p.screen === current) >= inBar ? "page" : null,
         onclick: more,
       },
       icon("more"),

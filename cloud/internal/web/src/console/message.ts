@@ -6,7 +6,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { wall } from "./doors";
 import { button, chip, dialog, explain, facts, fetched, toast } from "./parts";
-import { type Branch, mayChange } from "./session";
+import { type Branch, mayBook } from "./session";
 import { type TextKey, t } from "./text";
 
 export type Message = Schemas["Message"];
@@ -55,7 +55,7 @@ export function openMessage(branch: Branch, id: string, changed: (() => void) | 
           "div",
           { class: "footer" },
           button(t("close"), close, { kind: "plain" }),
-          mayChange() ? button(t("resend"), again, { kind: "primary" }) : null,
+          mayBook() ? button(t("resend"), again, { kind: "primary" }) : null,
         ),
       ];
     });

@@ -13,7 +13,7 @@ import { gather, watch } from "./live";
 import { pages } from "./pages";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
 import { openApproval, openOutside } from "./refund";
-import { type Branch, isHQ, mayChange } from "./session";
+import { type Branch, isHQ, mayRefund } from "./session";
 import { dateText, type TextKey, t, timesText, won } from "./text";
 
 type Payment = Schemas["MoneyPayment"];
@@ -147,7 +147,7 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
         title: "",
         kind: "action",
         cell: (r) =>
-          mayChange()
+          mayRefund()
             ? [
                 r.approvalOf
                   ? button(t("approveAccount"), () => openApproval(r.reservationId, r.account ?? "", refresh))

@@ -117,7 +117,12 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
         person ? null : field(t("password"), input(password, { maxlength: 256 }), t("passwordHint")),
         field(
           t("role"),
-          select(role, () => (["hq", "manager", "viewer"] as const).map((r) => ({ value: r, text: t(`role_${r}`) }))),
+          select(role, () =>
+            (["hq", "manager", "viewer", "front-desk", "accountant", "cleaner"] as const).map((r) => ({
+              value: r,
+              text: t(`role_${r}`),
+            })),
+          ),
         ),
         when(
           () => role() !== "hq",

@@ -6,9 +6,11 @@ import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { english } from "./text";
 
+export type Role = NonNullable<Schemas["Me"]["role"]>;
+
 export interface Me {
   adminLoginId: string;
-  role: "hq" | "manager" | "viewer";
+  role: Role;
   branchList: string[];
 }
 
@@ -18,9 +20,27 @@ export type Branch = Schemas["Branch"];
 export const me = signal<Me | null | undefined>(undefined);
 export const branches = signal<Branch[]>([]);
 
-/** Every administrator may read; viewers may do no more. */
-export const mayChange = computed(() => me()?.role === "hq" || me()?.role === "manager");
-export const isHQ = computed(() => me()?.role === "hq");
+/** Whether the administrator has one of some roles. */
+const has = (...roles: Role[]) => computed(() => roles.includes(me()?.role ?? "viewer"));
+
+/** Every role but the limited ones may read all; viewers may do no more. */
+export const mayChange = has("hq", "manager");
+export const mayBook = has("hq", "manager", "front-desk");
+export const mayRefund = has("hq", "manager", "accountant");
+export const isHQ = has("hq");
+
+/** The screens that a limited role has; undefined: all. */
+const screens: Partial<Record<Role, string[]>> = {
+  "front-desk": ["day", "doors", "messages", "overview", "alerts"],
+  accountant: ["money", "overview", "alerts", "reports", "settlement"],
+  cleaner: ["cleaning"],
+};
+
+export const hasScreen = (screen: string): boolean =>
+  screens[me()?.role ?? "viewer"]?.includes(screen) ?? screen !== "cleaning";
+
+/** The first screen of a branch. */
+export const firstScreen = (): string => screens[me()?.role ?? "viewer"]?.[0] ?? "day";
 
 type AnyMe = Schemas["Me"];
 

@@ -7,7 +7,7 @@ import { language } from "../../core/language";
 import { resource } from "../../core/resource";
 import { signal } from "../../core/signal";
 import { attempt, button, chip, dialog, explain, fetched, field, input, toast } from "../parts";
-import { type Branch, mayChange } from "../session";
+import { type Branch, mayBook } from "../session";
 import { t } from "../text";
 import { type Record, wallTime } from "./record";
 
@@ -33,7 +33,7 @@ export function keys(branch: Branch, data: Record, refresh: () => void): Child {
           " ",
           k.label ?? "",
           h("small", null, ` ${keyState(branch, k)}`),
-          k.kind === "companion" && !k.revokedAt && mayChange()
+          k.kind === "companion" && !k.revokedAt && mayBook()
             ? button(t("keyRevoke"), () => revoke(data.id, k.id, refresh), { kind: "plain" })
             : null,
         ),

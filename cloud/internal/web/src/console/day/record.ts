@@ -12,7 +12,7 @@ import { openDoor } from "../door";
 import { gather, overhear } from "../live";
 import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast } from "../parts";
 import { openOutside, openPartRefund } from "../refund";
-import { type Branch, mayChange } from "../session";
+import { type Branch, mayBook, mayChange } from "../session";
 import { countdown, dateText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
 import { history } from "./history";
@@ -58,11 +58,11 @@ function view(branch: Branch, data: Readable<Record>, refresh: () => void): Chil
       h("p", { class: "where" }, () => `${t("roomNo", { n: data().roomNo })} · ${data().machine}`),
     ),
     () => waiting(data()),
-    () => (mayChange() ? actions(branch, data(), block(), refresh) : null),
+    () => (mayBook() ? actions(branch, data(), block(), refresh) : null),
     () => known(branch, data()),
     () => keys(branch, data(), refresh),
     h("h3", null, t("historyTitle")),
-    () => history(branch, data().history, mayChange() ? refresh : null),
+    () => history(branch, data().history, mayBook() ? refresh : null),
   );
 }
 
@@ -133,7 +133,7 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
     );
     list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
   }
-  if (data.state === "DONE" && data.amount > 0 && data.method !== "관리자")
+  if (data.state === "DONE" && data.amount > 0 && data.method !== "관리자" && mayChange())
     list.push(
       button(t("partRefund"), () => openPartRefund(data.id, data.method, refresh)),
       button(t("outside"), () => openOutside(data.id, data.amount, refresh)),

@@ -9,7 +9,7 @@ import { computed, effect, onCleanup, signal, untracked } from "../../core/signa
 import { icon } from "../icons";
 import { gather, watch } from "../live";
 import { button, fetched, heading, input, segmented } from "../parts";
-import { type Branch, mayChange } from "../session";
+import { type Branch, mayBook } from "../session";
 import { dateText, t } from "../text";
 import { grid } from "./grid";
 import { list } from "./list";
@@ -78,7 +78,7 @@ export function dayScreen(branch: Branch, params: Params): Child {
         { value: "grid", text: t("viewGrid") },
         { value: "list", text: t("viewList") },
       ]),
-      mayChange() ? button([icon("plus"), t("reserve")], () => reserve(), { kind: "primary" }) : null,
+      mayBook() ? button([icon("plus"), t("reserve")], () => reserve(), { kind: "primary" }) : null,
     ),
     fetched(source, (data) => [
       when(
@@ -92,7 +92,7 @@ export function dayScreen(branch: Branch, params: Params): Child {
       ),
       when(
         () => view() === "grid",
-        () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayChange() }),
+        () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayBook() }),
         () => list({ day: data, second, filter, show }),
       ),
     ]),

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/contract"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// contactsOfGuests matches what an accountant must not see of the guest of newCast, also in part, and any other address.
+var contactsOfGuests = regexp.MustCompile(`5678|1234-|01012|010-|hong@|[a-z0-9]@[a-z]`)
+
+// TestAccountantSeesNoContact: no answer to an accountant contains a phone number or an e-mail address of a guest. A manager
+// sees it where there is one to see.
+func TestAccountantSeesNoContact(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	month := c.s.Clock.Now().In(seoul).Format("2006-01")
+	now := strings.NewReplacer("yearMonth=2026-11", "yearMonth="+month, "month=2026-11", "month="+month,
+		"yearMonth=2026", "yearMonth="+month, "month=2026", "month="+month)
+	seen := 0
+	table := probes(t, c)
+	for _, o := range contract.Operations() {
+		if o.Method != http.MethodGet || o.Access() == "public" || o.Access() == "customer" || o.OperationID == "liveEvents" || o.OperationID == "adminAwaitDoor" {
+			continue
+		}
+		path := now.Replace(table[o.OperationID].path)
+		if found := contactsOfGuests.Find(c.Accountant.Send(o.Method, path, nil, nil).Raw); found != nil {
+			t.Errorf("%s shows %q", o.OperationID, found)
+		}
+		if c.Accountant.Send(o.Method, path, nil, nil).HTTP == http.StatusOK && contactsOfGuests.Match(c.Manager.Send(o.Method, path, nil, nil).Raw) {
+			seen++
+		}
+	}
+	if seen == 0 {
+		t.Error("no answer that an accountant may read contains a contact for a manager: the test has nothing to find")
+	}
+}
+
+// TestFrontDeskRefundsNothing: the front desk cancels what was not paid, but not what would be refunded.
+func TestFrontDeskRefundsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	start := slot(c.s, 3*time.Hour)
+	paid := "/admin/reservation/" + reservationAt(t, c.s, 1, start)
+	for _, status := range []string{"paid", "DONE"} {
+		says(t, "a paid stay", c.FrontDesk.Delete(paid+"?bookingStatus="+status, nil), notAuthorized)
+	}
+	says(t, "a refund", c.FrontDesk.Post("/v2/admin/reservations/"+reservationAt(t, c.s, 1, start)+"/refunds", map[string]any{"amount": 1000, "reason": "a"}), notAuthorized)
+	c.FrontDesk.Get(paid).OK(t)
+
+	body := holdBody(3, start, time.Hour)
+	c.FrontDesk.Post("/admin/reservation", body).OK(t)
+	c.FrontDesk.Post("/admin/payment", map[string]any{"name": "김영희", "mobileNum": "010-9999-8888"}).OK(t)
+	c.FrontDesk.Delete("/admin/reservation/"+reservationAt(t, c.s, 3, start)+"?bookingStatus=paid", nil).OK(t)
+
+	var record struct{ Key, DoorlockKey *string }
+	c.FrontDesk.Get("/v2/admin/reservations/"+reservationAt(t, c.s, 1, start)).OK(t).Into(t, &record)
+	if record.Key != nil || record.DoorlockKey != nil {
+		t.Error("the front desk receives the key of a guest")
+	}
+	body["branch"] = "hongdae"
+	says(t, "another branch", c.FrontDesk.Post("/admin/reservation", body), outOfScope)
+}
