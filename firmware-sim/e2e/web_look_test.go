@@ -42,6 +42,7 @@ func (p *page) look(name string, screens ...screen) {
 		p.settle()
 		p.on(p.whole(s))
 		p.judge(name + " on " + s.name)
+		p.judgeEnglish(name)
 		p.keep(name + "-" + s.name)
 	}
 	p.on(screens[0])

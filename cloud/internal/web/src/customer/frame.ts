@@ -112,7 +112,7 @@ function footer(): Child {
 /** The operator of the shop, as the law requires, and how to contact them. */
 function company({ company: c }: Site): Child {
   const line = (label: string, value: string | null) =>
-    value ? h("li", null, label ? `${label} ${value}` : value) : null;
+    value ? h("li", null, `${label} `, h("span", { lang: "ko" }, value)) : null;
   return [
     c.phone
       ? h("p", { class: "help" }, t("footHelp"), " ", h("a", { href: `tel:${c.phone}` }, `${t("call")} ${c.phone}`))

@@ -38,9 +38,13 @@ export const legalPage = (part: keyof Legal) => (): Child => {
   ];
 };
 
-const filled = (text: string, { company }: Site): string =>
+/** Fills in the company, whose name is Korean on an English page, too. */
+const filled = (text: string, { company }: Site): Child =>
   text
-    .replace("{company}", company.name ?? t("brand"))
     .replace("{phone}", company.phone ?? "")
     .replace("{email}", company.email ?? "")
-    .replace(/[,·\s]+$/, "");
+    .replace(/[,·\s]+$/, "")
+    .split("{company}")
+    .flatMap((part, i) =>
+      i === 0 ? [part] : [company.name ? h("span", { lang: "ko" }, company.name) : t("brand"), part],
+    );
