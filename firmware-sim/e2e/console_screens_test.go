@@ -210,7 +210,7 @@ func TestConsoleScreens(t *testing.T) {
 		}
 		p := at("people").with(t)
 		p.fill("휴대폰 번호 또는 이메일", "010-3333-4444")
-		if name, content := p.download("내보내기"); name != "personal-data.json" || !strings.Contains(content, "01033334444") || !strings.Contains(content, `"reservation-confirmed"`) {
+		if name, content := p.download("내보내기"); name != "personal-data.json" || !strings.Contains(content, "01033334444") || !strings.Contains(content, `"reservation-confirmed`) {
 			t.Fatalf("%s: %s", name, content)
 		}
 		p.fill("휴대폰 번호 또는 이메일", "010-9999-9999")

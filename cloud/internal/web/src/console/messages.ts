@@ -1,6 +1,7 @@
 // All messages to the guests of a branch.
 
 import { api } from "../core/api";
+import { whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { signal } from "../core/signal";
 import { wall } from "./doors";
@@ -11,6 +12,8 @@ import type { Branch } from "./session";
 import { t } from "./text";
 
 const size = 50;
+/** Milliseconds after which messages that are not sent yet are fetched again. */
+const openEvery = 2000;
 
 export function messagesScreen(branch: Branch): Child {
   const state = signal("");
@@ -35,6 +38,10 @@ export function messagesScreen(branch: Branch): Child {
           ).messages,
         size,
       );
+      whileSeen(openEvery, () => {
+        const rows = list.rows.peek();
+        if (rows.length <= size && rows.some((m) => m.state === "QUEUED" || m.state === "SENDING")) void list.reload();
+      });
       return list.view((rows) =>
         table<Message>(
           t("navMessages"),
