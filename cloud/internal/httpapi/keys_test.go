@@ -164,8 +164,16 @@ func TestContactIsCorrected(t *testing.T) {
 	if ownerKey(t, s, id) != old {
 		t.Fatal("a rejected request changed the key")
 	}
+	var offer struct {
+		Options []struct{ EndDateTime string }
+	}
+	c.Nobody.Get("/v2/keys/"+old+"/extension").OK(t).Into(t, &offer)
+	s.Client(t).Post("/v2/keys/"+old+"/extension", map[string]string{"endDateTime": offer.Options[0].EndDateTime}).OK(t)
 	before := len(s.Sandbox.Messages("01012345678"))
 	c.Manager.Patch(path, correction).OK(t)
+	if n := only(t, s, `select count(*)::text from reservation where mobile_key = '01012345678'`); n != "0" {
+		t.Errorf("%s reservations, extensions included, are left to the old number", n)
+	}
 	fresh := ownerKey(t, s, id)
 	if fresh == old || fresh == "" {
 		t.Fatalf("key %q", fresh)

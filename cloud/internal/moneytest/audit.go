@@ -169,6 +169,7 @@ func (a *auditor) keys(r row) {
 var confirmations = map[string]bool{
 	string(notify.ReservationConfirmed): true, string(notify.ReservationConfirmedPIN): true,
 	string(notify.DepositConfirmed): true, string(notify.DepositConfirmedPIN): true,
+	string(notify.KeyChanged): true,
 }
 
 // slots checks that no time, including margins, is sold twice.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -220,6 +222,38 @@ func TestRefundLink(t *testing.T) {
 	if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
 		t.Error(err)
 	}
+}
+
+// After a correction of the contact only the new one has a refund link that works.
+func TestRefundLinkFollowsTheContact(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":500}`)
+	_, id := s.stay(t, sandbox.MethodVirtualAccount)
+	s.press(t, id, "room", "FAILED", "failed")
+	s.Clock.Advance(2 * time.Minute)
+	if err := s.Replica(t).Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	wrong := s.refundToken(t, id)
+	right := "010-9999-8888"
+	by := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Role: account.HQ}
+	if err := s.Replica(t).CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(id), Mobile: &right, Reason: "wrong number", By: by}); err != nil {
+		t.Fatal(err)
+	}
+	fresh := s.refundToken(t, id)
+	for token, status := range map[string]int{wrong: 404, fresh: 200} {
+		if reply, err := s.buyer().Do(s.ctx, "GET", "/v2/refund-accounts/"+token, nil); err != nil || reply.HTTP != status {
+			t.Errorf("%v %s, want %d", err, reply.Raw, status)
+		}
+	}
+	body := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	for i, token := range []string{wrong, fresh} {
+		if reply, err := s.buyer().Post(s.ctx, "/v2/refund-accounts/"+token, body); err != nil || reply.HTTP != []int{404, 200}[i] {
+			t.Errorf("%v %s", err, reply.Raw)
+		}
+	}
+	s.refundsDone(t, id)
 }
 
 // refundToken waits for the message with a refund link and returns its token.

@@ -150,6 +150,9 @@ func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) err
 				return err
 			}
 		}
+		if err := c.askAccountAgain(); err != nil {
+			return err
+		}
 		return c.audited(req.By, "reservation.contact", map[string]any{"changed": changed, "reason": req.Reason})
 	})
 }

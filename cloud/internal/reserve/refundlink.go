@@ -39,6 +39,21 @@ func (c *change) askAccount(refund int64, won int) error {
 	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
 }
 
+// askAccountAgain sends new links for refunds that wait for an account, after the contact was corrected. The earlier ones,
+// which the previous contact has, become invalid.
+func (c *change) askAccountAgain() error {
+	open, err := postgres.OpenRefundLinks(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range open {
+		if err := c.askAccount(l.Refund, l.Amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // RefundLink is what a guest sees at a refund link.
 type RefundLink struct {
 	Amount    int
