@@ -11,7 +11,7 @@ import (
 )
 
 type auditCmd struct {
-	Verify auditVerifyCmd `cmd:"" help:"Verify the audit log's hash chain and report changed or removed entries."`
+	Verify auditVerifyCmd `cmd:"" help:"Verify the audit log's hash chain and the rows of money, doors and passes that it links; report what was changed or removed."`
 }
 
 // auditVerifyCmd is `yeolda audit verify`.
@@ -32,6 +32,11 @@ func (c *auditVerifyCmd) Run(p *program) error {
 			return err
 		}
 		fmt.Fprintf(p.out, "%d entries, the chain holds; head %d:%s\n", head.Place, head.Place, hex.EncodeToString(head.Hash))
+		rows, err := postgres.VerifyLinks(p.ctx, db.Pool)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "%d rows of money, doors and passes are as they were linked\n", rows)
 		if unlinked > 0 {
 			fmt.Fprintf(p.out, "%d entries are not linked yet\n", unlinked)
 		}

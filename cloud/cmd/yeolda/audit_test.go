@@ -62,7 +62,31 @@ func TestAuditVerifyCommand(t *testing.T) {
 	if out, code := verify(); code != 0 {
 		t.Fatalf("and written back: %d\n%s", code, out)
 	}
-	tamper(`delete from audit where place = 3`)
+	for _, sql := range []string{
+		`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
+			select branch_id, id, 'EXPIRED', 'CUSTOMER', now(), now() + interval '1 hour', tstzrange(now(), now() + interval '70 minutes') from room limit 1`,
+		`insert into ledger (reservation_id, kind, amount, at) select id, 'confirm.sent', 20000, now() - interval '1 hour' from reservation`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if linked, err := db.LinkRows(t.Context()); err != nil || linked != 1 {
+		t.Fatalf("linked %d rows: %v", linked, err)
+	}
+	if _, err := db.ChainAudit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := verify(); code != 0 || !strings.Contains(out, "1 rows of money, doors and passes") {
+		t.Fatalf("linked: %d\n%s", code, out)
+	}
+	tamper(`alter table ledger disable trigger all`)
+	tamper(`update ledger set amount = 2000`)
+	if out, code := verify(); code != 1 || !strings.Contains(out, "rows of ledger") {
+		t.Fatalf("an amount was changed: %d\n%s", code, out)
+	}
+	tamper(`update ledger set amount = 20000`)
+	tamper(`delete from audit where place >= 3`)
 	if out, code := verify(); code != 0 {
 		t.Fatalf("a shorter chain is whole in itself: %d\n%s", code, out)
 	}

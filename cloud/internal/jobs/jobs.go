@@ -53,6 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, reconcileTick, s.reconcile) })
 	group.Go(func() error { return every(groupCtx, feedInterval, s.importFeeds) })
 	group.Go(func() error { return every(groupCtx, chainEvery, s.chain) })
+	group.Go(func() error { return every(groupCtx, linkEvery, s.link) })
 	group.Go(func() error { return every(groupCtx, alertInterval, s.sweepAlerts) })
 	group.Go(func() error { return every(groupCtx, doorDayInterval, s.putDoorDays) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })

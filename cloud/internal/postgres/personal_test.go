@@ -168,7 +168,7 @@ var notPersonal = strings.Fields(`
 	room.grade room.machine sensor_reading.location session.token webhook_event.order_id webhook_event.status
 	webhook_event.transmission_id
 	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key refund_request.body_hash
-	proof.document refund_link.token_hash compensation.kind compensation.reason settlement.transaction_key settlement.order_id settlement.method`)
+	audit_link.source proof.document refund_link.token_hash compensation.kind compensation.reason settlement.transaction_key settlement.order_id settlement.method`)
 
 func TestEveryColumnIsClassified(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,129 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// aged moves the rows of `sound` out of the time in which they may still change.
+const aged = `set session_replication_role = replica;
+	update ledger set at = at - interval '1 minute'; update money_entry set booked_at = booked_at - interval '1 minute';
+	update door_request set created_at = now() - interval '1 hour'; update pass_entry set stored_at = stored_at - interval '1 minute';
+	update pass set ended_at = now() - interval '2 days';
+	set session_replication_role = origin`
+
+// linkedDB is a database whose rows of money, doors and passes are linked and chained.
+func linkedDB(t *testing.T) *postgres.DB {
+	t.Helper()
+	db := pgtest.New(t)
+	exec(t, db.Pool, sound)
+	exec(t, db.Pool, aged)
+	link(t, db, 9)
+	return db
+}
+
+func link(t *testing.T, db *postgres.DB, want int) {
+	t.Helper()
+	linked, err := db.LinkRows(t.Context())
+	if err != nil || linked != want {
+		t.Fatalf("linked %d rows (%v), want %d", linked, err, want)
+	}
+	if _, err := db.ChainAudit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLinkedRowsHold(t *testing.T) {
+	t.Parallel()
+	db := linkedDB(t)
+	verified := func(want int) {
+		t.Helper()
+		if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != want {
+			t.Errorf("verified %d rows (%v), want %d", rows, err, want)
+		}
+	}
+	verified(9)
+	link(t, db, 0)
+	// What the service may still change: the outcomes of an ended request, the sealing of a PIN.
+	exec(t, db.Pool, `update door_request set outcomes = '{"room_1": {"outcome": "opened"}}'`)
+	exec(t, db.Pool, `update pass set pin = 'resealed', changed_at = now()`)
+	verified(9)
+	exec(t, db.Pool, `insert into ledger (reservation_id, kind) select id, 'confirm.done' from reservation`)
+	exec(t, db.Pool, `select pg_sleep(1.1)`) // the rows reach the age from which they are linked
+	link(t, db, 2)
+	verified(11)
+}
+
+// A transaction in progress may still write rows of the time since it began, so these are not linked before its end.
+func TestLinkWaitsForTransactions(t *testing.T) {
+	t.Parallel()
+	db := linkedDB(t)
+	tx, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, `insert into ledger (reservation_id, kind) select id, 'slow' from reservation`)
+	exec(t, db.Pool, `insert into ledger (reservation_id, kind) select id, 'fast' from reservation`)
+	exec(t, db.Pool, `select pg_sleep(1.1)`) // the rows reach the age from which they are linked
+	link(t, db, 0)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	link(t, db, 4)
+	if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != 13 {
+		t.Errorf("verified %d rows: %v", rows, err)
+	}
+}
+
+// A superuser who changes, adds or removes a row of money, a door or a pass is found out.
+func TestLinkedRowsTellWhatWasDone(t *testing.T) {
+	t.Parallel()
+	for name, deed := range map[string]struct{ source, sql string }{
+		"amount in the ledger": {"ledger", `update ledger set amount = amount - 1 where order_id = 'paid'`},
+		"removed from ledger":  {"ledger", `delete from ledger where order_id = 'gone'`},
+		"added to the ledger":  {"ledger", `insert into ledger (reservation_id, kind, at) select reservation_id, kind, at from ledger where order_id = 'paid'`},
+		"amount in the books":  {"money", `update money_entry set won = won + 1 where kind = 'refunded' and order_id = 'gone'`},
+		"result of a press":    {"door", `update door_request set state = 'FAILED'`},
+		"removed press":        {"door", `delete from door_event; delete from door_request`},
+		"time of a grant":      {"door", `update door_request set granted_at = granted_at + interval '1 microsecond'`},
+		"entry with a pass":    {"entry", `update pass_entry set device = 'front_1'`},
+		"window of a pass":     {"pass", `update pass set not_after = not_after + interval '1 minute'`},
+		"the end of a pass":    {"pass", `update pass set ended_at = null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := linkedDB(t)
+			exec(t, db.Pool, `set session_replication_role = replica; `+deed.sql+`; set session_replication_role = origin`)
+			_, err := postgres.VerifyLinks(t.Context(), db.Pool)
+			var broken *postgres.AuditBroken
+			if !errors.As(err, &broken) || !strings.Contains(broken.What, "rows of "+deed.source) || broken.Place == 0 {
+				t.Errorf("got %v", err)
+			}
+			if _, _, err := postgres.VerifyAudit(t.Context(), db.Pool, postgres.AuditHead{}); err != nil {
+				t.Errorf("the chain itself: %v", err)
+			}
+		})
+	}
+	// A forged link that leaves rows out does not continue the one before it.
+	db := linkedDB(t)
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		return postgres.AppendAudit(t.Context(), tx, audit.Entry{Actor: "system", Action: "audit.link", Detail: map[string]any{"batches": []map[string]any{
+			{"source": "ledger", "from": "2030-01-01T00:00:00Z", "until": "2030-01-02T00:00:00Z", "rows": 1, "digest": "00"}}}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ChainAudit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.VerifyLinks(t.Context(), db.Pool); err == nil || !strings.Contains(err.Error(), "never linked") {
+		t.Errorf("a gap: got %v", err)
+	}
+}
