@@ -4,11 +4,13 @@ import { accountScreen } from "./console/account";
 import { alertsScreen } from "./console/alerts";
 import { auditScreen } from "./console/audit";
 import { climateScreen } from "./console/climate";
+import { closuresScreen } from "./console/closures";
 import { dayScreen } from "./console/day/screen";
 import { devicesScreen } from "./console/devices";
 import { doorsScreen } from "./console/doors";
 import { frame } from "./console/frame";
 import { integrationsScreen } from "./console/integrations";
+import { levelsScreen } from "./console/levels";
 import { loginScreen } from "./console/login";
 import { messagesScreen } from "./console/messages";
 import { moneyScreen } from "./console/money";
@@ -27,6 +29,7 @@ import {
   homeBranch,
   identify,
   isHQ,
+  mayChange,
   me,
   noticeEnd,
 } from "./console/session";
@@ -83,6 +86,8 @@ const table: Route[] = [
   { path: "/console/overview", view: general("overview", overviewScreen) },
   { path: "/console/alerts", view: general("alerts", alertsScreen) },
   { path: "/console/reports", view: general("reports", reportsScreen) },
+  { path: "/console/levels", view: general("reports", levelsScreen) },
+  { path: "/console/closures", view: general("overview", () => (mayChange() ? closuresScreen() : missing())) },
   { path: "/console/settlement", view: general("settlement", settlementScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },

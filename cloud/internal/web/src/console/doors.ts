@@ -12,7 +12,7 @@ import { openDoor } from "./door";
 import { keypadsPart } from "./keypads";
 import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
-import { type Branch, mayBook } from "./session";
+import { type Branch, hasScreen, mayBook } from "./session";
 import { ago, dateText, type TextKey, t } from "./text";
 
 type Door = Schemas["Door"];
@@ -30,7 +30,12 @@ export function doorsScreen(branch: Branch): Child {
   });
   whileSeen(passInterval, refresh);
   return [
-    heading(t("navDoors")),
+    heading(
+      t("navDoors"),
+      hasScreen("reports")
+        ? h("a", { class: "button soft", href: `/console/levels?branch=${branch.branch}` }, t("navLevels"))
+        : null,
+    ),
     fetched(source, (data) => [
       when(
         () => !data().online,

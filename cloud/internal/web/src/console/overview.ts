@@ -8,6 +8,7 @@ import { computed, type Readable, signal } from "../core/signal";
 import { alertList, openAlerts } from "./alerts";
 import { gather, watchAll } from "./live";
 import { attempt, button, chip, heading, input, section } from "./parts";
+import { mayChange } from "./session";
 import { ago, english, localText, t, won } from "./text";
 
 type Item = Schemas["BranchOverview"];
@@ -46,6 +47,7 @@ export function overviewScreen(): Child {
     heading(
       t("navOverview"),
       input(wanted, { type: "search", placeholder: t("findBranch"), "aria-label": t("findBranch") }),
+      mayChange() ? h("a", { class: "button soft", href: "/console/closures" }, t("navClosures")) : null,
     ),
     section(
       t("needsYou"),

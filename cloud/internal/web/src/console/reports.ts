@@ -37,7 +37,11 @@ export function reportsScreen(): Child {
   });
   const file = () => `/api/v2/admin/reports/occupancy.csv?${new URLSearchParams(query())}`;
   return [
-    heading(t("navReports"), h("a", { class: "button soft", href: file, download: "" }, t("downloadCsv"))),
+    heading(
+      t("navReports"),
+      h("a", { class: "button soft", href: "/console/levels" }, t("navLevels")),
+      h("a", { class: "button soft", href: file, download: "" }, t("downloadCsv")),
+    ),
     h(
       "div",
       { class: "inline" },

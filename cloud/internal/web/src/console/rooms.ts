@@ -7,7 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { fetchDay, type Room } from "./day/model";
 import { gather, watch } from "./live";
-import { attempt, button, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
+import { attempt, button, type Column, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { phoneText, type TextKey, t, won } from "./text";
 
@@ -101,22 +101,7 @@ export function openConflicts(branch: Branch, conflicts: Conflict[], { title, te
     const trial = attempt();
     return [
       h("p", null, text),
-      table<Conflict>(
-        title,
-        [
-          {
-            title: t("colWhen"),
-            cell: (c) =>
-              h("a", { href: day(branch, c), onclick: close }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`),
-          },
-          { title: t("room"), cell: (c) => t("roomNo", { n: c.room }) },
-          { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
-          { title: t("colName"), cell: (c) => c.name || "–" },
-          { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
-          { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
-        ],
-        conflicts,
-      ),
+      conflictTable(title, conflicts, () => branch.branch, close),
       trial.view(),
       h(
         "div",
@@ -134,5 +119,29 @@ export function openConflicts(branch: Branch, conflicts: Conflict[], { title, te
   });
 }
 
-const day = (branch: Branch, c: Conflict) =>
-  `/console/${branch.branch}/day/${c.startTime.slice(0, 10).replaceAll("/", "-")}`;
+/** The reservations that are in the way, each with a link to its day, which calls followed. */
+export function conflictTable<T extends Omit<Conflict, "type" | "status"> & { type: string }>(
+  title: string,
+  conflicts: readonly T[],
+  branchOf: (c: T) => string,
+  followed: () => void,
+  more: Column<T>[] = [],
+): HTMLElement {
+  const day = (c: T) => `/console/${branchOf(c)}/day/${c.startTime.slice(0, 10).replaceAll("/", "-")}`;
+  return table<T>(
+    title,
+    [
+      ...more,
+      {
+        title: t("colWhen"),
+        cell: (c) => h("a", { href: day(c), onclick: followed }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`),
+      },
+      { title: t("room"), cell: (c) => t("roomNo", { n: c.room }) },
+      { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
+      { title: t("colName"), cell: (c) => c.name || "–" },
+      { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
+      { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
+    ],
+    conflicts,
+  );
+}

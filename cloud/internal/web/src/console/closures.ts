@@ -1,0 +1,193 @@
+// Closes several branches by one rule. The reservations in the way are shown first, and none of them is cancelled.
+
+import { api } from "../core/api";
+import { type Child, each, h, match, when } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { computed, effect, type Signal, signal, untracked } from "../core/signal";
+import { branchTitle } from "./alerts";
+import { attempt, button, field, heading, input, section, segmented, select, toast } from "./parts";
+import { conflictTable } from "./rooms";
+import { branches, branchName } from "./session";
+import { t } from "./text";
+
+type Request = Schemas["ClosureRequest"];
+type Result = Schemas["ClosureResult"];
+type Conflict = Result["conflicts"][number];
+
+const maxBranches = 200; // of one request
+const maxShown = 200; // conflicts
+const maxReason = 100; // characters
+
+/** A rule that is being edited. */
+interface Draft {
+  kind: Signal<string>;
+  from: Signal<string>;
+  to: Signal<string>;
+  weekday: Signal<string>;
+  nth: Signal<string>;
+  yearly: Signal<string>;
+}
+
+/** The rule of the interface; undefined while a date is missing. */
+function ruleOf(d: Draft): Request["rule"] | undefined {
+  if (d.kind() === "monthly") return { weekday: Number(d.weekday()), nth: Number(d.nth()) };
+  if (d.kind() === "yearly") return d.yearly() ? { yearly: d.yearly().slice(5) } : undefined;
+  return d.from() && d.to() ? { from: d.from(), to: d.to() } : undefined;
+}
+
+export function closuresScreen(): Child {
+  const chosen = signal<string[]>(branches.peek().length === 1 ? [branches.peek()[0]!.branch] : []);
+  const draft: Draft = {
+    kind: signal("span"),
+    from: signal(""),
+    to: signal(""),
+    weekday: signal("1"),
+    nth: signal("1"),
+    yearly: signal(""),
+  };
+  const reason = signal("");
+  const found = signal<Conflict[] | null>(null); // of the last preview
+  const request = computed((): Omit<Request, "branches"> | null => {
+    const rule = ruleOf(draft);
+    return rule && reason().trim() && chosen().length ? { rule, reason: reason().trim() } : null;
+  });
+  effect(() => {
+    request();
+    chosen();
+    untracked(() => found.set(null)); // a preview is of what was entered then
+  });
+  const { run, view } = attempt();
+  const post = async (preview: boolean): Promise<Conflict[]> => {
+    const conflicts: Conflict[] = [];
+    const all = chosen.peek();
+    for (let i = 0; i < all.length; i += maxBranches) {
+      const body = { ...request.peek()!, branches: all.slice(i, i + maxBranches), preview };
+      conflicts.push(...(await api.post<Result>("/v2/admin/closures", body)).conflicts);
+    }
+    return conflicts;
+  };
+  const look = () => run(async () => found.set(await post(true)));
+  const close = () =>
+    run(async () => {
+      await post(false);
+      toast(t("closuresDone", { n: chosen.peek().length }));
+      found.set(null);
+      chosen.set([]);
+      reason.set("");
+    });
+  return [
+    heading(t("navClosures")),
+    h("p", { class: "lead" }, t("closuresLead")),
+    section(t("closuresBranches"), branchPart(chosen)),
+    section(t("closuresRule"), rulePart(draft), field(t("reason"), input(reason, { maxlength: maxReason }))),
+    view(),
+    h(
+      "div",
+      { class: "row" },
+      button(t("closuresPreview"), look, { disabled: () => !request() }),
+      button(t("closuresDo"), close, { kind: "danger", disabled: () => !found() }),
+    ),
+    h(
+      "div",
+      { role: "status" },
+      match(found, (list) => (list ? section(t("closuresConflicts"), conflictsPart(list)) : null)),
+    ),
+  ];
+}
+
+/** The choice of branches: those that fit the filter, or all of them with one press. */
+function branchPart(chosen: Signal<string[]>): Child {
+  const wanted = signal("");
+  const shown = computed(() => {
+    const text = wanted().trim().toLowerCase();
+    return branches().filter((b) => `${b.branch} ${branchName(b)}`.toLowerCase().includes(text));
+  });
+  const has = (code: string) => chosen().includes(code);
+  const flip = (code: string) => {
+    const list = chosen.peek();
+    chosen.set(list.includes(code) ? list.filter((c) => c !== code) : [...list, code]);
+  };
+  const all = () => chosen.set([...new Set([...chosen.peek(), ...shown.peek().map((b) => b.branch)])]);
+  return [
+    h(
+      "div",
+      { class: "row" },
+      input(wanted, { type: "search", placeholder: t("findBranch"), "aria-label": t("findBranch") }),
+      button(t("chooseAll"), all, { kind: "plain" }),
+      button(t("chooseNone"), () => chosen.set([]), { kind: "plain" }),
+      h("span", { class: "hint chosen", role: "status" }, () => t("chosenBranches", { n: chosen().length })),
+    ),
+    h(
+      "div",
+      { class: "choices" },
+      each(
+        shown,
+        (b) => b.branch,
+        (b) =>
+          h(
+            "label",
+            { class: "check" },
+            h("input", {
+              type: "checkbox",
+              checked: () => has(b().branch),
+              onchange: () => flip(b.peek().branch),
+            }),
+            () => branchName(b()),
+          ),
+      ),
+    ),
+  ];
+}
+
+function rulePart(d: Draft): Child {
+  const is = (kind: string) => () => d.kind() === kind;
+  const numbers = (count: number, text: (n: number) => string) => () =>
+    Array.from({ length: count }, (_, i) => ({ value: String(i + 1), text: text(i + 1) }));
+  return [
+    segmented(t("closuresRule"), d.kind, [
+      { value: "span", text: t("closureSpan") },
+      { value: "monthly", text: t("closureMonthly") },
+      { value: "yearly", text: t("closureYearly") },
+    ]),
+    h(
+      "div",
+      { class: "inline" },
+      when(is("span"), () => [
+        field(t("dateFrom"), input(d.from, { type: "date" })),
+        field(t("dateTo"), input(d.to, { type: "date" })),
+      ]),
+      when(is("monthly"), () => [
+        field(
+          t("closureNth"),
+          select(
+            d.nth,
+            numbers(5, (n) => t("nth", { n })),
+          ),
+        ),
+        field(
+          t("closureWeekday"),
+          select(
+            d.weekday,
+            numbers(7, (n) => t("weekdays")[n % 7]!),
+          ),
+        ),
+      ]),
+      when(is("yearly"), () => field(t("closureDay"), input(d.yearly, { type: "date" }), t("closureDayHint"))),
+    ),
+  ];
+}
+
+const conflictsPart = (list: Conflict[]): Child =>
+  list.length === 0
+    ? h("p", { class: "nothing" }, t("closuresFree"))
+    : [
+        h("p", null, t("closuresText", { n: list.length })),
+        conflictTable(
+          t("closuresConflicts"),
+          list.slice(0, maxShown),
+          (c) => c.branch,
+          () => {},
+          [{ title: t("branch"), kind: "brief", cell: (c) => branchTitle(c.branch) }],
+        ),
+        list.length > maxShown ? h("p", { class: "hint" }, t("closuresMore", { n: list.length - maxShown })) : null,
+      ];
