@@ -39,7 +39,9 @@ func TestConsoleClosures(t *testing.T) {
 	p.press("휴무 등록")
 	p.see("지점 3곳의 휴무를 등록했어요")
 	for _, branch := range []string{"gangnam", "hongdae", "jamsil"} {
-		var calendar struct{ Dates []struct{ Date, Status, Reason string } }
+		var calendar struct {
+			Dates []struct{ Date, Status, Reason string }
+		}
 		newBrowser(t, s).must("GET", "/v2/branches/"+branch+"/calendar?yearMonth="+day[:7], nil, &calendar)
 		for _, d := range calendar.Dates {
 			if d.Date == day && (d.Status != "closed" || d.Reason != "점검") {
@@ -61,7 +63,9 @@ func TestConsoleClosures(t *testing.T) {
 	p.see("겹치는 예약이 없어요")
 	p.press("휴무 등록")
 	p.see("지점 1곳의 휴무를 등록했어요")
-	var settings struct{ Closures []struct{ From, Reason string } }
+	var settings struct {
+		Closures []struct{ From, Reason string }
+	}
 	hq.must("GET", "/v2/admin/branches/jamsil/settings", nil, &settings)
 	monthly := 0
 	for _, c := range settings.Closures {

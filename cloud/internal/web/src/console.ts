@@ -86,7 +86,7 @@ const table: Route[] = [
   { path: "/console/overview", view: general("overview", overviewScreen) },
   { path: "/console/alerts", view: general("alerts", alertsScreen) },
   { path: "/console/reports", view: general("reports", reportsScreen) },
-  { path: "/console/levels", view: general("reports", levelsScreen) },
+  { path: "/console/levels", view: general("levels", levelsScreen) },
   { path: "/console/closures", view: general("overview", () => (mayChange() ? closuresScreen() : missing())) },
   { path: "/console/settlement", view: general("settlement", settlementScreen) },
   { path: "/console/account", view: general("account", accountScreen) },

@@ -32,7 +32,7 @@ export function doorsScreen(branch: Branch): Child {
   return [
     heading(
       t("navDoors"),
-      hasScreen("reports")
+      hasScreen("levels")
         ? h("a", { class: "button soft", href: `/console/levels?branch=${branch.branch}` }, t("navLevels"))
         : null,
     ),

@@ -8,7 +8,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
 import { fetched, field, heading, input, section, segmented, select, table } from "./parts";
-import { branchByCode, branches, branchName, homeBranch } from "./session";
+import { branchByCode, branches, branchName, hasScreen, homeBranch } from "./session";
 import { span, t, won } from "./text";
 
 type Row = Schemas["OccupancyRow"];
@@ -39,7 +39,7 @@ export function reportsScreen(): Child {
   return [
     heading(
       t("navReports"),
-      h("a", { class: "button soft", href: "/console/levels" }, t("navLevels")),
+      hasScreen("levels") ? h("a", { class: "button soft", href: "/console/levels" }, t("navLevels")) : null,
       h("a", { class: "button soft", href: file, download: "" }, t("downloadCsv")),
     ),
     h(
