@@ -123,6 +123,44 @@ func TestWebKeyPage(t *testing.T) {
 		}
 	})
 
+	story("in the dark", func(t *testing.T, p *page) {
+		p.media("prefers-color-scheme", "dark")
+		tablet := screen{"tablet", 820, 1180}
+		fault(t, s, "gangnam", "room_3", "stuck")
+		p.open("/k/" + keyOfAdminReservation(t, s, "gangnam", 3, "01055556666"))
+		p.see("지금 열 수 있어요")
+		p.press("함께 오는 분")
+		value[bool](p, `(document.querySelector("#guests input").focus(), true)`)
+		p.keys("하늘")
+		p.press("동행 링크 만들기")
+		p.see("하늘")
+		p.press("3번 룸 열기")
+		p.see("3번 룸 문은 이 일회용 번호로 열어 주세요")
+		p.press("일회용 번호로 열기", "현관문")
+		p.see("현관문 번호예요")
+		p.wait("the reason", `document.querySelector("#why").innerText`)
+		for _, s := range []screen{narrow, phone} {
+			p.on(s)
+			if value[bool](p, `(() => {
+				const box = q => document.querySelector(q).getBoundingClientRect(), call = box(".call"), digits = [...document.querySelectorAll("#codes .pin i")];
+				return call.bottom > box("[data-result=code]").bottom || call.bottom > box("#why").top || digits.some(d => d.getBoundingClientRect().top !== digits[0].getBoundingClientRect().top);
+			})()`) {
+				t.Errorf("on %s the call button covers the reason, or the code takes two lines", s.name)
+			}
+		}
+		p.look("key-dark", narrow, phone, tablet, desktop)
+		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
+		p.on(phone).press("3번 룸 열기")
+		p.see("문이 열렸어요")
+		p.look("key-dark-opened", phone)
+		p.expect("ERR_INTERNET_DISCONNECTED")
+		p.offline(true)
+		p.press("현관문 열기")
+		p.see("와이파이나 데이터를 켜고 다시 눌러 주세요")
+		p.look("key-dark-offline", phone)
+		p.offline(false)
+	})
+
 	story("when it is over", func(t *testing.T, p *page) {
 		p.expect("ERR_BLOCKED_BY_CLIENT", "ERR_FAILED", "ERR_INTERNET_DISCONNECTED")
 		// The phone's clock is three hours ahead, and requests for the key fail.

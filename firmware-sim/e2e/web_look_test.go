@@ -143,10 +143,10 @@ func (p *page) enlarge(percent int) {
 	value[bool](p, fmt.Sprintf(`(document.documentElement.style.fontSize = "%d%%", true)`, percent))
 }
 
-// calm sets the preference for reduced motion.
-func (p *page) calm() {
+// media sets a preference of the user, such as prefers-reduced-motion.
+func (p *page) media(name, value string) {
 	p.t.Helper()
-	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}}
+	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
 	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, params); err != nil {
 		p.t.Fatal(err)
 	}

@@ -359,7 +359,7 @@ func TestWebPurchase(t *testing.T) {
 	})
 
 	story("with motion turned down", func(t *testing.T, p *page) {
-		p.calm()
+		p.media("prefers-reduced-motion", "reduce")
 		p.open("/b/gangnam/" + tomorrow() + "?room=5")
 		p.see("몇 시에 시작할까요?")
 		if moving := value[int](p, `document.getAnimations().filter(a => a.effect.getComputedTiming().duration < 4000).length`); moving > 0 {
