@@ -182,7 +182,7 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 	if erased, err = eraseReservations(ctx, q, ids, empty, now); err != nil {
 		return 0, 0, err
 	}
-	// The kept answers of the last day may name the guest, and no row says which. Their requests are still not repeated.
+	// The kept answers of the last day may name the guest, but they have no reference to the guest. Their requests are still not repeated.
 	if _, err := q.Exec(ctx, `update idempotent_request set answer = null where $1 and answer is not null`, true); err != nil {
 		return 0, 0, fmt.Errorf("erase kept answers: %w", err)
 	}
