@@ -136,9 +136,11 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("하늘")
 		p.press("3번 룸 열기")
 		p.see("3번 룸 문은 이 일회용 번호로 열어 주세요")
-		p.press("일회용 번호로 열기", "현관문")
+		p.wait("the reason", `document.querySelector("#why").innerText`) // it moves what follows
+		p.press("일회용 번호로 열기")
+		p.wait("the choice of a door", `document.querySelector("#codes").open`)
+		p.press("현관문")
 		p.see("현관문 번호예요")
-		p.wait("the reason", `document.querySelector("#why").innerText`)
 		for _, s := range []screen{narrow, phone} {
 			p.on(s)
 			if value[bool](p, `(() => {
