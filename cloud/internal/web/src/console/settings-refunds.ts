@@ -1,4 +1,4 @@
-// What a branch refunds: the shares of a cancellation, and what a guest receives whose door does not open.
+// Refund rules of a branch: the shares of a cancellation, and the compensation of a guest whose door does not open.
 
 import { type Child, h, when } from "../core/dom";
 import { type Signal, signal } from "../core/signal";
