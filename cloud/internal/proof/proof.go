@@ -128,10 +128,15 @@ func lastBoundary(now time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, seoul).Add(boundary)
 }
 
+// Due reports whether the proof of the night is due.
+func (s *Service) Due(ctx context.Context) (bool, error) {
+	return postgres.ProofDue(ctx, s.DB.Pool, lastBoundary(s.DB.Now()))
+}
+
 // RunDue makes the proof of the night if it is due, and stores it. At most one replica may call it at a time.
 func (s *Service) RunDue(ctx context.Context) error {
 	now := s.DB.Now()
-	due, err := postgres.ProofDue(ctx, s.DB.Pool, lastBoundary(now))
+	due, err := s.Due(ctx)
 	if err != nil || !due {
 		return err
 	}
