@@ -169,6 +169,9 @@ func TestContactIsCorrected(t *testing.T) {
 	}
 	c.Nobody.Get("/v2/keys/"+old+"/extension").OK(t).Into(t, &offer)
 	s.Client(t).Post("/v2/keys/"+old+"/extension", map[string]string{"endDateTime": offer.Options[0].EndDateTime}).OK(t)
+	eventually(t, "no message is on its way", func() bool {
+		return only(t, s, `select count(*)::text from message where state in ('QUEUED', 'SENDING') and $1`, true) == "0"
+	})
 	before := len(s.Sandbox.Messages("01012345678"))
 	c.Manager.Patch(path, correction).OK(t)
 	if n := only(t, s, `select count(*)::text from reservation where mobile_key = '01012345678'`); n != "0" {
