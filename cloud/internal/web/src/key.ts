@@ -3,7 +3,7 @@
 // A press is a small state machine with deadlines: it asks for the door, waits for the result, and ends within ten
 // seconds with one of the outcomes below. Every outcome has a panel in the page, so it can be shown without a network.
 //
-// What no door needs (stay, companions, climate, codes) is a script of its own, loaded once the service has responded.
+// The parts that no door needs (stay, companions, climate, codes) are a script of their own, loaded once the service has responded.
 
 import type { Schemas } from "./core/interface";
 import { spell } from "./key-digits";
