@@ -28,7 +28,7 @@ const (
 	proofSince = `coalesce($1::timestamptz, '-infinity')`
 
 	// proofSlack is the longest time between the time in a row and the commit of its transaction, and the largest
-	// difference of two clocks. What lies closer together has no order.
+	// difference of two clocks. Events closer together have no order.
 	proofSlack = `interval '5 seconds'`
 
 	// proofLead is the time by which the unlock window of a reservation precedes it, at both ends (booking.UnlockLead).
