@@ -32,7 +32,7 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 		}
 		tables = append(tables, name)
 	}
-	// What background work changes is excluded: the hash chain and the links of the audit log, postponed jobs, the times of the
+	// Changes by background work are excluded: the hash chain and the links of the audit log, postponed jobs, the times of the
 	// next status checks.
 	background := map[string]string{"audit": "case when x.action <> 'audit.link' then x.id::text end", "river_job": "x.id::text", "payment": "x.reservation_id::text"}
 	digests := map[string]string{}

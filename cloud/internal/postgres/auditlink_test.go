@@ -51,7 +51,7 @@ func TestLinkedRowsHold(t *testing.T) {
 	}
 	verified(9)
 	link(t, db, 0)
-	// What the service may still change: the outcomes of an ended request, the sealing of a PIN.
+	// Rows that the service may still change: the outcomes of an ended request, the sealing of a PIN.
 	exec(t, db.Pool, `update door_request set outcomes = '{"room_1": {"outcome": "opened"}}'`)
 	exec(t, db.Pool, `update pass set pin = 'resealed', changed_at = now()`)
 	verified(9)

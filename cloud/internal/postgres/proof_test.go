@@ -148,7 +148,7 @@ func TestProofFindsEachPlantedViolation(t *testing.T) {
 	}
 }
 
-// What an administrator decides is no violation.
+// A difference that an administrator has decided about is no violation.
 func TestProofLeavesMoneyUnderReviewAlone(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
