@@ -91,10 +91,10 @@ func Check(x Exchange) error {
 	if x.Answer.StatusCode == http.StatusForbidden && http.NewCrossOriginProtection().Check(x.Request) != nil {
 		return visit("CrossOrigin", x.Got)
 	}
-	if general(x) {
+	operation, params, known := find(x.Request.Method, strings.Split(x.Request.URL.Path, "/"))
+	if general(operation, x) {
 		return nil
 	}
-	operation, params, known := find(x.Request.Method, strings.Split(x.Request.URL.Path, "/"))
 	if !known {
 		return checkStray(x)
 	}
@@ -123,15 +123,18 @@ func Check(x Exchange) error {
 	return checkEvent(operation, x)
 }
 
-// general reports whether an exchange is one of the errors of tokens and of Idempotency-Key, which every operation has.
-func general(x Exchange) bool {
+// general reports whether an exchange is one of the errors of tokens and of Idempotency-Key, which every operation has. The
+// operation is empty if the path is not described.
+func general(o Operation, x Exchange) bool {
 	schemas := map[int]string{}
 	if x.Request.Header.Get("Authorization") != "" {
 		schemas[http.StatusUnauthorized], schemas[http.StatusForbidden] = "BadToken", "ScopeMissing"
 	}
 	if x.Request.Header.Get("Idempotency-Key") != "" {
 		schemas[http.StatusConflict], schemas[http.StatusBadRequest] = "KeyConflict", "KeyMalformed"
-		schemas[http.StatusTooManyRequests] = "TooMany"
+		if o.Operation == nil || o.Responses.Status(http.StatusTooManyRequests) == nil { // otherwise it may be the operation's own limit
+			schemas[http.StatusTooManyRequests] = "TooMany"
+		}
 	}
 	schema, ok := schemas[x.Answer.StatusCode]
 	return ok && visit(schema, x.Got) == nil

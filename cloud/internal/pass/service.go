@@ -82,6 +82,9 @@ func (s *Service) Run(ctx context.Context) error {
 			continue
 		case <-tick.C:
 		}
+		for _, b := range s.timetable.announcedBeats() {
+			s.logError(ctx, "pass: beacon not sent", s.Beat(ctx, b.from, b.Heartbeat))
+		}
 		seen = s.noteChanges(ctx, seen)
 		for _, agent := range s.timetable.take(time.Now()) {
 			senders.Go(func() error { s.send(ctx, agent); return nil })
@@ -139,10 +142,14 @@ func (s *Service) Announced(announced []device.Announcement) {
 	}
 }
 
-// Beat answers a heartbeat that asks for the time.
+// Beat answers a heartbeat that asks for the time. The first one of a connection may overtake the agent's announcement, which
+// tells the keys that the agent trusts; it is answered afterwards, so that a keypad need not wait for the next heartbeat.
 func (s *Service) Beat(ctx context.Context, from protocol.Peer, beat protocol.Heartbeat) error {
-	epoch, known := s.timetable.keyEpoch(from.Agent)
-	if beat.Nonce == "" || !known {
+	if beat.Nonce == "" {
+		return nil
+	}
+	epoch, known := s.timetable.keyEpoch(from, beat)
+	if !known {
 		return nil
 	}
 	key, err := s.GrantKeys.Signing(ctx, epoch)
@@ -157,7 +164,13 @@ func (s *Service) Beat(ctx context.Context, from protocol.Peer, beat protocol.He
 type timetable struct {
 	mu     sync.Mutex
 	agents map[protocol.Agent]*lease
-	epochs map[protocol.Agent]uint64 // of the grant keys that each connected agent trusts
+	epochs map[protocol.Agent]uint64    // of the grant keys that each connected agent trusts
+	beats  map[protocol.Agent]heartbeat // the latest of each agent that has not announced itself yet
+}
+
+type heartbeat struct {
+	protocol.Heartbeat
+	from protocol.Peer
 }
 
 // lease is the list of one agent.
@@ -204,14 +217,34 @@ func (t *timetable) forget(agent protocol.Agent) {
 	defer t.mu.Unlock()
 	delete(t.agents, agent)
 	delete(t.epochs, agent)
+	delete(t.beats, agent)
 }
 
-// keyEpoch returns the epoch of the grant keys that a connected agent trusts.
-func (t *timetable) keyEpoch(agent protocol.Agent) (epoch uint64, known bool) {
+// keyEpoch returns the epoch of the grant keys that an agent trusts. It keeps the heartbeat of an agent that has not announced
+// itself yet.
+func (t *timetable) keyEpoch(from protocol.Peer, beat protocol.Heartbeat) (epoch uint64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	epoch, known = t.epochs[agent]
+	if epoch, known = t.epochs[from.Agent]; !known {
+		if t.beats == nil {
+			t.beats = make(map[protocol.Agent]heartbeat)
+		}
+		t.beats[from.Agent] = heartbeat{beat, from}
+	}
 	return epoch, known
+}
+
+// announcedBeats removes and returns the kept heartbeats of agents that have announced themselves since.
+func (t *timetable) announcedBeats() (announced []heartbeat) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for agent, beat := range t.beats {
+		if _, known := t.epochs[agent]; known {
+			announced = append(announced, beat)
+			delete(t.beats, agent)
+		}
+	}
+	return announced
 }
 
 // touch makes the lists of a branch due.

@@ -7,8 +7,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
 
-// maxSockets is the number of live connections of one session: one for each open tab.
-const maxSockets = 20
+// maxSockets is the number of live connections of one session: two for each open tab, of its screen and of the list of alerts.
+const maxSockets = 40
 
 // sockets counts the live connections of each session. The zero value is ready to use.
 type sockets struct {
