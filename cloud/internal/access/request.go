@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/door"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -107,22 +108,36 @@ type Actor struct {
 	Address   string
 	RequestID string
 	NoPIN     bool // no PIN is disclosed: the actor may only look
+
+	BetweenStays bool // rooms open only while no stay occupies them
 }
 
 // RequestAs requests doors without a key. room is needed for kind Room. The caller authorizes the actor for the branch. It
-// returns ErrUnknownDoor, ErrUnknownRoom, postgres.ErrNoBranch or a [limit.ExceededError].
+// returns ErrUnknownDoor, ErrUnknownRoom, ErrOccupied, postgres.ErrNoBranch or a [limit.ExceededError].
 func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind string, room int) (requestID string, err error) {
 	b, err := s.DB.Branch(ctx, branch)
 	if err != nil {
 		return "", fmt.Errorf("access: request at %s: %w", branch, err)
 	}
+	var vacant booking.RoomID
 	r := door.Request{ID: tracing.RequestID(ctx), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
 	switch kind {
 	case Front:
 		r.Device, r.Devices = Front, b.FrontDoors
 	case Room:
-		if _, ok := b.Room(room); !ok {
+		found, ok := b.Room(room)
+		if !ok {
 			return "", ErrUnknownRoom
+		}
+		if actor.BetweenStays {
+			occupied, err := postgres.RoomOccupied(ctx, s.DB.Pool, found.ID, s.now())
+			if err != nil {
+				return "", fmt.Errorf("access: request at %s: %w", branch, err)
+			}
+			if occupied {
+				return "", ErrOccupied
+			}
+			vacant = found.ID // checked again with the claim
 		}
 		r.Device = protocol.DoorRoom.Device(strconv.Itoa(room))
 		r.Devices = []string{r.Device}
@@ -134,7 +149,7 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 			return "", err
 		}
 	}
-	r, agent, err := s.insert(ctx, actor, r)
+	r, agent, err := s.insert(ctx, actor, r, vacant)
 	if err != nil {
 		countError()
 		return "", fmt.Errorf("access: request %s at %s: %w", r.ID, branch, err)
@@ -143,9 +158,9 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	return r.ID.String(), nil
 }
 
-func (s *Service) insert(ctx context.Context, actor Actor, r door.Request) (written door.Request, agent string, err error) {
+func (s *Service) insert(ctx context.Context, actor Actor, r door.Request, vacant booking.RoomID) (written door.Request, agent string, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		if written, agent, err = postgres.InsertDoorRequest(ctx, tx, r, s.Link.Online(r.Branch), s.now()); err != nil {
+		if written, agent, err = postgres.InsertDoorRequest(ctx, tx, r, vacant, s.Link.Online(r.Branch), s.now()); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

@@ -187,6 +187,7 @@ var table = []row{
 	{backoffice.ErrNoQuarantine, 404, typeNotFound, "해당 판매 보류를 찾을 수 없습니다."},
 	{access.ErrOutsideWindow, 410, typeWindow, "도어락 해제 가능 시간이 아닙니다."},
 	{access.ErrUnknownRequest, 404, typeNotFound, "해당 문 열기 요청을 찾을 수 없습니다."}, // for administrators; a guest receives ErrInvalidKey
+	{access.ErrOccupied, 409, typeConflict, "이용 중이거나 곧 이용할 룸에는 들어갈 수 없습니다."},
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
 	{climate.ErrNoRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},

@@ -49,7 +49,9 @@ var (
 
 			"GET /v2/admin/overview", "GET /v2/admin/alerts", "GET /v2/admin/live",
 		},
-		account.Cleaner: {},
+		account.Cleaner: {
+			"GET /v2/admin/cleaning", "POST /v2/admin/cleaning/{branch}/{room}/unlock", "POST /v2/admin/cleaning/{branch}/{room}/done",
+		},
 	}
 )
 

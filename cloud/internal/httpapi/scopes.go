@@ -36,6 +36,8 @@ var scopes = map[string]account.Scope{
 	"POST /admin/airconditioner/{airconditioner_id}":          account.ScopeClimate,
 	"POST /admin/thermo-hygrometer/{branch}":                  account.ScopeClimate,
 
+	"POST /v2/admin/cleaning/{branch}/{room}/unlock":     account.ScopeDoors,
+	"POST /v2/admin/cleaning/{branch}/{room}/done":       account.ScopeBook,
 	"POST /v2/admin/branches/{branch}/agents":            account.ScopeDoors,
 	"DELETE /v2/admin/agents/{username}":                 account.ScopeDoors,
 	"POST /v2/admin/agents/{username}/activate":          account.ScopeDoors,

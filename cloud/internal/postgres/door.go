@@ -200,18 +200,20 @@ func commaList(names []string) *string {
 
 // InsertDoorRequest writes a request without a key, and returns it with its state and the user name of the agent to ask.
 // online are the user names of the branch's connected agents.
-func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, online []string, now time.Time) (written door.Request, agent string, err error) {
+//
+// vacant is a room that must be between stays when the request is granted; 0 is no condition.
+func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, vacant booking.RoomID, online []string, now time.Time) (written door.Request, agent string, err error) {
 	var connected *string
 	err = q.QueryRow(ctx, `
 		with connected as (
 			select b.id, `+connectedAgent+` as agent from branch b, (select $7::text[] as online) o where b.id = $2
 		)
-		insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at, state, finished_at, detail)
-		select $1, id, $3, $4, $5, $6, clock_timestamp(), case when agent is null then 'FAILED' else 'PENDING' end,
+		insert into door_request (id, branch_id, requested_by, kind, device, devices, vacant_room, created_at, state, finished_at, detail)
+		select $1, id, $3, $4, $5, $6, $9, clock_timestamp(), case when agent is null then 'FAILED' else 'PENDING' end,
 		       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 		from connected
 		returning (select agent from connected), give_pass_code(door_request, $8)`,
-		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, online, now).Scan(&connected, nil)
+		r.ID, r.BranchID, r.RequestedBy, r.Kind, r.Device, r.Devices, online, now, null(vacant)).Scan(&connected, nil)
 	if err != nil {
 		return r, "", err
 	}
@@ -234,7 +236,8 @@ type DoorClaim struct {
 // GrantDoors answers claims: each with the doors that may be driven, or none. A request is granted to one nonce of the
 // active agent while it is pending and younger than claimLimit; that nonce gets the same answer again as long as the
 // request is younger than driveLimit and has not failed. The reservation must be valid each time: after a cancellation or
-// a move it has another state, room or time, and a rotated or revoked key opens nothing.
+// a move it has another state, room or time, and a rotated or revoked key opens nothing. The room of a request for cleaning
+// must be between stays.
 //
 // Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. FOR SHARE waits for a
 // cancellation or a revocation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the
@@ -253,6 +256,7 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		    select from `+keyed+`
 		    where `+holdsNow+` and r.start_at <= c.at and c.at < `+stayEnd+`
 		    for share of r, k))
+		  and (d.vacant_room is null or not room_has_stay(d.vacant_room, c.at - interval '2 minutes'))
 		returning c.place, d.devices, (
 		    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null)`,
 		func(turn []DoorClaim) []any {

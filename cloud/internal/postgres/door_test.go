@@ -49,6 +49,36 @@ func TestDoorWindowIsTheRuleOfBooking(t *testing.T) {
 	}
 }
 
+// A request for cleaning is granted only between stays, decided at the claim.
+func TestCleaningIsGrantedBetweenStays(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	oneRoom(t, db, start)
+	var (
+		r    door.Request
+		room booking.RoomID
+	)
+	if err := db.Pool.QueryRow(t.Context(), `select branch_id, id from room where no = 1`).Scan(&r.BranchID, &room); err != nil {
+		t.Fatal(err)
+	}
+	r.RequestedBy, r.Kind, r.Device, r.Devices = "admin:cleaner", "room", "room_1", []string{"room_1"}
+	for offset, want := range map[time.Duration]bool{
+		-2*time.Minute - time.Second: true, -2 * time.Minute: false, 0: false, time.Hour - time.Second: false, time.Hour: true,
+	} {
+		r.ID = uuid.New()
+		if _, _, err := postgres.InsertDoorRequest(t.Context(), db.Pool, r, room, []string{agent("gangnam").Username}, start); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Pool.Exec(t.Context(), `update door_request set state = 'PENDING', finished_at = null where id = $1`, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if granted := claim(t, db, r.ID, start.Add(offset)) != nil; granted != want {
+			t.Errorf("grant %v from the start: got %t, want %t", offset, granted, want)
+		}
+	}
+}
+
 func TestSecondRequestWithoutReportFails(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -33,7 +33,7 @@ func toWireAlert(a alert.Alert) wireAlert {
 // ListAlerts is GET /v2/admin/alerts?branch=&state=open|all&cursor=&limit=, newest first: those of the administrator's
 // branches, for the head quarters also those of all branches.
 func (c *Console) ListAlerts(w http.ResponseWriter, r *http.Request) error {
-	branches, err := c.reach(r)
+	branches, err := c.Reach(r)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (c *Console) ListAlerts(w http.ResponseWriter, r *http.Request) error {
 	}{list, next})
 }
 
-// reach returns the branches of a query: the one that it names, or all that the administrator reaches; nil: every branch.
-func (c *Console) reach(r *http.Request) ([]string, error) {
+// Reach returns the branches of a query: the one that it names, or all that the administrator reaches; nil: every branch.
+func (c *Console) Reach(r *http.Request) ([]string, error) {
 	p := wire.Principal(r)
 	if code := r.URL.Query().Get("branch"); code != "" {
 		if err := wire.Scope(r, code); err != nil {

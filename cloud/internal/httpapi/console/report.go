@@ -16,7 +16,7 @@ import (
 
 // ShowOverview is GET /v2/admin/overview?cursor=&limit=: one's branches, those that need attention first.
 func (c *Console) ShowOverview(w http.ResponseWriter, r *http.Request) error {
-	branches, err := c.reach(r)
+	branches, err := c.Reach(r)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func moment(t *time.Time) *string {
 
 // ShowDoorLevels is GET /v2/admin/doors/levels?branch=&days=: the service of each door, those that need attention first.
 func (c *Console) ShowDoorLevels(w http.ResponseWriter, r *http.Request) error {
-	branches, err := c.reach(r)
+	branches, err := c.Reach(r)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 import { accountScreen } from "./console/account";
 import { alertsScreen } from "./console/alerts";
 import { auditScreen } from "./console/audit";
+import { cleaningScreen } from "./console/cleaning";
 import { climateScreen } from "./console/climate";
 import { closuresScreen } from "./console/closures";
 import { dayScreen } from "./console/day/screen";
@@ -69,7 +70,11 @@ function home(): Child {
   return admitted(() => {
     const branch = homeBranch();
     const first =
-      branches.peek().length > 1 && hasScreen("overview") ? "/console/overview" : `/console/${branch}/${firstScreen()}`;
+      branches.peek().length > 1 && hasScreen("overview")
+        ? "/console/overview"
+        : hasScreen("cleaning")
+          ? "/console/cleaning"
+          : `/console/${branch}/${firstScreen()}`;
     if (branch) queueMicrotask(() => go(first, { replace: true }));
     return branch
       ? null
@@ -84,6 +89,7 @@ const table: Route[] = [
   { path: "/console/", view: home },
   { path: "/console/login", view: loginScreen },
   { path: "/console/overview", view: general("overview", overviewScreen) },
+  { path: "/console/cleaning", view: general("cleaning", cleaningScreen) },
   { path: "/console/alerts", view: general("alerts", alertsScreen) },
   { path: "/console/reports", view: general("reports", reportsScreen) },
   { path: "/console/levels", view: general("levels", levelsScreen) },

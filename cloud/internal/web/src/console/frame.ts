@@ -175,6 +175,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
     h(
       "nav",
       { "aria-label": t("screens") },
+      everywhere("cleaning", "navCleaning", "rooms", current),
       everywhere("overview", "navOverview", "overview", current),
       bell(current),
       everywhere("reports", "navReports", "reports", current),
@@ -309,6 +310,7 @@ function bar(home: string, current: string): Child {
         h(
           "nav",
           { class: "sheet", onclick: close, "aria-label": t("screens") },
+          everywhere("cleaning", "navCleaning", "rooms", current),
           everywhere("overview", "navOverview", "overview", current),
           everywhere("alerts", "navAlerts", "bell", current),
           everywhere("reports", "navReports", "reports", current),

@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// RoomToClean is a room whose last stay has ended and that was not cleaned since.
+type RoomToClean struct {
+	Branch  string // code
+	RoomNo  int
+	Machine string
+	EndedAt time.Time
+	Next    *time.Time // start of the next reservation; nil: none
+}
+
+// cleaningSpan is how long after the end of a stay a room is still listed.
+const cleaningSpan = 3 * 24 * time.Hour
+
+// RoomsToClean returns the rooms of branches that are to be cleaned and between stays, those that are needed next first. nil
+// is every branch.
+func RoomsToClean(ctx context.Context, q Querier, branches []string, now time.Time) ([]RoomToClean, error) {
+	rows, err := q.Query(ctx, `
+		select b.code, m.no, m.machine, last.until, next.at
+		from branch b join room m on m.branch_id = b.id left join room_cleaning c on c.room_id = m.id
+		cross join lateral (
+			select max(`+stayEnd+`) as until from reservation r
+			where r.branch_id = b.id and r.room_id = m.id and r.state = 'DONE' and r.start_at > $2::timestamptz - $3::interval
+			  and `+stayEnd+` <= $2) last
+		left join lateral (
+			select min(r.start_at) as at from reservation r
+			where r.branch_id = b.id and r.room_id = m.id and r.start_at > $2 and r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE')) next on true
+		where ($1::text[] is null or b.code = any($1)) and last.until > coalesce(c.cleaned_at, '-infinity')
+		  and not room_has_stay(m.id, $2)
+		order by next.at nulls last, last.until, m.id`, branches, now, cleaningSpan)
+	if err != nil {
+		return nil, fmt.Errorf("rooms to clean: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[RoomToClean])
+}
+
+// RoomOccupied reports whether a room has a stay now, or one whose unlock window has begun.
+func RoomOccupied(ctx context.Context, q Querier, room booking.RoomID, now time.Time) (occupied bool, err error) {
+	err = q.QueryRow(ctx, `select room_has_stay($1, $2)`, room, now).Scan(&occupied)
+	return occupied, err
+}
+
+// PutCleaned records that a room was cleaned.
+func PutCleaned(ctx context.Context, q Querier, room booking.RoomID, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		insert into room_cleaning (room_id, cleaned_at) values ($1, $2)
+		on conflict (room_id) do update set cleaned_at = greatest(room_cleaning.cleaned_at, excluded.cleaned_at)`, room, now)
+	return err
+}
