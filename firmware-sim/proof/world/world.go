@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -486,11 +488,19 @@ func (p *prefixed) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// FreeAddresses returns n different addresses on loopback on which no process listens.
+// Ports that systems assign to connections only exceptionally: Linux begins at 32768.
+const firstPort, lastPort = 12000, 32000
+
+// FreeAddresses returns n different addresses on loopback on which no process listens. A port that the system chose could be
+// the local port of another program's connection by the time it is used.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	addresses := make([]string, 0, n)
-	for range n {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	for len(addresses) < n {
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // no secret
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
