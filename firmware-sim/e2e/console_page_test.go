@@ -31,7 +31,7 @@ func (p *page) enterConsole(id, password string) {
 	p.fill("아이디", id)
 	p.fill("비밀번호", password)
 	p.press("로그인")
-	p.wait("the first page", `/\/(day|overview)$/.test(location.pathname)`)
+	p.wait("the first page", `/\/(day|overview|cleaning)$/.test(location.pathname)`)
 	if value[string](p, `location.pathname`) == "/console/overview" {
 		p.open("/console/gangnam/day")
 	}

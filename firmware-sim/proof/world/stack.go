@@ -48,6 +48,9 @@ type Stack struct {
 	processes map[string]*Process
 }
 
+// Dir is the directory of the stack's data.
+func (s *Stack) Dir() string { return s.options.Dir }
+
 // Build compiles the programs of the checkout at root into dir.
 func Build(ctx context.Context, root, dir string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cloud/cmd/...", "./firmware-sim/cmd/yeolda-sim")

@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestConsoleCleaning lets a cleaner find a room whose stay has ended, open it, and record that it was cleaned.
+func TestConsoleCleaning(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	keyOfAdminReservation(t, s, "gangnam", 2, "01022220005")
+	keyOfAdminReservation(t, s, "gangnam", 3, "01022220006")
+	// No request can register a stay that is over.
+	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
+	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	if _, err := db.Exec(t.Context(), `
+		update reservation r set start_at = start_at - interval '3 hours', end_at = end_at - interval '3 hours'
+		from room m where m.id = r.room_id and m.no = 2`); err != nil {
+		t.Fatal(err)
+	}
+	staff(t, s).must("POST", "/v2/admin/administrators", map[string]any{
+		"id": "cleaner", "password": "keeps rooms tidy", "role": "cleaner", "branches": []string{"gangnam"}}, nil)
+
+	p := console(t, s, "cleaner", "keeps rooms tidy")
+	p.see("청소할 룸", "2번 룸")
+	if p.sees("3번 룸") {
+		t.Error("a room with a guest is listed")
+	}
+	if p.sees("결제") || p.sees("예약 현황") {
+		t.Error("a cleaner is offered screens of others")
+	}
+	p.survey("console-cleaning")
+	p.on(phone).press("2번 룸 문 열기")
+	p.see("문이 열렸어요")
+	if driven := actuations(t, s, "gangnam"); len(driven) != 1 || driven[0].Device != "room_2" {
+		t.Errorf("driven: %+v, want room 2 once", driven)
+	}
+	p.press("2번 룸 청소 완료")
+	p.see("지금 청소할 룸이 없어요")
+}
