@@ -56,6 +56,13 @@ func TestStrangersGuessesSpareTheGuest(t *testing.T) {
 	right := map[string]string{"type": "mobile", "id": "010-1234-5678", "code": code}
 	stranger.Post("/account/login", right).Fails(t, 401, "AuthenticationError", "")
 	browser.Post("/account/login", right).OK(t)
+
+	const perAddress = 60
+	limited := stranger.Post("/account/login", wrong)
+	for n := 0; limited.HTTP == http.StatusUnauthorized && n < perAddress; n++ {
+		limited = stranger.Post("/account/login", wrong)
+	}
+	limited.Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
 }
 
 // If a second factor is enabled, a session and the password alone can neither change the password nor replace or recover

@@ -23,7 +23,8 @@ func TestPressesAreLimited(t *testing.T) {
 	if _, err := s.DB.Pool.Exec(t.Context(), `update rate_limit set count = $1, window_start = clock_timestamp() where key like 'unlock:%'`, perMinute); err != nil {
 		t.Fatal(err)
 	}
-	for name, press := range map[string]func() servicetest.Answer{"guest": byGuest, "staff": byStaff} {
+	toRoom := func() servicetest.Answer { return hq.Post("/admin/door/v2/unlock/gangnam/room/1", nil) }
+	for name, press := range map[string]func() servicetest.Answer{"guest": byGuest, "staff": byStaff, "staff, a room": toRoom} {
 		answer := press()
 		for n := 0; answer.HTTP == http.StatusOK && n < perMinute; n++ {
 			answer = press()

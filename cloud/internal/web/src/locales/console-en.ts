@@ -485,6 +485,7 @@ export const en: Texts = {
   "deed_settings.conflicts": "Reservations in the way of settings viewed",
   "deed_settings.climate-policy": "Climate policy changed",
   "deed_room.delete": "Room deleted",
+  "deed_room.cleaned": "Room cleaned",
   "deed_export.settlement": "Settlement downloaded",
   "deed_token.add": "API token added",
   "deed_token.remove": "API token removed",

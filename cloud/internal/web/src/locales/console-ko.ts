@@ -482,6 +482,7 @@ export const ko = {
   "deed_settings.conflicts": "설정과 겹치는 예약 열람",
   "deed_settings.climate-policy": "냉난방 자동 설정 변경",
   "deed_room.delete": "룸 삭제",
+  "deed_room.cleaned": "룸 청소 완료",
   "deed_export.settlement": "정산 내역 내려받기",
   "deed_token.add": "API 토큰 추가",
   "deed_token.remove": "API 토큰 삭제",
