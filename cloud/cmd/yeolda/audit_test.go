@@ -55,7 +55,7 @@ func TestAuditVerifyCommand(t *testing.T) {
 	}
 
 	tamper(`update audit set actor = 'cli:somebody-else' where place = 2`)
-	if out, code := verify(); code != 1 || !strings.Contains(out, "2") {
+	if out, code := verify(); code != 1 || !strings.Contains(out, "place 2") {
 		t.Fatalf("an entry was rewritten: %d\n%s", code, out)
 	}
 	tamper(`update audit set actor = 'cli:tester' where place = 2`)

@@ -95,7 +95,7 @@ var accessAttacks = []attack{
 		} {
 			answer := manager.Send(r.method, r.path, r.body, nil)
 			g.held(answer.HTTP == 400 || answer.HTTP == 403 || answer.HTTP == 404, "%s %s: HTTP %d", r.method, r.path, answer.HTTP)
-			g.held(!strings.Contains(string(answer.Raw), "8888"), "%s %s shows the guest: %s", r.method, r.path, answer.Raw)
+			g.held(!guestNumber.Match(answer.Raw), "%s %s shows the guest: %s", r.method, r.path, answer.Raw)
 		}
 	}},
 	{"A12", "spelling-of-a-path", func(g *target) {

@@ -64,14 +64,14 @@ var privacyAttacks = []attack{
 			"/reservations?branch=gangnam&base_hour=0&base_date=" + day.Format("20060102"), "/v2/branches", "/v2/site",
 		} {
 			answer := g.Client(g.T).Send(http.MethodGet, path, nil, nil)
-			g.held(answer.HTTP == 200 && !strings.Contains(string(answer.Raw), "지울") && !strings.Contains(string(answer.Raw), "8888"), "%s: HTTP %d %.200s", path, answer.HTTP, answer.Raw)
+			g.held(answer.HTTP == 200 && !strings.Contains(string(answer.Raw), "지울") && !guestNumber.Match(answer.Raw), "%s: HTTP %d %.200s", path, answer.HTTP, answer.Raw)
 		}
 	}},
 	{"A26", "contact-of-a-repeated-confirmation", func(g *target) {
 		_, confirmation := g.buy(g.Client(g.T), 3, victim)
 		g.Clock.Advance(11 * time.Minute)
 		answer := g.Client(g.T).Post("/payment/confirm", confirmation)
-		g.held(!strings.Contains(string(answer.Raw), "010-8888") && !strings.Contains(string(answer.Raw), "jiul"), "the contact is shown: %s", answer.Raw)
+		g.held(!guestNumber.Match(answer.Raw) && !strings.Contains(string(answer.Raw), "jiul"), "the contact is shown: %s", answer.Raw)
 	}},
 	{"A26", "secrets-shown-to-viewers", func(g *target) {
 		g.hq().Post("/v2/admin/branches/hongdae/channels", map[string]any{"partner": "p", "roomNo": "2", "feedUrl": "https://partner.example/secret-token.ics"}).OK(g.T)
