@@ -2,9 +2,11 @@ package attack
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,6 +141,36 @@ var secretAttacks = []attack{
 				}
 				g.held(want, "%s sees %s: …%s…", r.name, s.name, text[max(0, found[0]-200):min(len(text), found[1]+40)])
 			}
+		}
+	}},
+	{"A7", "secrets-in-a-copy-of-the-database", func(g *target) {
+		hq := g.hq()
+		_, owner, companion := g.stay()
+		hq.Put("/v2/admin/branches/hongdae/doors/front/pin", map[string]string{"pin": "739182605514"}).OK(g.T)
+		hq.Post("/v2/admin/branches/gangnam/channels", map[string]any{"partner": "p", "roomNo": "2", "feedUrl": "https://partner.example/calendar-secret.ics"}).OK(g.T)
+		hq.Put("/v2/admin/alert-contacts", map[string]any{"alertContacts": []any{map[string]any{"name": "a", "channel": "webhook", "to": "https://partner.example/alert-secret", "kinds": []string{}}}}).OK(g.T)
+		var hook struct{ Secret string }
+		hq.Post("/v2/admin/webhooks", map[string]string{"url": "https://partner.example/hook"}).OK(g.T).Into(g.T, &hook)
+		token := strings.TrimPrefix(g.token(hq, nil, "read").Get("Authorization"), "Bearer ")
+		root, err := url.Parse(g.URL)
+		if err != nil {
+			g.Fatal(err)
+		}
+		var session string
+		for _, cookie := range hq.HTTP.Jar.Cookies(root) {
+			if cookie.Name == "JSESSIONID" {
+				session = cookie.Value
+			}
+		}
+		copied := g.dump()
+		g.held(strings.Contains(copied, "박지울"), "the copy lacks the guest")
+		for name, secret := range map[string]string{
+			"the owner's key": owner, "a companion's key": companion, "the PIN of a door": "739182605514", "the address of a calendar": "calendar-secret",
+			"the address of an alert contact": "alert-secret", "the secret of a webhook": hook.Secret, "a token": token, "a password": "hq-demo",
+			"the session of the head quarters": session,
+		} {
+			g.held(secret != "" && !strings.Contains(copied, secret), "a copy of the database holds %s as text", name)
+			g.held(!strings.Contains(copied, hex.EncodeToString([]byte(secret))), "a copy of the database holds %s as bytes", name)
 		}
 	}},
 	{"A7", "companion-as-owner", func(g *target) {

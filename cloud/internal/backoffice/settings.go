@@ -21,9 +21,26 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
+// Listing is a room of a branch that a partner offers.
+type Listing struct {
+	postgres.ListingState
+	FeedURL string // of the partner's calendar; empty: there is none
+}
+
 // Listings returns the rooms of a branch that partners offer.
-func (s *Service) Listings(ctx context.Context, branch booking.BranchID) ([]postgres.ListingState, error) {
-	return postgres.ListingsOf(ctx, s.DB.Pool, branch)
+func (s *Service) Listings(ctx context.Context, branch booking.BranchID) ([]Listing, error) {
+	states, err := postgres.ListingsOf(ctx, s.DB.Pool, branch)
+	if err != nil {
+		return nil, err
+	}
+	listings := make([]Listing, len(states))
+	for i, state := range states {
+		listings[i].ListingState = state
+		if listings[i].FeedURL, err = state.URL(s.Keys.Open); err != nil {
+			return nil, fmt.Errorf("listing %d: %w", state.ID, err)
+		}
+	}
+	return listings, nil
 }
 
 // ScheduleConflict is returned for hours or closures that would close the branch during live reservations.
@@ -233,14 +250,16 @@ type NewListing struct {
 
 // AddListing offers a room on a partner's calendar. It returns a [booking.InvalidError] or ErrListingExists.
 func (s *Service) AddListing(ctx context.Context, branch string, l NewListing, by string) error {
+	var feed []byte
 	if l.FeedURL != "" {
 		if err := channel.CheckFeedURL(l.FeedURL); err != nil {
 			return &booking.InvalidError{Field: "feedUrl", Problem: err.Error()}
 		}
+		feed = s.Keys.Seal(postgres.FeedPurpose, []byte(l.FeedURL))
 	}
 	entry := audit.Entry{Actor: by, Branch: branch, Action: "channel.add", Target: l.Partner, Detail: map[string]any{"room": l.Room.No}}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		return postgres.AddListing(ctx, tx, l.Room.ID, l.Partner, branch+"-"+strconv.Itoa(l.Room.No), l.FeedURL)
+		return postgres.AddListing(ctx, tx, l.Room.ID, l.Partner, branch+"-"+strconv.Itoa(l.Room.No), feed)
 	})
 }
 

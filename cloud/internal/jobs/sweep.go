@@ -34,7 +34,7 @@ func (s *Service) sweep(ctx context.Context) {
 		var group errgroup.Group
 		for _, part := range []func(context.Context) error{
 			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Reserve.SealKeys, s.Reserve.Compensate,
-			s.Reserve.SweepStays, s.Partner.Sweep, s.purge,
+			s.Reserve.SweepStays, s.Partner.Sweep, s.Partner.SealFeeds, s.purge,
 		} {
 			group.Go(func() error { return part(ctx) })
 		}

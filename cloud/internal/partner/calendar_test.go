@@ -96,11 +96,65 @@ func TestPublishedCalendar(t *testing.T) {
 // feed is a partner's calendar with contents set by the test.
 type feed struct {
 	channel.Manual
-	pulled channel.Pulled
-	err    error
+	address string // of the last read
+	pulled  channel.Pulled
+	err     error
 }
 
-func (f *feed) Pull(context.Context, channel.Feed) (channel.Pulled, error) { return f.pulled, f.err }
+func (f *feed) Pull(_ context.Context, from channel.Feed) (channel.Pulled, error) {
+	f.address = from.URL
+	return f.pulled, f.err
+}
+
+// reads returns a service that reads the calendar.
+func (s *fixture) reads(t *testing.T, from *feed) *partner.Service {
+	t.Helper()
+	verbs := s.Replica(t)
+	return &partner.Service{DB: s.DB, Reserve: verbs, Keys: verbs.Keys, ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+}
+
+// The address of a calendar that a program of the last release has written is sealed and read; its plain text stays as long
+// as such a program may need it.
+func TestFeedAddressIsSealed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	listing := s.calendar(t, 1, "t")
+	from := &feed{}
+	service := s.reads(t, from)
+	read := func(when string, wantText bool) {
+		t.Helper()
+		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, s.DB.Now().Add(time.Hour), s.DB.Now(), 10)
+		if err != nil || len(feeds) != 1 {
+			t.Fatalf("%s: got %d due calendars, want 1 (%v)", when, len(feeds), err)
+		}
+		from.address = ""
+		if err := service.Import(s.ctx, feeds[0]); err != nil {
+			t.Fatal(err)
+		}
+		if want := "https://feed.example/x.ics"; from.address != want {
+			t.Errorf("%s: read %q, want %q", when, from.address, want)
+		}
+		if text := feeds[0].FeedText; (text != "") != wantText {
+			t.Errorf("%s: the plain text is %q", when, text)
+		}
+	}
+	seal := func(until time.Duration) {
+		t.Helper()
+		if _, err := s.DB.Pool.Exec(s.ctx, `update channel_listing set feed_text_until = $2 where id = $1`, listing.ID, s.DB.Now().Add(until)); err != nil {
+			t.Fatal(err)
+		}
+		if err := service.SealFeeds(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("written by the last release", true)
+	seal(time.Hour)
+	read("sealed, within a day of the upgrade", true)
+	seal(0)
+	read("sealed, a day after the upgrade", false)
+	seal(0)
+	read("sealed again", false)
+}
 
 // Bookings in a partner's calendar are imported; a conflicting one is recorded beside the existing reservation and
 // displaces none. A booking missing twice frees its time.
@@ -109,7 +163,7 @@ func TestImportedCalendar(t *testing.T) {
 	s := open(t)
 	listing := s.calendar(t, 1, "t")
 	from := &feed{}
-	service := &partner.Service{DB: s.DB, Reserve: s.Replica(t), ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	service := s.reads(t, from)
 	read := func(bookings ...channel.Booking) {
 		t.Helper()
 		from.pulled = channel.Pulled{Bookings: bookings}
@@ -194,7 +248,7 @@ func TestFeedQuarantine(t *testing.T) {
 		return len(feeds) == 1
 	}
 	from := &feed{}
-	service := &partner.Service{DB: s.DB, Reserve: s.Replica(t), ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	service := s.reads(t, from)
 	read := func(err error) {
 		t.Helper()
 		from.err = err

@@ -48,11 +48,15 @@ func (s *Service) importCalendar(ctx context.Context, listing postgres.Listing) 
 	if err != nil {
 		return err
 	}
+	address, err := listing.URL(s.Keys.Open)
+	if err != nil {
+		return err
+	}
 	if err := postgres.BeginFetch(ctx, s.DB.Pool, listing.ID, s.DB.Now()); err != nil {
 		return err
 	}
 	pulled, err := s.ICal.Pull(ctx, channel.Feed{
-		URL: listing.FeedURL, Zone: branch.Zone, Cursor: channel.Cursor{ETag: listing.FeedETag, LastModified: listing.FeedSince},
+		URL: address, Zone: branch.Zone, Cursor: channel.Cursor{ETag: listing.FeedETag, LastModified: listing.FeedSince},
 	})
 	now := s.DB.Now()
 	if err != nil {

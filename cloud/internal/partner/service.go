@@ -13,12 +13,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // Service exchanges bookings with partner channels. All fields are required unless noted.
 type Service struct {
 	DB      *postgres.DB
 	Reserve *reserve.Service
+	Keys    *seal.Keyring
 	Gateway *channel.Gateway // nil if there is no gateway
 	Partner string           // name of the gateway's partner
 	ICal    channel.Channel  // reads calendars

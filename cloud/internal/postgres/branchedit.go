@@ -110,7 +110,7 @@ type ListingState struct {
 	Partner    string
 	ExternalID string
 	RoomNo     int
-	FeedURL    string
+	Feed
 	FetchedAt  *string // RFC 3339; nil: never
 	FetchError string
 	HasExport  bool
@@ -120,7 +120,7 @@ type ListingState struct {
 // ListingsOf returns the listings of a branch.
 func ListingsOf(ctx context.Context, q Querier, branch booking.BranchID) ([]ListingState, error) {
 	rows, err := q.Query(ctx, `
-		select l.id, l.channel, l.partner, l.external_id, m.no, l.feed_url,
+		select l.id, l.channel, l.partner, l.external_id, m.no, l.feed_sealed, l.feed_url,
 		       to_char(l.fetched_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), l.fetch_error, l.export_token is not null, l.enabled
 		from channel_listing l join room m on m.id = l.room_id where m.branch_id = $1 order by l.partner, m.no`, branch)
 	if err != nil {
@@ -132,11 +132,12 @@ func ListingsOf(ctx context.Context, q Querier, branch booking.BranchID) ([]List
 // ErrListingExists is returned if the partner already offers the room.
 var ErrListingExists = errors.New("postgres: the partner already offers the room")
 
-// AddListing offers a room on a partner's calendar. It returns ErrListingExists.
-func AddListing(ctx context.Context, q Querier, room booking.RoomID, partner, externalID, feedURL string) error {
+// AddListing offers a room on a partner's calendar. feed is the sealed address of the calendar to import, or nil. It returns
+// ErrListingExists.
+func AddListing(ctx context.Context, q Querier, room booking.RoomID, partner, externalID string, feed []byte) error {
 	_, err := q.Exec(ctx, `
-		insert into channel_listing (channel, partner, external_id, room_id, feed_url) values ('ical', $1, $2, $3, $4)`,
-		partner, externalID, room, feedURL)
+		insert into channel_listing (channel, partner, external_id, room_id, feed_sealed) values ('ical', $1, $2, $3, $4)`,
+		partner, externalID, room, feed)
 	if IsUniqueViolation(err, "channel_listing_partner_external_id_key") {
 		return ErrListingExists
 	}

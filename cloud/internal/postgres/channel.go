@@ -21,16 +21,16 @@ type Listing struct {
 	BranchCode string
 	Room       booking.RoomID
 	RoomNo     int
-	FeedURL    string // calendar to import; empty if there is none
-	FeedETag   string
-	FeedSince  string // Last-Modified of the last calendar read
+	Feed
+	FeedETag  string
+	FeedSince string // Last-Modified of the last calendar read
 }
 
 // ErrNoListing is returned if a partner offers no room under an id, or if a calendar's token is unknown.
 var ErrNoListing = errors.New("postgres: no such listing")
 
 const selectListing = `
-	select l.id, l.channel, l.partner, l.external_id, b.id, b.code, r.id, r.no, l.feed_url, l.feed_etag, l.feed_modified
+	select l.id, l.channel, l.partner, l.external_id, b.id, b.code, r.id, r.no, l.feed_sealed, l.feed_url, l.feed_etag, l.feed_modified
 	from channel_listing l join room r on r.id = l.room_id join branch b on b.id = r.branch_id where l.enabled `
 
 func oneListing(ctx context.Context, q Querier, where string, args ...any) (Listing, error) {
@@ -61,7 +61,7 @@ const maxUnfinished = 3
 // Feeds returns the listings whose calendar was last fetched before a time, oldest first. A feed in quarantine is due
 // only if it was fetched before another, earlier time.
 func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit int) ([]Listing, error) {
-	rows, err := q.Query(ctx, selectListing+`and l.feed_url <> '' and (l.fetched_at is null or l.fetched_at <=
+	rows, err := q.Query(ctx, selectListing+`and (l.feed_sealed is not null or l.feed_url <> '') and (l.fetched_at is null or l.fetched_at <=
 			case when l.feed_quarantined_at is null and l.feed_unfinished <= $4 then $1::timestamptz else $2::timestamptz end)
 		order by l.fetched_at nulls first limit $3`, before, quarantined, limit, maxUnfinished)
 	if err != nil {

@@ -27,6 +27,7 @@ var SealedColumns = []SealedColumn{
 	{"idempotent_request", "answer", "idempotent-answer"},
 	{"grant_key", "seed", "grant-key"},
 	{"alert_contact", "contacts", "alert-contacts"},
+	{"channel_listing", "feed_sealed", FeedPurpose},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

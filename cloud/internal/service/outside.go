@@ -16,6 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -29,13 +30,13 @@ func newPayments(set config.Settings, log *slog.Logger) (*toss.Client, error) {
 }
 
 // newPartner returns the service of partner channels.
-func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, log *slog.Logger) (*partner.Service, error) {
+func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, keys *seal.Keyring, log *slog.Logger) (*partner.Service, error) {
 	public, err := url.Parse(set.HTTP.PublicURL)
 	if err != nil {
 		return nil, err
 	}
 	s := &partner.Service{
-		DB: db, Reserve: verbs, Partner: set.Partner.ID, ICal: channel.NewICal(public.Hostname(), db.Now), Domain: public.Hostname(), Log: log,
+		DB: db, Reserve: verbs, Keys: keys, Partner: set.Partner.ID, ICal: channel.NewICal(public.Hostname(), db.Now), Domain: public.Hostname(), Log: log,
 	}
 	if set.Partner.URL == config.Off {
 		return s, nil

@@ -195,7 +195,7 @@ func (s *Service) wire() error {
 		HoldTTL: set.Times.CustomerHoldTTL, AdminHoldTTL: set.Times.AdminHoldTTL, DepositDue: set.Times.DepositDue,
 		MaxHoldsPerClient: set.HTTP.Limit(set.HTTP.MaxHoldsPerClient), MaxHoldsPerPhone: set.HTTP.Limit(set.HTTP.MaxHoldsPerPhone),
 	}
-	if s.partner, err = newPartner(set, s.db, s.reserve, s.log); err != nil {
+	if s.partner, err = newPartner(set, s.db, s.reserve, keys, s.log); err != nil {
 		return err
 	}
 	alerts := &alert.Service{
