@@ -9,36 +9,17 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/capture"
 )
-
-// capture keeps the output of programs.
-type capture struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (c *capture) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(p)
-}
-
-func (c *capture) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.String()
-}
 
 // TestNoSecretIsLogged uses every secret at the highest log level, also in failing requests. It then searches for the
 // secrets in the output of the service and the agents, in the metrics and in the answers to other users.
 func TestNoSecretIsLogged(t *testing.T) {
-	logs := new(capture)
+	logs := new(capture.Output)
 	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
 		"YEOLDA_LOG_LEVEL": "debug", "YEOLDA_LOG_FORMAT": "json", "YEOLDA_RATE_LIMITS": "off",
 	}})

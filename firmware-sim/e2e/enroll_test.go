@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/pem"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -11,11 +10,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/capture"
 )
 
 // TestEnrolledAgent enrols the agent's own program through an ordinary HTTPS proxy as an installer does: the printed
@@ -73,7 +72,7 @@ func TestEnrolledAgent(t *testing.T) {
 	settings := filepath.Join(dir, "settings.toml")
 	writeFile(t, settings, "")
 	run := agent("run", "--settings", settings, "--credentials", credentials)
-	var said transcript
+	var said capture.Output
 	run.Stderr = &said
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -84,7 +83,7 @@ func TestEnrolledAgent(t *testing.T) {
 			t.Errorf("the agent ended with %v", err)
 		}
 	})
-	until(t, "connected", func() bool { return said.has("connected to the broker") })
+	until(t, "connected", func() bool { return strings.Contains(said.String(), "connected to the broker") })
 	text, err := os.ReadFile(credentials)
 	if err != nil {
 		t.Fatal(err)
@@ -95,9 +94,11 @@ func TestEnrolledAgent(t *testing.T) {
 	if _, err := s.Command(t.Context(), "agent", "revoke", username); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "cut off", func() bool { return said.has("the broker ended the connection with reason 0x87") }) // reason 0x87: not authorized
+	until(t, "cut off", func() bool {
+		return strings.Contains(said.String(), "the broker ended the connection with reason 0x87")
+	}) // reason 0x87: not authorized
 	until(t, "listed as offline", func() bool { return !onlineInList(t, s, username) })
-	if password := regexp.MustCompile(`(?m)^YEOLDA_AGENT_PASSWORD=(.+)$`).FindStringSubmatch(string(text))[1]; said.has(password) {
+	if password := regexp.MustCompile(`(?m)^YEOLDA_AGENT_PASSWORD=(.+)$`).FindStringSubmatch(string(text))[1]; strings.Contains(said.String(), password) {
 		t.Error("the agent logs its password")
 	}
 }
@@ -110,24 +111,6 @@ func onlineInList(t *testing.T, s *world.Stack, username string) bool {
 		t.Fatal(err)
 	}
 	return regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(username) + `\s.*\byes\b`).MatchString(list)
-}
-
-// transcript is the output of a program so far.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *transcript) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *transcript) has(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.text.String(), what)
 }
 
 func writeFile(t *testing.T, name, text string) {

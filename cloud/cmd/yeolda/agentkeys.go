@@ -17,9 +17,9 @@ func (p *program) withGrantKeys(database config.Database, secrets config.Secrets
 	if err != nil {
 		return &config.Problem{Variable: "YEOLDA_GRANT_KEY", Text: err.Error()}
 	}
-	sealing, err := set.Keyring()
+	sealing, err := keyring(secrets)
 	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+		return err
 	}
 	return p.withDatabase(database, func(db *postgres.DB) error {
 		return do(&grantkey.Ring{DB: db, Keys: sealing, First: first, Log: p.logger()})

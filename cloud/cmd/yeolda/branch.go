@@ -40,9 +40,9 @@ func (c *branchApplyCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
+	keys, err := keyring(c.Secrets)
 	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+		return err
 	}
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		plan, err := branchfile.MakePlan(p.ctx, db.Pool, keys, name, file, db.Now())

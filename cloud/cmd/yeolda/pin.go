@@ -51,7 +51,7 @@ type pinSetCmd struct {
 
 // Run stores the PIN that was set at a keypad.
 func (c *pinSetCmd) Run(p *program) error {
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
+	keys, err := keyring(c.Secrets)
 	if err != nil {
 		return err
 	}

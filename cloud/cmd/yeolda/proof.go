@@ -31,9 +31,9 @@ type proofCheckCmd struct {
 
 // Run checks the rules.
 func (c *proofCheckCmd) Run(p *program) error {
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
+	keys, err := keyring(c.Secrets)
 	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+		return err
 	}
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		var since time.Time
@@ -88,9 +88,9 @@ type proofKeyCmd struct {
 
 // Run prints the key.
 func (c *proofKeyCmd) Run(p *program) error {
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
+	keys, err := keyring(c.Secrets)
 	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+		return err
 	}
 	fmt.Fprintln(p.out, proof.PublicKey(keys))
 	return nil

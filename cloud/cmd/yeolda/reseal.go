@@ -5,7 +5,17 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
+
+// keyring returns the keys that seal secrets at rest. It returns a *config.Problem.
+func keyring(secrets config.Secrets) (*seal.Keyring, error) {
+	keys, err := config.Settings{Secrets: secrets}.Effective().Keyring()
+	if err != nil {
+		return nil, &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+	}
+	return keys, nil
+}
 
 // resealCmd is `yeolda reseal`.
 type resealCmd struct {
@@ -16,9 +26,9 @@ type resealCmd struct {
 // Run seals every secret at rest with the first key of YEOLDA_ENCRYPTION_KEY. Afterwards the other keys may be
 // removed.
 func (c *resealCmd) Run(p *program) error {
-	keys, err := config.Settings{Secrets: c.Secrets}.Effective().Keyring()
+	keys, err := keyring(c.Secrets)
 	if err != nil {
-		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
+		return err
 	}
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		for _, column := range postgres.SealedColumns {

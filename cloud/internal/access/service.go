@@ -30,7 +30,6 @@ var (
 	ErrUnknownDoor = errors.New("access: unknown kind of door")
 	// ErrOccupied is returned when a room that may open between stays only has one.
 	ErrOccupied = errors.New("access: a stay occupies the room")
-
 	// ErrUnknownRoom is returned when the branch has no room with that number.
 	ErrUnknownRoom = errors.New("access: unknown room")
 	// ErrOtherRoom is returned when the key's reservation is for another room than the one the client names.

@@ -84,10 +84,16 @@ func (g *target) hold(c *servicetest.Client, room, hours int) (start time.Time) 
 // register registers the payment of a hold of room 1 and returns the order.
 func (g *target) register(c *servicetest.Client, phone string) (orderID string) {
 	g.Helper()
+	return g.registerFor(c, phone, price)
+}
+
+// registerFor registers a payment of any amount.
+func (g *target) registerFor(c *servicetest.Client, phone string, amount int) (orderID string) {
+	g.Helper()
 	var data struct {
 		OrderID string `json:"orderId"`
 	}
-	c.Post("/payment", map[string]any{"amount": price, "name": "박지울", "mobileNum": phone, "email": "jiul@example.com"}).OK(g.T).Into(g.T, &data)
+	c.Post("/payment", map[string]any{"amount": amount, "name": "박지울", "mobileNum": phone, "email": "jiul@example.com"}).OK(g.T).Into(g.T, &data)
 	return data.OrderID
 }
 

@@ -32,7 +32,7 @@ func (g *target) code(phone string, n int) string {
 
 const victim = "010-8888-0001"
 
-// guestNumber matches any longer part of the number, whatever its form. Four digits alone may stand in a clock time or an id.
+// guestNumber matches any longer part of the number, whatever its form. Four digits alone also occur in clock times and ids.
 var guestNumber = regexp.MustCompile(`010-?8888|8888-?0001`)
 
 func login(code string) map[string]string {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
-	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
 // dump returns every row of every table as text.
@@ -155,7 +154,7 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	hq, guest := g.hq(), g.Client(g.T)
 	g.Clock.StartOfSlot()
 	g.hold(guest, 2, 30)
-	order := g.registerFor(guest, 25_000)
+	order := g.registerFor(guest, victim, 25_000)
 	guest.Send(http.MethodPost, "/payment/confirm", g.authenticate(order, 25_000, sandbox.MethodVirtualAccount), key("confirm")).Envelope(g.T).OK(g.T)
 	if _, err := g.Sandbox.Deposit(order); err != nil {
 		g.Fatal(err)
@@ -204,16 +203,6 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	_, _, err := postgres.VerifyAudit(g.Context(), g.DB.Pool, postgres.AuditHead{})
 	g.held(err == nil, "the audit chain: %v", err)
 }}
-
-// registerFor registers a payment of the victim.
-func (g *target) registerFor(c *servicetest.Client, amount int) (orderID string) {
-	g.Helper()
-	var data struct {
-		OrderID string `json:"orderId"`
-	}
-	c.Post("/payment", map[string]any{"amount": amount, "name": "박지울", "mobileNum": victim, "email": "jiul@example.com"}).OK(g.T).Into(g.T, &data)
-	return data.OrderID
-}
 
 // await waits until a query selects true; $1 is true.
 func (g *target) await(query string) {

@@ -287,10 +287,10 @@ type conflict struct {
 	OrderID           string `json:"orderId"`
 }
 
-func wireConflicts(busy *reserve.RoomBusy) any {
-	conflicts := make([]conflict, 0, len(busy.Conflicts))
-	for _, r := range busy.Conflicts {
-		conflicts = append(conflicts, wireConflict(r, busy.Zone))
+func wireConflicts(zone *time.Location, reservations []booking.Reservation) any {
+	conflicts := make([]conflict, 0, len(reservations))
+	for _, r := range reservations {
+		conflicts = append(conflicts, wireConflict(r, zone))
 	}
 	return struct {
 		Conflicts []conflict `json:"conflicts"`

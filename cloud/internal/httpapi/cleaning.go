@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -40,11 +39,7 @@ func (a *API) listCleaning(w http.ResponseWriter, r *http.Request) error {
 
 // cleaningRoom returns the branch and the room of the path.
 func (a *API) cleaningRoom(r *http.Request) (booking.Branch, booking.Room, error) {
-	code := chi.URLParam(r, "branch")
-	if err := wire.Scope(r, code); err != nil {
-		return booking.Branch{}, booking.Room{}, err
-	}
-	branch, err := a.Backoffice.Branch(r.Context(), code)
+	branch, err := a.branch(r)
 	if err != nil {
 		return branch, booking.Room{}, err
 	}
@@ -75,13 +70,7 @@ func (a *API) openForCleaning(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Door *string `json:"door"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	kind, err := wire.Text("door", body.Door, 20)
+	kind, err := decodeDoor(r)
 	if err != nil {
 		return err
 	}
@@ -89,9 +78,6 @@ func (a *API) openForCleaning(w http.ResponseWriter, r *http.Request) error {
 	actor.BetweenStays, actor.NoPIN = true, actor.NoPIN || wire.Principal(r).Role == account.Cleaner
 	id, err := a.Access.RequestAs(r.Context(), actor, branch.Code, kind, room.No)
 	if err != nil {
-		if kind != access.Front && kind != access.Room {
-			return wire.UnknownValue("door")
-		}
 		return err
 	}
 	opened, err := a.Access.Opened(r.Context(), id)

@@ -29,18 +29,9 @@ type climatePolicyBody struct {
 	GuestOptions []string        `json:"guestOptions"`
 }
 
-// climateBranch returns the branch of the path if it is in the administrator's scope.
-func (a *API) climateBranch(r *http.Request) (booking.Branch, error) {
-	code := chi.URLParam(r, "branch")
-	if err := wire.Scope(r, code); err != nil {
-		return booking.Branch{}, err
-	}
-	return a.Backoffice.Branch(r.Context(), code)
-}
-
 // showClimatePolicy is GET /v2/admin/branches/{branch}/climate-policy.
 func (a *API) showClimatePolicy(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.climateBranch(r)
+	branch, err := a.branch(r)
 	if err != nil {
 		return err
 	}
@@ -63,7 +54,7 @@ func (a *API) writeClimatePolicy(w http.ResponseWriter, r *http.Request, branch 
 
 // changeClimatePolicy is PUT /v2/admin/branches/{branch}/climate-policy. It replaces the policies of all rooms.
 func (a *API) changeClimatePolicy(w http.ResponseWriter, r *http.Request) error {
-	branch, err := a.climateBranch(r)
+	branch, err := a.branch(r)
 	if err != nil {
 		return err
 	}

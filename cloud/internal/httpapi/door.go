@@ -91,6 +91,23 @@ func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, wireUnlock{id})
 }
 
+// decodeDoor reads the body {door: front|room}.
+func decodeDoor(r *http.Request) (kind string, err error) {
+	var body struct {
+		Door *string `json:"door"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return "", err
+	}
+	if kind, err = wire.Text("door", body.Door, 20); err != nil {
+		return "", err
+	}
+	if kind != access.Front && kind != access.Room {
+		return "", wire.UnknownValue("door")
+	}
+	return kind, nil
+}
+
 // actor returns the administrator of a request in the form that package access records.
 func (a *API) actor(r *http.Request) access.Actor {
 	return access.Actor{Name: wire.Principal(r).Actor(), Address: a.client(r), RequestID: audit.OriginOf(r.Context()).RequestID,

@@ -232,13 +232,13 @@ func answerTo(err error) (answer, bool) {
 		return answer{status: http.StatusBadRequest, errorType: typePaymentFailed, errorCode: &refused.Code, message: refused.Message}, true
 	case errors.As(err, &busy):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
-			message: "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.", data: wireConflicts(busy)}, true
+			message: "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.", data: wireConflicts(busy.Zone, busy.Conflicts)}, true
 	case errors.As(err, &schedule):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
-			message: "변경할 운영 시간 밖에 예약이 있습니다.", data: wireConflicts(&reserve.RoomBusy{Zone: schedule.Zone, Conflicts: schedule.Conflicts})}, true
+			message: "변경할 운영 시간 밖에 예약이 있습니다.", data: wireConflicts(schedule.Zone, schedule.Conflicts)}, true
 	case errors.As(err, &turnover):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
-			message: "예약 사이의 간격이 새 정리 시간보다 짧습니다.", data: wireConflicts(&reserve.RoomBusy{Zone: turnover.Zone, Conflicts: turnover.Conflicts})}, true
+			message: "예약 사이의 간격이 새 정리 시간보다 짧습니다.", data: wireConflicts(turnover.Zone, turnover.Conflicts)}, true
 	case errors.As(err, &unproven):
 		return answer{status: http.StatusConflict, errorType: typeConflict,
 			message: "문이 확인되지 않은 룸은 활성화할 수 없습니다. 지점 장치에 문이 연결되어 있고 비밀번호(PIN)가 등록되어 있어야 합니다.",

@@ -16,11 +16,21 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // handler is an endpoint: decode, one call, encode. A handler that returns an error has written nothing; handle answers.
 type handler func(w http.ResponseWriter, r *http.Request) error
+
+// branch returns the branch of the path if it is in the administrator's scope.
+func (a *API) branch(r *http.Request) (booking.Branch, error) {
+	code := chi.URLParam(r, "branch")
+	if err := wire.Scope(r, code); err != nil {
+		return booking.Branch{}, err
+	}
+	return a.Backoffice.Branch(r.Context(), code)
+}
 
 // handle wraps a handler for the router: the layer, checkRole and validateRequest run before it. Errors become answers here only.
 func (a *API) handle(allow layer, h handler) http.HandlerFunc {

@@ -15,18 +15,9 @@ import (
 //
 //	{door: front|room} -> {code, door, until (RFC 3339), qr (lines of 0 and 1)}
 func (a *API) giveCode(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Door *string `json:"door"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	kind, err := wire.Text("door", body.Door, 20)
+	kind, err := decodeDoor(r)
 	if err != nil {
 		return err
-	}
-	if kind != access.Front && kind != access.Room {
-		return wire.UnknownValue("door")
 	}
 	code, err := a.Access.GiveCode(r.Context(), a.client(r), chi.URLParam(r, "key"), kind)
 	if err != nil {

@@ -153,7 +153,7 @@ const HoldStatement = `
 // room is occupied or disabled.
 //
 // With a plain INSERT, two transactions that wait for each other's uncommitted entries deadlock, which PostgreSQL resolves
-// after one second; the speculative insertion of ON LICT DO NOTHING resolves it immediately. FOR SHARE conflicts with the
+// after one second; the speculative insertion of ON CONFLICT DO NOTHING resolves it immediately. FOR SHARE conflicts with the
 // lock of a transaction that disables the room or moves a reservation into it.
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID

@@ -21,9 +21,9 @@ type Visit struct {
 // stayTail is how long after the end of a stay an opening of the door counts as its guests leaving: the margin.
 const stayTail = booking.Margin
 
-// VisitOf returns the visit of a reservation, or nil if no guest is known to have entered. EnteredAt is the first press
-// or entry at the keypad that opened the door of the room. LeftAt is known after the stay, if the door has a contact: the last closing after an opening
-// that no press explains, so from the inside.
+// VisitOf returns the visit of a reservation, or nil if no guest is known to have entered. EnteredAt is the first press or
+// entry at the keypad that opened the door of the room. LeftAt is known after the stay, if the door has a contact: the last
+// closing after an opening that no press explains, so from the inside.
 func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) (*Visit, error) {
 	var (
 		stay   Visit

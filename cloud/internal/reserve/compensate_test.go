@@ -176,17 +176,24 @@ func TestCompensationLimitPerPhone(t *testing.T) {
 	}
 }
 
-// A refund that needs the guest's account: the link in the message works once.
-func TestRefundLink(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+// stuckTransfer compensates a stay that was paid by bank transfer, so that its refund needs the guest's account.
+func (s *shop) stuckTransfer(t *testing.T) (order string, id int64) {
+	t.Helper()
 	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":500}`)
-	order, id := s.stay(t, sandbox.MethodVirtualAccount)
+	order, id = s.stay(t, sandbox.MethodVirtualAccount)
 	s.press(t, id, "room", "FAILED", "failed")
 	s.Clock.Advance(2 * time.Minute)
 	if err := s.Replica(t).Compensate(s.ctx); err != nil {
 		t.Fatal(err)
 	}
+	return order, id
+}
+
+// A refund that needs the guest's account: the link in the message works once.
+func TestRefundLink(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	order, id := s.stuckTransfer(t)
 	token := s.refundToken(t, id)
 	b := s.buyer()
 	reply, err := b.Do(s.ctx, "GET", "/v2/refund-accounts/"+token, nil)
@@ -228,13 +235,7 @@ func TestRefundLink(t *testing.T) {
 func TestRefundLinkFollowsTheContact(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":500}`)
-	_, id := s.stay(t, sandbox.MethodVirtualAccount)
-	s.press(t, id, "room", "FAILED", "failed")
-	s.Clock.Advance(2 * time.Minute)
-	if err := s.Replica(t).Compensate(s.ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, id := s.stuckTransfer(t)
 	wrong := s.refundToken(t, id)
 	right := "010-9999-8888"
 	by := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Role: account.HQ}

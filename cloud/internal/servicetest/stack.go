@@ -3,7 +3,6 @@
 package servicetest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/service"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/capture"
 )
 
 // Stack is a running service with its sandbox.
@@ -40,27 +40,7 @@ type Stack struct {
 	Clock      *Clock
 
 	Settings config.Settings // the effective settings
-	Log      *Log            // what the service has logged
-}
-
-// Log keeps what the service has logged.
-type Log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *Log) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-// String returns all lines.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	Log      *capture.Output // what the service has logged
 }
 
 // Clock is the clock of the service's rules. It runs with the real clock, with an offset, unless it is stopped.
@@ -107,7 +87,7 @@ func (c *Clock) Advance(d time.Duration) {
 // Start runs a service until the test ends. change may alter its settings before it starts.
 func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	t.Helper()
-	kept := new(Log)
+	kept := new(capture.Output)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), kept), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	settings := defaults(t)
 	settings.Secrets.Mode = config.ModeDemo

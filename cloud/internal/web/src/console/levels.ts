@@ -7,9 +7,9 @@ import { resource } from "../core/resource";
 import { query } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
+import { branchSelect } from "./branches";
 import { doorName } from "./doors";
-import { button, chip, downloadCSV, fetched, field, heading, section, segmented, select, table } from "./parts";
-import { branches, branchName } from "./session";
+import { button, chip, downloadCSV, fetched, field, heading, section, segmented, table } from "./parts";
 import { t } from "./text";
 
 type Level = Schemas["DoorLevel"];
@@ -56,13 +56,7 @@ export function levelsScreen(): Child {
     h(
       "div",
       { class: "inline" },
-      field(
-        t("branch"),
-        select(branch, () => [
-          { value: "", text: t("allBranches") },
-          ...branches().map((b) => ({ value: b.branch, text: branchName(b) })),
-        ]),
-      ),
+      field(t("branch"), branchSelect(branch)),
       segmented(
         t("levelDays"),
         days,

@@ -356,6 +356,26 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
+/** A box that is ticked or not. */
+export const check = (label: string, value: Signal<boolean>): HTMLElement =>
+  h(
+    "label",
+    { class: "check" },
+    h("input", {
+      type: "checkbox",
+      checked: value,
+      onchange: (e: Event) => value.set((e.target as HTMLInputElement).checked),
+    }),
+    label,
+  );
+
+/** Saves a text as a file. */
+export function saveFile(name: string, type: string, text: string): void {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
+}
+
 /** Downloads a table as a CSV file. The byte order mark makes spreadsheets read it as UTF-8. */
 export function downloadCSV(name: string, header: string[], rows: (string | number | null)[][]): void {
   const cell = (v: string | number | null) => {
@@ -364,10 +384,5 @@ export function downloadCSV(name: string, header: string[], rows: (string | numb
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const body = "\uFEFF" + [header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
-  const link = h("a", {
-    href: URL.createObjectURL(new Blob([body], { type: "text/csv;charset=utf-8" })),
-    download: name,
-  });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  saveFile(name, "text/csv;charset=utf-8", body);
 }

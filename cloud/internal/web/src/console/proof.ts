@@ -5,7 +5,7 @@ import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { attempt, button, chip, fetched, heading, section, table } from "./parts";
+import { attempt, button, chip, fetched, heading, saveFile, section, table } from "./parts";
 import { localText, type TextKey, t } from "./text";
 
 type Proof = Schemas["Proof"];
@@ -102,8 +102,5 @@ function repair({ repair, branch, subject }: Finding): Child {
 }
 
 /** Saves the signed document, which `yeolda proof verify` reads. */
-function save(p: Proof): void {
-  const href = URL.createObjectURL(new Blob([JSON.stringify(p)], { type: "application/json" }));
-  h("a", { href, download: `proof-${p.report.at.slice(0, 10)}.json` }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 60_000);
-}
+const save = (p: Proof): void =>
+  saveFile(`proof-${p.report.at.slice(0, 10)}.json`, "application/json", JSON.stringify(p));

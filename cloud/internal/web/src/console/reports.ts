@@ -7,8 +7,9 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
-import { fetched, field, heading, input, section, segmented, select, table } from "./parts";
-import { branchByCode, branches, branchName, hasScreen, homeBranch } from "./session";
+import { branchSelect } from "./branches";
+import { fetched, field, heading, input, section, segmented, table } from "./parts";
+import { branchByCode, hasScreen, homeBranch } from "./session";
 import { span, t, won } from "./text";
 
 type Row = Schemas["OccupancyRow"];
@@ -45,13 +46,7 @@ export function reportsScreen(): Child {
     h(
       "div",
       { class: "inline" },
-      field(
-        t("branch"),
-        select(branch, () => [
-          ...branches().map((b) => ({ value: b.branch, text: branchName(b) })),
-          { value: "", text: t("allBranches") },
-        ]),
-      ),
+      field(t("branch"), branchSelect(branch)),
       field(t("dateFrom"), input(from, { type: "date" })),
       field(t("dateTo"), input(to, { type: "date" })),
       segmented(

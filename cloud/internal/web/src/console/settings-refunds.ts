@@ -2,7 +2,7 @@
 
 import { type Child, h, when } from "../core/dom";
 import { type Signal, signal } from "../core/signal";
-import { field, input, section } from "./parts";
+import { check, field, input, section } from "./parts";
 import type { Settings } from "./settings";
 import { onEdit, type Row, rowOf, rows } from "./settings-rows";
 import { english, type TextKey, t } from "./text";
@@ -128,15 +128,3 @@ const part = (row: Signal<Draft>, name: "count" | "percent", label: string): HTM
     value: row.peek()[name],
     ...onEdit((text) => row.set({ ...row.peek(), [name]: text })),
   });
-
-const check = (label: string, value: Signal<boolean>): HTMLElement =>
-  h(
-    "label",
-    { class: "check" },
-    h("input", {
-      type: "checkbox",
-      checked: value,
-      onchange: (e: Event) => value.set((e.target as HTMLInputElement).checked),
-    }),
-    label,
-  );

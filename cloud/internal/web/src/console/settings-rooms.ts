@@ -5,7 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { openPIN } from "./keypads";
-import { attempt, button, chip, dialog, explain, field, input, select, table, toast } from "./parts";
+import { attempt, button, check, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
@@ -138,16 +138,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
         field(t("min30"), input(prices.min30, { inputmode: "numeric" })),
         field(t("min60"), input(prices.min60, { inputmode: "numeric" })),
         field(t("turnover"), input(turnover, { inputmode: "numeric", maxlength: 2 }), t("turnoverHint")),
-        h(
-          "label",
-          { class: "check" },
-          h("input", {
-            type: "checkbox",
-            checked: noLock,
-            onchange: (e: Event) => noLock.set((e.target as HTMLInputElement).checked),
-          }),
-          t("noLock"),
-        ),
+        check(t("noLock"), noLock),
       ),
       view(),
       h(

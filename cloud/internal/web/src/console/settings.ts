@@ -6,7 +6,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { contactsPart } from "./contacts";
-import { attempt, button, fetched, field, heading, input, section, toast } from "./parts";
+import { attempt, button, check, fetched, field, heading, input, section, toast } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import { channelsPart } from "./settings-channels";
@@ -207,16 +207,7 @@ function form(
     ),
     section(
       t("settingsHolidays"),
-      h(
-        "label",
-        { class: "check" },
-        h("input", {
-          type: "checkbox",
-          checked: onHolidays,
-          onchange: (e: Event) => onHolidays.set((e.target as HTMLInputElement).checked),
-        }),
-        t("closedOnHolidays"),
-      ),
+      check(t("closedOnHolidays"), onHolidays),
       h(
         "div",
         { class: "form two" },

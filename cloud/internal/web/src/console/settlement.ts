@@ -7,8 +7,9 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
-import { type Column, fetched, field, heading, input, section, select, table } from "./parts";
-import { branchByCode, branches, branchName, homeBranch } from "./session";
+import { branchSelect } from "./branches";
+import { type Column, fetched, field, heading, input, section, table } from "./parts";
+import { branchByCode, branches, homeBranch } from "./session";
 import { dateText, t, won } from "./text";
 
 type Settlement = Schemas["Settlement"];
@@ -23,10 +24,7 @@ export function settlementScreen(): Child {
   const branch = signal(branches.peek().length > 1 ? "" : home);
   const month = signal(thisMonth);
   const query = computed(() => ({ month: month() || thisMonth, ...(branch() ? { branch: branch() } : {}) }));
-  const picker = select(branch, () => [
-    { value: "", text: t("allBranches") },
-    ...branches().map((b) => ({ value: b.branch, text: branchName(b) })),
-  ]);
+  const picker = branchSelect(branch);
   const choose = (code: string) => {
     branch.set(code);
     picker.focus(); // the pressed button disappears

@@ -7,7 +7,7 @@ import { type Child, h, match, when } from "../../core/dom";
 import { go } from "../../core/router";
 import { computed, onCleanup, type Signal, signal } from "../../core/signal";
 import { getBanks } from "../banks";
-import { attempt, button, dialog, field, input, segmented, select, toast } from "../parts";
+import { attempt, button, check, dialog, field, input, segmented, select, toast } from "../parts";
 import { type Branch, branchName } from "../session";
 import { countdown, dateText, span, t, timesText, won } from "../text";
 import type { Wire } from "./model";
@@ -206,19 +206,7 @@ function register(
       field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
       when(
         () => how() === "walkin",
-        () => [
-          field(t("reasonOptional"), input(reason, { maxlength: 500 })),
-          h(
-            "label",
-            { class: "check" },
-            h("input", {
-              type: "checkbox",
-              checked: notify,
-              onchange: (e: Event) => notify.set((e.target as HTMLInputElement).checked),
-            }),
-            t("notify"),
-          ),
-        ],
+        () => [field(t("reasonOptional"), input(reason, { maxlength: 500 })), check(t("notify"), notify)],
         () => [
           field(t("amount"), input(amount, { inputmode: "numeric" })),
           field(
