@@ -20,6 +20,9 @@ const (
 	SenseOpen  Kind = "sense-open"  // the sense line shows a released lock, without relay or keypad
 	SensorDead Kind = "sensor-dead" // the chip does not answer on its bus
 	IRDead     Kind = "ir-dead"     // the transmitter reports an error and emits nothing
+	IRLoss     Kind = "ir-loss"     // the unit does not hear Percent of the agent's signals
+	IRIgnore   Kind = "ir-ignore"   // the unit ignores every fifth signal
+	WindowOpen Kind = "window-open" // the air at a sensor mixes with the air outside
 )
 
 // The kinds of faults of a whole branch.
@@ -46,16 +49,19 @@ const (
 
 // Kinds returns every kind, in the order of the panel.
 func Kinds() []Kind {
-	return []Kind{Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, ClockStep, PowerOff, Reboot, Clone}
+	return []Kind{Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, IRLoss, IRIgnore, WindowOpen, NetworkCut, NetworkLag, Loss, Duplicate, Reorder, Clock, ClockStep, PowerOff, Reboot, Clone}
 }
 
 // delayed reports whether the kind needs a DelayMs.
 func (k Kind) delayed() bool { return k == Slow || k == NetworkLag || k == Reorder }
 
+// partial reports whether the kind needs a Percent.
+func (k Kind) partial() bool { return k == Loss || k == IRLoss }
+
 // ofDevice reports whether a device can restrict the kind.
 func (k Kind) ofDevice() bool {
 	switch k {
-	case Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead:
+	case Stuck, RelayDead, Slow, LostChip, SenseOpen, SensorDead, IRDead, IRLoss, IRIgnore, WindowOpen:
 		return true
 	}
 	return false
@@ -68,7 +74,7 @@ type Fault struct {
 	Device   string `json:"device,omitempty"`
 	Kind     Kind   `json:"kind"`
 	DelayMs  int    `json:"delayMs,omitempty"`
-	Percent  int    `json:"percent,omitempty"`  // of Loss, 1 to 100
+	Percent  int    `json:"percent,omitempty"`  // of Loss and IRLoss, 1 to 100
 	OffsetMs int64  `json:"offsetMs,omitempty"` // of Clock
 	Seconds  int64  `json:"seconds,omitempty"`  // of ClockStep
 	// HardwareClock says whether the machine has a hardware clock after Reboot.
@@ -98,9 +104,9 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("%s needs a delayMs of 1 to %d", f.Kind, MaxDelay.Milliseconds())
 	case !f.Kind.delayed() && f.DelayMs != 0:
 		return fmt.Errorf("%s has no delayMs", f.Kind)
-	case f.Kind == Loss && (f.Percent < 1 || f.Percent > 100):
+	case f.Kind.partial() && (f.Percent < 1 || f.Percent > 100):
 		return fmt.Errorf("%s needs a percent of 1 to 100", f.Kind)
-	case f.Kind != Loss && f.Percent != 0:
+	case !f.Kind.partial() && f.Percent != 0:
 		return fmt.Errorf("%s has no percent", f.Kind)
 	case f.Kind == Clock && (f.OffsetMs == 0 || f.OffsetMs < -MaxOffset.Milliseconds() || f.OffsetMs > MaxOffset.Milliseconds()):
 		return fmt.Errorf("%s needs an offsetMs of up to %d either way, and not 0", f.Kind, MaxOffset.Milliseconds())

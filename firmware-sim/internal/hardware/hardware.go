@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -90,7 +91,7 @@ func New(plan Plan, changed func(Change)) (*Installation, error) {
 				return nil, fmt.Errorf("hardware: air conditioner %q cools %q, where there is no sensor", p.Name, location)
 			}
 		}
-		r.units = append(r.units, &unit{installation: r, plan: p, row: AirConditioner{Name: p.Name}})
+		r.units = append(r.units, &unit{installation: r, plan: p, row: AirConditioner{Name: p.Name}, losses: rand.New(rand.NewPCG(uint64(len(r.units)), 1))})
 	}
 	return r, nil
 }

@@ -22,6 +22,10 @@ const (
 
 	treatedPercent = 42.0 // humidity reached by cooling and drying
 
+	// An open window lets the air of the room take on the outside faster, and keeps a unit from its set point.
+	windowTime  = 3 * time.Minute // time constant without treatment
+	windowShare = 0.4             // of the way from the set point to the outside
+
 	// A row is sent to the panel after a change of this size.
 	showCelsius, showPercent = 0.05, 0.25
 )
@@ -89,11 +93,16 @@ func (p *probe) drift(since, step time.Duration) {
 	}
 	swing := math.Sin(2*math.Pi*since.Seconds()/swingPeriod.Seconds() + p.phase)
 	goal := chip.Air{Celsius: p.Celsius + swingCelsius*swing, Humidity: p.Humidity - swingPercent*swing}
-	pace := idleTime
+	pace, outside := idleTime, goal
 	for _, u := range p.installation.units {
 		if u.treats(p.Location) {
 			goal, pace = u.treat(goal, p.air), treatTime
 		}
+	}
+	if _, open := p.installation.faults.At(fault.WindowOpen, p.Location); open {
+		goal.Celsius += windowShare * (outside.Celsius - goal.Celsius)
+		goal.Humidity += windowShare * (outside.Humidity - goal.Humidity)
+		pace = min(pace, windowTime)
 	}
 	share := 1 - math.Exp(-step.Seconds()/pace.Seconds())
 	p.air.Celsius += share * (goal.Celsius - p.air.Celsius)

@@ -82,3 +82,34 @@ func TestUnitCoolsTheAir(t *testing.T) {
 }
 
 func ptr(v float64) *float64 { return &v }
+
+// An open window keeps a unit from its set point and lets the room warm up sooner once the unit is off.
+func TestWindowOpens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, board, _ := powered(t)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = r.Run(ctx) }()
+		defer stop()
+		lobby := func() float64 { return r.State().Sensors[0].Thermometer }
+		unit := board.AirConditioners[0]
+		for path, code := range unit.Codes.Leaves() {
+			if len(path) == 4 && path[0] == "냉방" && path[1] == "20" {
+				send(t, unit.Transmitter, code)
+				break
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		closed := lobby()
+		r.SetFaults(fault.List{{Kind: fault.WindowOpen, Device: r.State().Sensors[0].Location}})
+		time.Sleep(20 * time.Minute)
+		if open := lobby(); open < closed+2 || open > 25 {
+			t.Errorf("%.1f °C with a closed window, %.1f °C with an open one", closed, open)
+		}
+		send(t, unit.Transmitter, unit.Codes.Roots[0].Code)
+		time.Sleep(10 * time.Minute)
+		if s := lobby(); math.Abs(s-27) > 1 {
+			t.Errorf("ten minutes after switching off: %.1f °C, want about 27", s)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // The carrier a unit's receiver hears: 38 kHz and 2 kHz either way.
 const minCarrier, maxCarrier = 36_000, 40_000 // Hz
 
+// ignoredFrame is how many frames a unit with fault.IRIgnore hears for each one that it ignores.
+const ignoredFrame = 5
+
 var errIRDead = errors.New("the transmitter does not answer")
 
 // unit is an air conditioner. Installation.mu guards its fields.
@@ -22,6 +26,7 @@ type unit struct {
 	plan         UnitPlan
 	setting      ir.Setting     // the last setting, in the terms of code sets
 	row          AirConditioner // what the display shows of it
+	losses       *rand.Rand     // which of the agent's signals the receiver misses
 }
 
 // emitter is the infrared LED in front of a unit.
@@ -52,8 +57,19 @@ func (e *emitter) Send(ctx context.Context, carrierHz int, durations []uint32) e
 	if err := e.check(); err != nil {
 		return err
 	}
-	e.unit.hear(carrierHz, durations)
+	if !e.missed() {
+		e.unit.hear(carrierHz, durations)
+	}
 	return nil
+}
+
+// missed reports whether the signal does not reach the unit's receiver, as in bright sunlight.
+func (e *emitter) missed() bool {
+	r := e.unit.installation
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, on := r.faults.At(fault.IRLoss, e.unit.plan.Name)
+	return on && e.unit.losses.IntN(100) < f.Percent
 }
 
 func (e *emitter) check() error {
@@ -83,9 +99,13 @@ func (u *unit) hear(carrierHz int, durations []uint32) {
 	signal := Signal{At: time.Now(), CarrierHz: carrierHz, Durations: slices.Clone(durations)}
 	u.installation.mu.Lock()
 	defer u.installation.mu.Unlock()
+	before := u.setting
 	heard := carrierHz >= minCarrier && carrierHz <= maxCarrier && (u.decode(&signal) || u.match(&signal))
 	if heard {
 		u.row.Frames++
+		if _, ignores := u.installation.faults.At(fault.IRIgnore, u.plan.Name); ignores && u.row.Frames%ignoredFrame == 0 {
+			u.setting = before
+		}
 		u.row.show(u.setting)
 	} else {
 		u.row.Noise++

@@ -162,3 +162,46 @@ func expected(path []string, setPoint string) string {
 	}
 	return fmt.Sprintf("on %s %s %s %s", path[0], path[1], path[2], path[3])
 }
+
+// With ir-loss the unit hears the remaining signals only, and with ir-ignore it hears all and ignores every fifth. The
+// transmitter notices neither.
+func TestUnitMissesSignals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, board, _ := powered(t)
+		unit := board.AirConditioners[0]
+		off, on := unit.Codes.Roots[0].Code, ir.Code(nil)
+		for path, code := range unit.Codes.Leaves() {
+			if len(path) == 4 && path[0] == "냉방" {
+				on = code
+				break
+			}
+		}
+		heard := func() int { return r.State().AirConditioners[0].Frames }
+		r.SetFaults(fault.List{{Kind: fault.IRLoss, Percent: 20}})
+		for range 500 {
+			send(t, unit.Transmitter, off)
+		}
+		if n := heard(); n < 370 || n > 430 {
+			t.Errorf("heard %d of 500 signals, want about 400", n)
+		}
+		r.SetFaults(fault.List{{Kind: fault.IRIgnore}})
+		ignored := 0
+		for heard()%5 != 0 { // start at a multiple of five
+			send(t, unit.Transmitter, off)
+		}
+		for i := range 50 {
+			code, power := on, true
+			if i%2 == 1 {
+				code, power = off, false
+			}
+			send(t, unit.Transmitter, code)
+			if r.State().AirConditioners[0].Power != power {
+				ignored++
+			}
+		}
+		if ignored != 10 {
+			t.Errorf("ignored %d of 50 signals, want 10", ignored)
+		}
+	})
+}

@@ -28,6 +28,7 @@ const WHOLE = new Map(
   }),
 );
 const DOOR = ["stuck", "relay-dead", "slow", "lost-chip", "sense-open"];
+const UNIT = ["ir-dead", "ir-loss", "ir-ignore"];
 
 // ---------------------------------------------------------------- requests
 
@@ -397,14 +398,14 @@ function showSensor(s) {
 
 function buildFaults(b) {
   const option = (value, text) => h("option", { value }, text);
-  $("fault-kind").replaceChildren(...[...DOOR, "sensor-dead", "ir-dead"].map((k) => option(k, word(k))));
+  $("fault-kind").replaceChildren(...[...DOOR, ...UNIT, "sensor-dead", "window-open"].map((k) => option(k, word(k))));
   $("fault-kind").setAttribute("aria-label", word("faults"));
   $("fault-device").setAttribute("aria-label", word("everyDevice"));
   const devices = () => {
     const kind = $("fault-kind").value;
     const list = DOOR.includes(kind)
       ? [["front", word("frontDoors")], ...b.doors.map((d) => [d.device, deviceName(d.device)])]
-      : kind === "ir-dead"
+      : UNIT.includes(kind)
         ? b.airConditioners.map((u) => [u.name, u.name])
         : b.sensors.map((s) => [s.location, s.location]);
     $("fault-device").replaceChildren(option("", word("everyDevice")), ...list.map(([v, t]) => option(v, t)));
@@ -606,7 +607,9 @@ $("language").addEventListener("click", () => {
 $("device-fault").addEventListener("submit", (e) => {
   e.preventDefault();
   const kind = $("fault-kind").value;
-  fault(kind, $("fault-device").value, kind === "slow" ? { delayMs: $("fault-delay").valueAsNumber } : {});
+  const numbers =
+    kind === "slow" ? { delayMs: $("fault-delay").valueAsNumber } : kind === "ir-loss" ? { percent: 20 } : {};
+  fault(kind, $("fault-device").value, numbers);
 });
 const setLanguageButton = () => {
   $("language").textContent = word("language");
