@@ -4,6 +4,7 @@ import { type Pricing, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { append, each, h, match, mount, when } from "../src/core/dom";
+import { resource } from "../src/core/resource";
 import { fit } from "../src/core/router";
 import { batch, computed, effect, onCleanup, scope, signal, untracked } from "../src/core/signal";
 import { looksLikeEmail, looksLikeMobile, tidyMobile } from "../src/customer/field";
@@ -392,6 +393,24 @@ interface Oracle {
   prices: { pricing: Pricing; minutes: number; won: number | null }[];
   times: { zone: string; instant: number; wall: string; local: string }[];
 }
+
+test("a resource shows each newer answer, in whatever order they arrive", async () => {
+  const answers: ((n: number) => void)[] = [];
+  const source = resource(() => new Promise<number>((done) => answers.push(done)));
+  const answered = async (i: number) => {
+    answers[i]!(i);
+    await Promise.resolve();
+    await Promise.resolve();
+    return source.data();
+  };
+  void source.refresh();
+  void source.refresh();
+  const [second, first, third] = [await answered(1), await answered(0), await answered(2)];
+  equal([second, first, third], [1, 1, 2]);
+  void source.refresh();
+  source.retry();
+  equal([await answered(3), await answered(4)], [undefined, 4], "after other parameters");
+});
 
 test("prices equal those of the service", async () => {
   const { prices } = (await (await fetch("/oracle")).json()) as Oracle;

@@ -14,20 +14,25 @@ export interface Resource<T> extends Readable<Fetched<T>> {
 
 export function resource<T>(fetcher: () => Promise<T>): Resource<T> {
   const state = signal<Fetched<T>>({ is: "loading" });
-  let latest = 0;
+  let latest = 0; // request
+  let shown = 0; // the request whose answer is shown
   let gone = false;
   onCleanup(() => (gone = true));
   const refresh = async () => {
     const mine = ++latest;
     try {
       const data = await fetcher();
-      if (mine === latest && !gone) state.set({ is: "ready", data });
+      // Not only the latest one: requests that take longer than the interval between them would never be shown.
+      if (mine <= shown || gone) return;
+      shown = mine;
+      state.set({ is: "ready", data });
     } catch (error) {
       if (mine === latest && !gone && state.peek().is !== "ready") state.set({ is: "failed", error });
     }
   };
   const retry = () => {
     state.set({ is: "loading" });
+    shown = latest; // earlier answers are of other parameters
     void refresh();
   };
   void refresh();
