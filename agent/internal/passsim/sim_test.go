@@ -32,7 +32,10 @@ func newWorld(seed uint64, planted plant) *world {
 	w.cloud = &cloud{w: w, epoch: 1, keys: map[string][]byte{}, lists: map[string][]issued{}, applied: map[string]protocol.PassApplied{},
 		codes: map[string]*madeCode{}, entries: map[string]map[uint64]protocol.PassEntry{}, last: map[string]uint64{}}
 	for i, username := range []string{"agent-gangnam", "agent-gangnam-2"} {
-		m := &machine{w: w, username: username, latest: map[string]string{}, hardware: seed == calm || w.rand.IntN(2) == 0}
+		m := &machine{w: w, username: username, latest: map[string]string{}, keypads: map[string]chan struct{}{}, hardware: seed == calm || w.rand.IntN(2) == 0}
+		for _, device := range devices {
+			m.keypads[device] = make(chan struct{}, 1)
+		}
 		m.disk = &disk{m: m, files: map[string][]byte{}, durable: map[string][]byte{}}
 		w.cloud.keys[username] = bytes.Repeat([]byte{byte(i + 1)}, protocol.CodeKeySize)
 		w.agents = append(w.agents, m)
@@ -45,7 +48,7 @@ func newWorld(seed uint64, planted plant) *world {
 func simulate(planted plant) func(seed uint64) seeds.Result {
 	return func(seed uint64) seeds.Result {
 		w := newWorld(seed, planted)
-		r := rand.New(rand.NewPCG(seed, 0x5C4E))
+		r := rand.New(rand.NewPCG(seed, 0x5C53))
 		plan := guests(r, w)
 		if seed != calm {
 			plan = append(plan, staff(r, w)...)
@@ -125,9 +128,11 @@ func guests(r *rand.Rand, w *world) (plan []event) {
 					when = at + time.Duration(r.IntN(21)-10)*100*time.Millisecond
 				case 1:
 					when = end + time.Duration(r.IntN(41)-20)*100*time.Millisecond
+				case 2: // when a clock that is wrong by an hour shows the time of the stay
+					when = between(r, at, end) + time.Duration(2*r.IntN(2)-1)*time.Hour
 				}
 				old := r.IntN(5) == 0
-				plan = append(plan, event{max(when, 0), func() {
+				plan = append(plan, event{max(when, 10*time.Second), func() {
 					pin := g.pin
 					if old && len(g.earlierPINs) > 0 {
 						pin = g.earlierPINs[0]
@@ -135,7 +140,7 @@ func guests(r *rand.Rand, w *world) (plan []event) {
 					go w.cloud.active.enter(device, pin)
 				}})
 			}
-			if w.rand.IntN(2) == 0 {
+			if w.intN(2) == 0 {
 				plan = append(plan, codes(r, w, between(r, at, end), room)...)
 			}
 			at = end
@@ -183,9 +188,15 @@ func staff(r *rand.Rand, w *world) (plan []event) {
 		plan = append(plan, event{between(r, time.Minute, length), func() {
 			switch what {
 			case 0:
-				g.cancelled = true
-				w.log("cancelled %s", g.pin)
+				if !g.cancelled {
+					g.cancelled = true
+					w.log("cancelled %s", g.pin)
+					w.cloud.free(g)
+				}
 			case 1:
+				if shift.Abs() > g.notAfter.Sub(g.notBefore) && !g.cancelled {
+					w.cloud.free(g)
+				}
 				g.notBefore, g.notAfter = g.notBefore.Add(shift), g.notAfter.Add(shift)
 				w.cloud.renew(g)
 			default:
@@ -199,6 +210,9 @@ func staff(r *rand.Rand, w *world) (plan []event) {
 	}
 	for at := 15 * time.Minute; at < length; at += 15 * time.Minute {
 		plan = append(plan, event{at, w.cloud.publish})
+	}
+	for at := time.Minute; at < length; at += 10 * time.Second {
+		plan = append(plan, event{at, w.cloud.sell})
 	}
 	if r.IntN(3) == 0 {
 		plan = append(plan, event{between(r, 10*time.Minute, length), func() {
@@ -217,7 +231,7 @@ func staff(r *rand.Rand, w *world) (plan []event) {
 // thieves replay and forge lists, guess, and use the other machine.
 func thieves(r *rand.Rand, w *world) (plan []event) {
 	for range 6 {
-		what, which := r.IntN(5), r.IntN(1<<20)
+		what, which := r.IntN(6), r.IntN(1<<20)
 		m := w.agents[r.IntN(2)]
 		plan = append(plan, event{between(r, time.Minute, length), func() {
 			w.cloud.mu.Lock()
@@ -240,6 +254,9 @@ func thieves(r *rand.Rand, w *world) (plan []event) {
 				l = l.Sign(thiefKey, m.username)
 			case 4: // an old list as a later one
 				l.Version, l.IssuedAt = l.Version+1, time.Now().UTC().Truncate(time.Millisecond)
+			case 5: // the cloud's own, for another branch
+				l.Branch, l.Epoch = "hongdae", l.Epoch+1
+				l = l.Sign(cloudKey, m.username)
 			}
 			m.toAgent(func(d *pass.Desk) { d.List(l) })
 		}})
@@ -256,6 +273,22 @@ func thieves(r *rand.Rand, w *world) (plan []event) {
 					m.enter(device, digits)
 				}
 			}()
+		}})
+	}
+	for range 3 { // codes for another branch, or for another door
+		m, device, branch, made := w.agents[r.IntN(2)], devices[r.IntN(len(devices))], "hongdae", ""
+		if r.IntN(2) == 0 {
+			made = devices[r.IntN(len(devices))]
+		}
+		plan = append(plan, event{between(r, time.Minute, length), func() {
+			if made != "" {
+				if digits := w.cloud.code(made); digits != "" {
+					go m.enter(device, digits)
+				}
+				return
+			}
+			w.count("code of another branch")
+			go m.enter(device, protocol.Code(w.cloud.keys[m.username], branch, protocol.CodeDevice(device), protocol.Step(time.Now()), 0))
 		}})
 	}
 	// A guest of the active machine types at the other one, too.
@@ -310,7 +343,7 @@ func power(r *rand.Rand, w *world) (plan []event) {
 			}
 		}
 		for range r.IntN(3) {
-			step := time.Duration(r.IntN(3)-1) * time.Hour
+			step := time.Duration(2*r.IntN(2)-1) * time.Hour
 			rtc := r.IntN(2) == 0
 			plan = append(plan, event{between(r, 0, length), func() { m.step(step, rtc) }})
 		}
@@ -355,7 +388,7 @@ func (d *disk) cut(after int, torn bool) {
 func simulation(planted plant) seeds.Simulation {
 	return seeds.Simulation{Run: simulate(planted), Rare: 10, Cost: 10, Covered: []string{
 		"opened by pin", "opened by code", "reboot", "power cut at the journal", "reason wrong", "reason used", "reason too-late",
-		"reason too-early", "reason other-door", "reason locked-out", "reason clock-untrusted",
+		"reason too-early", "reason other-door", "reason locked-out", "reason clock-untrusted", "sold again", "code of another branch",
 	}}
 }
 
@@ -370,7 +403,7 @@ func TestCalmBranch(t *testing.T) {
 
 // TestPlantedFaults checks that the simulation finds each fault.
 func TestPlantedFaults(t *testing.T) {
-	for _, planted := range []plant{wallClock, anySignature, lossyJournal, lossyList, earlyApplied, rebootTrust} {
+	for _, planted := range []plant{wallClock, anySignature, lossyJournal, lossyList, earlyApplied, rebootTrust, hastySale} {
 		t.Run(string(planted), func(t *testing.T) {
 			seed, violations := simulation(planted).Find(t, 3000)
 			if seed == 0 {

@@ -46,6 +46,7 @@ const (
 	lossyList    plant = "a list is lost at a power cut"
 	earlyApplied plant = "a list is acknowledged before it is in use"
 	rebootTrust  plant = "every start of the machine has the same id"
+	hastySale    plant = "time is sold again while an agent may hold a pass for it"
 )
 
 // world is one simulated branch.
@@ -83,15 +84,13 @@ func (w *world) count(what string) {
 
 // guest is a stay with its present PIN.
 type guest struct {
-	room         string
-	pass         protocol.Pass
-	pin          string
-	cancelled    bool
-	earlierPINs  []string
-	notify       bool
-	notBefore    time.Time
-	notAfter     time.Time
-	sharedFronts []string
+	room        string
+	pass        protocol.Pass
+	pin         string
+	cancelled   bool
+	earlierPINs []string
+	notBefore   time.Time
+	notAfter    time.Time
 }
 
 // madeCode is a code that the cloud has made.
@@ -112,6 +111,7 @@ type issued struct {
 type cloud struct {
 	w       *world
 	guests  []*guest
+	freed   []*quarantine
 	version uint64
 	epoch   uint64
 	active  *machine
@@ -128,7 +128,7 @@ type cloud struct {
 
 func (c *cloud) newPIN() string {
 	for {
-		pin := fmt.Sprintf("%06d", c.w.rand.IntN(1_000_000))
+		pin := fmt.Sprintf("%06d", c.w.intN(1_000_000))
 		if !slices.ContainsFunc(c.guests, func(g *guest) bool { return g.pin == pin || slices.Contains(g.earlierPINs, pin) }) {
 			return pin
 		}
@@ -177,6 +177,65 @@ func (c *cloud) list(m *machine) issued {
 	c.lists[m.username] = append(c.lists[m.username], out)
 	c.mu.Unlock()
 	return out
+}
+
+// quarantine is time that a guest left while an agent may hold a pass for it.
+type quarantine struct {
+	room                string
+	notBefore, notAfter time.Time
+	pins                []string // that the guest knew
+	sold                bool
+}
+
+// free begins the quarantine of the time of a guest.
+func (c *cloud) free(g *guest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.freed = append(c.freed, &quarantine{room: g.room, notBefore: g.notBefore, notAfter: g.notAfter, pins: append(slices.Clone(g.earlierPINs), g.pin)})
+}
+
+// sell sells the times that no agent may open any more, by the rule of the database (postgres.releaseClean), and lets the new
+// guests in.
+func (c *cloud) sell() {
+	c.mu.Lock()
+	var sold []*quarantine
+	for _, q := range c.freed {
+		if !q.sold && time.Now().Before(q.notAfter) && (c.w.plant == hastySale || !c.mayOpen(q)) {
+			q.sold = true
+			sold = append(sold, q)
+		}
+	}
+	c.mu.Unlock()
+	for _, q := range sold {
+		g := &guest{room: q.room, notBefore: q.notBefore, notAfter: q.notAfter}
+		c.guests = append(c.guests, g)
+		c.renew(g)
+		c.w.log("sold %s again, PIN %s", q.room, g.pin)
+		c.w.count("sold again")
+		c.publish()
+		for _, pin := range append(slices.Clone(q.pins), g.pin) { // the guest who left comes, too
+			for range 2 {
+				time.AfterFunc(max(time.Until(q.notBefore), 0)+time.Duration(c.w.intN(60_000))*time.Millisecond, func() { c.active.enter(q.room, pin) })
+			}
+		}
+	}
+}
+
+// mayOpen reports whether an agent may hold a list with a pass for a quarantined time. The caller holds c.mu.
+func (c *cloud) mayOpen(q *quarantine) bool {
+	for _, m := range c.w.agents {
+		for _, l := range c.lists[m.username] {
+			if a := c.applied[m.username]; l.list.Epoch < a.Epoch || l.list.Epoch == a.Epoch && l.list.Version < a.Version {
+				continue
+			}
+			for _, p := range l.list.Passes {
+				if slices.Contains(p.Doors, q.room) && p.NotAfter.After(q.notBefore) && p.NotBefore.Before(q.notAfter) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // publish sends every agent its list.
@@ -271,6 +330,11 @@ func (c *cloud) opened(m *machine, device string, source protocol.Source) {
 			made.used++
 		}
 		return
+	}
+	for _, q := range c.freed {
+		if q.sold && q.room == device && slices.Contains(q.pins, digits) && !now.Before(q.notBefore) && now.Before(q.notAfter) {
+			c.w.violate("%s was opened by the PIN %s of a guest whose time is sold to another", device, digits)
+		}
 	}
 	acknowledged := c.applied[m.username]
 	reason := "no list allows it"
@@ -396,7 +460,8 @@ type machine struct {
 	rtcOffset time.Duration
 	wall      time.Duration // offset of the system clock
 	run       *run
-	latest    map[string]string // digits by device
+	latest    map[string]string        // digits by device
+	keypads   map[string]chan struct{} // hold a token while an entry is judged: a keypad passes on one at a time
 }
 
 // run is one run of the agent on a machine.
@@ -614,6 +679,8 @@ func (m *machine) toCloud(r *run, message protocol.Message) {
 
 // enter types digits at a keypad of the machine.
 func (m *machine) enter(device, digits string) {
+	m.keypads[device] <- struct{}{}
+	defer func() { <-m.keypads[device] }()
 	m.mu.Lock()
 	r := m.run
 	if r != nil {
@@ -630,10 +697,15 @@ func (m *machine) enter(device, digits string) {
 
 // jitter returns up to n, mostly little.
 func (w *world) jitter(n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.rand.IntN(4) > 0 {
+	if w.intN(4) > 0 {
 		n = n/20 + 1
 	}
+	return w.intN(n)
+}
+
+// intN returns a number from 0 to n-1.
+func (w *world) intN(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.rand.IntN(n)
 }
