@@ -225,7 +225,7 @@ func TestFrontOpensAllDoorsOrFails(t *testing.T) {
 	}
 	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
 	id = h.request(access.Front, key)
-	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "front", PIN: "4711"}); got != want {
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "front", PIN: "4711", Kind: access.StaticPIN}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -406,7 +406,7 @@ func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
 		t.Errorf("the request is %s, want FAILED from the beginning", state)
 	}
 	got := h.await(h.Service, id, key)
-	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815", Kind: access.StaticPIN}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if again := h.await(h.Service, id, key); again != got {

@@ -29,8 +29,21 @@ const (
 type Outcome struct {
 	Status Status
 	Device string // front, room_<n>
-	PIN    string // what the door's keypad takes, a one-time code or its static PIN; empty with Success, and if none may be disclosed
+	PIN    string // what the door's keypad takes; empty with Success, and if nothing may be disclosed
+	Kind   PINKind
 }
+
+// PINKind is what the PIN of an Outcome is; empty without one.
+type PINKind string
+
+// The kinds. Both may have eight digits.
+const (
+	OneTimeCode PINKind = "code" // opens once, within two minutes
+	StaticPIN   PINKind = "pin"  // of the door
+)
+
+// action is the name of a disclosure in the audit log.
+func (k PINKind) action() string { return string(k) + ".reveal" }
 
 // pollInterval is how often a waiter reads the row, in case notifications are lost.
 const pollInterval = 2 * time.Second
@@ -143,13 +156,13 @@ func (s *Service) outcome(ctx context.Context, r door.Request, status Status, ac
 		actor.Name = fmt.Sprintf("customer:%d", *r.Reservation)
 	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		pin, action, err := s.reveal(ctx, tx, r, requester)
+		pin, kind, err := s.reveal(ctx, tx, r, requester)
 		if err != nil || pin == "" {
 			return err
 		}
-		outcome.PIN = pin
+		outcome.PIN, outcome.Kind = pin, kind
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
-			Actor: actor.Name, BranchID: &r.BranchID, Action: action, Target: r.Device,
+			Actor: actor.Name, BranchID: &r.BranchID, Action: kind.action(), Target: r.Device,
 			Detail: map[string]string{"requestId": r.ID.String(), "status": string(status)}, Address: actor.Address, RequestID: actor.RequestID,
 		})
 	})
@@ -165,12 +178,12 @@ func (s *Service) outcome(ctx context.Context, r door.Request, status Status, ac
 }
 
 // reveal returns what the keypad of a request's door takes: the one-time code that was given when the request ended, or the
-// static PIN; empty if there is neither. action is its name in the audit log.
-func (s *Service) reveal(ctx context.Context, tx pgx.Tx, r door.Request, requester string) (digits, action string, err error) {
+// static PIN; empty if there is neither.
+func (s *Service) reveal(ctx context.Context, tx pgx.Tx, r door.Request, requester string) (digits string, kind PINKind, err error) {
 	code, err := postgres.RevealCode(ctx, tx, r.ID, requester, s.now())
 	if err == nil {
 		digits, err = s.digits(code)
-		return digits, "code.reveal", err
+		return digits, OneTimeCode, err
 	}
 	if !errors.Is(err, postgres.ErrNoCode) {
 		return "", "", err
@@ -183,7 +196,7 @@ func (s *Service) reveal(ctx context.Context, tx pgx.Tx, r door.Request, request
 	if err != nil {
 		return "", "", fmt.Errorf("PIN of %s: %w", r.Device, err)
 	}
-	return string(pin), "pin.reveal", nil
+	return string(pin), StaticPIN, nil
 }
 
 // waiters are the subscribers of this replica.

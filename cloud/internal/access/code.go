@@ -85,7 +85,7 @@ func (s *Service) GiveCode(ctx context.Context, client, doorlockKey, kind string
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
-			Actor: fmt.Sprintf("customer:%d", r.ID), BranchID: &r.Branch, Action: "code.reveal", Target: device, Address: client,
+			Actor: fmt.Sprintf("customer:%d", r.ID), BranchID: &r.Branch, Action: OneTimeCode.action(), Target: device, Address: client,
 		})
 	})
 	if errors.Is(err, postgres.ErrNoCode) {

@@ -23,7 +23,7 @@ func TestSilentAgentFailsWithin3Seconds(t *testing.T) {
 	began := time.Now()
 	id := h.request(access.Room, key)
 	got := h.await(h.Service, id, key)
-	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+	if want := (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815", Kind: access.StaticPIN}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if took := time.Since(began); took < protocol.ClaimLimit {
@@ -267,7 +267,7 @@ func TestNoReport(t *testing.T) {
 	if took := time.Since(began); took < access.DefaultResultTimeout {
 		t.Errorf("waited %v, want %v", took, access.DefaultResultTimeout)
 	}
-	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.TimedOut, Device: "room_1", PIN: "0815"}); got != want {
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.TimedOut, Device: "room_1", PIN: "0815", Kind: access.StaticPIN}); got != want {
 		t.Errorf("who came later got %+v, want %+v", got, want)
 	}
 	// A report that arrives now is stored and changes nothing.
@@ -284,7 +284,7 @@ func TestNoReport(t *testing.T) {
 	// The second request without a result fails, so that the guest gets the PIN and is not locked out. A subscriber sees the
 	// same.
 	id = h.request(access.Room, key)
-	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815"}); got != want {
+	if got, want := h.await(h.Service, id, key), (access.Outcome{Status: access.Failed, Device: "room_1", PIN: "0815", Kind: access.StaticPIN}); got != want {
 		t.Errorf("the second time: got %+v, want %+v", got, want)
 	}
 }

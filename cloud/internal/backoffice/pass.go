@@ -17,13 +17,12 @@ func (s *Service) Quarantines(ctx context.Context, branch booking.BranchID) ([]p
 	return postgres.Quarantines(ctx, s.DB.Pool, branch, s.DB.Now())
 }
 
-// ReleaseQuarantine sells the time of a quarantine although an agent may still hold a pass for it. It returns
-// ErrNoQuarantine.
+// ReleaseQuarantine sells the time of a quarantine although an agent may still hold a pass for it. The reason is
+// kept as the note of the quarantine. It returns ErrNoQuarantine.
 func (s *Service) ReleaseQuarantine(ctx context.Context, branch booking.Branch, id booking.ReservationID, reason, by string) error {
-	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "quarantine.release", Target: strconv.FormatInt(int64(id), 10),
-		Detail: map[string]string{"reason": reason}}
+	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "quarantine.release", Target: strconv.FormatInt(int64(id), 10)}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		return postgres.ReleaseQuarantine(ctx, tx, branch.ID, id, now)
+		return postgres.ReleaseQuarantine(ctx, tx, branch.ID, id, reason, now)
 	})
 }
 

@@ -14,6 +14,8 @@ type wireDoorResult struct {
 	Status      string  `json:"status"`
 	Device      *string `json:"device"`
 	FailoverKey *string `json:"failoverKey"`
+	// FailoverKind is present with FailoverKey only, so an event without one has exactly the documented fields.
+	FailoverKind access.PINKind `json:"failoverKind,omitempty"`
 }
 
 // awaitDoor handles GET /door/v2/unlock/subscribe.
@@ -104,7 +106,7 @@ func doorStreamHeaders(w http.ResponseWriter) {
 }
 
 func writeDoorEvent(w http.ResponseWriter, requestID string, outcome access.Outcome) error {
-	data, err := json.Marshal(wireDoorResult{string(outcome.Status), wire.Nullable(outcome.Device), wire.Nullable(outcome.PIN)})
+	data, err := json.Marshal(wireDoorResult{string(outcome.Status), wire.Nullable(outcome.Device), wire.Nullable(outcome.PIN), outcome.Kind})
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,11 @@ func (s stream) result(t *testing.T, status, device string, failoverKey any) {
 	if strings.Count(s.body, "event:") != 1 || !strings.HasSuffix(s.body, "\n\n") {
 		t.Errorf("not one whole event: %q", s.body)
 	}
-	if len(s.data) != 3 || s.data["status"] != status || s.data["device"] != device || s.data["failoverKey"] != failoverKey {
+	fields := 3
+	if failoverKey != nil {
+		fields = 4 // and failoverKind
+	}
+	if len(s.data) != fields || s.data["status"] != status || s.data["device"] != device || s.data["failoverKey"] != failoverKey {
 		t.Errorf("data %v, want %s %s %v", s.data, status, device, failoverKey)
 	}
 }
@@ -212,6 +216,9 @@ func TestOfflineBranchAnswersWithPIN(t *testing.T) {
 		t.Errorf("no PIN: %s", got.body)
 	}
 	got.result(t, "FAILED", "room_1", pin)
+	if got.data["failoverKind"] != "pin" {
+		t.Errorf("kind of a static PIN: %s", got.body)
+	}
 	other := keyFor(t, s, 2)
 	c.Get(subscribePath+"?requestId="+id+"&key="+other).Fails(t, 400, "ResourceNotExistException", "")
 }

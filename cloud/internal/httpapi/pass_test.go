@@ -146,10 +146,15 @@ func TestFailedDoorGivesACode(t *testing.T) {
 	a := keypadAgent(t, s)
 	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
 	key := keyFor(t, s, 3)
+	wantKind := "code"
 	press := func(kind string) *string {
 		t.Helper()
 		id := requestID(t, cast.Nobody, "/door/v2/unlock", unlockBody(kind, key))
-		return cast.Nobody.Send("GET", "/door/v2/unlock/subscribe?requestId="+id+"&key="+key, nil, nil).Event(t).FailoverKey
+		e := cast.Nobody.Send("GET", "/door/v2/unlock/subscribe?requestId="+id+"&key="+key, nil, nil).Event(t)
+		if e.FailoverKind != wantKind {
+			t.Errorf("kind of %v: got %q, want %q", e.FailoverKey, e.FailoverKind, wantKind)
+		}
+		return e.FailoverKey
 	}
 	first, front := press("room"), press("front")
 	if first == nil || front == nil || !a.Takes("room_3", *first, s.Clock.Now()) || !a.Takes("front_2", *front, s.Clock.Now()) || a.Takes("room_3", *front, s.Clock.Now()) {
@@ -166,10 +171,15 @@ func TestFailedDoorGivesACode(t *testing.T) {
 	for _, c := range []struct {
 		keypad string
 		want   string
-	}{{"standalone", "481903"}, {"none", ""}} {
+		kind   string
+	}{{"standalone", "48190326", "pin"}, {"none", "", ""}} {
+		wantKind = c.kind
 		_, err := s.DB.Pool.Exec(t.Context(), `update branch set keypads = jsonb_build_object('room_3', $1::text) where code = 'gangnam'`, c.keypad)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if c.want != "" {
+			cast.HQ.Put("/v2/admin/branches/gangnam/doors/room_3/pin", map[string]string{"pin": c.want}).OK(t)
 		}
 		got := press("room")
 		if (got == nil) != (c.want == "") || got != nil && *got != c.want {
@@ -336,7 +346,8 @@ func TestQuarantineIsReleasedByHeadQuarters(t *testing.T) {
 	if len(day.Quarantine) != 1 || day.Quarantine[0].Room != "3" || day.Quarantine[0].Reason != "canceled" {
 		t.Fatalf("quarantine %+v", day.Quarantine)
 	}
-	path := "/v2/admin/branches/gangnam/quarantine/" + day.Quarantine[0].ID + "/release"
+	held := day.Quarantine[0]
+	path := "/v2/admin/branches/gangnam/quarantine/" + held.ID + "/release"
 	cast.Manager.Post(path, map[string]string{"reason": "현장 확인"}).Fails(t, 403, "AuthorizationError", "")
 	cast.HQ.Post(path, map[string]string{"reason": " "}).Fails(t, 400, "IllegalArguemntError", "")
 	cast.HQ.Post("/v2/admin/branches/gangnam/quarantine/1/release", map[string]string{"reason": "현장 확인"}).Fails(t, 404, "ResourceNotFoundException", "")
@@ -346,6 +357,11 @@ func TestQuarantineIsReleasedByHeadQuarters(t *testing.T) {
 	cast.Manager.Get(timeline).OK(t).Into(t, &day)
 	if len(day.Quarantine) != 0 {
 		t.Errorf("quarantine after its release: %+v", day.Quarantine)
+	}
+	var released struct{ State, Note string }
+	cast.HQ.Get("/v2/admin/reservations/"+held.ID).OK(t).Into(t, &released)
+	if released.State != "RELEASED" || released.Note != "현장 확인" {
+		t.Errorf("released quarantine %+v, want the reason as its note", released)
 	}
 	if n := count(t, s, `select count(*) from audit where action = 'quarantine.release' and actor = 'admin:hq' and $1`); n != 1 {
 		t.Errorf("audit entries: got %d, want 1", n)

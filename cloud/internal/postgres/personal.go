@@ -182,6 +182,10 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 	if erased, err = eraseReservations(ctx, q, ids, empty, now); err != nil {
 		return 0, 0, err
 	}
+	// Why a quarantine of the guest's time was released. Only an erasure scans for it; Anonymise finds it by its own end.
+	if _, err := q.Exec(ctx, `update reservation set reason = null where quarantine_of = any($1) and state <> 'HOLD' and reason is not null`, ids); err != nil {
+		return 0, 0, fmt.Errorf("erase reasons of quarantines: %w", err)
+	}
 	// The kept answers of the last day may name the guest, but they have no reference to the guest. Their requests are still not repeated.
 	if _, err := q.Exec(ctx, `update idempotent_request set answer = null where $1 and answer is not null`, true); err != nil {
 		return 0, 0, fmt.Errorf("erase kept answers: %w", err)

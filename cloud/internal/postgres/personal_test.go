@@ -255,6 +255,8 @@ func TestErasureLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, statement := range []string{
+		`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, quarantine_of, reason)
+		 select branch_id, room_id, 'RELEASED', 'ADMIN', start_at, end_at, occupied, id, '박지울 님이 다녀감' from reservation where state = 'CANCELED'`,
 		`insert into message (template, to_mobile, variables, state) values ('login-code', '+82 (0)10-8888-0001', 'secret', 'SENT')`,
 		`insert into franchise_inquiry (name, mobile, email, region, message) values ('박지울', '010-8888-0001', 'x@example.com', '부산', '문의')`,
 		`insert into login_code (login_type, login_id, code_hash, expires_at) values ('mobile', '01088880001', 'h', now())`,

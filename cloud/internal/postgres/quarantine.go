@@ -39,11 +39,12 @@ func Quarantines(ctx context.Context, q Querier, branch booking.BranchID, now ti
 	})
 }
 
-// ReleaseQuarantine ends a quarantine of a branch. It returns ErrNoQuarantine.
-func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, id booking.ReservationID, now time.Time) error {
+// ReleaseQuarantine ends a quarantine of a branch. The reason may name a guest: it is the note of the hold, which retention and
+// erasure empty, and not in the audit log, which is permanent. It returns ErrNoQuarantine.
+func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, id booking.ReservationID, reason string, now time.Time) error {
 	tag, err := tx.Exec(ctx, `
-		update reservation set state = 'RELEASED'
-		where id = $1 and branch_id = $2 and quarantine_of is not null and state = 'HOLD' and expires_at > $3`, id, branch, now)
+		update reservation set state = 'RELEASED', reason = $4
+		where id = $1 and branch_id = $2 and quarantine_of is not null and state = 'HOLD' and expires_at > $3`, id, branch, now, reason)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoQuarantine
 	}

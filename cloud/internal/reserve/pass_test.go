@@ -176,7 +176,7 @@ func TestMoveQuarantinesOnlyTheTimeItLeaves(t *testing.T) {
 	}
 	release := func() error {
 		return s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-			return postgres.ReleaseQuarantine(ctx, tx, branch.ID, found[0].ID, now)
+			return postgres.ReleaseQuarantine(ctx, tx, branch.ID, found[0].ID, "현장 확인", now)
 		})
 	}
 	if err := release(); err != nil {

@@ -79,6 +79,6 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 func (s *Service) awaitDoor(api *httpapi.API) func(r *http.Request, requestID, key string) (web.Result, error) {
 	return func(r *http.Request, requestID, key string) (web.Result, error) {
 		outcome, err := s.access.Await(r.Context(), api.ClientAddress(r), requestID, key)
-		return web.Result{Opened: outcome.Status == access.Success, PIN: outcome.PIN}, err
+		return web.Result{Opened: outcome.Status == access.Success, PIN: outcome.PIN, Code: outcome.Kind == access.OneTimeCode}, err
 	}
 }

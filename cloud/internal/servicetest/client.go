@@ -150,6 +150,8 @@ type Event struct {
 	Status      string  `json:"status"`
 	Device      *string `json:"device"`
 	FailoverKey *string `json:"failoverKey"`
+	// FailoverKind is code or pin; empty without FailoverKey.
+	FailoverKind string `json:"failoverKind"`
 }
 
 // Event reads the only event of a stream.

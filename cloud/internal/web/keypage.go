@@ -75,9 +75,6 @@ type panel struct {
 // keyParts is the entry point of the key page's second script.
 const keyParts = "key-parts.ts"
 
-// oneTimeDigits is the length of a one-time code (package protocol).
-const oneTimeDigits = 8
-
 // panelOrder lists the outcomes of a press: waiting, opened, and those that went wrong.
 var panelOrder = []string{
 	"waiting", "opened", "pin", "code", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
@@ -119,7 +116,7 @@ func (s *site) awaitResult(r *http.Request, request, door string, view *keyView)
 	default:
 		view.PIN = strings.Split(result.PIN, "")
 		view.SpokenPIN = strings.Join(view.PIN, " ")
-		if len(result.PIN) == oneTimeDigits {
+		if result.Code {
 			view.show("code", name)
 		} else {
 			view.show("pin", name)

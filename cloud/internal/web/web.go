@@ -79,6 +79,7 @@ type Key struct {
 type Result struct {
 	Opened bool
 	PIN    string // for the keypad, if the door did not open and a PIN may be shown
+	Code   bool   // the PIN is a one-time code
 }
 
 // ErrUnknownKey is returned if a key never existed or no longer opens a door.

@@ -258,6 +258,14 @@ func TestKeyPageWithoutScripts(t *testing.T) {
 	if page := send(site, "GET", w.Header().Get("Location"), "").Body.String(); !shown("pin") || !strings.Contains(page, `aria-label="4 8 1 9 0 2"`) {
 		t.Error("the PIN is not shown")
 	}
+	keys.result = Result{PIN: "48190226"}
+	if !shown("pin") || shown("code") {
+		t.Error("a static PIN of eight digits is not shown as a PIN")
+	}
+	keys.result = Result{PIN: "48190226", Code: true}
+	if !shown("code") || shown("pin") {
+		t.Error("a one-time code is not shown as a code")
+	}
 	keys.result, keys.await = Result{}, errors.New("nothing in time")
 	if !shown("unknown") || shown("opened") {
 		t.Error("a missing result is not shown")

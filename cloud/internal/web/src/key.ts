@@ -31,7 +31,6 @@ const askTimeout = 4000; // ms until the service must have accepted the request
 const resultTimeout = 8000; // ms until the service must have sent the result
 const retryDelay = 500; // doubled each time
 const refreshTimeout = 8000;
-const oneTimeDigits = 8; // of a one-time code
 const refreshInterval = 20_000;
 
 const main = document.getElementById("key")!;
@@ -42,7 +41,6 @@ const doors = "/api/door/v2/unlock";
 
 let skew = 0; // seconds by which the service's clock is ahead
 let busy = false;
-let keypads: Schemas["KeyFacts"]["keypads"] | undefined;
 let pressed: HTMLButtonElement | undefined; // browsers of 2021 do not name the submitter of a form
 
 const moment = (name: string): number => Number(main.dataset[name]);
@@ -156,7 +154,6 @@ async function refresh(): Promise<void> {
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
     main.dataset.online = String(data.online);
-    keypads = data.keypads;
     showPass(data.pin);
     void showParts(data);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];
@@ -241,12 +238,10 @@ async function subscribe(requestId: string, left: () => number): Promise<Answer>
 function read(stream: string): Answer | undefined {
   const event = stream.match(/^data: ?(.*)$/m);
   if (!event) return undefined;
-  const { status, failoverKey } = JSON.parse(event[1]!) as Schemas["DoorResult"];
+  const { status, failoverKey, failoverKind } = JSON.parse(event[1]!) as Schemas["DoorResult"];
   if (status === "SUCCESS") return ["opened"];
   if (!failoverKey) return ["failed"];
-  const keypad = keypads?.[pressed?.value as Door];
-  const once = keypad ? keypad === "agent" : failoverKey.length === oneTimeDigits;
-  return [once ? "code" : "pin", failoverKey];
+  return [failoverKind ?? "pin", failoverKey];
 }
 
 function refused(status: number): Answer {

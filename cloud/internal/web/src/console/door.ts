@@ -10,8 +10,6 @@ import { t } from "./text";
 
 export type Outcome = Schemas["DoorResult"];
 
-const oneTimeDigits = 8; // of a one-time code
-
 const patience = 9_000; // ms; the service answers within seven seconds
 
 /** Requests a door and waits for its result. A missing answer counts as a time-out. */
@@ -83,7 +81,7 @@ function told(s: State): HTMLElement {
   if (s.is === "asked")
     return h("div", { class: "result wait" }, h("span", { class: "spinner" }), h("p", null, t("doorAsked")));
   if (s.is === "failed") return h("div", { class: "result bad" }, h("p", null, s.why));
-  const { status, failoverKey } = s.outcome;
+  const { status, failoverKey, failoverKind } = s.outcome;
   if (status === "SUCCESS") return h("div", { class: "result good" }, h("b", null, t("doorOpened")));
   return h(
     "div",
@@ -91,7 +89,7 @@ function told(s: State): HTMLElement {
     h("b", null, t(status === "FAILED" ? "doorFailed" : "doorTimeout")),
     failoverKey
       ? [
-          h("p", null, t(failoverKey.length === oneTimeDigits ? "doorCode" : "doorPin")),
+          h("p", null, t(failoverKind === "code" ? "doorCode" : "doorPin")),
           h("p", { class: "pin" }, failoverKey.split("").join(" ")),
         ]
       : h("p", null, t("doorCall")),
