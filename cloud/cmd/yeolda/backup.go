@@ -62,7 +62,8 @@ type restoreCmd struct {
 	Database config.Database `embed:""`
 }
 
-// Run fills an empty database from a backup, completely or not at all, and migrates its schema.
+// Run fills an empty database from a backup, completely or not at all, migrates its schema, and begins a rebuild, which
+// yeolda rebuild or the service completes.
 func (c *restoreCmd) Run(p *program) error {
 	err := p.withTool(c.Database, "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
 		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
@@ -78,7 +79,14 @@ func (c *restoreCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	return (&migrateCmd{Database: c.Database}).Run(p)
+	if err := (&migrateCmd{Database: c.Database}).Run(p); err != nil {
+		return err
+	}
+	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error { return beginRebuild(p.ctx, db) })
+	if err == nil {
+		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
+	}
+	return err
 }
 
 // withTool prepares one of PostgreSQL's programs, of the right version and connected to the database, for do.

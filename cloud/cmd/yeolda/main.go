@@ -60,6 +60,7 @@ type cli struct {
 	Proof       proofCmd       `cmd:"" help:"The rules of the service, checked on the rows of its database: check, key, verify."`
 	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
+	Rebuild     rebuildCmd     `cmd:"" help:"Make the reservations again that a restored backup lacks, from the provider's books."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
 	Reconcile   reconcileCmd   `cmd:"" help:"Compare the payment provider's books with ours."`
 	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`

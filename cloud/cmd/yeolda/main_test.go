@@ -19,7 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// scs.New creates a store in memory before it is replaced by ours.
+		goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))
+}
 
 // shell runs commands against a database of the test's own. Commands read the environment, so tests are not parallel.
 type shell struct{ *testing.T }

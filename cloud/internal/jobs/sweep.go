@@ -107,9 +107,12 @@ func (s *Service) purge(ctx context.Context) error {
 // reconcileTick is how often it is checked whether a comparison with the provider's books is due.
 const reconcileTick = 30 * time.Second
 
-// reconcile compares the provider's books with ours if that is due.
+// reconcile compares the provider's books with ours if that is due, or rebuilds the reservations that a restored backup lacks.
 func (s *Service) reconcile(ctx context.Context) {
 	s.lead(ctx, reconcileLock, func(ctx context.Context) error {
+		if rebuilt, err := s.Reserve.RebuildDue(ctx); err != nil || rebuilt {
+			return err
+		}
 		complete, err := s.Reserve.ReconcileDue(ctx, s.ReconcileEvery)
 		if err != nil || !complete {
 			return err

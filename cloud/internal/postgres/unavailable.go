@@ -26,7 +26,8 @@ func IsUnavailable(err error) bool {
 		strings.HasPrefix(code, "57P"),   // shutdown, crash, start-up
 		strings.HasPrefix(code, "53"),    // out of connections, memory, disk
 		code == "25006", code == "55P03", // read-only after a failover; a lock that was not released in time
-		code == "57014": // statement_timeout
+		code == "57014", // statement_timeout
+		code == rebuilding:
 		return true
 	}
 	return false

@@ -64,11 +64,21 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 	return nil
 }
 
-// unknownOrder logs and rejects a callback for an order that the database does not have, for example because a backup was
-// restored.
+// unknownOrder handles a callback for an order that the database does not have. An order of ours was lost when a backup was
+// restored: its reservation is rebuilt from the provider's answer. Every other one is rejected.
 func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	s.Log.WarnContext(ctx, "callback about an unknown order", "order_id", c.OrderID, "status", c.Status)
-	return ErrUnknownOrder
+	o, err := openOrderID(s.Keys, c.OrderID)
+	if err != nil {
+		return ErrUnknownOrder
+	}
+	ctx, cancel := context.WithTimeout(ctx, callbackTimeout)
+	defer cancel()
+	if err := s.rebuildOrder(ctx, c.OrderID, o.keySet()); err != nil {
+		s.Log.WarnContext(ctx, "the lost order could not be rebuilt", "order_id", c.OrderID, "error", err)
+		return ErrUnknownOrder // the provider repeats the callback
+	}
+	return nil
 }
 
 // checkSecret compares the secret of a signed callback, and checks that the reservation has a payment.

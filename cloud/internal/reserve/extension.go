@@ -126,7 +126,7 @@ func (s *Service) Extend(ctx context.Context, req ExtendRequest) (Extension, err
 	if err != nil {
 		return Extension{}, err
 	}
-	held := Extension{Token: newToken(), TTL: extensionHoldTTL, OrderID: newOrderID()}
+	held := Extension{Token: newToken(), TTL: extensionHoldTTL}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockRooms(ctx, tx, found.Room, max(earlier.Room, found.Room)); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (s *Service) Extend(ctx context.Context, req ExtendRequest) (Extension, err
 			return err
 		}
 		held.HoldUntil = now.Add(held.TTL)
-		held.Amount, err = s.holdExtension(ctx, tx, stay.root, req, held, now)
+		held.Amount, err = s.holdExtension(ctx, tx, stay.root, req, &held, now)
 		return err
 	})
 	return held, err
@@ -177,7 +177,7 @@ func (s *Service) releaseEarlier(ctx context.Context, tx pgx.Tx, stay stay, earl
 	return s.change(ctx, tx, r, now).giveUp()
 }
 
-func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Reservation, req ExtendRequest, held Extension, now time.Time) (won int, err error) {
+func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Reservation, req ExtendRequest, held *Extension, now time.Time) (won int, err error) {
 	branch, err := postgres.BranchOf(ctx, tx, root.Branch)
 	if err != nil {
 		return 0, err
@@ -213,6 +213,7 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	if err != nil {
 		return 0, err
 	}
+	held.OrderID = newOrderID(s.Keys, ordered{Room: r.Room, Times: times, Mobile: root.Mobile, Language: root.Language, Source: booking.Customer})
 	contact := booking.Contact{Name: root.Name, Mobile: root.Mobile, Email: root.Email, Language: root.Language}
 	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, won, now)
 }

@@ -2,10 +2,7 @@ package reserve
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,7 +47,7 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 	if amount != price {
 		return "", ErrAmountMismatch
 	}
-	orderID = newOrderID()
+	orderID = newOrderID(s.Keys, ordered{Room: r.Room, Times: r.Interval, Mobile: contact.Mobile, Language: contact.Language, Source: r.Source})
 	return orderID, s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		held, err := postgres.LockReservation(ctx, tx, r.ID)
 		if err != nil {
@@ -76,11 +73,4 @@ func (s *Service) limitPhone(ctx context.Context, tx pgx.Tx, r booking.Reservati
 		return ErrTooManyHolds
 	}
 	return err
-}
-
-// newOrderID returns an unguessable id in the provider's alphabet (6 to 64 of A-Z a-z 0-9 - _).
-func newOrderID() string {
-	var random [20]byte
-	rand.Read(random[:]) // never fails
-	return "ord-" + strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))
 }

@@ -145,7 +145,8 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 
 // requestAccount records the request for a virtual account before it is sent.
 func (c *change) requestAccount(req AccountRequest) error {
-	r, order := c.r(), newOrderID()
+	r := c.r()
+	order := newOrderID(c.Keys, ordered{Room: r.Room, Times: r.Interval, Mobile: req.Mobile, Language: req.Language, Source: booking.Admin})
 	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, req.Amount, c.now); err != nil {
 		return err
 	}

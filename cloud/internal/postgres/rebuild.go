@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// rebuilding is the SQLSTATE of a write that takes time of a room while a rebuild is open.
+const rebuilding = "YR001"
+
+// sequenceJump exceeds the identifiers that a service gives out between two backups.
+const sequenceJump = 1_000_000
+
+// BeginRebuild records that reservations are missing because a backup was restored: until EndRebuild no time of a room can be
+// taken. Identifiers jump, because those after the backup are in receipts and messages already. It does nothing if a rebuild
+// is open.
+func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
+	tag, err := tx.Exec(ctx, `insert into rebuild default values on conflict do nothing`)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, start_value) + $1)
+		from pg_sequences where schemaname = 'public' and data_type = 'bigint'::regtype and sequencename not like 'goose%'`, sequenceJump)
+	return err
+}
+
+// RebuildOpen reports whether a rebuild has begun and not ended.
+func RebuildOpen(ctx context.Context, q Querier) (open bool, err error) {
+	err = q.QueryRow(ctx, `select exists (select from rebuild where ended_at is null) where $1`, true).Scan(&open)
+	return open, err
+}
+
+// EndRebuild ends an open rebuild.
+func EndRebuild(ctx context.Context, q Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `update rebuild set ended_at = $1 where ended_at is null`, now)
+	return err
+}
+
+// LostReservation is a reservation that the provider's payment proves and the database lacks.
+type LostReservation struct {
+	NewHold
+	booking.Contact
+	OrderID string
+	Amount  int // won
+}
+
+// InsertLost inserts a lost reservation as a hold, or as an expired one if its time is taken, also while a rebuild is open.
+// It returns booking.ErrNoReservation if the room does not exist.
+func InsertLost(ctx context.Context, tx pgx.Tx, l LostReservation, now time.Time) (booking.Reservation, error) {
+	if _, err := tx.Exec(ctx, `select set_config('yeolda.rebuilding', 'on', true)`); err != nil {
+		return booking.Reservation{}, err
+	}
+	id, err := InsertHold(ctx, tx, l.NewHold, now)
+	if err == nil && id == 0 {
+		err = tx.QueryRow(ctx, `
+			insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at, created_by)
+			select branch_id, id, 'EXPIRED', $2, $3, $4, tstzrange($3, $4), $5, $6 from room where id = $1 returning id`,
+			l.Room, l.Source, l.Start, l.End, now, null(l.By)).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = booking.ErrNoReservation
+		}
+	}
+	if err != nil {
+		return booking.Reservation{}, err
+	}
+	_, err = tx.Exec(ctx, `
+		update reservation set name = $2, mobile = $3, mobile_key = $4, language = $5, order_id = $6, amount = $7 where id = $1`,
+		id, null(l.Name), null(l.Mobile), null(booking.NormalizePhone(l.Mobile)), l.Language, l.OrderID, l.Amount)
+	if err != nil {
+		return booking.Reservation{}, err
+	}
+	_, err = tx.Exec(ctx, `
+		insert into orders (order_id, purchase_id, reservation_id, amount, created_at) values ($1, $2, $2, $3, $4)
+		on conflict (order_id) do update set reservation_id = excluded.reservation_id`, l.OrderID, id, l.Amount, now)
+	if err != nil {
+		return booking.Reservation{}, err
+	}
+	return LockReservation(ctx, tx, id)
+}
