@@ -320,7 +320,7 @@ func TestCancelWaitingAccount(t *testing.T) {
 		reply, _ := b.Post(s.ctx, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"})
 		cancelled <- reply
 	}()
-	s.await(t, order.OrderID, "CANCELING")
+	s.awaitAtOnce(t, order.OrderID, "CANCELING")
 	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
 		t.Fatal(err)
 	}

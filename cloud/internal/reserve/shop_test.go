@@ -127,6 +127,21 @@ func (s *shop) await(t *testing.T, order, want string) int64 {
 	return id
 }
 
+// awaitAtOnce waits until an order is in a state while the service's clock keeps its pace, so that no check becomes due.
+func (s *shop) awaitAtOnce(t *testing.T, order, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); ; {
+		state, _ := s.state(t, order)
+		if state == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("order %s is %s, want %s", order, state, want)
+		}
+		time.Sleep(10 * time.Millisecond) // rows of another process: there is no event to wait for
+	}
+}
+
 // eventually waits until a condition is true, while the service's clock runs faster than real time.
 func (s *shop) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
