@@ -186,7 +186,7 @@ func (f *following) judge(i postgres.ClimateIntent, owner *postgres.ClimateStay)
 		return later.Reservation == i.Reservation && later.Edge == i.Edge && later.ID > i.ID
 	})
 	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && owner != nil {
-		f.verdict(i, "sent") // another command follows or followed: this one cannot be judged any more
+		f.verdict(i, "sent", nil) // another command follows or followed: this one cannot be judged any more
 		return
 	}
 	celsius := f.reading()
@@ -216,11 +216,11 @@ func (f *following) judgeArrive(i postgres.ClimateIntent, celsius float64) {
 	}
 	switch late := f.now.Sub(*i.SentAt) >= arriveRetry; {
 	case moved >= minChange:
-		f.verdict(i, "working")
+		f.verdict(i, "working", &celsius)
 	case late && i.Attempts < maxAttempts:
 		f.changes.Again = append(f.changes.Again, i.ID)
 	case late:
-		f.verdict(i, "no-effect")
+		f.verdict(i, "no-effect", &celsius)
 	}
 }
 
@@ -237,16 +237,16 @@ func (f *following) judgeLeave(i postgres.ClimateIntent, celsius float64) {
 	late := age >= leaveRetry && moved < minChange || age >= clearRetry
 	switch {
 	case way >= clearChange && moved >= max(minChange, clearShare*way):
-		f.verdict(i, "working")
+		f.verdict(i, "working", &celsius)
 	case late && i.Attempts < maxAttempts:
 		f.changes.Again = append(f.changes.Again, i.ID)
 	case late && way >= clearChange:
-		f.verdict(i, "no-effect")
+		f.verdict(i, "no-effect", &celsius)
 	case late:
-		f.verdict(i, "sent") // nothing can be seen
+		f.verdict(i, "sent", &celsius) // nothing can be seen
 	}
 }
 
-func (f *following) verdict(i postgres.ClimateIntent, state string) {
-	f.changes.Verdicts = append(f.changes.Verdicts, postgres.ClimateVerdict{ID: i.ID, State: state})
+func (f *following) verdict(i postgres.ClimateIntent, state string, seen *float64) {
+	f.changes.Verdicts = append(f.changes.Verdicts, postgres.ClimateVerdict{ID: i.ID, State: state, Seen: seen})
 }

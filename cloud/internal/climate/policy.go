@@ -1,8 +1,10 @@
 package climate
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,7 @@ const (
 	MaxGuestOptions = 3
 	MinCelsius      = 5.0
 	MaxCelsius      = 40.0
+	MaxHourlyCost   = 100_000 // won
 )
 
 // Policy is how the air of a room follows its stays.
@@ -39,6 +42,17 @@ var (
 // Policies returns the policies of a branch by room number.
 func (s *Service) Policies(ctx context.Context, branch booking.BranchID) ([]postgres.ClimatePolicy, error) {
 	return postgres.ClimatePolicies(ctx, s.DB.Pool, branch)
+}
+
+// Options returns the options of a branch's air conditioners, by unit and path.
+func (s *Service) Options(ctx context.Context, branch booking.BranchID) ([]postgres.Option, error) {
+	byID, err := postgres.BranchOptions(ctx, s.DB.Pool, branch)
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b postgres.Option) int {
+		return cmp.Or(cmp.Compare(a.Unit, b.Unit), slices.Compare(a.Path, b.Path))
+	}), nil
 }
 
 // SetPolicies replaces the policies of a branch. The sensor of a room is the one whose location contains the room's number. It

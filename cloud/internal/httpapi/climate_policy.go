@@ -27,6 +27,13 @@ type climatePolicyBody struct {
 	Low          *float64        `json:"low"`
 	High         *float64        `json:"high"`
 	GuestOptions []string        `json:"guestOptions"`
+	HourlyCost   *int            `json:"hourlyCost"`
+}
+
+// climatePolicyView is a policy with the sensor that judges its commands.
+type climatePolicyView struct {
+	climatePolicyBody
+	Sensor *string `json:"sensor"`
 }
 
 // showClimatePolicy is GET /v2/admin/branches/{branch}/climate-policy.
@@ -43,13 +50,30 @@ func (a *API) writeClimatePolicy(w http.ResponseWriter, r *http.Request, branch 
 	if err != nil {
 		return err
 	}
-	list := make([]climatePolicyBody, 0, len(found))
-	for _, p := range found {
-		list = append(list, climatePolicyBody{
-			json.RawMessage(strconv.Quote(strconv.Itoa(p.RoomNo))), &p.Unit, &p.ArriveOption, &p.LeaveOption, &p.Lead, &p.Lag, &p.Low, &p.High, p.GuestOptions,
-		})
+	options, err := a.Climate.Options(r.Context(), branch.ID)
+	if err != nil {
+		return err
 	}
-	return wire.WriteData(w, map[string]any{"rooms": list})
+	list := make([]climatePolicyView, 0, len(found))
+	for _, p := range found {
+		list = append(list, climatePolicyView{climatePolicyBody{
+			json.RawMessage(strconv.Quote(strconv.Itoa(p.RoomNo))), &p.Unit, &p.ArriveOption, &p.LeaveOption, &p.Lead, &p.Lag, &p.Low, &p.High, p.GuestOptions, p.HourlyCost,
+		}, p.Sensor})
+	}
+	type option struct {
+		ID   string   `json:"id"`
+		Unit string   `json:"unit"`
+		Path []string `json:"path"`
+	}
+	offered := make([]option, 0, len(options))
+	for _, o := range options {
+		offered = append(offered, option{o.ID, o.Unit, o.Path})
+	}
+	rooms := make([]string, 0, len(branch.Rooms))
+	for _, room := range branch.Rooms {
+		rooms = append(rooms, strconv.Itoa(room.No))
+	}
+	return wire.WriteData(w, map[string]any{"rooms": list, "options": offered, "roomNumbers": rooms})
 }
 
 // changeClimatePolicy is PUT /v2/admin/branches/{branch}/climate-policy. It replaces the policies of all rooms.
@@ -100,6 +124,11 @@ func (b climatePolicyBody) policy() (p climate.Policy, err error) {
 	if p.Lead, err = wire.Whole("leadMinutes", b.LeadMinutes, 0, climate.MaxLeadMinutes); err != nil {
 		return p, err
 	}
+	if b.HourlyCost != nil {
+		if _, err := wire.Whole("hourlyCost", b.HourlyCost, 0, climate.MaxHourlyCost); err != nil {
+			return p, err
+		}
+	}
 	if p.Lag, err = wire.Whole("lagMinutes", b.LagMinutes, 0, climate.MaxLagMinutes); err != nil {
 		return p, err
 	}
@@ -113,6 +142,7 @@ func (b climatePolicyBody) policy() (p climate.Policy, err error) {
 	case len(b.GuestOptions) > climate.MaxGuestOptions:
 		return p, wire.UnknownValue("guestOptions")
 	}
+	p.HourlyCost = b.HourlyCost
 	p.Low, p.High, p.GuestOptions = *b.Low, *b.High, append([]string{}, b.GuestOptions...)
 	return p, nil
 }

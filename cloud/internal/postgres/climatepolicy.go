@@ -25,12 +25,13 @@ type ClimatePolicy struct {
 	Lead, Lag    int // minutes before the start and after the end
 	Low, High    float64
 	GuestOptions []string
+	HourlyCost   *int // won for an hour of the unit, the share of this room; nil: not known
 }
 
 // ClimatePolicies returns the policies of a branch by room number.
 func ClimatePolicies(ctx context.Context, q Querier, branch booking.BranchID) ([]ClimatePolicy, error) {
 	rows, err := q.Query(ctx, `
-		select m.no, p.unit, p.sensor, p.arrive_option, p.leave_option, p.lead_minutes, p.lag_minutes, p.low, p.high, p.guest_options
+		select m.no, p.unit, p.sensor, p.arrive_option, p.leave_option, p.lead_minutes, p.lag_minutes, p.low, p.high, p.guest_options, p.hourly_cost
 		from climate_policy p join room m on m.id = p.room_id where p.branch_id = $1 order by m.no`, branch)
 	if err != nil {
 		return nil, err
@@ -45,11 +46,11 @@ func PutClimatePolicies(ctx context.Context, tx pgx.Tx, branch booking.BranchID,
 	for i, p := range policies {
 		numbers[i] = p.RoomNo
 		tag, err := tx.Exec(ctx, `
-			insert into climate_policy (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, guest_options)
-			select id, branch_id, $3, $4, $5, $6, $7, $8, $9, $10, $11 from room where branch_id = $1 and no = $2
+			insert into climate_policy (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, guest_options, hourly_cost)
+			select id, branch_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 from room where branch_id = $1 and no = $2
 			on conflict (room_id) do update set unit = $3, sensor = $4, arrive_option = $5, leave_option = $6, lead_minutes = $7, lag_minutes = $8,
-				low = $9, high = $10, guest_options = $11`,
-			branch, p.RoomNo, p.Unit, p.Sensor, p.ArriveOption, p.LeaveOption, p.Lead, p.Lag, p.Low, p.High, p.GuestOptions)
+				low = $9, high = $10, guest_options = $11, hourly_cost = $12`,
+			branch, p.RoomNo, p.Unit, p.Sensor, p.ArriveOption, p.LeaveOption, p.Lead, p.Lag, p.Low, p.High, p.GuestOptions, p.HourlyCost)
 		if err != nil {
 			return found, err
 		}
@@ -184,6 +185,7 @@ type ClimateOwner struct {
 type ClimateVerdict struct {
 	ID    int64
 	State string
+	Seen  *float64 // temperature of the room; nil: it decided nothing
 }
 
 // ClimateBaseline is the first reading after a command, if there was none before it.
@@ -221,7 +223,7 @@ func ChangeClimate(ctx context.Context, tx pgx.Tx, c ClimateChanges, now time.Ti
 		batch.Queue(`update climate_intent set state = 'planned', due = true, next_at = $2 where id = any($1) and state = 'sent'`, c.Again, now)
 	}
 	for _, v := range c.Verdicts {
-		batch.Queue(`update climate_intent set state = $2, judged_at = $3 where id = $1 and state = 'sent'`, v.ID, v.State, now)
+		batch.Queue(`update climate_intent set state = $2, judged_at = $3, seen = $4 where id = $1 and state = 'sent'`, v.ID, v.State, now, v.Seen)
 	}
 	for _, b := range c.Baselines {
 		batch.Queue(`update climate_intent set baseline = $2 where id = $1 and baseline is null`, b.ID, b.Celsius)
@@ -286,12 +288,18 @@ type ShownIntent struct {
 	Edge        string
 	At          time.Time
 	State       string
+	Path        []string // of the option; empty: the agent does not offer it any more
+	Attempts    int
+	SentAt      *time.Time
+	Before      *float64 // temperature of the room before the command
+	Seen        *float64 // and when the result was judged
 }
 
 // ClimateIntents returns the intents of a branch from a day ago on, by time.
 func ClimateIntents(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) ([]ShownIntent, error) {
 	rows, err := q.Query(ctx, `
-		select m.no, i.reservation_id, i.edge, i.at, i.state from climate_intent i join room m on m.id = i.room_id
+		select m.no, i.reservation_id, i.edge, i.at, i.state, coalesce(o.path, '{}'), i.attempts, i.sent_at, i.baseline, i.seen
+		from climate_intent i join room m on m.id = i.room_id left join airconditioner_option o on o.id = i.option_id
 		where i.branch_id = $1 and i.at > $2 order by i.at, i.id`, branch, now.Add(-24*time.Hour))
 	if err != nil {
 		return nil, err

@@ -148,10 +148,15 @@ func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 		Edge        string    `json:"edge"`
 		At          time.Time `json:"at"`
 		State       string    `json:"state"`
+		Path        []string  `json:"path"`
+		Attempts    int       `json:"attempts"`
+		SentAt      *string   `json:"sentAt"`
+		Before      *float64  `json:"before"`
+		Seen        *float64  `json:"seen"`
 	}
 	intents := make([]intent, 0, len(state.Intents))
 	for _, i := range state.Intents {
-		intents = append(intents, intent{strconv.Itoa(i.RoomNo), strconv.FormatInt(i.Reservation, 10), i.Edge, i.At, i.State})
+		intents = append(intents, intent{strconv.Itoa(i.RoomNo), strconv.FormatInt(i.Reservation, 10), i.Edge, i.At, i.State, i.Path, i.Attempts, moment(i.SentAt), i.Before, i.Seen})
 	}
 	return wire.WriteData(w, struct {
 		Online   bool      `json:"online"`
