@@ -25,16 +25,16 @@ func (c *Console) air(r *http.Request) (rows []backoffice.AirRow, name string, e
 	if err := wire.Scope(r, code); err != nil {
 		return nil, "", err
 	}
+	branch, err := c.Backoffice.Branch(r.Context(), code)
+	if err != nil {
+		return nil, "", err
+	}
 	from, to, err := reportDays(r)
 	if err != nil {
 		return nil, "", err
 	}
 	if to.At(0, time.UTC).Sub(from.At(0, time.UTC)) >= maxAirReport*24*time.Hour {
 		return nil, "", wire.OutOfRange("to", 1, maxAirReport)
-	}
-	branch, err := c.Backoffice.Branch(r.Context(), code)
-	if err != nil {
-		return nil, "", err
 	}
 	rows, err = c.Backoffice.Air(r.Context(), branch, from, to)
 	return rows, fmt.Sprintf("air-%s-%s", branch.Code, from), err
