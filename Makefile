@@ -49,6 +49,9 @@ screenshots: ## write a picture of every screen, phone and desktop, to screensho
 	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@E2E_REQUIRED=1 SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run 'TestWeb|TestConsole' -skip TestConsoleFrames ./firmware-sim/e2e
 
+clients: ## generate the Go client in cloud/client from openapi.yaml
+	@go run ./cloud/internal/clientgen/generate
+
 typecheck: ## check the types of the browser code (needs npm)
 	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web typecheck
@@ -112,12 +115,12 @@ deb: ## build the packages of the service (amd64, arm64) and of the agent (arm64
 	@deploy/agent/package.sh $(BIN)
 
 sbom: build ## write the bill of materials of each released program (CycloneDX) into bin/
-	@for p in yeolda yeolda-sandbox yeolda-agent yeolda-sim; do \
+	@for p in yeolda yeoldactl yeolda-sandbox yeolda-agent yeolda-sim; do \
 		go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -output $(BIN)/$$p.cdx.json $(BIN)/$$p && \
 		echo $(BIN)/$$p.cdx.json || exit 1; done
 
 prose: ## check the English of comments, errors and documents, or of one folder: make prose DIR=cloud/internal/reserve
-	@git ls-files -co --exclude-standard -- $(or $(DIR),.) | grep -E '\.(go|tsx?|sql|sh|md|ya?ml)$$' | grep -v '^\.vale/' | \
+	@git ls-files -co --exclude-standard -- $(or $(DIR),.) | grep -E '\.(go|tsx?|sql|sh|md|ya?ml)$$' | grep -vE '^\.vale/|\.gen\.go$$' | \
 		xargs -r go run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0 --output line
 
 vulncheck: ## look for known weaknesses in what the programs use (needs vuln.go.dev)

@@ -15,14 +15,16 @@ async function send(url: string, body?: object) {
 }
 
 // A time of the interface: YYYYMMDDHHmm, local to the branch.
-const local = (ms: number) => new Date(ms).toLocaleString("sv", { timeZone: "Asia/Seoul" }).replace(/\D/g, "").slice(0, 12);
+const local = (ms: number) =>
+  new Date(ms).toLocaleString("sv", { timeZone: "Asia/Seoul" }).replace(/\D/g, "").slice(0, 12);
 const start = Date.now() - (Date.now() % 600_000); // the current ten-minute slot
 const [from, until] = [local(start), local(start + 3_600_000)];
 
 const day = `date=${from.replace(/^(....)(..)(..).*/, "$1-$2-$3")}&baseHour=${Number(from.slice(8, 10))}`;
 const { rooms, unavailableSlots } = await send(`${site}/api/v2/branches/${branch}/reservations?${day}`);
-const taken = new Set(Object.values(unavailableSlots).flat().map((slot) => String(slot).split("-")[0]));
-const room = rooms.find((r: any) => r.enabled && r.pricing.min60 && !taken.has(r.roomNo));
+const taken = JSON.stringify(unavailableSlots); // lists of "room-YYYYMMDDHHmm"
+type Room = { roomNo: string; enabled: boolean; pricing: { min60: number | null } };
+const room = rooms.find((r: Room) => r.enabled && r.pricing.min60 && !taken.includes(`"${r.roomNo}-`));
 
 await send(`${site}/api/reservation`, { branch, room: Number(room.roomNo), startDateTime: from, endDateTime: until });
 const { amount } = await send(`${site}/api/v2/hold`);

@@ -27,19 +27,28 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 // DocsPath is where [Docs] is mounted.
 const DocsPath = "/docs"
 
-// Docs serves a page that shows openapi.yaml and sends requests from it. All of its files are part of this program.
-func Docs() http.Handler {
+// Docs serves a page that shows openapi.yaml and sends requests from it, and the chapters for integrators. All of its files are
+// part of this program.
+func Docs() (http.Handler, error) {
+	chapters, err := Chapters()
+	if err != nil {
+		return nil, err
+	}
 	page := v5emb.NewHandlerWithConfig(swgui.Config{
 		Title: "Yeolda API", SwaggerJSON: "/api/openapi.yaml", BasePath: DocsPath,
 		SettingsUI: map[string]string{"tryItOutEnabled": "false", "defaultModelsExpandDepth": "0"},
 	})
 	policy := docsPolicy(page)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if chapter, ok := chapters[r.URL.Path]; ok {
+			chapter.ServeHTTP(w, r)
+			return
+		}
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		page.ServeHTTP(w, r)
-	})
+	}), nil
 }
 
 var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)

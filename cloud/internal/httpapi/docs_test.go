@@ -63,3 +63,33 @@ func TestDocs(t *testing.T) {
 		}
 	}
 }
+
+// TestChapterPages reads each chapter and the agent protocol through the links of the API's description.
+func TestChapterPages(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	links := regexp.MustCompile(`\]\((/docs/[a-z]+)\)`).FindAllStringSubmatch(string(cloud.OpenAPI), -1)
+	want := map[string]string{
+		"/docs/booking": "orderId", "/docs/doors": "failoverKey", "/docs/events": "webhook-signature", "/docs/errors": "Idempotent-Replayed",
+		"/docs/agents": "yeolda/v1/{branch}/agent/{username}/door/grant",
+	}
+	if len(links) != len(want) {
+		t.Errorf("links %v, want %d", links, len(want))
+	}
+	for _, link := range links {
+		answer, page := fetch(t, s.Root+link[1])
+		if answer.StatusCode != http.StatusOK || !strings.Contains(page, want[link[1]]) || want[link[1]] == "" {
+			t.Errorf("%s: %d %s", link[1], answer.StatusCode, page)
+		}
+		style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
+		sum := sha256.Sum256([]byte(style[1]))
+		if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy, base64.StdEncoding.EncodeToString(sum[:])) {
+			t.Errorf("%s: the policy %s does not allow the style", link[1], policy)
+		}
+		for _, anchor := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(page, `id="`+anchor[1]+`"`) {
+				t.Errorf("%s: no #%s", link[1], anchor[1])
+			}
+		}
+	}
+}

@@ -36,7 +36,7 @@ func requireProgram(t *testing.T, name string) {
 	require(t, err == nil, "no "+name)
 }
 
-// runNode runs a TypeScript program with Node and returns what it printed.
+// runNode runs a TypeScript program with Node and returns what it printed. It may import the TypeScript client as "yeolda".
 func runNode(t *testing.T, program string, env ...string) string {
 	t.Helper()
 	requireProgram(t, "node")
@@ -47,12 +47,32 @@ func runNode(t *testing.T, program string, env ...string) string {
 	file := filepath.Join(t.TempDir(), "program.mjs")
 	built := api.Build(api.BuildOptions{
 		Stdin:  &api.StdinOptions{Contents: program, ResolveDir: dir, Loader: api.LoaderTS},
+		Alias:  map[string]string{"yeolda": dir},
 		Bundle: true, Format: api.FormatESModule, Platform: api.PlatformNode, Target: api.ES2022, Outfile: file, Write: true,
 	})
 	for _, problem := range built.Errors {
 		t.Fatalf("the program does not build: %+v", problem)
 	}
 	return runProgram(t, exec.CommandContext(t.Context(), "node", file), env...)
+}
+
+// runGo runs a Go program that may import the packages of this module, and returns what it printed.
+func runGo(t *testing.T, program string, env ...string) string {
+	t.Helper()
+	source, binary := filepath.Join(t.TempDir(), "main.go"), filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runProgram(t, exec.CommandContext(t.Context(), "go", "build", "-o", binary, source))
+	return runProgram(t, exec.CommandContext(t.Context(), binary), env...)
+}
+
+// requireModules skips the test unless the modules of the TypeScript client are installed.
+func requireModules(t *testing.T) {
+	t.Helper()
+	requireProgram(t, "npm")
+	_, err := os.Stat(filepath.Join(typescriptDir, "node_modules", "openapi-fetch"))
+	require(t, err == nil, "no openapi-fetch: run npm install in cloud/client/typescript")
 }
 
 // runProgram runs a program and returns what it printed.

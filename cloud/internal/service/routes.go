@@ -32,7 +32,10 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 		chi.RouteContext(r.Context()).RoutePath = place
 		below.ServeHTTP(w, r)
 	})
-	docs := httpapi.Docs()
+	docs, err := httpapi.Docs()
+	if err != nil {
+		return nil, err
+	}
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
 	mux.Get("/install.sh", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"time"
+)
+
+// requestTimeout bounds a request. The service answers in 60 seconds at most.
+const requestTimeout = 90 * time.Second
+
+// maxErrorBody is the number of bytes of an error that are read.
+const maxErrorBody = 64 << 10
+
+// API is a client of one Yeolda service. Its methods with the suffix WithResponse return the decoded answer, or an *Error if
+// the service rejects the request. It keeps cookies, so one API is one guest: it holds at most one room at a time.
+type API = ClientWithResponses
+
+// New returns a client of the service at an address such as "https://yeolda.example". token is a token of a program, or empty
+// for what needs none.
+func New(address, token string) (*API, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	options := []ClientOption{WithHTTPClient(&doer{http.Client{Jar: jar, Timeout: requestTimeout}})}
+	if token != "" {
+		options = append(options, WithRequestEditorFn(header("Authorization", "Bearer "+token)))
+	}
+	return NewClientWithResponses(strings.TrimSuffix(address, "/")+"/api", options...)
+}
+
+// IdempotencyKey makes a POST safe to repeat: for 24 hours the service answers a repetition with the same key as it answered
+// the first request.
+func IdempotencyKey(key string) RequestEditorFn { return header("Idempotency-Key", key) }
+
+func header(name, value string) RequestEditorFn {
+	return func(_ context.Context, r *http.Request) error {
+		r.Header.Set(name, value)
+		return nil
+	}
+}
+
+// Error is an answer that is not a success (docs/specification.md, Errors).
+type Error struct {
+	HTTP      int    `json:"-"`         // status code
+	Type      string `json:"errorType"` // such as ResourceConflictException; empty if the answer has no envelope
+	Code      string `json:"errorCode"` // the payment provider's, if it rejected a payment
+	Message   string `json:"message"`   // in Korean
+	RequestID string `json:"-"`         // names the request in the log of the service
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("yeolda: %d %s: %s (request %s)", e.HTTP, e.Type, e.Message, e.RequestID)
+}
+
+// doer returns answers that are not a success as errors.
+type doer struct{ http http.Client }
+
+func (d *doer) Do(r *http.Request) (*http.Response, error) {
+	answer, err := d.http.Do(r)
+	if err != nil || answer.StatusCode/100 == 2 {
+		return answer, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
+	if err != nil {
+		return nil, err
+	}
+	rejected := &Error{HTTP: answer.StatusCode, RequestID: answer.Header.Get("X-Request-Id")}
+	if json.Unmarshal(body, rejected) != nil { // from a proxy
+		rejected.Message = http.StatusText(answer.StatusCode)
+	}
+	return nil, rejected
+}

@@ -1,0 +1,53 @@
+/**
+ * TypeScript client of Yeolda. Its types are generated from openapi.yaml (npm run types); the requests are openapi-fetch's.
+ */
+import createClient from "openapi-fetch";
+import type { components, paths } from "./generated/openapi";
+
+export type Schemas = components["schemas"];
+
+/** An answer that is not a success (docs/specification.md, Errors). */
+export class YeoldaError extends Error {
+  constructor(
+    readonly http: number,
+    /** Such as ResourceConflictException. */
+    readonly type: string,
+    message: string,
+    /** Names the request in the log of the service. */
+    readonly requestId: string | null,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Returns a client of the service at an address such as "https://yeolda.example". The token is that of a program; what needs none
+ * works without. The client keeps cookies, so one client is one guest: it holds at most one room at a time.
+ */
+export function yeolda(address: string, token = "") {
+  const api = createClient<paths>({ baseUrl: `${address}/api` });
+  const cookies = new Map<string, string>();
+  api.use({
+    onRequest({ request }) {
+      if (token) request.headers.set("Authorization", `Bearer ${token}`);
+      if (cookies.size)
+        request.headers.set("Cookie", [...cookies].map(([name, value]) => `${name}=${value}`).join("; "));
+      return request;
+    },
+    async onResponse({ response }) {
+      for (const cookie of response.headers.getSetCookie()) {
+        const [, name, value] = /^([^=]*)=([^;]*)/.exec(cookie)!;
+        cookies.set(name, value);
+      }
+      if (response.ok) return;
+      const { errorType = "", message = response.statusText } = await response.json().catch(() => ({}));
+      throw new YeoldaError(response.status, errorType, message, response.headers.get("X-Request-Id"));
+    },
+  });
+  return api;
+}
+
+/** Returns the data of an answer: `await dataOf(api.GET("/v2/hold"))`. */
+export async function dataOf<T>(answer: Promise<{ data?: { data?: T } | string }>): Promise<T> {
+  return ((await answer).data as { data: T }).data;
+}
