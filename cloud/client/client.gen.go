@@ -91,6 +91,34 @@ type AgentCredential struct {
 	Version *string `json:"version"`
 }
 
+// AirReport defines model for AirReport.
+type AirReport struct {
+	Rows []AirRow `json:"rows"`
+}
+
+// AirRow The air of a room on a day.
+type AirRow struct {
+	// Cost Won, by the policy's hourlyCost; null without one.
+	Cost *int               `json:"cost"`
+	Date openapi_types.Date `json:"date"`
+	High *float32           `json:"high"`
+
+	// IdleMinutes Of these, without a stay in any room of the unit.
+	IdleMinutes int `json:"idleMinutes"`
+
+	// Low Degrees Celsius; null: the sensor did not report.
+	Low  *float32 `json:"low"`
+	Mean *float32 `json:"mean"`
+
+	// NoEffect Commands that were judged to have had no effect.
+	NoEffect int        `json:"noEffect"`
+	Room     RoomNumber `json:"room"`
+
+	// RunMinutes From a command to the one that switched the unit off, without commands that had no effect. Nothing measures the unit itself.
+	RunMinutes int    `json:"runMinutes"`
+	Unit       string `json:"unit"`
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt"`
@@ -374,10 +402,25 @@ type ClimateCommand struct {
 // ClimateIntent defines model for ClimateIntent.
 type ClimateIntent struct {
 	// At RFC 3339, UTC.
-	At          Instant    `json:"at"`
-	Edge        string     `json:"edge"`
+	At Instant `json:"at"`
+
+	// Attempts How often the code was sent.
+	Attempts int `json:"attempts"`
+
+	// Before Temperature before the command, degrees Celsius; null: not measured.
+	Before *float32 `json:"before"`
+	Edge   string   `json:"edge"`
+
+	// Path The option that is sent; empty if the agent does not offer it any more.
+	Path        []string   `json:"path"`
 	Reservation string     `json:"reservation"`
 	Room        RoomNumber `json:"room"`
+
+	// Seen Temperature when the result was judged; null while or if nothing was judged.
+	Seen *float32 `json:"seen"`
+
+	// SentAt When the agent last confirmed that it sent the code.
+	SentAt *time.Time `json:"sentAt"`
 
 	// State sent: the code was transmitted and nothing was seen yet; working: the sensor of the room shows it.
 	State string `json:"state"`
@@ -404,8 +447,11 @@ type ClimatePolicy struct {
 	ArriveOption string    `json:"arriveOption"`
 	GuestOptions *[]string `json:"guestOptions,omitempty"`
 	High         float32   `json:"high"`
-	LagMinutes   int       `json:"lagMinutes"`
-	LeadMinutes  int       `json:"leadMinutes"`
+
+	// HourlyCost Won for an hour of the unit, the share of this room; null: not known. For the report of the air.
+	HourlyCost  *int `json:"hourlyCost,omitempty"`
+	LagMinutes  int  `json:"lagMinutes"`
+	LeadMinutes int  `json:"leadMinutes"`
 
 	// LeaveOption airconditioner_id that is sent after the last stay.
 	LeaveOption string `json:"leaveOption"`
@@ -418,6 +464,45 @@ type ClimatePolicy struct {
 
 	// Unit Name of the air conditioner.
 	Unit string `json:"unit"`
+}
+
+// ClimatePolicyState defines model for ClimatePolicyState.
+type ClimatePolicyState struct {
+	// Options What a policy may name.
+	Options []struct {
+		ID   string   `json:"id"`
+		Path []string `json:"path"`
+		Unit string   `json:"unit"`
+	} `json:"options"`
+
+	// RoomNumbers All rooms of the branch.
+	RoomNumbers []string `json:"roomNumbers"`
+	Rooms       []struct {
+		// ArriveOption airconditioner_id that is sent before a stay.
+		ArriveOption string    `json:"arriveOption"`
+		GuestOptions *[]string `json:"guestOptions"`
+		High         float32   `json:"high"`
+
+		// HourlyCost Won for an hour of the unit, the share of this room; null: not known. For the report of the air.
+		HourlyCost  *int `json:"hourlyCost"`
+		LagMinutes  int  `json:"lagMinutes"`
+		LeadMinutes int  `json:"leadMinutes"`
+
+		// LeaveOption airconditioner_id that is sent after the last stay.
+		LeaveOption string `json:"leaveOption"`
+
+		// Low Band of the room, degrees Celsius.
+		Low float32 `json:"low"`
+
+		// Room Room number; a string in answers.
+		Room interface{} `json:"room"`
+
+		// Sensor Location of the sensor that judges the commands; null: the room has none, and nothing is judged.
+		Sensor *string `json:"sensor"`
+
+		// Unit Name of the air conditioner.
+		Unit string `json:"unit"`
+	} `json:"rooms"`
 }
 
 // ClimateReading defines model for ClimateReading.
@@ -2344,6 +2429,27 @@ type ShowProofParams struct {
 	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// ShowAirParams defines parameters for ShowAir.
+type ShowAirParams struct {
+	Branch string             `form:"branch" json:"branch"`
+	From   openapi_types.Date `form:"from" json:"from"`
+	To     openapi_types.Date `form:"to" json:"to"`
+}
+
+// AirCSVParams defines parameters for AirCSV.
+type AirCSVParams struct {
+	Branch string             `form:"branch" json:"branch"`
+	From   openapi_types.Date `form:"from" json:"from"`
+	To     openapi_types.Date `form:"to" json:"to"`
+}
+
+// AirXLSXParams defines parameters for AirXLSX.
+type AirXLSXParams struct {
+	Branch string             `form:"branch" json:"branch"`
+	From   openapi_types.Date `form:"from" json:"from"`
+	To     openapi_types.Date `form:"to" json:"to"`
+}
+
 // ShowOccupancyParams defines parameters for ShowOccupancy.
 type ShowOccupancyParams struct {
 	Branch *string            `form:"branch,omitempty" json:"branch,omitempty"`
@@ -3476,6 +3582,21 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v2/admin/reconciliation (the `Reconcile` operationId).
 	Reconcile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowAir Running time and cost of the air conditioners and the temperature of the rooms with a climate policy, by room and day.
+	//
+	// Corresponds with GET /v2/admin/reports/climate (the `ShowAir` operationId).
+	ShowAir(ctx context.Context, params *ShowAirParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AirCSV The report of the air as a spreadsheet with Korean headings.
+	//
+	// Corresponds with GET /v2/admin/reports/climate.csv (the `AirCSV` operationId).
+	AirCSV(ctx context.Context, params *AirCSVParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AirXLSX The report of the air as a workbook: dates are dates, values are numbers.
+	//
+	// Corresponds with GET /v2/admin/reports/climate.xlsx (the `AirXLSX` operationId).
+	AirXLSX(ctx context.Context, params *AirXLSXParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowOccupancy Sold and sellable time, and the amount of the stays that begin there. Without a branch: of all one's branches.
 	//
@@ -5485,6 +5606,51 @@ func (c *Client) ListProofs(ctx context.Context, reqEditors ...RequestEditorFn) 
 // Corresponds with POST /v2/admin/reconciliation (the `Reconcile` operationId).
 func (c *Client) Reconcile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReconcileRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowAir Running time and cost of the air conditioners and the temperature of the rooms with a climate policy, by room and day.
+//
+// Corresponds with GET /v2/admin/reports/climate (the `ShowAir` operationId).
+func (c *Client) ShowAir(ctx context.Context, params *ShowAirParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowAirRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AirCSV The report of the air as a spreadsheet with Korean headings.
+//
+// Corresponds with GET /v2/admin/reports/climate.csv (the `AirCSV` operationId).
+func (c *Client) AirCSV(ctx context.Context, params *AirCSVParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAirCSVRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AirXLSX The report of the air as a workbook: dates are dates, values are numbers.
+//
+// Corresponds with GET /v2/admin/reports/climate.xlsx (the `AirXLSX` operationId).
+func (c *Client) AirXLSX(ctx context.Context, params *AirXLSXParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAirXLSXRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9920,6 +10086,204 @@ func NewReconcileRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewShowAirRequest constructs an http.Request for the ShowAir method
+func NewShowAirRequest(server string, params *ShowAirParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reports/climate")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAirCSVRequest constructs an http.Request for the AirCSV method
+func NewAirCSVRequest(server string, params *AirCSVParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reports/climate.csv")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAirXLSXRequest constructs an http.Request for the AirXLSX method
+func NewAirXLSXRequest(server string, params *AirXLSXParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reports/climate.xlsx")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowOccupancyRequest constructs an http.Request for the ShowOccupancy method
 func NewShowOccupancyRequest(server string, params *ShowOccupancyParams) (*http.Request, error) {
 	var err error
@@ -12861,6 +13225,27 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/reconciliation (the `Reconcile` operationId).
 	ReconcileWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReconcileResponse, error)
 
+	// ShowAirWithResponse Running time and cost of the air conditioners and the temperature of the rooms with a climate policy, by room and day.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/reports/climate (the `ShowAir` operationId).
+	ShowAirWithResponse(ctx context.Context, params *ShowAirParams, reqEditors ...RequestEditorFn) (*ShowAirResponse, error)
+
+	// AirCSVWithResponse The report of the air as a spreadsheet with Korean headings.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/reports/climate.csv (the `AirCSV` operationId).
+	AirCSVWithResponse(ctx context.Context, params *AirCSVParams, reqEditors ...RequestEditorFn) (*AirCSVResponse, error)
+
+	// AirXLSXWithResponse The report of the air as a workbook: dates are dates, values are numbers.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/reports/climate.xlsx (the `AirXLSX` operationId).
+	AirXLSXWithResponse(ctx context.Context, params *AirXLSXParams, reqEditors ...RequestEditorFn) (*AirXLSXResponse, error)
+
 	// ShowOccupancyWithResponse Sold and sellable time, and the amount of the stays that begin there. Without a branch: of all one's branches.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14280,7 +14665,7 @@ type ShowClimatePolicyResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *struct {
-		Data ClimatePolicies `json:"data"`
+		Data ClimatePolicyState `json:"data"`
 	}
 }
 
@@ -14305,7 +14690,7 @@ type ChangeClimatePolicyResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *struct {
-		Data ClimatePolicies `json:"data"`
+		Data ClimatePolicyState `json:"data"`
 	}
 }
 
@@ -15078,6 +15463,73 @@ func (r ReconcileResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReconcileResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowAirResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AirReport `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowAirResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowAirResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AirCSVResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r AirCSVResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AirCSVResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AirXLSXResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r AirXLSXResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AirXLSXResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -17545,6 +17997,45 @@ func (c *ClientWithResponses) ReconcileWithResponse(ctx context.Context, reqEdit
 	return ParseReconcileResponse(rsp)
 }
 
+// ShowAirWithResponse Running time and cost of the air conditioners and the temperature of the rooms with a climate policy, by room and day.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/reports/climate (the `ShowAir` operationId).
+func (c *ClientWithResponses) ShowAirWithResponse(ctx context.Context, params *ShowAirParams, reqEditors ...RequestEditorFn) (*ShowAirResponse, error) {
+	rsp, err := c.ShowAir(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowAirResponse(rsp)
+}
+
+// AirCSVWithResponse The report of the air as a spreadsheet with Korean headings.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/reports/climate.csv (the `AirCSV` operationId).
+func (c *ClientWithResponses) AirCSVWithResponse(ctx context.Context, params *AirCSVParams, reqEditors ...RequestEditorFn) (*AirCSVResponse, error) {
+	rsp, err := c.AirCSV(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAirCSVResponse(rsp)
+}
+
+// AirXLSXWithResponse The report of the air as a workbook: dates are dates, values are numbers.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/reports/climate.xlsx (the `AirXLSX` operationId).
+func (c *ClientWithResponses) AirXLSXWithResponse(ctx context.Context, params *AirXLSXParams, reqEditors ...RequestEditorFn) (*AirXLSXResponse, error) {
+	rsp, err := c.AirXLSX(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAirXLSXResponse(rsp)
+}
+
 // ShowOccupancyWithResponse Sold and sellable time, and the amount of the stays that begin there. Without a branch: of all one's branches.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19444,7 +19935,7 @@ func ParseShowClimatePolicyResponse(rsp *http.Response) (*ShowClimatePolicyRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
-			Data ClimatePolicies `json:"data"`
+			Data ClimatePolicyState `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
@@ -19472,7 +19963,7 @@ func ParseChangeClimatePolicyResponse(rsp *http.Response) (*ChangeClimatePolicyR
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
-			Data ClimatePolicies `json:"data"`
+			Data ClimatePolicyState `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
@@ -20315,6 +20806,66 @@ func ParseReconcileResponse(rsp *http.Response) (*ReconcileResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseShowAirResponse parses an HTTP response from a ShowAirWithResponse call
+func ParseShowAirResponse(rsp *http.Response) (*ShowAirResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowAirResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AirReport `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAirCSVResponse parses an HTTP response from a AirCSVWithResponse call
+func ParseAirCSVResponse(rsp *http.Response) (*AirCSVResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AirCSVResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseAirXLSXResponse parses an HTTP response from a AirXLSXWithResponse call
+func ParseAirXLSXResponse(rsp *http.Response) (*AirXLSXResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AirXLSXResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

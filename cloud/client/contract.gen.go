@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "a794217010dd42a6b83e28c4ba7d14431d66167c8f4e5796ecd98fa8b5014d75"
+const Contract = "a4f5008043be3dd324bc1e20530f6d26486b5565bed1a1e4d0b5aecf24dc9156"

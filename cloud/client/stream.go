@@ -11,9 +11,10 @@ import (
 
 // DoorOutcome is the result of a request to open a door.
 type DoorOutcome struct {
-	Status      string  `json:"status"`      // SUCCESS or FAILED
-	Device      *string `json:"device"`      // the door
-	FailoverKey *string `json:"failoverKey"` // what to type at the keypad of the door instead
+	Status       string  `json:"status"`       // SUCCESS or FAILED
+	Device       *string `json:"device"`       // the door
+	FailoverKey  *string `json:"failoverKey"`  // what to type at the keypad of the door instead
+	FailoverKind string  `json:"failoverKind"` // of failoverKey: code, which opens once, or pin
 }
 
 // OpenDoor presses the button of a door and waits for the result, about eight seconds at most.
