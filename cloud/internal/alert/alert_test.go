@@ -408,25 +408,28 @@ func contact(channel notify.Channel, to string) alert.Contact {
 	return alert.Contact{Name: to, Channel: channel, To: to}
 }
 
+// contacts stores the contacts of a branch, or those of the head quarters.
+func (f *fixture) contacts(branch string, contacts ...alert.Contact) {
+	f.t.Helper()
+	if err := alert.ValidateContacts(contacts); err != nil {
+		f.t.Fatal(err)
+	}
+	err := f.db.InTx(f.t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return f.PutContacts(ctx, tx, branch, contacts)
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // Contacts receive the kinds they want, within their hours, and after the escalation unless an administrator has acknowledged.
 func TestContacts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	night, late, picky, own := contact(notify.SMS, "010-1111-1111"), contact(notify.AlimTalk, "010-2222-2222"), contact(notify.Email, "picky@example.com"), contact(notify.Webhook, "https://example.com/hook")
 	night.Hours, late.EscalateAfterMinutes, picky.Kinds = &alert.Hours{From: "22:00", To: "06:00"}, 15, []alert.Kind{alert.Clock}
-	put := func(branch string, contacts ...alert.Contact) {
-		if err := alert.ValidateContacts(contacts); err != nil {
-			t.Fatal(err)
-		}
-		err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-			return f.PutContacts(ctx, tx, branch, contacts)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("", night, late, picky)
-	put("gangnam", own, late)
+	f.contacts("", night, late, picky)
+	f.contacts("gangnam", own, late)
 	want := func(want ...string) {
 		t.Helper()
 		got := f.list(`select template || ' ' || coalesce(nullif(medium, ''), nullif(to_email, ''), to_mobile) from message order by id`)

@@ -43,7 +43,7 @@ type Contact struct {
 	Name    string         `json:"name"`
 	Channel notify.Channel `json:"channel"` // sms, alimtalk, mail, discord, webhook
 	To      string         `json:"to"`      // phone number, e-mail address or URL
-	Kinds   []Kind         `json:"kinds"`   // empty: all
+	Kinds   []Kind         `json:"kinds"`   // empty: all but those of low urgency
 	Hours   *Hours         `json:"hours"`   // nil: always
 	// EscalateAfterMinutes is how long an alert is unacknowledged before this contact receives it; 0: at once.
 	EscalateAfterMinutes int `json:"escalateAfterMinutes"`
@@ -93,7 +93,9 @@ func (c Contact) reachable() bool {
 }
 
 // wants reports whether the contact receives a kind.
-func (c Contact) wants(kind Kind) bool { return len(c.Kinds) == 0 || slices.Contains(c.Kinds, kind) }
+func (c Contact) wants(kind Kind) bool {
+	return slices.Contains(c.Kinds, kind) || len(c.Kinds) == 0 && kind != NoArrival
+}
 
 // available reports whether a time lies within the contact's hours.
 func (c Contact) available(now time.Time, zone *time.Location) bool {

@@ -29,6 +29,7 @@ const (
 	ReconcileLate   Kind = "reconciliation-late"
 	AgentTakeover   Kind = "agent-takeover"
 	WebhookDisabled Kind = "webhook-disabled" // deliveries to a receiver failed for a day
+	NoArrival       Kind = "no-arrival"       // the guest of a stay has not arrived; of low urgency
 )
 
 // kinds are the kinds in the order of their severity: how long a guest or money can wait.
@@ -54,6 +55,7 @@ var kinds = []struct {
 	{Certificate, "지점 연결용 인증서가 곧 만료돼요"},
 	{ReconcileLate, "결제사와의 대사가 늦어지고 있어요"},
 	{WebhookDisabled, "웹훅으로 하루 동안 이벤트를 보내지 못해 중지했어요 (%s)"},
+	{NoArrival, "%s의 손님이 아직 도착하지 않았어요"},
 }
 
 // Valid reports whether k is one of the kinds.

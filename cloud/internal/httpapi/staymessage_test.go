@@ -7,6 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // TestMessagesOfTheStay moves the clock through a stay and counts its messages.
@@ -89,6 +90,18 @@ func TestMessagesOfTheStay(t *testing.T) {
 		t.Errorf("confirmation %+v", m)
 	}
 	count("stay-pin", 2)
+
+	// A guest who has not arrived gets a message. Without an agent it is not known who has.
+	s.Clock.Stop(soon.Add(16 * time.Minute))
+	count("stay-not-arrived", 0)
+	connectAgent(t, s, "gangnam", protocol.Inventory{})
+	eventually(t, "the agent is known", func() bool {
+		return only(t, s, `select count(*)::text from agent_inventory where online and $1`, true) == "1"
+	})
+	s.Clock.Advance(2 * time.Minute)
+	if m := count("stay-not-arrived", 1); m.Variables["link"] == "" || m.Variables["endTime"] == "" {
+		t.Errorf("not arrived: %+v", m)
+	}
 }
 
 // eventually waits until a condition holds.

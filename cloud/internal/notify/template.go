@@ -39,6 +39,7 @@ const (
 	StayPIN                 Template = "stay-pin"         // half an hour before the start
 	StayEnding              Template = "stay-ending"      // ten minutes before the end
 	StayDoorFailed          Template = "stay-door-failed"
+	StayNotArrived          Template = "stay-not-arrived"  // a quarter of an hour after the start
 	FranchiseInquiry        Template = "franchise-inquiry" // to the head quarters, by mail
 	AlertBegan              Template = "alert-began"       // to staff
 	AlertEnded              Template = "alert-ended"

@@ -75,7 +75,7 @@ func TestTemplatesRender(t *testing.T) {
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
 	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundAccountNeeded, RefundCompleted, RefundFailed,
-		ReservationCanceled, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayPIN, StayReminder, VirtualAccountIssued}
+		ReservationCanceled, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayNotArrived, StayPIN, StayReminder, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)
 	}

@@ -18,6 +18,7 @@ type AlertLimits struct {
 	Undelivered  time.Duration // of a message with a key
 	Unclear      time.Duration // of a payment
 	Silent       time.Duration // of a sensor
+	NoArrival    time.Duration // since the start of a stay
 	Quiet        time.Duration // after which an event that has no end, such as a forced door, counts as over
 	Clock        time.Duration // difference of an agent's clock; half of it ends the alert
 	MinCelsius   float64
@@ -123,7 +124,7 @@ func (s AlertSweep) offline() condition {
 		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd}}
 }
 
-// slowConditions are looked up less often, because they read a row of every sensor.
+// slowConditions are looked up less often, because they read a row of every sensor and of every present stay.
 func (s AlertSweep) slowConditions() []condition {
 	const sensors = `
 		from agent_inventory i join branch b on b.id = i.branch_id,
@@ -132,6 +133,14 @@ func (s AlertSweep) slowConditions() []condition {
 		                   order by at desc limit 1) last on true
 		where i.online `
 	return []condition{
+		// As with messages, a guest to whom none was sent may be one whom staff expect in person.
+		{"no-arrival", `
+			select b.code, 'reservation:' || r.id, r.start_at, r.start_at <= $3
+			from reservation r join branch b on b.id = r.branch_id
+			where r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
+			  and upper(r.occupied) > $2::timestamptz - interval '5 hours' and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'
+			  and r.start_at <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2
+			  and exists (select from message g where g.reservation_id = r.id) and ` + notArrived, []any{s.Now.Add(-s.NoArrival)}},
 		{"sensor-silent", `
 			select b.code, location.value, coalesce(last.at, i.started_at), greatest(last.at, i.started_at, $4) <= $3` + sensors +
 			`and (last.at is null or last.at <= $3)`, []any{s.Now.Add(-s.Silent), s.Up}},

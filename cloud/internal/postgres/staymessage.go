@@ -34,10 +34,14 @@ var (
 			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'
 			from door_request d where d.reservation_id = r.id and d.created_at > clock_timestamp() - interval '10 minutes'
 			order by d.created_at desc limit 1)`}
+	StayNotArrived = StayMessage{"stay-not-arrived", `r.start_at`, `
+		r.start_at <= $2::timestamptz - interval '15 minutes' and r.start_at > $2::timestamptz - interval '30 minutes'
+		and ` + stayEnd + ` - interval '2 minutes' > $2 and ` + notArrived + `
+		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at)`}
 )
 
 // StayMessages lists all messages of a stay.
-var StayMessages = []StayMessage{StayReminder, StayPIN, StayEnding, StayDoorFailed}
+var StayMessages = []StayMessage{StayReminder, StayPIN, StayEnding, StayDoorFailed, StayNotArrived}
 
 // ClaimStayMessages records up to limit messages that are due and were not queued, and returns their reservations, whose rows
 // are locked: one that is being cancelled or moved is left to the next sweep. A guest whom no message was ever sent to gets

@@ -35,6 +35,7 @@ const screens: Record<AlertKind, string> = {
   certificate: "",
   "reconciliation-late": "",
   "webhook-disabled": "",
+  "no-arrival": "day",
 };
 
 export const alertKinds = Object.keys(screens) as AlertKind[];
