@@ -9,6 +9,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, type Signal, signal } from "../core/signal";
 import { chart } from "./chart";
+import { policyPart } from "./climate-policy";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { gather, watch } from "./live";
@@ -57,6 +58,7 @@ export function climateScreen(branch: Branch): Child {
       () => tiles(branch, data()),
       section(t("remote"), remote(branch, data, source.refresh)),
       section(t("intents"), () => intents(branch, data().intents)),
+      policyPart(branch, source.refresh),
       section(t("commands"), () => commands(branch, data().commands)),
     ]),
   ];
@@ -105,10 +107,19 @@ function intents(branch: Branch, list: Climate["intents"]): Child {
       { title: t("when"), cell: (i) => wall(branch, i.at) },
       { title: t("roomColumn"), cell: (i) => i.room },
       { title: t("intentEdge"), cell: (i) => t(`edge_${i.edge}`) },
+      { title: t("command"), kind: "wide", cell: (i) => i.path.join(" · ") || "–" },
       { title: t("colState"), cell: (i) => chip(t(`intent_${i.state}`), kinds[i.state]) },
+      { title: t("attempts"), kind: "number", cell: (i) => i.attempts || "–" },
+      { title: t("measured"), kind: "brief", cell: measured },
     ],
     list,
   );
+}
+
+/** The temperature before the command and when it was judged. Nothing else was seen of the unit. */
+function measured({ state, before, seen }: Climate["intents"][number]): string {
+  if (state === "planned" || state === "canceled" || before === null) return "–";
+  return seen === null ? `${before.toFixed(1)} °C →` : `${before.toFixed(1)} → ${seen.toFixed(1)} °C`;
 }
 
 const spans = { "24": 24, "168": 7 * 24, "720": 30 * 24 } as const;

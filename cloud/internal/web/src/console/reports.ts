@@ -9,6 +9,7 @@ import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
 import { branchSelect } from "./branches";
 import { fetched, field, heading, input, section, segmented, table } from "./parts";
+import { airPart } from "./reports-climate";
 import { branchByCode, hasScreen, homeBranch } from "./session";
 import { span, t, won } from "./text";
 
@@ -29,6 +30,7 @@ export function reportsScreen(): Child {
     by: by(),
     ...(branch() ? { branch: branch() } : {}),
   }));
+  const air = computed(() => ({ from: from(), to: to(), ...(branch() ? { branch: branch() } : {}) }));
   const source = resource(() => api.get<{ rows: Row[] }>("/v2/admin/reports/occupancy", query.peek()));
   let first = true;
   effect(() => {
@@ -59,6 +61,7 @@ export function reportsScreen(): Child {
       t("occupancy"),
       fetched(source, (data) => () => rows(data().rows, by.peek())),
     ),
+    airPart(air),
   ];
 }
 
