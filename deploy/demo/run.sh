@@ -15,6 +15,7 @@ export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
 export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}
 export YEOLDA_SIM_ADDR=${YEOLDA_SIM_ADDR:-127.0.0.1:8070}
 export YEOLDA_DATA_DIR=${YEOLDA_DATA_DIR:-./data}
+export YEOLDA_STEP_UP_AFTER=${YEOLDA_STEP_UP_AFTER:-0s}
 export YEOLDA_WEBHOOK_ALLOW=${YEOLDA_WEBHOOK_ALLOW-127.0.0.0/8} # receivers on this machine
 # Company information that the law requires on a shop's pages; all of it is made up.
 export YEOLDA_LEGAL_COMPANY=${YEOLDA_LEGAL_COMPANY:-주식회사 열다 (데모)}

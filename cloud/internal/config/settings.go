@@ -35,6 +35,7 @@ type HTTP struct {
 	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
 	SecondFactor      []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
 	AdminIdle         time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
+	StepUp            time.Duration  `name:"step-up-after" env:"YEOLDA_STEP_UP_AFTER" default:"15m" help:"Refunds, exports and PINs require that an administrator has logged in or confirmed the identity within this time; 0: never."`
 	HideAccounts      bool           `env:"YEOLDA_HIDE_ACCOUNTS" help:"Give the same answer to a request for a login code with and without a reservation."`
 	MaxHoldsPerClient int            `env:"YEOLDA_MAX_HOLDS_PER_CLIENT" default:"5" help:"Live unpaid reservations per client address; 0 is unlimited."`
 	MaxHoldsPerPhone  int            `env:"YEOLDA_MAX_HOLDS_PER_PHONE" default:"3" help:"Live unpaid reservations per phone number; 0 is unlimited."`

@@ -48,6 +48,7 @@ const (
 	typeTooLarge       = "PayloadTooLargeError"
 	typeTooMany        = "TooManyRequestsError"
 	typeSecondFactor   = "SecondFactorRequired"
+	typeConfirmation   = "ConfirmationRequired"
 	typeUnavailable    = "ServiceUnavailableError"
 	typeInternal       = "InternalServerError"
 )
@@ -82,6 +83,7 @@ var table = []row{
 	{account.ErrWrongSecondFactor, 401, typeAuthentication, "2단계 인증 번호가 올바르지 않습니다."},
 	{account.ErrNoSecondStep, 400, typeIllegal, "2단계 인증 설정을 먼저 시작해 주세요."},
 	{account.ErrCommonPassword, 400, typeIllegal, "너무 흔하거나 아이디가 들어간 비밀번호는 사용할 수 없습니다."},
+	{errStepUp, 403, typeConfirmation, "본인 확인이 필요합니다. 비밀번호나 2단계 인증 번호를 다시 입력해 주세요."},
 	{errNeedsSecondFactor, 403, typeSecondFactor, "2단계 인증을 먼저 설정해 주세요."},
 	{account.ErrWeakPassword, 400, typeIllegal, "비밀번호는 12자에서 256자 사이여야 합니다."},
 	{account.ErrLoginID, 400, typeIllegal, "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다."},

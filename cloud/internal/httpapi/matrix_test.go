@@ -257,6 +257,8 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"changePassword":      {"/v2/admin/account/password", "{}", missingField("비밀번호", "password"), false},
 		"beginTOTP":           {"/v2/admin/account/totp", "{}", missingField("비밀번호", "password"), false},
 		"newRecoveryCodes":    {"/v2/admin/account/recovery-codes", "{}", missingField("비밀번호", "password"), false},
+		"showConfirmation":    {"/v2/admin/account/confirmation", nil, success, false},
+		"confirmIdentity":     {"/v2/admin/account/confirmation", "{}", missingField("비밀번호", "password"), false},
 		"confirmTOTP":         {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
 		"endTOTP":             {"/v2/admin/account/totp", "{}", missingField("인증번호", "code"), false},
 		"endOwnSession":       {"/v2/admin/account/sessions/none", nil, notThere("세션을"), false},

@@ -17,7 +17,8 @@ var (
 	ownRoutes = []string{
 		"POST /admin/login", "POST /admin/logout",
 		"GET /v2/admin/account", "POST /v2/admin/account/password", "POST /v2/admin/account/totp", "PUT /v2/admin/account/totp",
-		"DELETE /v2/admin/account/totp", "POST /v2/admin/account/recovery-codes", "DELETE /v2/admin/account/sessions/{session}",
+		"DELETE /v2/admin/account/totp", "POST /v2/admin/account/recovery-codes", "GET /v2/admin/account/confirmation", "POST /v2/admin/account/confirmation",
+		"DELETE /v2/admin/account/sessions/{session}",
 	}
 
 	roleRoutes = map[account.Role][]string{

@@ -167,6 +167,8 @@ func (a *API) Routes() http.Handler {
 	mux.Put("/v2/admin/account/totp", a.own(c.ConfirmTOTP))
 	mux.Delete("/v2/admin/account/totp", a.own(c.EndTOTP))
 	mux.Post("/v2/admin/account/recovery-codes", a.own(c.NewRecoveryCodes))
+	mux.Get("/v2/admin/account/confirmation", a.own(c.ShowConfirmation))
+	mux.Post("/v2/admin/account/confirmation", a.own(c.ConfirmIdentity))
 	mux.Delete("/v2/admin/account/sessions/{session}", a.own(c.EndOwnSession))
 	mux.Get("/v2/admin/administrators", a.hq(c.ListAdministrators))
 	mux.Post("/v2/admin/administrators", a.hq(c.AddAdministrator))

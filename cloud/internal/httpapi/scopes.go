@@ -78,6 +78,8 @@ var scopes = map[string]account.Scope{
 	"PUT /v2/admin/account/totp":                               noToken,
 	"DELETE /v2/admin/account/totp":                            noToken,
 	"POST /v2/admin/account/recovery-codes":                    noToken,
+	"GET /v2/admin/account/confirmation":                       noToken,
+	"POST /v2/admin/account/confirmation":                      noToken,
 	"DELETE /v2/admin/account/sessions/{session}":              noToken,
 	"GET /v2/admin/administrators":                             noToken,
 	"POST /v2/admin/administrators":                            noToken,
@@ -120,10 +122,14 @@ func checkScope(r *http.Request) error {
 	return nil
 }
 
-// guarded is handle for endpoints that a token can use only with their scope.
+// guarded is handle for endpoints that a token can use only with their scope, and an administrator only after a recent proof
+// of the identity, if they are sensitive.
 func (a *API) guarded(allow layer, h handler) http.HandlerFunc {
 	return a.handle(allow, func(w http.ResponseWriter, r *http.Request) error {
 		if err := checkScope(r); err != nil {
+			return err
+		}
+		if err := a.checkStepUp(r); err != nil {
 			return err
 		}
 		return h(w, r)

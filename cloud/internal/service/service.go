@@ -230,6 +230,7 @@ func (s *Service) wire() error {
 	s.webhooks = events.NewWebhooks(s.db, keys, s.log, set.Webhooks.Allow)
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
+	sessions.StepUp = set.HTTP.StepUp
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,

@@ -88,6 +88,7 @@ func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 		"YEOLDA_MODE=demo", "YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_SANDBOX_ADDR="+addresses[2],
 		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+addresses[5],
 		"YEOLDA_DATA_DIR="+filepath.Join(options.Dir, "data"), "YEOLDA_COOKIE_SECURE=false",
+		"YEOLDA_STEP_UP_AFTER=0s", // sessions of long runs
 	)
 	s.addSettings()
 	if err := s.start(ctx); err != nil {

@@ -26,8 +26,10 @@ const (
 	attrLoginID      = "loginId"
 	attrAdminLoginID = "adminLoginId"
 	attrDeadline     = "deadline"
-	attrSeenAt       = "seenAt" // time of a recent request
-	attrID           = "sid"    // identifies an administrator's session in lists; it is not the token
+	attrSeenAt       = "seenAt"      // time of a recent request
+	attrConfirmedAt  = "confirmedAt" // the last time after the login at which the administrator proved the identity
+	attrStartedAt    = "startedAt"
+	attrID           = "sid" // identifies an administrator's session in lists; it is not the token
 )
 
 // AdministratorTTL is the absolute lifetime of an administrator's session.
@@ -44,6 +46,7 @@ type Manager struct {
 	Account *account.Service
 	Secure  bool          // cookies are sent over TLS only
 	Idle    time.Duration // after which an administrator's session ends; 0: never
+	StepUp  time.Duration // for which a login or a confirmation permits sensitive operations; 0: without end
 	Now     func() time.Time
 
 	sessions *scs.SessionManager
@@ -120,7 +123,7 @@ func (m *Manager) Start(w http.ResponseWriter, r *http.Request, p account.Princi
 func (m *Manager) putAdministrator(ctx context.Context, r *http.Request, p account.Principal) {
 	agent := r.UserAgent()
 	for name, value := range map[string]string{
-		attrAdminLoginID: p.AdminLoginID, attrID: rand.Text(), "startedAt": m.Now().UTC().Format(time.RFC3339),
+		attrAdminLoginID: p.AdminLoginID, attrID: rand.Text(), attrStartedAt: m.Now().UTC().Format(time.RFC3339),
 		"address": audit.OriginOf(ctx).Address, "agent": agent[:min(len(agent), maxAgent)],
 	} {
 		m.sessions.Put(ctx, name, value)

@@ -6,6 +6,7 @@ import { auditScreen } from "./console/audit";
 import { cleaningScreen } from "./console/cleaning";
 import { climateScreen } from "./console/climate";
 import { closuresScreen } from "./console/closures";
+import { askWhenRequired } from "./console/confirm";
 import { dayScreen } from "./console/day/screen";
 import { devicesScreen } from "./console/devices";
 import { doorsScreen } from "./console/doors";
@@ -131,6 +132,7 @@ async function start(): Promise<void> {
     );
     return;
   }
+  askWhenRequired();
   noticeEnd();
   route(
     app,

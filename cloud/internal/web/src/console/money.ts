@@ -7,6 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { getBanks } from "./banks";
+import { fileLink } from "./confirm";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { gather, watch } from "./live";
@@ -91,7 +92,7 @@ function paymentPages(branch: Branch, yearMonth: string): Child {
     h(
       "div",
       { class: "row" },
-      h("a", { class: "button soft", href: `/api${path}.csv?yearMonth=${yearMonth}`, download: "" }, t("downloadCsv")),
+      fileLink(() => `/api${path}.csv?yearMonth=${yearMonth}`, t("downloadCsv")),
     ),
   ];
 }

@@ -257,6 +257,7 @@ const byType: Record<string, () => string> = {
   AuthorizationException: () => t("errScope"),
   AuthorizationError: () => t("errRole"),
   ResourceNotFoundException: () => t("errNotFound"),
+  ConfirmationRequired: () => t("errConfirm"),
   DeviceUnavailableException: () => t("errDevice"),
   InternalServerError: () => t("serverFailed"),
 };

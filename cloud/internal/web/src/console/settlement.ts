@@ -8,6 +8,7 @@ import { resource } from "../core/resource";
 import { computed, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { branchSelect } from "./branches";
+import { fileLink } from "./confirm";
 import { type Column, fetched, field, heading, input, section, table } from "./parts";
 import { branchByCode, branches, homeBranch } from "./session";
 import { dateText, t, won } from "./text";
@@ -30,15 +31,7 @@ export function settlementScreen(): Child {
     picker.focus(); // the pressed button disappears
   };
   const file = (kind: "csv" | "xlsx", text: string) =>
-    h(
-      "a",
-      {
-        class: "button soft",
-        href: () => `/api/v2/admin/settlement.${kind}?${new URLSearchParams(query())}`,
-        download: "",
-      },
-      text,
-    );
+    fileLink(() => `/api/v2/admin/settlement.${kind}?${new URLSearchParams(query())}`, text);
   return [
     heading(t("navSettlement"), file("csv", t("downloadCsv")), file("xlsx", t("downloadXlsx"))),
     h("p", { class: "lead" }, t("settlementLead")),

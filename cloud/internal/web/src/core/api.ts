@@ -62,10 +62,19 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
   if (envelope.status !== "success") {
     const { errorType, errorCode, message, data } = envelope;
     const refusal = new ApiError(response.status, errorType ?? "", errorCode, message ?? "", data);
+    if (refusal.type === "ConfirmationRequired" && (await confirmIdentity()))
+      return call(method, path, body, keepalive, key);
     heard(refusal);
     throw refusal;
   }
   return envelope.data;
+}
+
+let confirmIdentity = async (): Promise<boolean> => false;
+
+/** Asks for the identity when the service requires a proof, and repeats the request if confirm returns true. */
+export function confirmWith(confirm: () => Promise<boolean>): void {
+  confirmIdentity = confirm;
 }
 
 let heard: (refusal: ApiError) => void = () => {};

@@ -1,0 +1,91 @@
+// The proof of the identity that refunds, exports and PINs need some minutes after the login.
+
+import { api, confirmWith } from "../core/api";
+import { h } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { signal } from "../core/signal";
+import { attempt, button, dialog, explain, field, input, toast } from "./parts";
+import { t } from "./text";
+
+const path = "/v2/admin/account/confirmation";
+
+let asking: Promise<boolean> | null = null;
+
+/** Asks for the password or a code in a dialog. Resolves to whether the service accepted it. */
+function confirm(): Promise<boolean> {
+  asking ??= ask().finally(() => (asking = null));
+  return asking;
+}
+
+async function ask(): Promise<boolean> {
+  const { method } = await api.get<Schemas["Confirmation"]>(path);
+  return new Promise((resolve) => {
+    let done = false;
+    const secret = signal("");
+    const { run, view } = attempt();
+    dialog(
+      t("confirmTitle"),
+      (close) =>
+        h(
+          "form",
+          {
+            class: "form",
+            onsubmit: async (e: Event) => {
+              e.preventDefault();
+              const value = method === "code" ? secret.peek().replace(/\s/g, "") : secret.peek();
+              done = await run(() => api.post(path, { [method]: value }));
+              if (done) close();
+            },
+          },
+          h("p", { class: "hint" }, t("confirmText")),
+          method === "code"
+            ? field(
+                t("secondCode"),
+                input(secret, { autocomplete: "one-time-code", maxlength: 14, required: true, autofocus: true }),
+              )
+            : field(
+                t("passwordNow"),
+                input(secret, {
+                  type: "password",
+                  autocomplete: "current-password",
+                  required: true,
+                  autofocus: true,
+                }),
+              ),
+          view(),
+          h(
+            "div",
+            { class: "footer" },
+            button(t("confirmIdentity"), () => {}, { kind: "primary", type: "submit" }),
+          ),
+        ),
+      { onclose: () => resolve(done) },
+    );
+  });
+}
+
+/** Installs the dialog for every request of the console. */
+export const askWhenRequired = (): void => confirmWith(confirm);
+
+/** A link to a file of the service, for which the identity is confirmed first. */
+export function fileLink(href: () => string, text: string): HTMLElement {
+  return h(
+    "a",
+    {
+      class: "button soft",
+      href,
+      download: "",
+      onclick: async (e: Event) => {
+        e.preventDefault();
+        const address = href();
+        try {
+          const { confirmed } = await api.get<Schemas["Confirmation"]>(path);
+          if (confirmed || (await confirm())) h("a", { href: address, download: "" }).click();
+        } catch (error) {
+          toast(explain(error), "bad");
+        }
+      },
+    },
+    text,
+  );
+}
