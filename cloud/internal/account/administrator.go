@@ -64,10 +64,13 @@ func (s *Service) LoginAdministrator(ctx context.Context, a PasswordAttempt) (Pr
 
 // ConfirmPassword checks the password, and the second factor if there is one, of an administrator who is logged in. Its
 // limit is separate from that of logins, so that attempts to log in from elsewhere do not affect it.
-func (s *Service) ConfirmPassword(ctx context.Context, loginID, password, code, client string) error {
+func (s *Service) ConfirmPassword(ctx context.Context, loginID, password, code, client string, passkey bool) error {
 	counters := []counter{{rule: failuresInSession, subject: loginID}}
 	if _, err := s.attempt(ctx, recognisedDevices, counters, PasswordAttempt{LoginID: loginID, Password: password, Client: client}); err != nil {
 		return err
+	}
+	if passkey {
+		return nil
 	}
 	return s.SecondFactor(ctx, loginID, code)
 }

@@ -23,6 +23,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-webauthn/webauthn/webauthn"
+
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -54,5 +56,7 @@ type Service struct {
 	CodeTTL time.Duration // lifetime of a login code; 3 minutes in the specification
 	// SecondFactorRoles are the roles that must set up a second factor; optional.
 	SecondFactorRoles []string
-	HideAccounts      bool // requesting a code does not reveal whether a reservation exists
+	// RelyingParty registers and verifies passkeys; nil if the public address permits none.
+	RelyingParty *webauthn.WebAuthn
+	HideAccounts bool // requesting a code does not reveal whether a reservation exists
 }

@@ -44,6 +44,8 @@ type Principal struct {
 	// NeedsSecondFactor means that the policy requires a second factor that the administrator has not set up: only the
 	// endpoints of the own account are available until then.
 	NeedsSecondFactor bool
+	// Passkey means that the administrator has just logged in with a passkey.
+	Passkey bool
 
 	Branches []string // branch codes; for role hq, all branches
 

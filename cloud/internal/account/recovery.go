@@ -26,7 +26,7 @@ func (s *Service) NewRecoveryCodes(ctx context.Context, loginID, by string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	if len(stored.Secret) == 0 {
+	if !stored.On() {
 		return nil, ErrNoSecondStep
 	}
 	codes, hashes := make([]string, recoveryCodes), make([][]byte, recoveryCodes)

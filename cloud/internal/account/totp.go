@@ -40,12 +40,13 @@ const (
 )
 
 // SecondFactor checks the code of an administrator who has a second factor: one of the authenticator, or a recovery code.
-// Each code works once.
+// Each code works once. Without an authenticator, but with a passkey, only a recovery code is accepted: the passkey logs in by
+// itself (LoginWithPasskey).
 //
 // Errors: ErrSecondFactorRequired, ErrWrongSecondFactor, [limit.ExceededError].
 func (s *Service) SecondFactor(ctx context.Context, loginID, code string) error {
 	stored, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
-	if err != nil || len(stored.Secret) == 0 {
+	if err != nil || !stored.On() {
 		return err
 	}
 	if code == "" {
@@ -53,6 +54,9 @@ func (s *Service) SecondFactor(ctx context.Context, loginID, code string) error 
 	}
 	if len(code) == recoveryLength {
 		return s.useRecoveryCode(ctx, loginID, code)
+	}
+	if len(stored.Secret) == 0 {
+		return ErrWrongSecondFactor
 	}
 	return s.useCode(ctx, loginID, stored.Secret, code, false)
 }
@@ -116,9 +120,23 @@ func (s *Service) ConfirmSecondStep(ctx context.Context, loginID, code, by strin
 	return postgres.AppendAudit(ctx, s.DB.Pool, audit.Entry{Actor: by, Action: "administrator.totp-on", Target: loginID})
 }
 
-// RemoveSecondStep disables the second factor of an administrator.
+// RemoveSecondStep disables the authenticator of an administrator.
 func (s *Service) RemoveSecondStep(ctx context.Context, loginID, by string) error {
+	return s.removeSecondStep(ctx, loginID, by, false)
+}
+
+// RemoveSecondFactor disables the authenticator of an administrator and deletes the passkeys, as after the loss of a phone.
+func (s *Service) RemoveSecondFactor(ctx context.Context, loginID, by string) error {
+	return s.removeSecondStep(ctx, loginID, by, true)
+}
+
+func (s *Service) removeSecondStep(ctx context.Context, loginID, by string, passkeys bool) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if passkeys {
+			if err := postgres.DeletePasskeys(ctx, tx, loginID); err != nil {
+				return err
+			}
+		}
 		if err := postgres.EndSecondStep(ctx, tx, loginID); err != nil {
 			return err
 		}

@@ -26,10 +26,9 @@ func (s *Service) Administrators(ctx context.Context) ([]postgres.AdministratorS
 	return postgres.AdministratorStates(ctx, s.DB.Pool, s.DB.Now())
 }
 
-// HasSecondStep reports whether an administrator logs in with a second step.
-func (s *Service) HasSecondStep(ctx context.Context, loginID string) (bool, error) {
-	step, err := postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
-	return len(step.Secret) > 0, err
+// SecondStep returns the second factor of an administrator.
+func (s *Service) SecondStep(ctx context.Context, loginID string) (postgres.SecondStep, error) {
+	return postgres.SecondStepOf(ctx, s.DB.Pool, loginID)
 }
 
 // Sessions returns the live sessions of an administrator, the latest first.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -41,6 +42,38 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Account.SecondFactor(r.Context(), principal.AdminLoginID, code); err != nil {
 		return err
 	}
+	return a.startAdmin(w, r, principal)
+}
+
+// beginPasskeyLogin is POST /v2/admin/passkeys/options.
+func (a *API) beginPasskeyLogin(w http.ResponseWriter, r *http.Request) error {
+	options, err := a.Account.BeginPasskeyLogin(r.Context(), a.client(r))
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, options)
+}
+
+// loginWithPasskey is POST /v2/admin/passkeys/login.
+func (a *API) loginWithPasskey(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Credential json.RawMessage `json:"credential"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	if len(body.Credential) == 0 {
+		return wire.Missing("credential")
+	}
+	principal, err := a.Account.LoginWithPasskey(r.Context(), a.client(r), body.Credential)
+	if err != nil {
+		return err
+	}
+	return a.startAdmin(w, r, principal)
+}
+
+// startAdmin starts the session of an administrator.
+func (a *API) startAdmin(w http.ResponseWriter, r *http.Request, principal account.Principal) error {
 	if err := a.Backoffice.LoggedIn(r.Context(), principal.AdminLoginID, principal.Actor()); err != nil {
 		return err
 	}

@@ -17,7 +17,9 @@ var (
 	ownRoutes = []string{
 		"POST /admin/login", "POST /admin/logout",
 		"GET /v2/admin/account", "POST /v2/admin/account/password", "POST /v2/admin/account/totp", "PUT /v2/admin/account/totp",
-		"DELETE /v2/admin/account/totp", "POST /v2/admin/account/recovery-codes", "GET /v2/admin/account/confirmation", "POST /v2/admin/account/confirmation",
+		"DELETE /v2/admin/account/totp", "POST /v2/admin/account/recovery-codes", "POST /v2/admin/account/passkeys/options",
+		"POST /v2/admin/account/passkeys", "DELETE /v2/admin/account/passkeys/{id}", "POST /v2/admin/passkeys/options",
+		"POST /v2/admin/passkeys/login", "GET /v2/admin/account/confirmation", "POST /v2/admin/account/confirmation",
 		"DELETE /v2/admin/account/sessions/{session}",
 	}
 

@@ -12,7 +12,7 @@ import (
 )
 
 const selectAdministrator = `
-	select a.login_id, a.password_hash, a.role, a.totp_secret is not null, a.demo, a.disabled_at, a.created_at,
+	select a.login_id, a.password_hash, a.role, a.totp_secret is not null or exists (select from passkey p where p.administrator_id = a.id), a.demo, a.disabled_at, a.created_at,
 	       array(select b.code from branch b
 	             where a.role = 'hq' or exists (select from administrator_branch ab
 	                                            where ab.administrator_id = a.id and ab.branch_id = b.id)

@@ -156,6 +156,7 @@ var notPersonal = strings.Fields(`
 	branch.name_en branch.name_ko branch.phone branch.schedule branch.time_zone channel_block.error channel_block.external_ref
 	channel_block.state channel_listing.channel channel_listing.export_token channel_listing.external_id channel_listing.feed_etag
 	channel_listing.feed_modified channel_listing.feed_sealed channel_listing.feed_url channel_listing.fetch_error channel_listing.partner door_event.detail
+	passkey.credential passkey.credential_id passkey.name passkey_ceremony.challenge_hash passkey_ceremony.session
 	door_event.device door_event.kind door_event.request_id door_pin.device door_pin.pin door_request.detail door_request.device
 	door_request.devices door_request.id door_request.key_hash door_request.kind door_request.nonce door_request.outcomes
 	door_request.requested_by door_request.state ledger.code ledger.detail ledger.kind ledger.order_id login_code.code_hash

@@ -14,11 +14,17 @@ type SecondStep struct {
 	Secret  []byte // empty if disabled
 	Pending []byte // generated, not yet confirmed
 	Step    int64  // time step of the last used code
+	Passkey bool   // whether there is a passkey
 }
+
+// On reports whether a password alone is not enough to log in.
+func (s SecondStep) On() bool { return len(s.Secret) > 0 || s.Passkey }
 
 // SecondStepOf returns the authenticator of an administrator, or booking.ErrNoAdministrator.
 func SecondStepOf(ctx context.Context, q Querier, loginID string) (s SecondStep, err error) {
-	err = q.QueryRow(ctx, `select totp_secret, totp_pending, totp_step from administrator where login_id = $1`, loginID).Scan(&s.Secret, &s.Pending, &s.Step)
+	err = q.QueryRow(ctx, `
+		select totp_secret, totp_pending, totp_step, exists (select from passkey p where p.administrator_id = a.id)
+		from administrator a where login_id = $1`, loginID).Scan(&s.Secret, &s.Pending, &s.Step, &s.Passkey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, booking.ErrNoAdministrator
 	}
@@ -40,9 +46,12 @@ func UseStep(ctx context.Context, q Querier, loginID string, step int64, confirm
 	return tag.RowsAffected() == 1, err
 }
 
-// EndSecondStep disables an administrator's second factor.
+// EndSecondStep disables an administrator's authenticator, and the recovery codes unless a passkey remains.
 func EndSecondStep(ctx context.Context, q Querier, loginID string) error {
-	if err := ReplaceRecoveryCodes(ctx, q, loginID, nil); err != nil {
+	_, err := q.Exec(ctx, `
+		delete from administrator_recovery r using administrator a
+		where a.login_id = $1 and r.administrator_id = a.id and not exists (select from passkey p where p.administrator_id = a.id)`, loginID)
+	if err != nil {
 		return err
 	}
 	return changeAdministrator(q.Exec(ctx, `update administrator set totp_secret = null, totp_pending = null where login_id = $1`, loginID))

@@ -187,8 +187,12 @@ func (s *Service) wire() error {
 		return err
 	}
 	limits := &limit.Limiter{DB: s.db, Key: keys.MAC("rate-limit", ""), Off: !set.HTTP.Limited()}
+	relyingParty, err := account.NewRelyingParty(set.HTTP.PublicURL)
+	if err != nil {
+		return err
+	}
 	accounts := &account.Service{
-		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts, SecondFactorRoles: set.HTTP.SecondFactor,
+		DB: s.db, Limits: limits, Queue: work, Log: s.log, Keys: keys, CodeKey: codeKey, CodeTTL: set.Times.LoginCodeTTL, HideAccounts: set.HTTP.HideAccounts, SecondFactorRoles: set.HTTP.SecondFactor, RelyingParty: relyingParty,
 	}
 	s.reserve = &reserve.Service{
 		DB: s.db, Payments: payments, Queue: work, Keys: keys, Log: s.log, PublicURL: set.HTTP.PublicURL,

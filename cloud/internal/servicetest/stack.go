@@ -138,6 +138,7 @@ func defaults(t testing.TB) config.Settings {
 		t.Fatal(err)
 	}
 	settings.HTTP.MaxHoldsPerClient, settings.HTTP.MaxHoldsPerPhone = 0, 0 // the clients of a test share an address
+	settings.HTTP.StepUp = 0                                               // tests move the clock by hours
 	return settings
 }
 

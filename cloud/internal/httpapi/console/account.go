@@ -24,7 +24,11 @@ func password(field string, value *string) (string, error) {
 // ShowAccount is GET /v2/admin/account: the administrator's own second step and sessions.
 func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 	me := wire.Principal(r).AdminLoginID
-	secondStep, err := c.Backoffice.HasSecondStep(r.Context(), me)
+	secondStep, err := c.Backoffice.SecondStep(r.Context(), me)
+	if err != nil {
+		return err
+	}
+	passkeys, err := c.passkeys(r)
 	if err != nil {
 		return err
 	}
@@ -49,9 +53,11 @@ func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 		sessions = append(sessions, item{s.ID, s.StartedAt, s.Address, s.Agent, *wire.Instant(s.ExpiresAt), s.ID == current})
 	}
 	return wire.WriteData(w, struct {
-		TOTP     bool   `json:"totp"`
-		Sessions []item `json:"sessions"`
-	}{secondStep, sessions})
+		TOTP              bool          `json:"totp"`
+		PasskeysAvailable bool          `json:"passkeysAvailable"`
+		Passkeys          []passkeyItem `json:"passkeys"`
+		Sessions          []item        `json:"sessions"`
+	}{len(secondStep.Secret) > 0, c.Account.RelyingParty != nil, passkeys, sessions})
 }
 
 // ChangePassword is POST /v2/admin/account/password. All other sessions of the administrator end.
@@ -116,13 +122,18 @@ func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	}{secret, address, picture})
 }
 
-// confirm checks the password and, if there is one, the second factor of the administrator who is logged in.
+// confirm checks the password and, if there is one, the second factor of the administrator who is logged in. A passkey that was
+// used in the last minutes is the second factor.
 func (c *Console) confirm(r *http.Request, password string, code *string) error {
 	given, err := wire.OptionalText("code", code, account.MaxSecondFactor)
 	if err != nil {
 		return err
 	}
-	return c.Account.ConfirmPassword(r.Context(), wire.Principal(r).AdminLoginID, password, given, client(r))
+	passkey, err := c.Sessions.UsedPasskey(r)
+	if err != nil {
+		return err
+	}
+	return c.Account.ConfirmPassword(r.Context(), wire.Principal(r).AdminLoginID, password, given, client(r), passkey)
 }
 
 // NewRecoveryCodes is POST /v2/admin/account/recovery-codes: codes that replace the second factor once each.

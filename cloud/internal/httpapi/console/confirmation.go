@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -14,35 +15,47 @@ func (c *Console) ShowConfirmation(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	secondFactor, err := c.Backoffice.HasSecondStep(r.Context(), wire.Principal(r).AdminLoginID)
+	factor, err := c.Backoffice.SecondStep(r.Context(), wire.Principal(r).AdminLoginID)
 	if err != nil {
 		return err
 	}
 	method := "password"
-	if secondFactor {
+	if factor.On() {
 		method = "code"
 	}
 	return wire.WriteData(w, struct {
 		Confirmed bool   `json:"confirmed"`
 		Method    string `json:"method"`
-	}{confirmed, method})
+		Passkey   bool   `json:"passkey"`
+	}{confirmed, method, factor.Passkey && c.Account.RelyingParty != nil})
 }
 
-// ConfirmIdentity is POST /v2/admin/account/confirmation: the password, or a code of the second factor if there is one.
+// ConfirmIdentity is POST /v2/admin/account/confirmation: a passkey, a code of the second factor, or the password of an
+// administrator without one.
 func (c *Console) ConfirmIdentity(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Password *string `json:"password"`
-		Code     *string `json:"code"`
+		Password   *string         `json:"password"`
+		Code       *string         `json:"code"`
+		Credential json.RawMessage `json:"credential"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	me := wire.Principal(r).AdminLoginID
-	secondFactor, err := c.Backoffice.HasSecondStep(r.Context(), me)
+	me, passkey := wire.Principal(r).AdminLoginID, len(body.Credential) > 0
+	factor, err := c.Backoffice.SecondStep(r.Context(), me)
 	if err != nil {
 		return err
 	}
-	if secondFactor {
+	switch {
+	case passkey:
+		p, err := c.Account.LoginWithPasskey(r.Context(), client(r), body.Credential)
+		if err != nil {
+			return err
+		}
+		if p.AdminLoginID != me {
+			return account.ErrPasskey
+		}
+	case factor.On():
 		code, err := wire.OptionalText("code", body.Code, account.MaxSecondFactor)
 		if err != nil {
 			return err
@@ -50,16 +63,16 @@ func (c *Console) ConfirmIdentity(w http.ResponseWriter, r *http.Request) error 
 		if err := c.Account.SecondFactor(r.Context(), me, code); err != nil {
 			return err
 		}
-	} else {
+	default:
 		given, err := password("password", body.Password)
 		if err != nil {
 			return err
 		}
-		if err := c.Account.ConfirmPassword(r.Context(), me, given, "", client(r)); err != nil {
+		if err := c.Account.ConfirmPassword(r.Context(), me, given, "", client(r), false); err != nil {
 			return err
 		}
 	}
-	if err := c.Sessions.Confirm(r); err != nil {
+	if err := c.Sessions.Confirm(r, passkey); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

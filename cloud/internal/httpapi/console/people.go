@@ -133,7 +133,7 @@ func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 
 // RemoveTOTP is DELETE /v2/admin/administrators/{id}/totp, for an administrator who lost the authenticator.
 func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
-	if err := c.Account.RemoveSecondStep(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
+	if err := c.Account.RemoveSecondFactor(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -28,6 +28,7 @@ const (
 	attrDeadline     = "deadline"
 	attrSeenAt       = "seenAt"      // time of a recent request
 	attrConfirmedAt  = "confirmedAt" // the last time after the login at which the administrator proved the identity
+	attrPasskeyAt    = "passkeyAt"   // the last time at which a passkey proved it
 	attrStartedAt    = "startedAt"
 	attrID           = "sid" // identifies an administrator's session in lists; it is not the token
 )
@@ -127,6 +128,9 @@ func (m *Manager) putAdministrator(ctx context.Context, r *http.Request, p accou
 		"address": audit.OriginOf(ctx).Address, "agent": agent[:min(len(agent), maxAgent)],
 	} {
 		m.sessions.Put(ctx, name, value)
+	}
+	if p.Passkey {
+		m.sessions.Put(ctx, attrPasskeyAt, m.Now().UTC().Format(time.RFC3339))
 	}
 }
 

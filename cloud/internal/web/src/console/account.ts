@@ -3,10 +3,12 @@
 import { ApiError, api } from "../core/api";
 import { type Child, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { passkeysWork } from "../core/passkey";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./devices";
 import { attempt, button, chip, fetched, field, heading, input, section, table, toast } from "./parts";
+import { passkeys } from "./passkeys";
 import { me } from "./session";
 import { localText, t } from "./text";
 
@@ -27,6 +29,12 @@ export function accountScreen(): Child {
           (on) => (on ? totpOff(source.refresh) : totpOn(source.refresh)),
         ),
       ),
+      data().passkeysAvailable
+        ? match(
+            () => data().passkeys,
+            (list) => (passkeysWork() || list.length ? passkeys(list, source.refresh) : null),
+          )
+        : null,
       section(t("sessions"), () => sessions(data().sessions, source.refresh)),
     ]),
   ];

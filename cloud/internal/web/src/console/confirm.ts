@@ -3,8 +3,10 @@
 import { api, confirmWith } from "../core/api";
 import { h } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { passkeysWork } from "../core/passkey";
 import { signal } from "../core/signal";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
+import { withPasskey } from "./passkeys";
 import { t } from "./text";
 
 const path = "/v2/admin/account/confirmation";
@@ -18,7 +20,7 @@ function confirm(): Promise<boolean> {
 }
 
 async function ask(): Promise<boolean> {
-  const { method } = await api.get<Schemas["Confirmation"]>(path);
+  const { method, passkey } = await api.get<Schemas["Confirmation"]>(path);
   return new Promise((resolve) => {
     let done = false;
     const secret = signal("");
@@ -56,6 +58,17 @@ async function ask(): Promise<boolean> {
           h(
             "div",
             { class: "footer" },
+            passkey && passkeysWork()
+              ? button(t("passkeyConfirm"), async () => {
+                  await run(() =>
+                    withPasskey(async (credential) => {
+                      await api.post(path, { credential });
+                      done = true;
+                    }),
+                  );
+                  if (done) close();
+                })
+              : null,
             button(t("confirmIdentity"), () => {}, { kind: "primary", type: "submit" }),
           ),
         ),

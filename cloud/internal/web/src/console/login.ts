@@ -3,9 +3,11 @@
 import { ApiError, api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
+import { passkeysWork } from "../core/passkey";
 import { again, go, query } from "../core/router";
 import { signal } from "../core/signal";
-import { attempt, closeDialogs, field, input } from "./parts";
+import { attempt, button, closeDialogs, field, input } from "./parts";
+import { withPasskey } from "./passkeys";
 import { identify } from "./session";
 import { speakIn, t } from "./text";
 
@@ -22,6 +24,11 @@ export function loginScreen(): Child {
   const needsCode = signal(false);
   const busy = signal(false);
   const { run, view } = attempt();
+  const enter = async (credential: unknown) => {
+    await api.post("/v2/admin/passkeys/login", { credential });
+    await identify();
+    go(next(), { replace: true });
+  };
   const submit = async (event: Event) => {
     event.preventDefault();
     if (busy.peek()) return;
@@ -73,12 +80,13 @@ export function loginScreen(): Child {
       when(needsCode, () =>
         field(
           t("secondCode"),
-          input(code, { id: "code", inputmode: "numeric", autocomplete: "one-time-code", maxlength: 11 }),
+          input(code, { id: "code", autocomplete: "one-time-code", maxlength: 14 }),
           t("secondCodeHint"),
         ),
       ),
       view(),
       h("button", { type: "submit", class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("login")),
+      passkeysWork() ? button(t("passkeyLogin"), () => run(() => withPasskey(enter))) : null,
       h(
         "button",
         { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) },

@@ -1,0 +1,138 @@
+// One's own passkeys, and their use.
+
+import { ApiError, api } from "../core/api";
+import { type Child, h, when } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { makePasskey, type PasskeyOptions, passkeysWork, usePasskey } from "../core/passkey";
+import { type Signal, signal } from "../core/signal";
+import { attempt, button, dialog, field, input, section, table, toast } from "./parts";
+import { localText, t } from "./text";
+
+type Passkey = Schemas["AdminPasskey"];
+
+/** Has the browser use a passkey, and calls send with the answer. The user may cancel, which is no error of the service. */
+export async function withPasskey(send: (credential: unknown) => Promise<unknown>): Promise<void> {
+  const options = await api.post<PasskeyOptions>("/v2/admin/passkeys/options");
+  const credential = await usePasskey(options).catch(() => null);
+  if (credential) await send(credential);
+  else toast(t("passkeyFailed"), "bad");
+}
+
+/** The password, and a code once the service asks for it. */
+function proof(): {
+  view: () => Child;
+  run: (send: (body: Record<string, string>) => Promise<unknown>) => Promise<unknown>;
+} {
+  const [password, code] = [signal(""), signal("")];
+  const needsCode: Signal<boolean> = signal(false);
+  return {
+    view: () => [
+      field(t("passwordNow"), input(password, { type: "password", autocomplete: "current-password", required: true })),
+      when(needsCode, () =>
+        field(t("secondCode"), input(code, { autocomplete: "one-time-code", maxlength: 14, required: true })),
+      ),
+    ],
+    run: async (send) => {
+      try {
+        await send({ password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
+        needsCode.set(true);
+      }
+    },
+  };
+}
+
+export function passkeys(list: Passkey[], refresh: () => Promise<void>): Child {
+  return section(
+    t("passkeys"),
+    h("p", { class: "hint" }, t("passkeysText")),
+    table<Passkey>(
+      t("passkeys"),
+      [
+        { title: t("passkeyName"), kind: "wide", cell: (p) => p.name },
+        { title: t("startedAt"), kind: "brief", cell: (p) => localText(p.createdAt) },
+        { title: t("lastUsedAt"), kind: "brief", cell: (p) => (p.lastUsedAt ? localText(p.lastUsedAt) : "–") },
+        {
+          title: "",
+          kind: "action",
+          cell: (p) =>
+            button(t("passkeyRemove"), () => remove(p, refresh), {
+              kind: "danger",
+              label: `${t("passkeyRemove")} ${p.name}`,
+            }),
+        },
+      ],
+      list,
+    ),
+    passkeysWork() ? add(refresh) : null,
+  );
+}
+
+function add(refresh: () => Promise<void>): HTMLElement {
+  const name = signal("");
+  const given = proof();
+  const { run, view } = attempt();
+  const submit = () =>
+    run(() =>
+      given.run(async (body) => {
+        const options = await api.post<PasskeyOptions>("/v2/admin/account/passkeys/options", body);
+        const credential = await makePasskey(options).catch(() => null);
+        if (!credential) {
+          toast(t("passkeyFailed"), "bad");
+          return;
+        }
+        await api.post("/v2/admin/account/passkeys", { name: name.peek().trim(), credential });
+        toast(t("passkeyAdded"));
+        await refresh();
+      }),
+    );
+  return h(
+    "form",
+    {
+      class: "form",
+      onsubmit: (e: Event) => {
+        e.preventDefault();
+        void submit();
+      },
+    },
+    field(t("passkeyName"), input(name, { maxlength: 50, required: true })),
+    given.view(),
+    view(),
+    h("div", { class: "row" }, h("button", { type: "submit", class: "button" }, t("passkeyAdd"))),
+  );
+}
+
+function remove(passkey: Passkey, refresh: () => Promise<void>): void {
+  dialog(t("passkeyRemoveTitle"), (close) => {
+    const given = proof();
+    const { run, view } = attempt();
+    const submit = () =>
+      run(() =>
+        given.run(async (body) => {
+          await api.delete(`/v2/admin/account/passkeys/${passkey.id}`, undefined, body);
+          toast(t("passkeyRemoved"));
+          close();
+          await refresh();
+        }),
+      );
+    return h(
+      "form",
+      {
+        class: "form",
+        onsubmit: (e: Event) => {
+          e.preventDefault();
+          void submit();
+        },
+      },
+      h("p", null, passkey.name),
+      given.view(),
+      view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("passkeyRemove"), () => {}, { kind: "danger", type: "submit" }),
+      ),
+    );
+  });
+}
