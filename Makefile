@@ -101,6 +101,9 @@ fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 mutation: ## change the core in small places and count what its tests notice; writes docs/proof/parts/mutation.json
 	@nice go run ./firmware-sim/proof/mutation
 
+defences: ## remove the defence of each row of SECURITY.md (ROWS="A5 A6") and demand that a test fails
+	@nice go run ./firmware-sim/proof/mutation defences $(ROWS)
+
 model: ## check the model of the door exchange (needs spin and a C compiler)
 	@protocol/model/check.sh
 

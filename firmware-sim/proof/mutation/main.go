@@ -6,6 +6,7 @@
 //
 //	go run ./firmware-sim/proof/mutation            # all targets; writes docs/proof/parts/mutation.json
 //	go run ./firmware-sim/proof/mutation booking    # those whose directory ends so; writes nothing
+//	go run ./firmware-sim/proof/mutation defences A5 # the defence of a row of SECURITY.md, or of all
 package main
 
 import (
@@ -53,6 +54,9 @@ func main() {
 }
 
 func run(ctx context.Context, only []string) error {
+	if len(only) > 0 && only[0] == "defences" {
+		return withoutDefences(ctx, only[1:])
+	}
 	began := time.Now()
 	var results []result
 	for _, t := range targets {
