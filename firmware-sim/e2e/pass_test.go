@@ -50,14 +50,20 @@ func awaitCodes(t *testing.T, s *world.Stack) {
 	})
 }
 
-// typeDigits types at a simulated keypad, and reports whether the door opened.
+// typeDigits types at a simulated keypad of gangnam, and reports whether the door opened.
 func typeDigits(t *testing.T, s *world.Stack, device, digits string) (accepted bool, reason string) {
+	t.Helper()
+	return typeAt(t, s, "gangnam", device, digits)
+}
+
+// typeAt types at a simulated keypad, and reports whether the door opened.
+func typeAt(t *testing.T, s *world.Stack, branch, device, digits string) (accepted bool, reason string) {
 	t.Helper()
 	var answer struct {
 		Accepted bool
 		Reason   string
 	}
-	requestJSON(t, http.MethodPost, s.SimAt+"/sim/branches/gangnam/keypads/"+device, map[string]string{"digits": digits + "#"}, &answer)
+	requestJSON(t, http.MethodPost, s.SimAt+"/sim/branches/"+branch+"/keypads/"+device, map[string]string{"digits": digits + "#"}, &answer)
 	return answer.Accepted, answer.Reason
 }
 
