@@ -17,7 +17,7 @@ cp -R "$root/." "$work/root/"
 (cd "$work/root" && find . | cpio --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs"
 
 set +e
-timeout --foreground --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg -m 512 -smp 1 -nodefaults -no-reboot -nographic \
+timeout --foreground --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg ${HWTEST_ICOUNT:+-icount "$HWTEST_ICOUNT"} -m 512 -smp 1 -nodefaults -no-reboot -nographic \
 	-kernel "$kernel/vmlinuz" -initrd "$work/initramfs" -append "console=ttyS0 quiet loglevel=3 panic=-1" \
 	-serial stdio -monitor none -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= \
 	-device isa-debug-exit,iobase=0xf4,iosize=0x04 </dev/null |

@@ -6,7 +6,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "$1")
-modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog"
+modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog evdev uinput"
 
 # The archive forgets a kernel when it has a newer one: a list that is old, or empty, is fetched again, once.
 again() {
@@ -23,7 +23,7 @@ image=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \
 [ -n "$image" ] || again "apt knows no linux-image-amd64: this needs Debian's archive, and apt-get update"
 abi=${image#linux-image-}       # 6.1.0-56-amd64
 series=$(cut -d. -f1,2 <<<"$abi") # 6.1
-if [ "$(cat "$out/abi" 2>/dev/null)" = "$abi" ]; then exit; fi
+if [ "$(cat "$out/abi" 2>/dev/null)" = "$abi $modules" ]; then exit; fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -80,4 +80,4 @@ add() {
 	echo "$module" >>"$out/order"
 }
 for module in $modules; do add "$module"; done
-echo "$abi" >"$out/abi"
+echo "$abi $modules" >"$out/abi"

@@ -132,6 +132,36 @@ func TestWiegandIsRequestedAgain(t *testing.T) {
 	})
 }
 
+// TestWiegandOfSleepingProcess delays edges that the kernel recorded in time, as if the process had not run: the key counts.
+func TestWiegandOfSleepingProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var send func(Edge)
+		w := NewWiegand(func(edge func(Edge)) (Lines, error) {
+			send = edge
+			return fakeLines{make(chan struct{})}, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var entries []string
+		go w.Read(ctx, func(digits string) Verdict { entries = append(entries, digits); return Verdict{} })
+		synctest.Wait()
+		at, seq := time.Duration(0), uint32(0)
+		for _, key := range []uint8{5, 11} {
+			for bit := 3; bit >= 0; bit-- {
+				at, seq = at+2*time.Millisecond, seq+1
+				send(Edge{One: key>>bit&1 == 1, At: at, Seq: seq})
+				time.Sleep(burstGap + settleTime/2)
+			}
+			at += 100 * time.Millisecond
+			time.Sleep(100 * time.Millisecond)
+		}
+		if !slices.Equal(entries, []string{"5"}) {
+			t.Errorf("got %v, want 5", entries)
+		}
+	})
+}
+
 // TestUSB types at a keyboard and scans a code that ends with # and Enter; the device is lost and comes back.
 func TestUSB(t *testing.T) {
 	t.Parallel()

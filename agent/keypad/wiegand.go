@@ -12,6 +12,9 @@ import (
 const (
 	// burstGap ends a burst: bits follow each other within 1 to 3 ms.
 	burstGap = 25 * time.Millisecond
+	// settleTime is added to it on the clock of the process: if that did not run for a while, edges that the kernel has recorded
+	// in time arrive after the timer.
+	settleTime = 5 * time.Millisecond
 	// bitGap is the shortest time between two bits; edges that are closer are noise.
 	bitGap   = 200 * time.Microsecond
 	maxBits  = 64
@@ -86,8 +89,9 @@ func (w *Wiegand) readLines(ctx context.Context, enter func(digits string) Verdi
 	idle := time.NewTimer(burstGap)
 	defer idle.Stop()
 	var (
-		bits  burst
-		entry Entry
+		bits    burst
+		entry   Entry
+		settled bool // no edge arrived for burstGap, and settleTime has begun
 	)
 	end := func() {
 		if key, ok := bits.key(); ok {
@@ -106,9 +110,15 @@ func (w *Wiegand) readLines(ctx context.Context, enter func(digits string) Verdi
 				end()
 			}
 			bits.add(e)
+			settled = false
 			idle.Reset(burstGap)
 		case <-idle.C:
-			end()
+			if settled {
+				end()
+				continue
+			}
+			settled = true
+			idle.Reset(settleTime)
 		case <-probe.C:
 			if err := lines.Probe(); err != nil {
 				return fmt.Errorf("keypad: %w", err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,70 @@ func TestLockouts(t *testing.T) {
 		time.Sleep(time.Minute)
 		if v := d.Attempt("room_1", "482913"); !v.Accepted {
 			t.Errorf("got %+v one minute after the count was reset", v)
+		}
+	})
+}
+
+// TestWindowOfPass types a PIN on both sides of each end of its window. After one beacon the agent knows the time within the
+// bounds of its delay, so the edges are a second wide here.
+func TestWindowOfPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := memory{}
+		d, opened := newTestDesk(t, disk, "482913")
+		l := d.list.PassList
+		l.Version++
+		l.Passes = slices.Clone(l.Passes)
+		begin := time.Now().Add(time.Hour)
+		l.Passes[0].NotBefore, l.Passes[0].NotAfter = begin, begin.Add(time.Hour)
+		if _, err := d.replace(l); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			at     time.Time
+			reason string
+		}{
+			{begin.Add(-time.Second), protocol.ReasonTooEarly}, {begin.Add(time.Second), string(protocol.EntryOpened)},
+			{begin.Add(time.Hour - time.Second), string(protocol.EntryOpened)}, {begin.Add(time.Hour + time.Second), protocol.ReasonTooLate},
+		} {
+			time.Sleep(time.Until(c.at))
+			if v := d.Attempt("room_1", "482913"); v.Reason != c.reason {
+				t.Errorf("%v after the beginning: got %+v, want %s", c.at.Sub(begin), v, c.reason)
+			}
+		}
+		if *opened != 2 {
+			t.Errorf("%d openings, want 2", *opened)
+		}
+	})
+}
+
+// TestChangedPass removes the pass of a refunded guest and replaces that of a moved one: as soon as the list is in use, the old
+// PINs open nothing and the new one opens.
+func TestChangedPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, opened := newTestDesk(t, memory{}, "482913", "193847")
+		for _, pin := range []string{"482913", "193847"} {
+			if v := d.Attempt("room_1", pin); !v.Accepted {
+				t.Fatalf("%s: %+v", pin, v)
+			}
+		}
+		l := d.list.PassList
+		l.Version++
+		p := l.Passes[1]
+		p.Pass = "ffffffff-9c1e-4b7a-8f62-5d6a0c1b2e3f"
+		p.Verifier = base64.StdEncoding.EncodeToString(argon2.IDKey([]byte("775512"), make([]byte, 16), 1, 8, 1, protocol.VerifierSize))
+		l.Passes = []protocol.Pass{p}
+		if _, err := d.replace(l); err != nil {
+			t.Fatal(err)
+		}
+		for pin, want := range map[string]string{"482913": protocol.ReasonWrong, "193847": protocol.ReasonWrong, "775512": string(protocol.EntryOpened)} {
+			if v := d.Attempt("room_1", pin); v.Reason != want {
+				t.Errorf("%s after the change: got %+v, want %s", pin, v, want)
+			}
+		}
+		if *opened != 3 {
+			t.Errorf("%d openings, want 3", *opened)
 		}
 	})
 }
