@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,6 +185,14 @@ func (h *house) await(s *access.Service, id, key string) access.Outcome {
 	outcome, err := s.Await(h.t.Context(), "198.51.100.7", id, key)
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	if outcome.Status == access.Success {
+		return outcome
+	}
+	// The press was accepted, so whatever has happened since, the guest gets a reason.
+	kind := strings.SplitN(outcome.Device, "_", 2)[0]
+	if d, err := h.Why(h.t.Context(), key, "", kind); err != nil || d.Code == access.UnknownKey {
+		h.t.Errorf("why after %+v: %s, %v", outcome, d.Code, err)
 	}
 	return outcome
 }

@@ -11,9 +11,53 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
+
+// TestRevokedCompanion revokes a companion's key while a press with it waits for its claim at the agent: neither that press nor
+// another one, at any replica, opens a door; the owner's key still does.
+func TestRevokedCompanion(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	replica := h.replica()
+	replica.Link = h.link
+	owner, companion := h.reserve(1), uuid.New()
+	id := one[booking.ReservationID](h, `select reservation_id from access_key where $1`, true)
+	var key booking.AccessKey
+	err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) (err error) {
+		key, err = postgres.InsertCompanion(t.Context(), tx, id, postgres.NewKey{Key: companion, Sealed: []byte("sealed")}, "friend", "customer:1")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.await(h.Service, h.request(access.Room, companion.String()), companion.String()); got.Status != access.Success {
+		t.Fatalf("a companion's press: %+v", got)
+	}
+	driven := len(a.Driven())
+	a.Fail(agenttest.Faults{IgnoreAsks: true})
+	waiting := h.request(access.Room, companion.String())
+	a.Until(t, "the ask", func() bool { return a.Asked(waiting) > 0 })
+	if err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) error { return postgres.RevokeCompanion(t.Context(), tx, id, key.ID) }); err != nil {
+		t.Fatal(err)
+	}
+	a.Fail(agenttest.Faults{})
+	h.until("the press in progress to end", func() bool { return h.state(waiting) == "FAILED" })
+	for name, s := range map[string]*access.Service{"this replica": h.Service, "another replica": replica} {
+		if _, err := s.Request(t.Context(), "gangnam", access.Room, companion.String()); !errors.Is(err, access.ErrInvalidKey) {
+			t.Errorf("a press at %s: got %v, want ErrInvalidKey", name, err)
+		}
+	}
+	if n := len(a.Driven()); n != driven || len(a.Denied()) == 0 {
+		t.Errorf("the door was driven %d times after the revocation, %d claims were denied", n-driven, len(a.Denied()))
+	}
+	if got := h.await(h.Service, h.request(access.Room, owner), owner); got.Status != access.Success {
+		t.Errorf("the owner's press: %+v", got)
+	}
+}
 
 // TestRotateAndPress presses with the newest key while it is replaced. Each press is judged by exactly one key: it is refused
 // or written with the key that was used, and no press is granted after its key was revoked.
