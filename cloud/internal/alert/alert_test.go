@@ -156,6 +156,15 @@ func (f *fixture) reservation(state string) (id string) {
 		from branch b join room m on m.branch_id = b.id where b.code = 'gangnam' returning id::text`, state, f.now, uuid.NewString())[0]
 }
 
+// climate makes the unit of a stay's room run since 25 minutes, for a band of 22 to 26 °C at the sensor of the lobby.
+func (f *fixture) climate(reservation string) {
+	f.t.Helper()
+	since := f.now.Add(-25 * time.Minute)
+	f.exec(`update reservation set start_at = $2::timestamptz, occupied = tstzrange($2::timestamptz, upper(occupied)) where id = $1::bigint`, reservation, since)
+	f.exec(`insert into climate_policy (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, owner, owner_since)
+		select room_id, branch_id, 'main', '로비', 'cool', 'off', 15, 0, 22, 26, id, $2 from reservation where id = $1::bigint`, reservation, since)
+}
+
 func (f *fixture) press(reservation, device, state, detail string) {
 	f.t.Helper()
 	f.exec(`insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, finished_at, detail)
@@ -259,6 +268,12 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.online("gangnam", []string{"로비"})
 			f.reading(36)
 			return func() { f.now = f.now.Add(time.Second); f.reading(33) }
+		}, kind: alert.SensorThreshold, open: "gangnam 로비", wait: 30 * time.Second, over: time.Minute},
+		"sensor outside the band of a stay": {begin: func(f *fixture) func() {
+			f.online("gangnam", []string{"로비"})
+			f.climate(f.reservation("DONE"))
+			f.reading(28)
+			return func() { f.now = f.now.Add(time.Second); f.reading(26) }
 		}, kind: alert.SensorThreshold, open: "gangnam 로비", wait: 30 * time.Second, over: time.Minute},
 		"self-test": {begin: func(f *fixture) func() {
 			f.online("gangnam", nil, protocol.SelfTest{Name: "relay room_1", Detail: "line lost"}, protocol.SelfTest{Name: "relay front_1", OK: true})
@@ -524,4 +539,21 @@ func TestKilledSweepAnnouncesOnce(t *testing.T) {
 func ExampleKind_Severity() {
 	fmt.Println(alert.BranchOffline.Severity() < alert.DoorHeld.Severity())
 	// Output: true
+}
+
+// A guest who has chosen a temperature outside the band raises no alert.
+func TestChosenTemperatureIsNoAlert(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	f.online("gangnam", []string{"로비"})
+	id := f.reservation("DONE")
+	f.climate(id)
+	f.exec(`insert into climate_choice (reservation_id, option_id, at) values ($1::bigint, 'warm', $2)`, id, f.now)
+	f.reading(28)
+	f.pass(2 * time.Minute)
+	f.wantOpen()
+	f.exec(`delete from climate_choice`)
+	f.pass(time.Minute)
+	f.wantOpen("sensor-threshold gangnam 로비")
 }

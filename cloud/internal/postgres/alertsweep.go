@@ -18,6 +18,7 @@ type AlertLimits struct {
 	Undelivered  time.Duration // of a message with a key
 	Unclear      time.Duration // of a payment
 	Silent       time.Duration // of a sensor
+	Settle       time.Duration // after which the room of a stay is in the band of its climate policy
 	NoArrival    time.Duration // since the start of a stay
 	Quiet        time.Duration // after which an event that has no end, such as a forced door, counts as over
 	Clock        time.Duration // difference of an agent's clock; half of it ends the alert
@@ -124,6 +125,15 @@ func (s AlertSweep) offline() condition {
 		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd}}
 }
 
+// outOfBand is how far a sensor is outside the band of the climate policy of a room with a stay that began before $6; null if it
+// has none, or if the guest or staff have chosen another temperature.
+const outOfBand = `(
+	select max(greatest(p.low - last.celsius, last.celsius - p.high)) from climate_policy p join reservation r on r.id = p.owner
+	where p.branch_id = i.branch_id and p.sensor = location.value and p.owner_since <= $6 and r.start_at <= $6 and r.end_at > $2
+	  and not exists (select from climate_choice c where c.reservation_id = coalesce(r.extends, r.id))
+	  and not exists (select from airconditioner_command c where c.branch_id = p.branch_id and c.unit = p.unit and c.at >= p.owner_since
+	                  and c.outcome = 'sent' and c.requested_by <> $7))`
+
 // slowConditions are looked up less often, because they read a row of every sensor and of every present stay.
 func (s AlertSweep) slowConditions() []condition {
 	const sensors = `
@@ -145,9 +155,9 @@ func (s AlertSweep) slowConditions() []condition {
 			select b.code, location.value, coalesce(last.at, i.started_at), greatest(last.at, i.started_at, $4) <= $3` + sensors +
 			`and (last.at is null or last.at <= $3)`, []any{s.Now.Add(-s.Silent), s.Up}},
 		{"sensor-threshold", `
-			select b.code, location.value, last.at, last.celsius not between $4 and $5` + sensors +
-			`and last.at > $3 and last.celsius not between $4::float8 + 1 and $5::float8 - 1`,
-			[]any{s.Now.Add(-s.Silent), s.MinCelsius, s.MaxCelsius}},
+			select b.code, location.value, last.at, last.celsius not between $4 and $5 or ` + outOfBand + ` >= 1` + sensors +
+			`and last.at > $3 and (last.celsius not between $4::float8 + 1 and $5::float8 - 1 or ` + outOfBand + ` > 0)`,
+			[]any{s.Now.Add(-s.Silent), s.MinCelsius, s.MaxCelsius, s.Now.Add(-s.Settle), ClimateActor}},
 	}
 }
 
