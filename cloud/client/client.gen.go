@@ -153,7 +153,7 @@ type AlertContact struct {
 		To   string `json:"to"`
 	} `json:"hours,omitempty"`
 
-	// Kinds Empty: every kind.
+	// Kinds Empty: every kind but `no-arrival`.
 	Kinds *[]AlertKind `json:"kinds,omitempty"`
 	Name  string       `json:"name"`
 
@@ -1485,6 +1485,18 @@ type PassAgent struct {
 	Version int `json:"version"`
 }
 
+// PasskeyAnswer defines model for PasskeyAnswer.
+type PasskeyAnswer struct {
+	// Credential the AuthenticationResponseJSON of the browser
+	Credential map[string]interface{} `json:"credential"`
+}
+
+// PasskeyOptions defines model for PasskeyOptions.
+type PasskeyOptions struct {
+	// PublicKey options of Web Authentication, in its JSON form
+	PublicKey map[string]interface{} `json:"publicKey"`
+}
+
 // PaymentMethod 관리자 for reservations that an administrator registered without payment.
 type PaymentMethod = string
 
@@ -2649,6 +2661,9 @@ type CloseBranchesJSONRequestBody = ClosureRequest
 // ResolveDifferenceJSONRequestBody defines body for ResolveDifference for application/json ContentType.
 type ResolveDifferenceJSONRequestBody ResolveDifferenceJSONBody
 
+// LoginWithPasskeyJSONRequestBody defines body for LoginWithPasskey for application/json ContentType.
+type LoginWithPasskeyJSONRequestBody = PasskeyAnswer
+
 // ErasePersonJSONRequestBody defines body for ErasePerson for application/json ContentType.
 type ErasePersonJSONRequestBody ErasePersonJSONBody
 
@@ -3539,6 +3554,25 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/admin/overview (the `ShowOverview` operationId).
 	ShowOverview(ctx context.Context, params *ShowOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LoginWithPasskeyWithBody Log in with a passkey instead of id, password and code.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+	LoginWithPasskeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LoginWithPasskey Log in with a passkey instead of id, password and code.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+	LoginWithPasskey(ctx context.Context, body LoginWithPasskeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BeginPasskeyLogin The options with which a browser logs in with a passkey of any administrator.
+	//
+	// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
+	BeginPasskeyLogin(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ErasePersonWithBody Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
 	//
@@ -5493,6 +5527,55 @@ func (c *Client) ResendMessage(ctx context.Context, id string, reqEditors ...Req
 // Corresponds with GET /v2/admin/overview (the `ShowOverview` operationId).
 func (c *Client) ShowOverview(ctx context.Context, params *ShowOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowOverviewRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LoginWithPasskeyWithBody Log in with a passkey instead of id, password and code.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+func (c *Client) LoginWithPasskeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLoginWithPasskeyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LoginWithPasskey Log in with a passkey instead of id, password and code.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+func (c *Client) LoginWithPasskey(ctx context.Context, body LoginWithPasskeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLoginWithPasskeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BeginPasskeyLogin The options with which a browser logs in with a passkey of any administrator.
+//
+// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
+func (c *Client) BeginPasskeyLogin(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBeginPasskeyLoginRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -9898,6 +9981,73 @@ func NewShowOverviewRequest(server string, params *ShowOverviewParams) (*http.Re
 	return req, nil
 }
 
+// NewLoginWithPasskeyRequest calls the generic LoginWithPasskey builder with application/json body
+func NewLoginWithPasskeyRequest(server string, body LoginWithPasskeyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLoginWithPasskeyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewLoginWithPasskeyRequestWithBody constructs an http.Request for the LoginWithPasskey method, with any body, and a specified content type
+func NewLoginWithPasskeyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/passkeys/login")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewBeginPasskeyLoginRequest constructs an http.Request for the BeginPasskeyLogin method
+func NewBeginPasskeyLoginRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/passkeys/options")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewErasePersonRequest calls the generic ErasePerson builder with application/json body
 func NewErasePersonRequest(server string, body ErasePersonJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -13176,6 +13326,27 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/overview (the `ShowOverview` operationId).
 	ShowOverviewWithResponse(ctx context.Context, params *ShowOverviewParams, reqEditors ...RequestEditorFn) (*ShowOverviewResponse, error)
 
+	// LoginWithPasskeyWithBodyWithResponse Log in with a passkey instead of id, password and code.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+	LoginWithPasskeyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginWithPasskeyResponse, error)
+
+	// LoginWithPasskeyWithResponse Log in with a passkey instead of id, password and code.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+	LoginWithPasskeyWithResponse(ctx context.Context, body LoginWithPasskeyJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginWithPasskeyResponse, error)
+
+	// BeginPasskeyLoginWithResponse The options with which a browser logs in with a passkey of any administrator.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
+	BeginPasskeyLoginWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*BeginPasskeyLoginResponse, error)
+
 	// ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -15334,6 +15505,56 @@ func (r ShowOverviewResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ShowOverviewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type LoginWithPasskeyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AdminLogin `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r LoginWithPasskeyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LoginWithPasskeyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type BeginPasskeyLoginResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data PasskeyOptions `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r BeginPasskeyLoginResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BeginPasskeyLoginResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -17904,6 +18125,45 @@ func (c *ClientWithResponses) ShowOverviewWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseShowOverviewResponse(rsp)
+}
+
+// LoginWithPasskeyWithBodyWithResponse Log in with a passkey instead of id, password and code.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+func (c *ClientWithResponses) LoginWithPasskeyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginWithPasskeyResponse, error) {
+	rsp, err := c.LoginWithPasskeyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLoginWithPasskeyResponse(rsp)
+}
+
+// LoginWithPasskeyWithResponse Log in with a passkey instead of id, password and code.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/passkeys/login (the `LoginWithPasskey` operationId).
+func (c *ClientWithResponses) LoginWithPasskeyWithResponse(ctx context.Context, body LoginWithPasskeyJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginWithPasskeyResponse, error) {
+	rsp, err := c.LoginWithPasskey(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLoginWithPasskeyResponse(rsp)
+}
+
+// BeginPasskeyLoginWithResponse The options with which a browser logs in with a passkey of any administrator.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
+func (c *ClientWithResponses) BeginPasskeyLoginWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*BeginPasskeyLoginResponse, error) {
+	rsp, err := c.BeginPasskeyLogin(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBeginPasskeyLoginResponse(rsp)
 }
 
 // ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
@@ -20656,6 +20916,62 @@ func ParseShowOverviewResponse(rsp *http.Response) (*ShowOverviewResponse, error
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Overview `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLoginWithPasskeyResponse parses an HTTP response from a LoginWithPasskeyWithResponse call
+func ParseLoginWithPasskeyResponse(rsp *http.Response) (*LoginWithPasskeyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LoginWithPasskeyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AdminLogin `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBeginPasskeyLoginResponse parses an HTTP response from a BeginPasskeyLoginWithResponse call
+func ParseBeginPasskeyLoginResponse(rsp *http.Response) (*BeginPasskeyLoginResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BeginPasskeyLoginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data PasskeyOptions `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "a4f5008043be3dd324bc1e20530f6d26486b5565bed1a1e4d0b5aecf24dc9156"
+const Contract = "ff96112d47044d922f167899e2171a11445536d13ea6c22243de4440515d6b7f"
