@@ -468,7 +468,7 @@ type ClimatePolicy struct {
 
 // ClimatePolicyState defines model for ClimatePolicyState.
 type ClimatePolicyState struct {
-	// Options What a policy may name.
+	// Options The names that a policy may contain.
 	Options []struct {
 		ID   string   `json:"id"`
 		Path []string `json:"path"`
@@ -2478,6 +2478,14 @@ type OccupancyFileParams struct {
 	By     string             `form:"by" json:"by"`
 }
 
+// OccupancyXLSXParams defines parameters for OccupancyXLSX.
+type OccupancyXLSXParams struct {
+	Branch *string            `form:"branch,omitempty" json:"branch,omitempty"`
+	From   openapi_types.Date `form:"from" json:"from"`
+	To     openapi_types.Date `form:"to" json:"to"`
+	By     string             `form:"by" json:"by"`
+}
+
 // SearchReservationsParams defines parameters for SearchReservations.
 type SearchReservationsParams struct {
 	Query string `form:"query" json:"query"`
@@ -3641,6 +3649,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/admin/reports/occupancy.csv (the `OccupancyFile` operationId).
 	OccupancyFile(ctx context.Context, params *OccupancyFileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OccupancyXLSX The report of occupancy as a workbook: values are numbers.
+	//
+	// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
+	OccupancyXLSX(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SearchReservations Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
 	//
@@ -5764,6 +5777,21 @@ func (c *Client) ShowOccupancy(ctx context.Context, params *ShowOccupancyParams,
 // Corresponds with GET /v2/admin/reports/occupancy.csv (the `OccupancyFile` operationId).
 func (c *Client) OccupancyFile(ctx context.Context, params *OccupancyFileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewOccupancyFileRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OccupancyXLSX The report of occupancy as a workbook: values are numbers.
+//
+// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
+func (c *Client) OccupancyXLSX(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOccupancyXLSXRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -10590,6 +10618,84 @@ func NewOccupancyFileRequest(server string, params *OccupancyFileParams) (*http.
 	return req, nil
 }
 
+// NewOccupancyXLSXRequest constructs an http.Request for the OccupancyXLSX method
+func NewOccupancyXLSXRequest(server string, params *OccupancyXLSXParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reports/occupancy.xlsx")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Branch != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", *params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewSearchReservationsRequest constructs an http.Request for the SearchReservations method
 func NewSearchReservationsRequest(server string, params *SearchReservationsParams) (*http.Request, error) {
 	var err error
@@ -13431,6 +13537,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/reports/occupancy.csv (the `OccupancyFile` operationId).
 	OccupancyFileWithResponse(ctx context.Context, params *OccupancyFileParams, reqEditors ...RequestEditorFn) (*OccupancyFileResponse, error)
 
+	// OccupancyXLSXWithResponse The report of occupancy as a workbook: values are numbers.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
+	OccupancyXLSXWithResponse(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*OccupancyXLSXResponse, error)
+
 	// SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -15797,6 +15910,27 @@ func (r OccupancyFileResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r OccupancyFileResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type OccupancyXLSXResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r OccupancyXLSXResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OccupancyXLSXResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18320,6 +18454,19 @@ func (c *ClientWithResponses) OccupancyFileWithResponse(ctx context.Context, par
 		return nil, err
 	}
 	return ParseOccupancyFileResponse(rsp)
+}
+
+// OccupancyXLSXWithResponse The report of occupancy as a workbook: values are numbers.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
+func (c *ClientWithResponses) OccupancyXLSXWithResponse(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*OccupancyXLSXResponse, error) {
+	rsp, err := c.OccupancyXLSX(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOccupancyXLSXResponse(rsp)
 }
 
 // SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
@@ -21224,6 +21371,22 @@ func ParseOccupancyFileResponse(rsp *http.Response) (*OccupancyFileResponse, err
 	}
 
 	response := &OccupancyFileResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseOccupancyXLSXResponse parses an HTTP response from a OccupancyXLSXWithResponse call
+func ParseOccupancyXLSXResponse(rsp *http.Response) (*OccupancyXLSXResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OccupancyXLSXResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

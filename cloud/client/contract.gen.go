@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "ff96112d47044d922f167899e2171a11445536d13ea6c22243de4440515d6b7f"
+const Contract = "9a0f6afee9147ff2c1415a135cab93019311bc8ee39d91f7faaaa5ee0ea1ea46"

@@ -35,7 +35,7 @@ const MaxPasskeyName = 50
 // ceremonyTTL is how long a challenge can be answered.
 const ceremonyTTL = 5 * time.Minute
 
-// ceremonies limits the challenges and the answers of a client: anyone may ask for them.
+// ceremonies limits the challenges and the answers of a client: a client without a session may ask for them.
 var ceremonies = limit.Rule{Name: "passkey-ceremony", Max: 120, Window: 10 * time.Minute}
 
 // NewRelyingParty returns what registers and verifies passkeys for the host of the public address. For an IP address browsers make

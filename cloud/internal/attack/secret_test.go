@@ -282,6 +282,7 @@ var secretAttacks = []attack{
 			{"GET", "/v2/admin/doors/levels?branch=gangnam", nil},
 			{"GET", "/v2/admin/reports/occupancy?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil},
 			{"GET", "/v2/admin/reports/occupancy.csv?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil},
+			{"GET", "/v2/admin/reports/occupancy.xlsx?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil},
 			{"GET", "/v2/admin/branches/gangnam/climate-policy", nil},
 			{"PUT", "/v2/admin/branches/gangnam/climate-policy", map[string]any{"rooms": []any{}}},
 			{"PUT", "/v2/admin/branches/gangnam/doors/front/pin", map[string]string{"pin": "123987"}},

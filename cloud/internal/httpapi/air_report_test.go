@@ -87,7 +87,7 @@ func TestAirReport(t *testing.T) {
 	}
 	text := c.Manager.Send(http.MethodGet, "/v2/admin/reports/climate.csv"+query, nil, nil)
 	lines, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text.Raw, []byte("\uFEFF")))).ReadAll()
-	if err != nil || len(lines) != 4 || !slices.Equal(lines[2], []string{"1", "unit", day(0), "120", "60", "1200", "24", "24.5", "25", "1"}) {
+	if err != nil || len(lines) != 4 || !slices.Equal(lines[2], []string{"1", "unit", day(0), "120", "60", "1200", "24.0", "24.5", "25.0", "1"}) {
 		t.Errorf("file %q, %v", lines, err)
 	}
 	book, err := excelize.OpenReader(bytes.NewReader(c.Manager.Send(http.MethodGet, "/v2/admin/reports/climate.xlsx"+query, nil, nil).Raw))
@@ -95,7 +95,7 @@ func TestAirReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	sheet, err := book.GetRows("냉난방")
-	if err != nil || len(sheet) != 4 || !slices.Equal(sheet[2], lines[2]) {
+	if err != nil || len(sheet) != 4 || !slices.Equal(sheet[2], []string{"1", "unit", day(0), "120", "60", "1,200", "24.0", "24.5", "25.0", "1"}) {
 		t.Errorf("workbook %q, %v", sheet, err)
 	}
 

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"encoding/csv"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/xuri/excelize/v2"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
@@ -182,6 +184,14 @@ func TestOccupancy(t *testing.T) {
 	lines, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(answer.Raw), "\uFEFF"))).ReadAll()
 	if err != nil || answer.HTTP != http.StatusOK || len(lines) != 7 || lines[1][1] != "60" {
 		t.Errorf("file: %d %v %q", answer.HTTP, err, lines)
+	}
+	book, err := excelize.OpenReader(bytes.NewReader(c.Manager.Send(http.MethodGet, "/v2/admin/reports/occupancy.xlsx?branch=gangnam&from="+day+"&to="+day+"&by=room", nil, nil).Raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount, err := book.GetCellValue("가동률", "E2", excelize.Options{RawCellValue: true})
+	if kind, kindErr := book.GetCellType("가동률", "E2"); err != nil || kindErr != nil || amount != lines[1][4] || kind == excelize.CellTypeSharedString {
+		t.Errorf("workbook: %q %v %v %v, the file says %q", amount, kind, err, kindErr, lines[1])
 	}
 	for query, message := range map[string]string{
 		"from=" + until + "&to=" + day + "&by=day": "종료일(to) 값은 1에서 366 사이여야 합니다.",

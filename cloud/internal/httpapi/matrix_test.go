@@ -208,6 +208,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showOverview":        {"/v2/admin/overview?branch=gangnam", nil, success, true},
 		"showDoorLevels":      {"/v2/admin/doors/levels?branch=gangnam", nil, success, true},
 		"showOccupancy":       {"/v2/admin/reports/occupancy?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil, success, true},
+		"occupancyXLSX":       {"/v2/admin/reports/occupancy.xlsx?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil, success, true},
 		"occupancyFile":       {"/v2/admin/reports/occupancy.csv?branch=gangnam&from=2026-11-01&to=2026-11-02&by=day", nil, success, true},
 		"showAir":             {"/v2/admin/reports/climate?branch=gangnam&from=2026-11-01&to=2026-11-02", nil, success, true},
 		"airCSV":              {"/v2/admin/reports/climate.csv?branch=gangnam&from=2026-11-01&to=2026-11-02", nil, success, true},

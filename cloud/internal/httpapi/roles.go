@@ -48,7 +48,7 @@ var (
 			"GET /v2/admin/branches/{branch}/payments.csv", "POST /v2/admin/branches/{branch}/exports",
 			"POST /v2/admin/reservations/{id}/refund", "POST /v2/admin/reservations/{id}/refund/approval",
 			"POST /v2/admin/reservations/{id}/refunds", "POST /v2/admin/differences/{id}/resolution",
-			"GET /v2/admin/reports/occupancy", "GET /v2/admin/reports/occupancy.csv",
+			"GET /v2/admin/reports/occupancy", "GET /v2/admin/reports/occupancy.csv", "GET /v2/admin/reports/occupancy.xlsx",
 			"GET /v2/admin/reports/climate", "GET /v2/admin/reports/climate.csv", "GET /v2/admin/reports/climate.xlsx",
 
 			"GET /v2/admin/overview", "GET /v2/admin/alerts", "GET /v2/admin/live",

@@ -36,7 +36,7 @@ func (r Rebuilt) Err() error {
 	return fmt.Errorf("reserve: rebuild: %d orders are left, among them %s: %w", len(r.Failed), order, r.Failed[order])
 }
 
-// Rebuild brings the database up to the provider's books after a backup was restored. What happened to known orders is
+// Rebuild brings the database up to the provider's books after a backup was restored. Changes of known orders are
 // applied first, so that the times of reservations that were canceled meanwhile are free. Each order that the database lacks
 // becomes a reservation again, with a new key, from what its order id contains; if its time is taken or over, the payment is
 // refunded. The guest is notified either way. The rebuild ends when every order has been decided; until then no time can be

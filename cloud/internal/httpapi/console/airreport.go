@@ -1,13 +1,10 @@
 package console
 
 import (
-	"encoding/csv"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/xuri/excelize/v2"
 
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -67,99 +64,38 @@ func (c *Console) ShowAir(w http.ResponseWriter, r *http.Request) error {
 
 var airColumns = []string{"룸", "에어컨", "날짜", "가동(분)", "이용 없이 가동(분)", "예상 비용(원)", "최저(°C)", "평균(°C)", "최고(°C)", "효과 없음(회)"}
 
-// airLine returns the cells of a row; an unknown value is nil.
-func airLine(r backoffice.AirRow) []any {
-	line := []any{r.RoomNo, r.Unit, r.Date.At(0, time.UTC), r.RunMinutes, r.IdleMinutes}
-	if r.Cost == nil {
-		line = append(line, nil)
-	} else {
-		line = append(line, *r.Cost)
+// airSheet reads the query of a report of the air and makes it for a spreadsheet.
+func (c *Console) airSheet(r *http.Request) (sheet, error) {
+	rows, name, err := c.air(r)
+	if err != nil {
+		return sheet{}, err
 	}
-	for _, celsius := range []*float64{r.Low, r.Mean, r.High} {
-		if celsius == nil {
-			line = append(line, nil)
-		} else {
-			line = append(line, *celsius)
+	s := sheet{file: name, title: "냉난방", columns: airColumns}
+	for _, r := range rows {
+		var cost any
+		if r.Cost != nil {
+			cost = won(*r.Cost)
 		}
+		s.rows = append(s.rows, []any{r.RoomNo, r.Unit, r.Date.At(0, time.UTC), r.RunMinutes, r.IdleMinutes, cost,
+			orUnknown(r.Low), orUnknown(r.Mean), orUnknown(r.High), r.NoEffect})
 	}
-	return append(line, r.NoEffect)
+	return s, nil
 }
 
 // AirCSV is GET /v2/admin/reports/climate.csv: the same report for a spreadsheet.
 func (c *Console) AirCSV(w http.ResponseWriter, r *http.Request) error {
-	rows, name, err := c.air(r)
+	s, err := c.airSheet(r)
 	if err != nil {
 		return err
 	}
-	attach(w, "text/csv; charset=utf-8", name+".csv")
-	_, _ = w.Write([]byte("\uFEFF")) // Excel reads UTF-8 only with a byte order mark; the client may have disconnected
-	file := csv.NewWriter(w)
-	file.UseCRLF = true
-	lines := [][]string{airColumns}
-	for _, row := range rows {
-		var line []string
-		for _, cell := range airLine(row) {
-			switch cell := cell.(type) {
-			case nil:
-				line = append(line, "")
-			case time.Time:
-				line = append(line, cell.Format(time.DateOnly))
-			default:
-				line = append(line, fmt.Sprint(cell))
-			}
-		}
-		lines = append(lines, line)
-	}
-	_ = file.WriteAll(lines) // the client may have disconnected
-	return nil
+	return s.writeCSV(w)
 }
 
-// AirXLSX is GET /v2/admin/reports/climate.xlsx: the same report as a workbook, dates as dates and values as numbers.
+// AirXLSX is GET /v2/admin/reports/climate.xlsx: the same report as a workbook.
 func (c *Console) AirXLSX(w http.ResponseWriter, r *http.Request) error {
-	rows, name, err := c.air(r)
+	s, err := c.airSheet(r)
 	if err != nil {
 		return err
 	}
-	book, err := airWorkbook(rows)
-	if err != nil {
-		return fmt.Errorf("workbook of the air: %w", err)
-	}
-	defer func() { _ = book.Close() }() // it has no temporary files
-	attach(w, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", name+".xlsx")
-	return book.Write(w)
-}
-
-func airWorkbook(rows []backoffice.AirRow) (*excelize.File, error) {
-	book := excelize.NewFile()
-	const sheet = "냉난방"
-	if err := book.SetSheetName("Sheet1", sheet); err != nil {
-		return nil, err
-	}
-	format := "yyyy-mm-dd"
-	date, err := book.NewStyle(&excelize.Style{CustomNumFmt: &format})
-	if err != nil {
-		return nil, err
-	}
-	out, err := book.NewStreamWriter(sheet)
-	if err != nil {
-		return nil, err
-	}
-	if err := out.SetColWidth(1, len(airColumns), 14); err != nil {
-		return nil, err
-	}
-	header := make([]any, len(airColumns))
-	for i, name := range airColumns {
-		header[i] = name
-	}
-	if err := out.SetRow("A1", header); err != nil {
-		return nil, err
-	}
-	for i, row := range rows {
-		line := airLine(row)
-		line[2] = excelize.Cell{StyleID: date, Value: line[2]}
-		if err := out.SetRow("A"+strconv.Itoa(i+2), line); err != nil {
-			return nil, err
-		}
-	}
-	return book, out.Flush()
+	return s.writeXLSX(w)
 }

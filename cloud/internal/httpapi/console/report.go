@@ -1,11 +1,9 @@
 package console
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -247,32 +245,39 @@ func (c *Console) ShowOccupancy(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"rows": list})
 }
 
-// OccupancyFile is GET /v2/admin/reports/occupancy.csv: the same report for a spreadsheet.
-func (c *Console) OccupancyFile(w http.ResponseWriter, r *http.Request) error {
+var occupancyColumns = []string{"구분", "판매(분)", "판매 가능(분)", "가동률(%)", "매출(원)"}
+
+// occupancySheet reads the query of an occupancy report and makes it for a spreadsheet.
+func (c *Console) occupancySheet(r *http.Request) (sheet, error) {
 	rows, name, err := c.occupancy(r)
+	if err != nil {
+		return sheet{}, err
+	}
+	s := sheet{file: "occupancy-" + name + "-" + r.URL.Query().Get("from"), title: "가동률", columns: occupancyColumns}
+	for _, row := range rows {
+		var rate any
+		if row.SellableMinutes > 0 {
+			rate = math.Round(1000*float64(row.SoldMinutes)/float64(row.SellableMinutes)) / 10
+		}
+		s.rows = append(s.rows, []any{row.Key, row.SoldMinutes, row.SellableMinutes, rate, won(row.Amount)})
+	}
+	return s, nil
+}
+
+// OccupancyCSV is GET /v2/admin/reports/occupancy.csv: the same report for a spreadsheet.
+func (c *Console) OccupancyCSV(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.occupancySheet(r)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="occupancy-%s-%s.csv"`, name, r.URL.Query().Get("from")))
-	_, _ = w.Write([]byte("\uFEFF")) // Excel reads UTF-8 only with a byte order mark; the client may have disconnected
-	file := csv.NewWriter(w)
-	file.UseCRLF = true
-	lines := append([][]string{occupancyColumns}, occupancyTable(rows)...)
-	_ = file.WriteAll(lines) // the client may have disconnected
-	return nil
+	return s.writeCSV(w)
 }
 
-var occupancyColumns = []string{"구분", "판매(분)", "판매 가능(분)", "가동률(%)", "매출(원)"}
-
-func occupancyTable(rows []backoffice.OccupancyRow) [][]string {
-	var lines [][]string
-	for _, row := range rows {
-		rate := ""
-		if row.SellableMinutes > 0 {
-			rate = strconv.FormatFloat(100*float64(row.SoldMinutes)/float64(row.SellableMinutes), 'f', 1, 64)
-		}
-		lines = append(lines, []string{row.Key, strconv.Itoa(row.SoldMinutes), strconv.Itoa(row.SellableMinutes), rate, strconv.Itoa(row.Amount)})
+// OccupancyXLSX is GET /v2/admin/reports/occupancy.xlsx: the same report as a workbook.
+func (c *Console) OccupancyXLSX(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.occupancySheet(r)
+	if err != nil {
+		return err
 	}
-	return lines
+	return s.writeXLSX(w)
 }

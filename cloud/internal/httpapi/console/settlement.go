@@ -1,13 +1,8 @@
 package console
 
 import (
-	"encoding/csv"
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/xuri/excelize/v2"
 
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/money"
@@ -105,119 +100,39 @@ var settlementColumns = []string{"지점", "일자", "결제수단", "결제금�
 
 const settlementTotal = "합계"
 
-func settlementNumbers(r money.SettlementRow) []int {
-	return []int{r.Paid, r.Refunded, r.Outside, r.Fee, r.VAT, r.Net()}
-}
-
 // SettlementCSV is GET /v2/admin/settlement.csv: the same for a spreadsheet. The download is audited.
 func (c *Console) SettlementCSV(w http.ResponseWriter, r *http.Request) error {
-	found, err := c.settlementFile(r)
+	s, err := c.settlementSheet(r)
 	if err != nil {
 		return err
 	}
-	attach(w, "text/csv; charset=utf-8", "settlement-"+found.month+".csv")
-	if _, err := w.Write([]byte("\uFEFF")); err != nil { // Excel reads UTF-8 only with a byte order mark
-		return err
-	}
-	file := csv.NewWriter(w)
-	file.UseCRLF = true
-	line := func(first []string, r money.SettlementRow) {
-		for _, n := range settlementNumbers(r) {
-			first = append(first, strconv.Itoa(n))
-		}
-		_ = file.Write(append(first, r.PayoutDay)) // Error reports it
-	}
-	_ = file.Write(settlementColumns)
-	for _, one := range found.rows {
-		line([]string{one.Branch, one.Date, one.Method}, one)
-	}
-	line([]string{settlementTotal, "", ""}, found.totals())
-	file.Flush()
-	return file.Error()
+	return s.writeCSV(w)
 }
 
-// SettlementXLSX is GET /v2/admin/settlement.xlsx: the same as a workbook, dates as dates and amounts as numbers. The
-// download is audited.
+// SettlementXLSX is GET /v2/admin/settlement.xlsx: the same as a workbook. The download is audited.
 func (c *Console) SettlementXLSX(w http.ResponseWriter, r *http.Request) error {
-	found, err := c.settlementFile(r)
+	s, err := c.settlementSheet(r)
 	if err != nil {
 		return err
 	}
-	book, err := found.workbook()
-	if err != nil {
-		return fmt.Errorf("settlement workbook: %w", err)
-	}
-	defer func() { _ = book.Close() }() // it has no temporary files
-	attach(w, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "settlement-"+found.month+".xlsx")
-	return book.Write(w)
+	return s.writeXLSX(w)
 }
 
-// settlementFile is settlement for a download, which is audited.
-func (c *Console) settlementFile(r *http.Request) (settlement, error) {
+// settlementSheet is settlement for a download, which is audited.
+func (c *Console) settlementSheet(r *http.Request) (sheet, error) {
 	found, err := c.settlement(r)
 	if err != nil {
-		return found, err
+		return sheet{}, err
 	}
+	s := sheet{file: "settlement-" + found.month, title: "정산", columns: settlementColumns}
+	for _, r := range found.rows {
+		s.rows = append(s.rows, settlementRow(r.Branch, r))
+	}
+	s.rows = append(s.rows, settlementRow(settlementTotal, found.totals()))
 	branch := r.URL.Query().Get("branch")
-	return found, c.Backoffice.Exported(r.Context(), branch, "settlement", map[string]string{"month": found.month}, actor(r))
+	return s, c.Backoffice.Exported(r.Context(), branch, "settlement", map[string]string{"month": found.month}, actor(r))
 }
 
-func attach(w http.ResponseWriter, contentType, name string) {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s"`, name))
-}
-
-// workbook returns the settlement as a workbook with one sheet.
-func (s settlement) workbook() (*excelize.File, error) {
-	book := excelize.NewFile()
-	const sheet = "정산"
-	if err := book.SetSheetName("Sheet1", sheet); err != nil {
-		return nil, err
-	}
-	dateFormat, moneyFormat := "yyyy-mm-dd", "#,##0"
-	date, err := book.NewStyle(&excelize.Style{CustomNumFmt: &dateFormat})
-	if err != nil {
-		return nil, err
-	}
-	won, err := book.NewStyle(&excelize.Style{CustomNumFmt: &moneyFormat})
-	if err != nil {
-		return nil, err
-	}
-	out, err := book.NewStreamWriter(sheet)
-	if err != nil {
-		return nil, err
-	}
-	if err := out.SetColWidth(1, len(settlementColumns), 14); err != nil {
-		return nil, err
-	}
-	header := make([]any, len(settlementColumns))
-	for i, name := range settlementColumns {
-		header[i] = name
-	}
-	lines := [][]any{header}
-	for _, r := range append(s.rows, s.totals()) {
-		lines = append(lines, sheetRow(r, date, won))
-	}
-	lines[len(lines)-1][0] = settlementTotal
-	for i, line := range lines {
-		if err := out.SetRow("A"+strconv.Itoa(i+1), line); err != nil {
-			return nil, err
-		}
-	}
-	return book, out.Flush()
-}
-
-func sheetRow(r money.SettlementRow, date, won int) []any {
-	day := func(text string) any {
-		t, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			return nil
-		}
-		return excelize.Cell{StyleID: date, Value: t}
-	}
-	line := []any{r.Branch, day(r.Date), r.Method}
-	for _, n := range settlementNumbers(r) {
-		line = append(line, excelize.Cell{StyleID: won, Value: n})
-	}
-	return append(line, day(r.PayoutDay))
+func settlementRow(first string, r money.SettlementRow) []any {
+	return []any{first, dateCell(r.Date), r.Method, won(r.Paid), won(r.Refunded), won(r.Outside), won(r.Fee), won(r.VAT), won(r.Net()), dateCell(r.PayoutDay)}
 }

@@ -145,7 +145,7 @@ const unitsOf = (state: State): string[] => [...new Set(state.options.map((o) =>
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Edits the policy of a room. What was typed survives a closed dialog and a reload until it is saved or discarded. */
+/** Edits the policy of a room. The text survives a closed dialog and a reload until it is saved or discarded. */
 function open(branch: Branch, state: State, room: string, refresh: () => Promise<void>): void {
   const key = `console-climate-${branch.branch}-${room}`;
   dialog(`${t("climatePolicy")} · ${t("roomNo", { n: room })}`, (close) => {

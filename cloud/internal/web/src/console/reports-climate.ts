@@ -7,7 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import type { Readable } from "../core/signal";
 import { chart } from "./chart";
-import { button, dialog, fetched, section, table } from "./parts";
+import { button, dialog, fetched, reportLink, section, table } from "./parts";
 import { dateText, span, t, won } from "./text";
 
 type Row = Schemas["AirRow"];
@@ -28,13 +28,12 @@ export function airPart(asked: Readable<Span>): Child {
     match(asked, ({ branch, from, to }) => {
       if (!branch) return h("p", { class: "nothing" }, t("airReportBranch"));
       const query = { branch, from, to };
-      const file = (kind: "csv" | "xlsx", text: string) =>
-        h("a", { class: "button soft", href: `/api${url}.${kind}?${new URLSearchParams(query)}`, download: "" }, text);
+      const file = (kind: "csv" | "xlsx") => () => `/api${url}.${kind}?${new URLSearchParams(query)}`;
       const source = resource(() => api.get<{ rows: Row[] }>(url, query));
       return [
         h("p", { class: "hint" }, t("airReportHint")),
         fetched(source, (data) => () => rooms(data().rows)),
-        h("div", { class: "row" }, file("csv", t("airCsv")), file("xlsx", t("airXlsx"))),
+        h("div", { class: "row" }, reportLink(file("csv"), t("airCsv")), reportLink(file("xlsx"), t("airXlsx"))),
       ];
     }),
   );

@@ -8,7 +8,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
 import { branchSelect } from "./branches";
-import { fetched, field, heading, input, section, segmented, table } from "./parts";
+import { fetched, field, heading, input, reportLink, section, segmented, table } from "./parts";
 import { airPart } from "./reports-climate";
 import { branchByCode, hasScreen, homeBranch } from "./session";
 import { span, t, won } from "./text";
@@ -38,12 +38,14 @@ export function reportsScreen(): Child {
     if (!first) untracked(source.retry);
     first = false;
   });
-  const file = () => `/api/v2/admin/reports/occupancy.csv?${new URLSearchParams(query())}`;
+  const file = (kind: "csv" | "xlsx") => () =>
+    `/api/v2/admin/reports/occupancy.${kind}?${new URLSearchParams(query())}`;
   return [
     heading(
       t("navReports"),
       hasScreen("levels") ? h("a", { class: "button soft", href: "/console/levels" }, t("navLevels")) : null,
-      h("a", { class: "button soft", href: file, download: "" }, t("downloadCsv")),
+      reportLink(file("csv"), t("downloadCsv")),
+      reportLink(file("xlsx"), t("downloadXlsx")),
     ),
     h(
       "div",
