@@ -45,6 +45,7 @@ const (
 	AlertEnded              Template = "alert-ended"
 	StayExtended            Template = "stay-extended"
 	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
+	DailyProof              Template = "proof"              // to the head quarters, by mail
 )
 
 // Language is the language of a message's text.

@@ -37,6 +37,9 @@ var example = map[string]string{
 	"name":          "홍길동",
 	"phone":         "02-123-4567",
 	"region":        "부산 해운대구",
+	"head":          "1041:5d41402abc4b2a76b9719d911017c592",
+	"proof":         `{"report":{"violations":0},"key":"AAAA","signature":"BBBB"}`,
+	"violations":    "0",
 	"room":          "2",
 	"since":         "2026-11-21 15:00",
 	"time":          "15:00~16:00",
@@ -74,7 +77,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, RefundAccountNeeded, RefundCompleted, RefundFailed,
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, DailyProof, RefundAccountNeeded, RefundCompleted, RefundFailed,
 		ReservationCanceled, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayNotArrived, StayPIN, StayReminder, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

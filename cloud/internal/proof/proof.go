@@ -4,14 +4,21 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
@@ -63,10 +70,12 @@ var repairs = map[postgres.ProofRepair]struct{ method, path string }{
 	postgres.RepairRevoke: {"DELETE", "/v2/admin/agents/%s"},
 }
 
-// Service makes proofs, one at a time. Every field is required.
+// Service makes proofs, one at a time.
 type Service struct {
-	DB   *postgres.DB
-	Keys *seal.Keyring // of the signature
+	DB      *postgres.DB
+	Keys    *seal.Keyring // of the signature
+	Queue   *queue.Queue  // of the nightly mail; only RunDue needs it
+	HQEmail string        // its recipient; empty: none
 
 	turn sync.Mutex // a proof reads whole tables
 }
@@ -133,7 +142,8 @@ func (s *Service) Due(ctx context.Context) (bool, error) {
 	return postgres.ProofDue(ctx, s.DB.Pool, lastBoundary(s.DB.Now()))
 }
 
-// RunDue makes the proof of the night if it is due, and stores it. At most one replica may call it at a time.
+// RunDue makes the proof of the night if it is due, stores it, and mails its head to the head quarters. At most one replica may
+// call it at a time.
 func (s *Service) RunDue(ctx context.Context) error {
 	now := s.DB.Now()
 	due, err := s.Due(ctx)
@@ -152,7 +162,31 @@ func (s *Service) RunDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return postgres.PutProof(ctx, s.DB.Pool, postgres.StoredProof{At: now, Violations: report.Violations, Document: string(document)})
+	mail, err := s.mail(report)
+	if err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		stored := postgres.StoredProof{At: now, Violations: report.Violations, Document: string(document)}
+		return errors.Join(postgres.PutProof(ctx, tx, stored), s.Queue.Message(ctx, tx, mail))
+	})
+}
+
+// mail returns the message about a proof. It contains the signed report without its rules, which name rows: what a recipient
+// needs to verify the audit log later, in one line.
+func (s *Service) mail(r Report) (queue.Message, error) {
+	r.Rules = []Rule{}
+	signed, err := s.sign(r)
+	if err != nil {
+		return queue.Message{}, err
+	}
+	line, err := json.Marshal(signed)
+	if err != nil {
+		return queue.Message{}, fmt.Errorf("proof: %w", err)
+	}
+	return queue.Message{Template: string(notify.DailyProof), Email: s.HQEmail, Variables: map[string]string{
+		"date": r.At.In(seoul).Format(time.DateOnly), "violations": strconv.Itoa(r.Violations), "head": cmp.Or(r.Head, "-"), "proof": string(line),
+	}}, nil
 }
 
 // Kept returns the stored proofs, newest first.

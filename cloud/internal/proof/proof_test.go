@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
@@ -18,7 +21,12 @@ func open(t *testing.T) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Service{DB: pgtest.New(t), Keys: keys}
+	db := pgtest.New(t)
+	work, err := queue.New(db.Pool, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Service{DB: db, Keys: keys, Queue: work, HQEmail: "hq@example.com"}
 }
 
 // A copy of a proof verifies with the public key alone, also after it was indented; a changed one does not.
@@ -96,4 +104,46 @@ func TestRunDueOncePerNight(t *testing.T) {
 	kept("before the next", 1)
 	now = now.Add(9 * time.Hour)
 	kept("a night when the service was down", 2)
+	checkMails(t, s, 2)
+}
+
+// checkMails reads the mails to the head quarters: each contains the signed head of a stored proof, and no rule.
+func checkMails(t *testing.T, s *Service, want int) {
+	t.Helper()
+	rows, err := s.DB.Pool.Query(t.Context(), `select id, template, to_email, variables from message order by id desc limit $1`, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mails []booking.Message
+	for rows.Next() {
+		var m booking.Message
+		if err := rows.Scan(&m.ID, &m.Template, &m.Email, &m.Variables); err != nil {
+			t.Fatal(err)
+		}
+		mails = append(mails, m)
+	}
+	stored, err := s.Kept(t.Context())
+	if err != nil || len(mails) != want || len(stored) != want {
+		t.Fatalf("%d mails, %d proofs, %v", len(mails), len(stored), err)
+	}
+	for i, m := range mails {
+		variables, err := s.Queue.Variables(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := (notify.Message{Template: notify.Template(m.Template), Variables: variables}).Render(); err != nil || m.Email != "hq@example.com" {
+			t.Errorf("mail to %s: %q, %v", m.Email, text, err)
+		}
+		var mailed Signed
+		if err := json.Unmarshal([]byte(variables["proof"]), &mailed); err != nil {
+			t.Fatal(err)
+		}
+		report, err := mailed.Open()
+		if err = errors.Join(err, mailed.Verify(PublicKey(s.Keys))); err != nil {
+			t.Error(err)
+		}
+		if full, err := stored[i].Open(); err != nil || report.Head != full.Head || !report.At.Equal(full.At) || len(report.Rules) != 0 {
+			t.Errorf("mail %+v of the proof %+v, %v", report, full, err)
+		}
+	}
 }

@@ -206,7 +206,7 @@ func (s *Service) wire() error {
 		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
 		PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
-	proofs := &proof.Service{DB: s.db, Keys: keys}
+	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail}
 	s.jobs = &jobs.Service{
 		DB: s.db, Reserve: s.reserve, Partner: s.partner, Alerts: alerts, Proofs: proofs, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,

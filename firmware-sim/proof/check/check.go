@@ -1,5 +1,5 @@
 // Package check checks a finished run against the rules of the design: money M1 to M12, doors D1 to D11, bookings B1 to
-// B15. It sees the service only from outside: by what the actors received and by the records of the database, the
+// B15, and the proof that the service makes of its own rows (S1). It sees the service only from outside: by what the actors received and by the records of the database, the
 // payment provider and the locks. For rules that cannot be seen this way it names the test that shows them.
 package check
 
@@ -47,7 +47,7 @@ type rule struct {
 func All(r *record.Record) []part.Check {
 	b := newBooks(r)
 	var checks []part.Check
-	for _, rules := range [][]rule{money, doors, bookings} {
+	for _, rules := range [][]rule{money, doors, bookings, own} {
 		for _, rule := range rules {
 			f := &finding{part.Check{ID: rule.id, Rule: rule.text, Elsewhere: rule.elsewhere}}
 			if rule.check != nil {

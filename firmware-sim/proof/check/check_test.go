@@ -23,6 +23,7 @@ var plants = []struct {
 	id, what string
 	plant    func(*record.Record)
 }{
+	{"S1", "a violation that the service has found", func(r *record.Record) { r.Proof[0].Found = []string{"reservation:1: no money"} }},
 	{"M1", "an order charged twice", func(r *record.Record) {
 		r.Provider.Payments = append(r.Provider.Payments, record.ProviderPayment{Key: "p1b", Order: "o1", Status: "CANCELED", Total: 15000, Approved: sec(5)})
 	}},

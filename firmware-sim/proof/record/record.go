@@ -49,6 +49,14 @@ type Record struct {
 	Bookings []ChannelBooking
 	Shared   []string        // branches that the partner also sells
 	Locked   map[string]bool // branch/device at the end
+	Proof    []ProofRule     // the service's own proof at the end
+}
+
+// ProofRule is the result of a rule that the service has checked on its own rows.
+type ProofRule struct {
+	ID      string
+	Checked int
+	Found   []string // violations
 }
 
 // The kinds of Op.

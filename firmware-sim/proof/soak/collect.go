@@ -17,7 +17,7 @@ import (
 // collect reads the records of the database, the provider and the locks.
 func (s *Soak) collect(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
-		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses,
+		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses, s.readProof,
 	} {
 		if err := read(ctx); err != nil {
 			return fmt.Errorf("collect: %w", err)
@@ -254,6 +254,32 @@ func (s *Soak) readPulses(context.Context) error {
 			return err
 		}
 		maps.Copy(s.record.Locked, locks)
+	}
+	return nil
+}
+
+// readProof asks the service to prove its rules on its own rows.
+func (s *Soak) readProof(ctx context.Context) error {
+	admin := s.newClient()
+	admin.ask(ctx, 0, http.MethodPost, "/admin/login", map[string]string{"id": world.AdminID, "password": world.AdminPassword})
+	var proof struct {
+		Report struct {
+			Rules []struct {
+				ID      string
+				Checked int
+				Found   []struct{ Subject, Detail string }
+			}
+		}
+	}
+	if r := admin.ask(ctx, 0, http.MethodGet, "/v2/admin/proof", nil); !r.into(&proof) {
+		return fmt.Errorf("the service's own proof: %d %s", r.status, r.text)
+	}
+	for _, rule := range proof.Report.Rules {
+		result := record.ProofRule{ID: rule.ID, Checked: rule.Checked}
+		for _, f := range rule.Found {
+			result.Found = append(result.Found, f.Subject+": "+f.Detail)
+		}
+		s.record.Proof = append(s.record.Proof, result)
 	}
 	return nil
 }

@@ -1024,6 +1024,7 @@ export const en: Texts = {
   "template_deposit-overdue": "Deposit overdue",
   "template_deposit-reversed": "Deposit reversed",
   "template_franchise-inquiry": "Franchise inquiry",
+  template_proof: "Daily proof",
   "template_login-code": "Login code",
   "template_refund-failed": "Refund failed",
   "template_payment-failed": "Payment failed",

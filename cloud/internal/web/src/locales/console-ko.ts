@@ -1016,6 +1016,7 @@ export const ko = {
   "template_deposit-overdue": "입금 기한 지남",
   "template_deposit-reversed": "입금 취소",
   "template_franchise-inquiry": "가맹 문의",
+  template_proof: "일일 증명",
   "template_login-code": "로그인 번호",
   "template_refund-failed": "환불 실패",
   "template_payment-failed": "결제 실패",
