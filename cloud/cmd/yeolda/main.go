@@ -58,6 +58,7 @@ type cli struct {
 	PIN         pinCmd         `cmd:"" name:"pin" help:"Door PINs: list, set."`
 	Audit       auditCmd       `cmd:"" help:"The audit log: verify."`
 	Proof       proofCmd       `cmd:"" help:"The rules of the service, checked on the rows of its database: check, key, verify."`
+	Verify      verifyCmd      `cmd:"" help:"Contend for rooms of a staging deployment, repeat payments and pay late, and print a signed report."`
 	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
 	Rebuild     rebuildCmd     `cmd:"" help:"Make the reservations again that a restored backup lacks, from the provider's books."`

@@ -106,7 +106,7 @@ func (s *Service) Run(ctx context.Context, since time.Time) (Signed, error) {
 		report.Rules = append(report.Rules, ruleOf(r))
 	}
 	report.TookMs = time.Since(began).Milliseconds()
-	return s.sign(report)
+	return Sign(s.Keys, report)
 }
 
 func ruleOf(r postgres.ProofResult) Rule {
@@ -176,7 +176,7 @@ func (s *Service) RunDue(ctx context.Context) error {
 // needs to verify the audit log later, in one line.
 func (s *Service) mail(r Report) (queue.Message, error) {
 	r.Rules = []Rule{}
-	signed, err := s.sign(r)
+	signed, err := Sign(s.Keys, r)
 	if err != nil {
 		return queue.Message{}, err
 	}

@@ -35,13 +35,14 @@ func signingKey(keys *seal.Keyring) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(keys.MAC("proof-signature", ""))
 }
 
-func (s *Service) sign(r Report) (Signed, error) {
+// Sign signs a report with the key of a service.
+func Sign(keys *seal.Keyring, r Report) (Signed, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return Signed{}, fmt.Errorf("proof: %w", err)
 	}
-	signature := ed25519.Sign(signingKey(s.Keys), append([]byte(purpose), text...))
-	return Signed{text, PublicKey(s.Keys), base64.StdEncoding.EncodeToString(signature)}, nil
+	signature := ed25519.Sign(signingKey(keys), append([]byte(purpose), text...))
+	return Signed{text, PublicKey(keys), base64.StdEncoding.EncodeToString(signature)}, nil
 }
 
 // Verify returns ErrForged unless the report was signed with a public key (base64).
