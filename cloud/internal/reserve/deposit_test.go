@@ -314,6 +314,8 @@ func TestCancelWaitingAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	id = s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	// A callback would take part in the race: it may send the request first, and the customer's answer is then pending.
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultSlow, Delay: time.Second})
 	cancelled := make(chan moneytest.Reply, 1)
 	go func() {
