@@ -67,6 +67,8 @@ var scopes = map[string]account.Scope{
 	"POST /v2/admin/reservations/{id}/refund":          account.ScopeMoney,
 	"POST /v2/admin/reservations/{id}/refund/approval": noToken,
 	"POST /v2/admin/reservations/{id}/refunds":         account.ScopeMoney,
+	"POST /v2/admin/reservations/{id}/check":           account.ScopeMoney,
+	"POST /v2/admin/differences/{id}/refund":           account.ScopeMoney,
 	"POST /v2/admin/reconciliation":                    account.ScopeMoney,
 	"POST /v2/admin/differences/{id}/resolution":       account.ScopeMoney,
 

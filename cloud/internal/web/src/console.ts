@@ -8,6 +8,7 @@ import { climateScreen } from "./console/climate";
 import { closuresScreen } from "./console/closures";
 import { askWhenRequired } from "./console/confirm";
 import { dayScreen } from "./console/day/screen";
+import { deskScreen } from "./console/desk";
 import { devicesScreen } from "./console/devices";
 import { doorsScreen } from "./console/doors";
 import { frame } from "./console/frame";
@@ -95,6 +96,7 @@ const table: Route[] = [
   { path: "/console/reports", view: general("reports", reportsScreen) },
   { path: "/console/levels", view: general("levels", levelsScreen) },
   { path: "/console/closures", view: general("overview", () => (mayChange() ? closuresScreen() : missing())) },
+  { path: "/console/desk", view: general("desk", deskScreen) },
   { path: "/console/settlement", view: general("settlement", settlementScreen) },
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },

@@ -179,6 +179,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
       everywhere("overview", "navOverview", "overview", current),
       bell(current),
       everywhere("reports", "navReports", "reports", current),
+      everywhere("desk", "navDesk", "money", current),
       everywhere("settlement", "navSettlement", "settlement", current),
       h("hr"),
       mine().map((p) => entry(home, p, current)),
@@ -314,6 +315,7 @@ function bar(home: string, current: string): Child {
           everywhere("overview", "navOverview", "overview", current),
           everywhere("alerts", "navAlerts", "bell", current),
           everywhere("reports", "navReports", "reports", current),
+          everywhere("desk", "navDesk", "money", current),
           everywhere("settlement", "navSettlement", "settlement", current),
           mine()
             .slice(inBar)

@@ -166,7 +166,8 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
   );
 }
 
-function openRetry(refund: Refund, refresh: () => void): void {
+/** Sends a failed refund again, to the same account or another. */
+export function openRetry(refund: Pick<Refund, "reservationId" | "amount">, refresh: () => void): void {
   dialog(t("refundRetry"), (close) => {
     const [bank, number, holder] = [signal(""), signal(""), signal("")];
     const banks = signal<{ value: string; text: string }[]>([]);
@@ -239,7 +240,11 @@ function differences(branch: Branch, list: Difference[], refresh: () => void): C
   );
 }
 
-function openResolve(difference: Difference, refresh: () => void): void {
+/** Records how a difference was resolved. */
+export function openResolve(
+  difference: Pick<Difference, "id" | "kind" | "orderId" | "detail">,
+  refresh: () => void,
+): void {
   dialog(t("resolve"), (close) => {
     const resolution = signal("");
     const { run, view } = attempt();

@@ -32,7 +32,7 @@ export const isHQ = has("hq");
 /** The screens that a limited role has; undefined: all. */
 const screens: Partial<Record<Role, string[]>> = {
   "front-desk": ["day", "doors", "messages", "overview", "alerts", "levels"],
-  accountant: ["money", "overview", "alerts", "reports", "settlement"],
+  accountant: ["money", "overview", "alerts", "reports", "settlement", "desk"],
   cleaner: ["cleaning"],
 };
 

@@ -1,0 +1,133 @@
+// The money desk: what waits for a person over all of one's branches, each with the actions that end it.
+
+import { api } from "../core/api";
+import { now } from "../core/clock";
+import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { resource } from "../core/resource";
+import { signal } from "../core/signal";
+import { branchTitle } from "./alerts";
+import { getBanks } from "./banks";
+import { gather, watchAll } from "./live";
+import { openResolve, openRetry } from "./money";
+import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
+import { openApproval, openOutside } from "./refund";
+import { isHQ, mayRefund } from "./session";
+import { ago, t, won } from "./text";
+
+type Item = Schemas["MoneyDeskItem"];
+
+export function deskScreen(): Child {
+  const source = resource(() => api.get<Schemas["MoneyDesk"]>("/v2/admin/money-desk"));
+  const refresh = gather(source.refresh);
+  watchAll(refresh);
+  return [
+    heading(t("navDesk")),
+    h("p", { class: "lead" }, t("deskLead")),
+    fetched(source, (data) => () => queue(data().items, refresh)),
+  ];
+}
+
+function queue(items: Item[], refresh: () => void): Child {
+  return table<Item>(
+    t("navDesk"),
+    [
+      { title: t("deskSince"), kind: "brief", cell: (i) => ago(now() - Date.parse(i.since)) },
+      { title: t("branch"), cell: (i) => (i.branch ? branchTitle(i.branch) : t("noBranch")) },
+      { title: t("colWhat"), kind: "brief", cell: (i) => chip(t(`desk_${i.kind}`), late(i) ? "bad" : "hold") },
+      {
+        title: t("reservation"),
+        cell: (i) =>
+          i.branch && i.reservationId
+            ? h("a", { href: `/console/${i.branch}/day?r=${i.reservationId}` }, i.reservationId)
+            : h("code", null, i.orderId),
+      },
+      { title: t("amount"), kind: "number", cell: (i) => (i.amount ? won(i.amount) : "–") },
+      { title: t("colDetail"), kind: "wide", cell: (i) => [i.detail, i.account].filter(Boolean).join(" · ") },
+      { title: "", kind: "action", cell: (i) => actions(i, refresh) },
+    ],
+    items,
+    t("deskNone"),
+  );
+}
+
+/** Whether an item is not only in progress. */
+const late = (i: Item): boolean => i.kind !== "pending" || due(i);
+const due = (i: Item): boolean => i.dueAt !== null && Date.parse(i.dueAt) <= now();
+
+/** Returns the actions that end an item, the usual one first. */
+function actions(i: Item, refresh: () => void): Child {
+  const id = i.reservationId;
+  const list: Child[] = [];
+  if (id && mayRefund()) {
+    if (i.kind === "name-mismatch" || i.kind === "approval")
+      list.push(button(t("approveAccount"), () => openApproval(id, i.account ?? "", refresh), { kind: "primary" }));
+    if (i.refundId && ["failed", "late", "name-mismatch"].includes(i.kind))
+      list.push(button(t("refundRetry"), () => openRetry({ reservationId: id, amount: i.amount }, refresh)));
+    if (i.kind !== "failed" && i.kind !== "name-mismatch" && i.kind !== "approval") list.push(check(id, refresh));
+    if (i.refundId ? i.kind !== "pending" || due(i) : i.kind === "refused")
+      list.push(button(t("outside"), () => openOutside(id, i.amount, refresh)));
+  }
+  const difference = i.differenceId;
+  if (difference && isHQ()) {
+    if (i.kind === "orphan")
+      list.push(button(t("deskOrphan"), () => openOrphan(difference, refresh), { kind: "primary" }));
+    list.push(button(t("resolve"), () => openResolve({ ...i, id: difference }, refresh)));
+  }
+  return list;
+}
+
+function check(reservation: string, refresh: () => void): Child {
+  const { run, view } = attempt();
+  const ask = () =>
+    run(async () => {
+      await api.post(`/v2/admin/reservations/${reservation}/check`, {});
+      toast(t("deskChecked"));
+      refresh();
+    });
+  return [button(t("deskCheck"), ask), view()];
+}
+
+/** Refunds a payment without a reservation. */
+function openOrphan(difference: string, refresh: () => void): void {
+  dialog(t("deskOrphan"), (close) => {
+    const [bank, account, holder] = [signal(""), signal(""), signal("")];
+    const banks = signal<{ value: string; text: string }[]>([]);
+    void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const { run, view } = attempt();
+    const submit = () =>
+      run(async () => {
+        const to = bank.peek()
+          ? {
+              refundBankCode: bank.peek(),
+              refundAccount: account.peek().replace(/\D/g, ""),
+              refundHolder: holder.peek().trim(),
+            }
+          : {};
+        await api.post(`/v2/admin/differences/${difference}/refund`, to);
+        toast(t("refundStarted"));
+        refresh();
+        close();
+      });
+    return [
+      h("p", null, t("deskOrphanText")),
+      h(
+        "div",
+        { class: "form" },
+        field(
+          t("refundBank"),
+          select(bank, () => [{ value: "", text: t("chooseBank") }, ...banks()]),
+        ),
+        field(t("refundNumber"), input(account, { inputmode: "numeric", maxlength: 20 })),
+        field(t("refundHolder"), input(holder, { maxlength: 60 })),
+      ),
+      view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(t("deskOrphan"), submit, { kind: "primary" }),
+      ),
+    ];
+  });
+}
