@@ -111,7 +111,7 @@ func TestConsoleDesk(t *testing.T) {
 
 	p.pressIn("환불 거절됨", "직접 환불함")
 	p.fill("환불 방법", "계좌 이체")
-	p.fill("증빙", "4711")
+	p.fill("증빙(이체 번호 등)", "4711")
 	p.press("기록하기")
 	p.see("직접 환불을 기록했어요")
 
@@ -128,6 +128,14 @@ func TestConsoleDesk(t *testing.T) {
 	second.press("계좌 승인")
 	second.see("환불을 시작했어요")
 
+	until(t, "the bank has transferred everything", func() bool {
+		for _, one := range payments() {
+			hq.call("POST", "/v2/admin/reservations/"+one.ID+"/check", nil, nil)
+		}
+		var desk struct{ Items []struct{ Kind string } }
+		hq.must("GET", "/v2/admin/money-desk", nil, &desk)
+		return len(desk.Items) == 0
+	})
 	p.open("/console/desk")
 	p.see("처리할 돈이 없어요")
 }

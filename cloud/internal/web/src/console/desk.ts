@@ -40,7 +40,7 @@ function queue(items: Item[], refresh: () => void): Child {
         cell: (i) =>
           i.branch && i.reservationId
             ? h("a", { href: `/console/${i.branch}/day?r=${i.reservationId}` }, i.reservationId)
-            : h("code", null, i.orderId),
+            : h("code", { class: "long" }, i.orderId),
       },
       { title: t("amount"), kind: "number", cell: (i) => (i.amount ? won(i.amount) : "–") },
       { title: t("colDetail"), kind: "wide", cell: (i) => [i.detail, i.account].filter(Boolean).join(" · ") },

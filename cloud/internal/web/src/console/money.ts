@@ -215,7 +215,7 @@ function differences(branch: Branch, list: Difference[], refresh: () => void): C
     t("differences"),
     [
       { title: t("colWhen"), cell: (d) => wall(branch, d.foundAt) },
-      { title: t("orderId"), cell: (d) => h("code", null, d.orderId) },
+      { title: t("orderId"), cell: (d) => h("code", { class: "long" }, d.orderId) },
       { title: t("colWhat"), kind: "brief", cell: (d) => t(`difference_${d.kind}` as TextKey) ?? d.kind },
       { title: t("colDetail"), kind: "wide", cell: (d) => d.detail },
       {
@@ -261,7 +261,7 @@ export function openResolve(
         null,
         t(`difference_${difference.kind}` as TextKey) ?? difference.kind,
         " · ",
-        h("code", null, difference.orderId),
+        h("code", { class: "long" }, difference.orderId),
       ),
       h("p", { class: "hint" }, difference.detail),
       field(t("resolution"), input(resolution, { maxlength: 500, autofocus: true }), t("resolutionHint")),

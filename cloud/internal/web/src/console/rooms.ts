@@ -140,7 +140,7 @@ export function conflictTable<T extends Omit<Conflict, "type" | "status"> & { ty
       { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },
       { title: t("colName"), cell: (c) => c.name || "–" },
       { title: t("mobile"), cell: (c) => phoneText(c.mobileNum) || "–" },
-      { title: t("orderId"), cell: (c) => h("code", null, c.orderId || "–") },
+      { title: t("orderId"), cell: (c) => h("code", { class: "long" }, c.orderId || "–") },
     ],
     conflicts,
   );

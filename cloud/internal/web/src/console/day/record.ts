@@ -96,7 +96,7 @@ function known(branch: Branch, data: Record): Child {
     [t("amount"), data.amount || data.method ? [won(data.amount), data.method ? ` · ${data.method}` : ""] : null],
     [t("note"), data.note],
     [t("createdBy"), data.createdBy],
-    [t("orderId"), data.orderId && h("code", null, data.orderId)],
+    [t("orderId"), data.orderId && h("code", { class: "long" }, data.orderId)],
     [t("createdAt"), at(data.createdAt)],
     [t("paidAt"), at(data.paidAt)],
     [t("enteredAt"), data.stay && [at(data.stay.enteredAt), keyText(data.stay.byKey)]],
