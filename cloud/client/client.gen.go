@@ -1236,6 +1236,37 @@ type Minute = string
 // MobileNum 8 to 15 digits with common separators.
 type MobileNum = string
 
+// MoneyDesk defines model for MoneyDesk.
+type MoneyDesk struct {
+	Items []MoneyDeskItem `json:"items"`
+}
+
+// MoneyDeskItem defines model for MoneyDeskItem.
+type MoneyDeskItem struct {
+	// Account Masked.
+	Account *string `json:"account"`
+
+	// Amount Won; 0 if it is not known.
+	Amount int `json:"amount"`
+
+	// Branch Null: of no branch.
+	Branch *string `json:"branch"`
+	Detail string  `json:"detail"`
+
+	// DifferenceID Null: the item is a refund.
+	DifferenceID *string `json:"differenceId"`
+
+	// DueAt When the bank has to have transferred it.
+	DueAt   *time.Time `json:"dueAt"`
+	Kind    string     `json:"kind"`
+	OrderID string     `json:"orderId"`
+
+	// RefundID Null: the item is a discrepancy.
+	RefundID      *string   `json:"refundId"`
+	ReservationID *string   `json:"reservationId"`
+	Since         time.Time `json:"since"`
+}
+
 // MoneyOverview defines model for MoneyOverview.
 type MoneyOverview struct {
 	Differences []Discrepancy `json:"differences"`
@@ -2402,6 +2433,15 @@ type OpenForCleaningJSONBody struct {
 	Door string `json:"door"`
 }
 
+// RefundOrphanJSONBody defines parameters for RefundOrphan.
+type RefundOrphanJSONBody struct {
+	RefundAccount *string `json:"refundAccount,omitempty"`
+
+	// RefundBankCode Bank, account and holder are required for a virtual account.
+	RefundBankCode *string `json:"refundBankCode,omitempty"`
+	RefundHolder   *string `json:"refundHolder,omitempty"`
+}
+
 // ResolveDifferenceJSONBody defines parameters for ResolveDifference.
 type ResolveDifferenceJSONBody struct {
 	Resolution string `json:"resolution"`
@@ -2417,6 +2457,11 @@ type ShowDoorLevelsParams struct {
 type LiveEventsParams struct {
 	Branch *string             `form:"branch,omitempty" json:"branch,omitempty"`
 	Date   *openapi_types.Date `form:"date,omitempty" json:"date,omitempty"`
+}
+
+// ShowMoneyDeskParams defines parameters for ShowMoneyDesk.
+type ShowMoneyDeskParams struct {
+	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
 }
 
 // ShowOverviewParams defines parameters for ShowOverview.
@@ -2665,6 +2710,9 @@ type OpenForCleaningJSONRequestBody OpenForCleaningJSONBody
 
 // CloseBranchesJSONRequestBody defines body for CloseBranches for application/json ContentType.
 type CloseBranchesJSONRequestBody = ClosureRequest
+
+// RefundOrphanJSONRequestBody defines body for RefundOrphan for application/json ContentType.
+type RefundOrphanJSONRequestBody RefundOrphanJSONBody
 
 // ResolveDifferenceJSONRequestBody defines body for ResolveDifference for application/json ContentType.
 type ResolveDifferenceJSONRequestBody ResolveDifferenceJSONBody
@@ -3524,6 +3572,20 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/closures (the `CloseBranches` operationId).
 	CloseBranches(ctx context.Context, body CloseBranchesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// RefundOrphanWithBody Refund an orphan: the provider's money for an order that the database does not have.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+	RefundOrphanWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefundOrphan Refund an orphan: the provider's money for an order that the database does not have.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+	RefundOrphan(ctx context.Context, id string, body RefundOrphanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ResolveDifferenceWithBody Record how a discrepancy was resolved.
 	//
 	// Takes any type of body and a specified content type.
@@ -3557,6 +3619,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v2/admin/messages/{id}/resend (the `ResendMessage` operationId).
 	ResendMessage(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowMoneyDesk The money of one's branches that waits for a person, the oldest first.
+	//
+	// Corresponds with GET /v2/admin/money-desk (the `ShowMoneyDesk` operationId).
+	ShowMoneyDesk(ctx context.Context, params *ShowMoneyDeskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowOverview One's branches at a glance: first those whose agent is offline, then by their most severe open alert.
 	//
@@ -3664,6 +3731,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 	ReservationRecord(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CheckPayment Look the payment of a reservation up at the provider now, and apply the answer.
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/check (the `CheckPayment` operationId).
+	CheckPayment(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AdminRevokeCompanion Revoke a companion's key.
 	//
@@ -5441,6 +5513,40 @@ func (c *Client) CloseBranches(ctx context.Context, body CloseBranchesJSONReques
 	return c.Client.Do(req)
 }
 
+// RefundOrphanWithBody Refund an orphan: the provider's money for an order that the database does not have.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+func (c *Client) RefundOrphanWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrphanRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefundOrphan Refund an orphan: the provider's money for an order that the database does not have.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+func (c *Client) RefundOrphan(ctx context.Context, id string, body RefundOrphanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrphanRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ResolveDifferenceWithBody Record how a discrepancy was resolved.
 //
 // Takes any type of body and a specified content type.
@@ -5525,6 +5631,21 @@ func (c *Client) ShowMessage(ctx context.Context, id string, reqEditors ...Reque
 // Corresponds with POST /v2/admin/messages/{id}/resend (the `ResendMessage` operationId).
 func (c *Client) ResendMessage(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResendMessageRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowMoneyDesk The money of one's branches that waits for a person, the oldest first.
+//
+// Corresponds with GET /v2/admin/money-desk (the `ShowMoneyDesk` operationId).
+func (c *Client) ShowMoneyDesk(ctx context.Context, params *ShowMoneyDeskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowMoneyDeskRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5822,6 +5943,21 @@ func (c *Client) SearchReservations(ctx context.Context, params *SearchReservati
 // Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 func (c *Client) ReservationRecord(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReservationRecordRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CheckPayment Look the payment of a reservation up at the provider now, and apply the answer.
+//
+// Corresponds with POST /v2/admin/reservations/{id}/check (the `CheckPayment` operationId).
+func (c *Client) CheckPayment(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCheckPaymentRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -9684,6 +9820,53 @@ func NewCloseBranchesRequestWithBody(server string, contentType string, body io.
 	return req, nil
 }
 
+// NewRefundOrphanRequest calls the generic RefundOrphan builder with application/json body
+func NewRefundOrphanRequest(server string, id string, body RefundOrphanJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRefundOrphanRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewRefundOrphanRequestWithBody constructs an http.Request for the RefundOrphan method, with any body, and a specified content type
+func NewRefundOrphanRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/differences/%s/refund", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewResolveDifferenceRequest calls the generic ResolveDifference builder with application/json body
 func NewResolveDifferenceRequest(server string, id string, body ResolveDifferenceJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -9924,6 +10107,60 @@ func NewResendMessageRequest(server string, id string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewShowMoneyDeskRequest constructs an http.Request for the ShowMoneyDesk method
+func NewShowMoneyDeskRequest(server string, params *ShowMoneyDeskParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/money-desk")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Branch != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", *params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -10773,6 +11010,40 @@ func NewReservationRecordRequest(server string, id string) (*http.Request, error
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCheckPaymentRequest constructs an http.Request for the CheckPayment method
+func NewCheckPaymentRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/check", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -13383,6 +13654,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/closures (the `CloseBranches` operationId).
 	CloseBranchesWithResponse(ctx context.Context, body CloseBranchesJSONRequestBody, reqEditors ...RequestEditorFn) (*CloseBranchesResponse, error)
 
+	// RefundOrphanWithBodyWithResponse Refund an orphan: the provider's money for an order that the database does not have.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+	RefundOrphanWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrphanResponse, error)
+
+	// RefundOrphanWithResponse Refund an orphan: the provider's money for an order that the database does not have.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+	RefundOrphanWithResponse(ctx context.Context, id string, body RefundOrphanJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrphanResponse, error)
+
 	// ResolveDifferenceWithBodyWithResponse Record how a discrepancy was resolved.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -13424,6 +13709,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v2/admin/messages/{id}/resend (the `ResendMessage` operationId).
 	ResendMessageWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ResendMessageResponse, error)
+
+	// ShowMoneyDeskWithResponse The money of one's branches that waits for a person, the oldest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/money-desk (the `ShowMoneyDesk` operationId).
+	ShowMoneyDeskWithResponse(ctx context.Context, params *ShowMoneyDeskParams, reqEditors ...RequestEditorFn) (*ShowMoneyDeskResponse, error)
 
 	// ShowOverviewWithResponse One's branches at a glance: first those whose agent is offline, then by their most severe open alert.
 	//
@@ -13557,6 +13849,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 	ReservationRecordWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ReservationRecordResponse, error)
+
+	// CheckPaymentWithResponse Look the payment of a reservation up at the provider now, and apply the answer.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/check (the `CheckPayment` operationId).
+	CheckPaymentWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CheckPaymentResponse, error)
 
 	// AdminRevokeCompanionWithResponse Revoke a companion's key.
 	//
@@ -15482,6 +15781,29 @@ func (r CloseBranchesResponse) StatusCode() int {
 	return 0
 }
 
+type RefundOrphanResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r RefundOrphanResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RefundOrphanResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ResolveDifferenceResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -15593,6 +15915,31 @@ func (r ResendMessageResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ResendMessageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowMoneyDeskResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data MoneyDesk `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowMoneyDeskResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowMoneyDeskResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -15981,6 +16328,29 @@ func (r ReservationRecordResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReservationRecordResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CheckPaymentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r CheckPaymentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CheckPaymentResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18170,6 +18540,32 @@ func (c *ClientWithResponses) CloseBranchesWithResponse(ctx context.Context, bod
 	return ParseCloseBranchesResponse(rsp)
 }
 
+// RefundOrphanWithBodyWithResponse Refund an orphan: the provider's money for an order that the database does not have.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+func (c *ClientWithResponses) RefundOrphanWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrphanResponse, error) {
+	rsp, err := c.RefundOrphanWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrphanResponse(rsp)
+}
+
+// RefundOrphanWithResponse Refund an orphan: the provider's money for an order that the database does not have.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/differences/{id}/refund (the `RefundOrphan` operationId).
+func (c *ClientWithResponses) RefundOrphanWithResponse(ctx context.Context, id string, body RefundOrphanJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrphanResponse, error) {
+	rsp, err := c.RefundOrphan(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrphanResponse(rsp)
+}
+
 // ResolveDifferenceWithBodyWithResponse Record how a discrepancy was resolved.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -18246,6 +18642,19 @@ func (c *ClientWithResponses) ResendMessageWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseResendMessageResponse(rsp)
+}
+
+// ShowMoneyDeskWithResponse The money of one's branches that waits for a person, the oldest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/money-desk (the `ShowMoneyDesk` operationId).
+func (c *ClientWithResponses) ShowMoneyDeskWithResponse(ctx context.Context, params *ShowMoneyDeskParams, reqEditors ...RequestEditorFn) (*ShowMoneyDeskResponse, error) {
+	rsp, err := c.ShowMoneyDesk(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowMoneyDeskResponse(rsp)
 }
 
 // ShowOverviewWithResponse One's branches at a glance: first those whose agent is offline, then by their most severe open alert.
@@ -18493,6 +18902,19 @@ func (c *ClientWithResponses) ReservationRecordWithResponse(ctx context.Context,
 		return nil, err
 	}
 	return ParseReservationRecordResponse(rsp)
+}
+
+// CheckPaymentWithResponse Look the payment of a reservation up at the provider now, and apply the answer.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/reservations/{id}/check (the `CheckPayment` operationId).
+func (c *ClientWithResponses) CheckPaymentWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*CheckPaymentResponse, error) {
+	rsp, err := c.CheckPayment(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCheckPaymentResponse(rsp)
 }
 
 // AdminRevokeCompanionWithResponse Revoke a companion's key.
@@ -20922,6 +21344,32 @@ func ParseCloseBranchesResponse(rsp *http.Response) (*CloseBranchesResponse, err
 	return response, nil
 }
 
+// ParseRefundOrphanResponse parses an HTTP response from a RefundOrphanWithResponse call
+func ParseRefundOrphanResponse(rsp *http.Response) (*RefundOrphanResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RefundOrphanResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseResolveDifferenceResponse parses an HTTP response from a ResolveDifferenceWithResponse call
 func ParseResolveDifferenceResponse(rsp *http.Response) (*ResolveDifferenceResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21036,6 +21484,34 @@ func ParseResendMessageResponse(rsp *http.Response) (*ResendMessageResponse, err
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowMoneyDeskResponse parses an HTTP response from a ShowMoneyDeskWithResponse call
+func ParseShowMoneyDeskResponse(rsp *http.Response) (*ShowMoneyDeskResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowMoneyDeskResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data MoneyDesk `json:"data"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -21440,6 +21916,32 @@ func ParseReservationRecordResponse(rsp *http.Response) (*ReservationRecordRespo
 		var dest struct {
 			Data ReservationRecord `json:"data"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCheckPaymentResponse parses an HTTP response from a CheckPaymentWithResponse call
+func ParseCheckPaymentResponse(rsp *http.Response) (*CheckPaymentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CheckPaymentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

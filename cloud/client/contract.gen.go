@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "9a0f6afee9147ff2c1415a135cab93019311bc8ee39d91f7faaaa5ee0ea1ea46"
+const Contract = "e2ff7c92043e69f8f4e23b044eb00edbecc31a6f1c87ba9bd329a53951e6afe9"
