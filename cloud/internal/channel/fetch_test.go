@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -161,8 +162,10 @@ func TestPullTimesOut(t *testing.T) {
 // The production adapter reaches no internal address, whatever name resolves to it.
 func TestInternalAddressesAreNotFetched(t *testing.T) {
 	t.Parallel()
-	reached := false
-	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	var reached atomic.Bool
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ConnState = func(net.Conn, http.ConnState) { reached.Store(true) } // a request would fail at the unknown certificate anyway
+	srv.StartTLS()
 	defer srv.Close()
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	c := NewICal(ourDomain, func() time.Time { return now })
@@ -171,8 +174,8 @@ func TestInternalAddressesAreNotFetched(t *testing.T) {
 			t.Errorf("%s was fetched", host)
 		}
 	}
-	if reached {
-		t.Error("a request arrived")
+	if reached.Load() {
+		t.Error("a connection arrived")
 	}
 }
 
