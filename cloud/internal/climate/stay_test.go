@@ -515,3 +515,35 @@ func TestReplicasSendEachIntentOnce(t *testing.T) {
 		}
 	}
 }
+
+// An extension belongs to its stay: nothing is sent when it begins, a command of staff stays in force, and the unit is switched off after it.
+func TestExtensionBelongsToItsStay(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 2, 2, 6)
+	start := simBegin.Add(time.Hour)
+	end := start.Add(time.Hour)
+	plain, staffed := s.stay(s.rooms[0], start, end), s.stay(s.rooms[1], start, end)
+	until := func(at time.Time) {
+		for s.now.Before(at) {
+			s.minute()
+		}
+	}
+	until(start.Add(40 * time.Minute))
+	for _, stay := range []*simStay{plain, staffed} {
+		s.exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+			select branch_id, room_id, 'DONE', 'ADMIN', end_at, end_at + interval '30 minutes', tstzrange(end_at + interval '10 minutes', end_at + interval '40 minutes'), id
+			from reservation where id = $1`, stay.id)
+	}
+	if err := s.services[0].Command(t.Context(), "admin:hq", protocol.LeafID("gangnam", "unit 2", "off")); err != nil {
+		t.Fatal(err)
+	}
+	frames := [2]int{s.rooms[0].frames, s.rooms[1].frames}
+	until(end.Add(25 * time.Minute))
+	if s.rooms[0].frames != frames[0] || !s.rooms[0].on || s.rooms[1].frames != frames[1] || s.rooms[1].on {
+		t.Errorf("during the extension: %d and %d frames, want %v; on %v and %v, want true and false", s.rooms[0].frames, s.rooms[1].frames, frames, s.rooms[0].on, s.rooms[1].on)
+	}
+	until(end.Add(35 * time.Minute))
+	if s.rooms[0].on {
+		t.Error("the unit is on five minutes after the extension")
+	}
+}

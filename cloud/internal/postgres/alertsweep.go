@@ -129,8 +129,9 @@ func (s AlertSweep) offline() condition {
 // has none, or if the guest or staff have chosen another temperature.
 const outOfBand = `(
 	select max(greatest(p.low - last.celsius, last.celsius - p.high)) from climate_policy p join reservation r on r.id = p.owner
-	where p.branch_id = i.branch_id and p.sensor = location.value and p.owner_since <= $6 and r.start_at <= $6 and r.end_at > $2
-	  and not exists (select from climate_choice c where c.reservation_id = coalesce(r.extends, r.id))
+	where p.branch_id = i.branch_id and p.sensor = location.value and p.owner_since <= $6 and r.start_at <= $6
+	  and exists (select from reservation e where (e.id = r.id or e.extends = r.id) and e.state = 'DONE' and e.end_at > $2)
+	  and not exists (select from climate_choice c where c.reservation_id = r.id)
 	  and not exists (select from airconditioner_command c where c.branch_id = p.branch_id and c.unit = p.unit and c.at >= p.owner_since
 	                  and c.outcome = 'sent' and c.requested_by <> $7))`
 

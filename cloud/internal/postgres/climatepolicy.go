@@ -96,7 +96,7 @@ type ClimateRoom struct {
 	StaffSince   bool // staff sent a command to the unit since it was switched on for the owner
 }
 
-// ClimateStay is a confirmed stay in a room with a policy.
+// ClimateStay is a confirmed stay in a room with a policy, with its extensions.
 type ClimateStay struct {
 	ID         int64
 	Room       int32
@@ -151,10 +151,11 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 		return w, ok, err
 	}
 	rows, err = tx.Query(ctx, `
-		select r.id, r.room_id, r.start_at, r.end_at, c.option_id
+		select coalesce(r.extends, r.id), r.room_id, min(r.start_at), max(r.end_at), c.option_id
 		from climate_policy p join reservation r on r.branch_id = p.branch_id and r.room_id = p.room_id
 		left join climate_choice c on c.reservation_id = coalesce(r.extends, r.id)
-		where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3 order by r.start_at`,
+		where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3
+		group by 1, 2, 5 order by 3`,
 		now.Add(-booking.MaxLength-2*time.Hour), now.Add(stayHorizon), now.Add(-2*time.Hour))
 	if err != nil {
 		return w, ok, err
