@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -105,23 +103,7 @@ func TestConsoleMoney(t *testing.T) {
 		p := p.with(t)
 		// The provider has a payment that the service does not know, as after the restore of an older database.
 		const order = "lost-order-20261121"
-		var payment struct {
-			PaymentKey string `json:"paymentKey"`
-		}
-		postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": 77000, "method": "카드"}, &payment)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.SandboxAt+"/v1/payments/confirm",
-			strings.NewReader(fmt.Sprintf(`{"paymentKey": %q, "orderId": %q, "amount": 77000}`, payment.PaymentKey, order)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("test_gsk_yeolda_demo:")))
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		decode(t, response, nil)
+		chargeWithoutOrder(t, s, order, 77000)
 		hq := newBrowser(t, s)
 		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 		until(t, "the books compared", func() bool {

@@ -93,18 +93,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 
 // BeginTOTP is POST /v2/admin/account/totp: in exchange for the password, a new secret for an authenticator app.
 func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Password *string `json:"password"`
-		Code     *string `json:"code"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	given, err := password("password", body.Password)
-	if err != nil {
-		return err
-	}
-	if err := c.confirm(r, given, body.Code); err != nil {
+	if err := c.confirmBody(r); err != nil {
 		return err
 	}
 	secret, address, err := c.Account.NewSecondStep(r.Context(), wire.Principal(r).AdminLoginID)
@@ -120,6 +109,22 @@ func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 		URL    string `json:"url"`
 		QR     string `json:"qr"`
 	}{secret, address, picture})
+}
+
+// confirmBody is confirm with the body {password, code} of a request.
+func (c *Console) confirmBody(r *http.Request) error {
+	var body struct {
+		Password *string `json:"password"`
+		Code     *string `json:"code"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	given, err := password("password", body.Password)
+	if err != nil {
+		return err
+	}
+	return c.confirm(r, given, body.Code)
 }
 
 // confirm checks the password and, if there is one, the second factor of the administrator who is logged in. A passkey that was
@@ -138,18 +143,7 @@ func (c *Console) confirm(r *http.Request, password string, code *string) error 
 
 // NewRecoveryCodes is POST /v2/admin/account/recovery-codes: codes that replace the second factor once each.
 func (c *Console) NewRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Password *string `json:"password"`
-		Code     *string `json:"code"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	given, err := password("password", body.Password)
-	if err != nil {
-		return err
-	}
-	if err := c.confirm(r, given, body.Code); err != nil {
+	if err := c.confirmBody(r); err != nil {
 		return err
 	}
 	codes, err := c.Account.NewRecoveryCodes(r.Context(), wire.Principal(r).AdminLoginID, actor(r))

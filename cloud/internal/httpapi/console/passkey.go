@@ -39,18 +39,7 @@ func (c *Console) passkeys(r *http.Request) ([]passkeyItem, error) {
 // BeginPasskey is POST /v2/admin/account/passkeys/options: in exchange for the password, and the second factor if there is
 // one, the options with which the browser makes a passkey.
 func (c *Console) BeginPasskey(w http.ResponseWriter, r *http.Request) error {
-	var body struct {
-		Password *string `json:"password"`
-		Code     *string `json:"code"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	given, err := password("password", body.Password)
-	if err != nil {
-		return err
-	}
-	if err := c.confirm(r, given, body.Code); err != nil {
+	if err := c.confirmBody(r); err != nil {
 		return err
 	}
 	options, err := c.Account.BeginPasskey(r.Context(), wire.Principal(r).AdminLoginID)
@@ -93,18 +82,7 @@ func (c *Console) RemovePasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return account.ErrNoPasskey
 	}
-	var body struct {
-		Password *string `json:"password"`
-		Code     *string `json:"code"`
-	}
-	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	given, err := password("password", body.Password)
-	if err != nil {
-		return err
-	}
-	if err := c.confirm(r, given, body.Code); err != nil {
+	if err := c.confirmBody(r); err != nil {
 		return err
 	}
 	if err := c.Account.RemovePasskey(r.Context(), wire.Principal(r).AdminLoginID, id, actor(r)); err != nil {
