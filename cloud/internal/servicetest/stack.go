@@ -91,7 +91,10 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), kept), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	settings := defaults(t)
 	settings.Secrets.Mode = config.ModeDemo
-	settings.HTTP.Addr, settings.MQTT.Addr = freeAddr(t), freeAddr(t)
+	settings.HTTP.Addr = freeAddr(t)
+	for settings.MQTT.Addr = freeAddr(t); port(settings.MQTT.Addr) == port(settings.HTTP.Addr); { // the service accepts no port twice
+		settings.MQTT.Addr = freeAddr(t)
+	}
 	settings.HTTP.MetricsAddr = "127.0.0.1:0"
 	settings.HTTP.CookieSecure = false // unlike browsers, Go's cookie jar requires HTTPS on loopback too
 	settings.Database.URL = pgtest.URL(t)
@@ -204,6 +207,11 @@ func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
 	if err := branchfile.Apply(ctx, db, keys, "branches.yaml", file, plan, "test"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func port(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }
 
 // freeAddr returns an address to listen on later. Each call uses a separate loopback address where the system
