@@ -17,7 +17,7 @@ async function send(url: string, body?: object) {
 // A time of the interface: YYYYMMDDHHmm, local to the branch.
 const local = (ms: number) =>
   new Date(ms).toLocaleString("sv", { timeZone: "Asia/Seoul" }).replace(/\D/g, "").slice(0, 12);
-const start = Date.now() - (Date.now() % 600_000); // the current ten-minute slot
+const start = Math.floor(Date.now() / 600_000) * 600_000; // the current ten-minute slot
 const [from, until] = [local(start), local(start + 3_600_000)];
 
 const day = `date=${from.replace(/^(....)(..)(..).*/, "$1-$2-$3")}&baseHour=${Number(from.slice(8, 10))}`;
