@@ -20,6 +20,7 @@ var sensitive = map[string]bool{
 	"POST /v2/admin/reservations/{id}/refund":          true,
 	"POST /v2/admin/reservations/{id}/refund/approval": true,
 	"POST /v2/admin/reservations/{id}/refunds":         true,
+	"POST /v2/admin/differences/{id}/refund":           true,
 	"POST /v2/admin/personal-data/export":              true,
 	"POST /v2/admin/branches/{branch}/exports":         true,
 	"GET /v2/admin/branches/{branch}/payments.csv":     true,

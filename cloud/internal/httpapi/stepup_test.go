@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pquerna/otp/totp"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/contract"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -29,11 +31,19 @@ func TestStepUp(t *testing.T) {
 		{"POST", "/v2/admin/reservations/999999/refund", nil},
 		{"POST", "/v2/admin/reservations/999999/refund/approval", nil},
 		{"POST", "/v2/admin/reservations/999999/refunds", map[string]any{"amount": 100, "reason": "x"}},
+		{"POST", "/v2/admin/differences/999999/refund", nil},
 		{"POST", "/v2/admin/personal-data/export", map[string]string{"contact": "01012345678"}},
 		{"POST", "/v2/admin/branches/gangnam/exports", map[string]any{"kind": "audit", "from": "2026-11-01", "to": "2026-11-02"}},
 		{"GET", "/v2/admin/branches/gangnam/payments.csv?yearMonth=2026-11", nil},
 		{"GET", "/v2/admin/settlement.csv?month=2026-11", nil},
 		{"GET", "/v2/admin/settlement.xlsx?month=2026-11", nil},
+	}
+	for _, o := range contract.Operations() { // the contract, not this list, knows all refunds
+		path := strings.ReplaceAll(o.Path, "{id}", "999999")
+		if o.Method == http.MethodPost && strings.HasPrefix(path, "/v2/admin/") && strings.Contains(path, "/refund") &&
+			!slices.ContainsFunc(sensitive, func(s operation) bool { return s.path == path }) {
+			t.Errorf("%s moves money and is not in the list", o.Path)
+		}
 	}
 	refused := func(when string, c *servicetest.Client, header http.Header, want bool) {
 		t.Helper()
