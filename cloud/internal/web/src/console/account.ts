@@ -2,6 +2,7 @@
 
 import { ApiError, api } from "../core/api";
 import { type Child, h, match, when } from "../core/dom";
+import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
 import { resource } from "../core/resource";
@@ -66,10 +67,7 @@ function passwordForm(): HTMLElement {
     "form",
     {
       class: "form",
-      onsubmit: (e: Event) => {
-        e.preventDefault();
-        void save();
-      },
+      onsubmit: submits(save),
     },
     h("input", { type: "text", autocomplete: "username", value: me()?.adminLoginId ?? "", hidden: true }),
     field(t("passwordNow"), input(old, { type: "password", autocomplete: "current-password", required: true })),
@@ -109,10 +107,7 @@ function totpOn(refresh: () => Promise<void>): Child {
               "form",
               {
                 class: "inline",
-                onsubmit: (e: Event) => {
-                  e.preventDefault();
-                  void confirm();
-                },
+                onsubmit: submits(confirm),
               },
               field(
                 t("secondCode"),
@@ -131,10 +126,7 @@ function totpOn(refresh: () => Promise<void>): Child {
             "form",
             {
               class: "inline",
-              onsubmit: (e: Event) => {
-                e.preventDefault();
-                void begin();
-              },
+              onsubmit: submits(begin),
             },
             field(
               t("passwordNow"),
@@ -162,10 +154,7 @@ function totpOff(refresh: () => Promise<void>): Child {
       "form",
       {
         class: "inline",
-        onsubmit: (e: Event) => {
-          e.preventDefault();
-          void off();
-        },
+        onsubmit: submits(off),
       },
       field(t("secondCode"), input(code, { inputmode: "numeric", maxlength: 7, required: true })),
       button(t("totpTurnOff"), () => {}, { kind: "danger", type: "submit" }),

@@ -3,6 +3,7 @@
 import { clockOf, dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { computed, signal } from "../core/signal";
 import { who } from "./day/history";
@@ -81,8 +82,7 @@ export function auditScreen(branch: Branch): Child {
       ]),
     );
   };
-  const ask = (e: Event) => {
-    e.preventDefault();
+  const ask = () => {
     asked.set({ action: action.peek(), actor: actor.peek().trim(), from: from.peek(), to: to.peek() });
   };
   return [
@@ -90,7 +90,7 @@ export function auditScreen(branch: Branch): Child {
     h("p", { class: "lead" }, t("auditLead")),
     h(
       "form",
-      { class: "inline", onsubmit: ask },
+      { class: "inline", onsubmit: submits(ask) },
       field(
         t("auditAction"),
         select(action, () =>

@@ -5,6 +5,7 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Signal, signal } from "../core/signal";
+import { newerNotice, restoredNotice } from "./draft";
 import {
   attempt,
   button,
@@ -180,29 +181,12 @@ function open(branch: Branch, state: State, room: string, refresh: () => Promise
         await refresh();
       });
     return [
-      match(newer, (other) =>
-        other
-          ? h(
-              "div",
-              { class: "notice", role: "alert" },
-              h("p", null, t("settingsNewer")),
-              button(t("loadNewer"), () => start(other)),
-              button(t("keepMine"), () => {
-                base = policyOf(other, room);
-                newer.set(null);
-              }),
-            )
-          : null,
-      ),
+      newerNotice(newer, start, (other) => {
+        base = policyOf(other, room);
+        newer.set(null);
+      }),
       match(shown, ({ draft, restored }) => [
-        restored
-          ? h(
-              "div",
-              { class: "notice" },
-              h("p", null, t("draftRestored")),
-              button(t("discardDraft"), () => start(state)),
-            )
-          : null,
+        restored ? restoredNotice(() => start(state)) : null,
         form(state, draft, (typed) => {
           edited = typed;
           if (same(typed, draftOf(base, state))) sessionStorage.removeItem(key);

@@ -2,6 +2,7 @@
 
 import { api, confirmWith } from "../core/api";
 import { h } from "../core/dom";
+import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
 import { signal } from "../core/signal";
@@ -32,12 +33,11 @@ async function ask(): Promise<boolean> {
           "form",
           {
             class: "form",
-            onsubmit: async (e: Event) => {
-              e.preventDefault();
+            onsubmit: submits(async () => {
               const value = method === "code" ? secret.peek().replace(/\s/g, "") : secret.peek();
               done = await run(() => api.post(path, { [method]: value }));
               if (done) close();
-            },
+            }),
           },
           h("p", { class: "hint" }, t("confirmText")),
           method === "code"

@@ -2,6 +2,7 @@
 
 import { ApiError, api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
+import { submits } from "../core/form";
 import { language } from "../core/language";
 import { passkeysWork } from "../core/passkey";
 import { again, go, query } from "../core/router";
@@ -29,9 +30,7 @@ export function loginScreen(): Child {
     await identify();
     go(next(), { replace: true });
   };
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (busy.peek()) return;
+  const submit = async () => {
     busy.set(true);
     const ok = await run(async () => {
       try {
@@ -58,7 +57,7 @@ export function loginScreen(): Child {
     { id: "main", class: "login" },
     h(
       "form",
-      { class: "card", onsubmit: submit },
+      { class: "card", onsubmit: submits(submit, busy) },
       h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
       h("h1", null, t("loginTitle")),
       query().has("ended") ? h("p", { class: "notice", role: "status" }, t("sessionOver")) : null,

@@ -2,6 +2,7 @@
 
 import { ApiError, api } from "../core/api";
 import { type Child, h, when } from "../core/dom";
+import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { makePasskey, type PasskeyOptions, passkeysWork, usePasskey } from "../core/passkey";
 import { type Signal, signal } from "../core/signal";
@@ -91,10 +92,7 @@ function add(refresh: () => Promise<void>): HTMLElement {
     "form",
     {
       class: "form",
-      onsubmit: (e: Event) => {
-        e.preventDefault();
-        void submit();
-      },
+      onsubmit: submits(submit),
     },
     field(t("passkeyName"), input(name, { maxlength: 50, required: true })),
     given.view(),
@@ -120,10 +118,7 @@ function remove(passkey: Passkey, refresh: () => Promise<void>): void {
       "form",
       {
         class: "form",
-        onsubmit: (e: Event) => {
-          e.preventDefault();
-          void submit();
-        },
+        onsubmit: submits(submit),
       },
       h("p", null, passkey.name),
       given.view(),

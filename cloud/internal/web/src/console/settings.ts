@@ -6,6 +6,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { contactsPart } from "./contacts";
+import { newerNotice, restoredNotice } from "./draft";
 import { attempt, button, check, fetched, field, heading, input, section, toast } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -104,29 +105,12 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
     }
   };
   return [
-    match(newer, (other) =>
-      other
-        ? h(
-            "div",
-            { class: "notice", role: "alert" },
-            h("p", null, t("settingsNewer")),
-            button(t("loadNewer"), () => start(other)),
-            button(t("keepMine"), () => {
-              base = other;
-              newer.set(null);
-            }),
-          )
-        : null,
-    ),
+    newerNotice(newer, start, (other) => {
+      base = other;
+      newer.set(null);
+    }),
     match(shown, ({ values, draft }) => [
-      draft
-        ? h(
-            "div",
-            { class: "notice" },
-            h("p", null, t("draftRestored")),
-            button(t("discardDraft"), () => start(data.peek())),
-          )
-        : null,
+      draft ? restoredNotice(() => start(data.peek())) : null,
       form(values, keep, save, () => data().refundPolicyText),
     ]),
   ];

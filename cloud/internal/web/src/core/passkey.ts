@@ -30,6 +30,15 @@ const known = (list: Descriptor[] = []) => list.map((d) => ({ ...d, id: bytes(d.
 export const passkeysWork = (): boolean =>
   isSecureContext && "PublicKeyCredential" in window && /[a-z]/.test(location.hostname);
 
+/** The answer of the authenticator in JSON. fields are those of its kind of response. */
+const answer = ({ id, rawId, type, response }: PublicKeyCredential, fields: Record<string, unknown>) => ({
+  id,
+  rawId: text(rawId),
+  type,
+  clientExtensionResults: {},
+  response: { clientDataJSON: text(response.clientDataJSON), ...fields },
+});
+
 /** Makes a passkey. Resolves to the RegistrationResponseJSON. */
 export async function makePasskey({ publicKey }: PasskeyOptions): Promise<unknown> {
   const user = publicKey.user ?? { id: "", name: "", displayName: "" };
@@ -42,17 +51,10 @@ export async function makePasskey({ publicKey }: PasskeyOptions): Promise<unknow
     } as unknown as PublicKeyCredentialCreationOptions,
   })) as PublicKeyCredential;
   const response = made.response as AuthenticatorAttestationResponse;
-  return {
-    id: made.id,
-    rawId: text(made.rawId),
-    type: made.type,
-    clientExtensionResults: {},
-    response: {
-      clientDataJSON: text(response.clientDataJSON),
-      attestationObject: text(response.attestationObject),
-      transports: response.getTransports?.() ?? [],
-    },
-  };
+  return answer(made, {
+    attestationObject: text(response.attestationObject),
+    transports: response.getTransports?.() ?? [],
+  });
 }
 
 /** Uses a passkey. Resolves to the AuthenticationResponseJSON. */
@@ -65,16 +67,9 @@ export async function usePasskey({ publicKey }: PasskeyOptions): Promise<unknown
     } as unknown as PublicKeyCredentialRequestOptions,
   })) as PublicKeyCredential;
   const response = used.response as AuthenticatorAssertionResponse;
-  return {
-    id: used.id,
-    rawId: text(used.rawId),
-    type: used.type,
-    clientExtensionResults: {},
-    response: {
-      clientDataJSON: text(response.clientDataJSON),
-      authenticatorData: text(response.authenticatorData),
-      signature: text(response.signature),
-      userHandle: response.userHandle ? text(response.userHandle) : null,
-    },
-  };
+  return answer(used, {
+    authenticatorData: text(response.authenticatorData),
+    signature: text(response.signature),
+    userHandle: response.userHandle ? text(response.userHandle) : null,
+  });
 }

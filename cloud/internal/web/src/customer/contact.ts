@@ -4,6 +4,7 @@ import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
@@ -280,10 +281,7 @@ function form(held: Held, { over, check }: Guard): Child {
     "form",
     {
       novalidate: true,
-      onsubmit: (event: SubmitEvent) => {
-        event.preventDefault();
-        if (!busy()) void submit();
-      },
+      onsubmit: submits(submit, busy),
     },
     heading(t("contactTitle"), t("contactText")),
     whatIsHeld(held),

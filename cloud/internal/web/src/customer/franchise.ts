@@ -1,6 +1,7 @@
 // The inquiry of a person who wants to run a branch.
 
 import { type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import { signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { check, sign } from "./icons";
@@ -77,10 +78,7 @@ function form(done: () => void): Child {
     "form",
     {
       novalidate: true,
-      onsubmit: (event: SubmitEvent) => {
-        event.preventDefault();
-        if (!busy()) void submit();
-      },
+      onsubmit: submits(submit, busy),
     },
     heading(t("franchiseTitle"), t("franchiseText")),
     name.view,

@@ -3,6 +3,7 @@
 import { ApiError } from "../core/api";
 import { now, ticking } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import { go, query } from "../core/router";
 import { computed, type Signal, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tidyMobile } from "./field";
@@ -154,10 +155,7 @@ function form(submit: () => Promise<void>, busy: () => boolean, ...children: Chi
     "form",
     {
       novalidate: true,
-      onsubmit: (event: SubmitEvent) => {
-        event.preventDefault();
-        if (!busy()) void submit();
-      },
+      onsubmit: submits(submit, busy),
     },
     ...children,
   );

@@ -3,6 +3,7 @@
 import { dateOf } from "../../booking/time";
 import { api } from "../../core/api";
 import { h, match } from "../../core/dom";
+import { submits } from "../../core/form";
 import { go } from "../../core/router";
 import { signal } from "../../core/signal";
 import { attempt, button, chip, dialog, field, input, table } from "../parts";
@@ -35,10 +36,7 @@ export function openSearch(_: Branch, words: string): void {
         "form",
         {
           class: "inline",
-          onsubmit: (e: Event) => {
-            e.preventDefault();
-            void search();
-          },
+          onsubmit: submits(search),
         },
         field(
           t("searchLabel"),
