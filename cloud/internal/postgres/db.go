@@ -28,6 +28,10 @@ const (
 	// PostgreSQL allows by default. pool_max_conns in the URL replaces it, except for doors.
 	MaxConns = 30
 
+	// minConns is the minimum of pool_max_conns: jobs that run on one replica at a time hold up to six connections, and
+	// requests would wait for them without end.
+	minConns = 7
+
 	// doorConns is the number of connections for doors: three kinds of statements, one batch of each at a time, and a spare.
 	doorConns = 4
 
@@ -64,6 +68,9 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = MaxConns - doorConns
+	}
+	if config.MaxConns < minConns {
+		return nil, fmt.Errorf("database URL: pool_max_conns is %d; set %d or more", config.MaxConns, minConns)
 	}
 	config.MaxConnLifetime = 30 * time.Minute // a failover or a new password takes effect within this time
 	config.MaxConnLifetimeJitter = 5 * time.Minute

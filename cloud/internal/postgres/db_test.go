@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,19 @@ func TestOpenUnreachable(t *testing.T) {
 			db.Close()
 			t.Errorf("opened %s", url)
 		}
+	}
+}
+
+func TestOpenRefusesTooFewConnections(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).Pool.Config().ConnString()
+	db, err := postgres.Open(t.Context(), url+"&pool_max_conns=6", slog.New(slog.DiscardHandler))
+	if err == nil {
+		db.Close()
+		t.Fatal("opened with connections for the jobs only")
+	}
+	if !strings.Contains(err.Error(), "pool_max_conns") {
+		t.Errorf("the error does not name the setting: %v", err)
 	}
 }
 
