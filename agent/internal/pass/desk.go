@@ -174,6 +174,9 @@ func (d *Desk) withJournal(notAfter time.Time, use func(*journal)) bool {
 		return false
 	}
 	defer func() { <-d.turn }()
+	if !time.Now().Before(notAfter) { // both had happened, and select chose
+		return false
+	}
 	use(d.journal)
 	return true
 }

@@ -284,3 +284,16 @@ func TestSurvivingJournal(t *testing.T) {
 		t.Errorf("a journal damaged in the middle counts as complete (%v)", err)
 	}
 }
+
+// TestJournalIsNotUsedLate takes the turn after the deadline, when it is free as well: a select alone would choose at random.
+func TestJournalIsNotUsedLate(t *testing.T) {
+	d := &Desk{turn: make(chan struct{}, 1)}
+	for range 100 {
+		if d.withJournal(time.Now().Add(-time.Second), func(*journal) { t.Error("used after the deadline") }) {
+			t.Fatal("reports that the journal was used")
+		}
+	}
+	if !d.withJournal(time.Now().Add(time.Hour), func(*journal) {}) {
+		t.Error("a turn in time was refused")
+	}
+}
