@@ -4,65 +4,95 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
 
 const (
 	// connectTimeout limits the TLS handshake and the CONNECT packet of a connection.
 	connectTimeout = 5 * time.Second
-	// maxUnauthenticated bounds the connections that have not authenticated; each needs about 15 KiB. It is large enough for
-	// a whole fleet that reconnects at once: a rejected agent retries, which costs more.
+	// maxUnauthenticated bounds the connections of a crowd that have not authenticated; each needs about 15 KiB. It is large
+	// enough for a whole fleet that reconnects at once: a rejected agent retries, which costs more.
 	maxUnauthenticated = 4096
+	// maxKnown bounds the addresses that are remembered; each needs about 100 bytes.
+	maxKnown = 1 << 16
 	// maxAcceptPause is the maximum delay after a failed Accept, for example without free file descriptors.
 	maxAcceptPause = time.Second
 )
 
-var errTurnedAway = errors.New("broker: too many connections wait for authentication")
-
 // admission is passed by every connection, on every listener. It bounds the number of unauthenticated connections and can
-// close all connections, which mochi cannot guarantee.
+// close all connections, which mochi cannot guarantee. Addresses from which an agent has authenticated have places of
+// their own, which no stranger takes.
 type admission struct {
 	within time.Duration
 
-	mu              sync.Mutex
-	conns           map[*conn]struct{}
-	unauthenticated int // connections without a session
-	closed          bool
-	emptied         chan struct{} // closed after shut, when the last connection has closed
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	strangers crowd
+	familiar  crowd               // connections from known addresses
+	known     map[string]struct{} // addresses from which an agent has authenticated
+	closed    bool
+	emptied   chan struct{} // closed after shut, when the last connection has closed
 }
 
 func newAdmission(within time.Duration) *admission {
-	return &admission{within: within, conns: make(map[*conn]struct{}), emptied: make(chan struct{})}
+	return &admission{
+		within: within, conns: make(map[*conn]struct{}), known: make(map[string]struct{}), emptied: make(chan struct{}),
+		strangers: newCrowd(limit.Network), familiar: newCrowd(func(client string) string { return client }),
+	}
 }
 
-// enter admits a connection and sets the deadline for its CONNECT. mochi replaces the deadline after reading it.
-func (g *admission) enter(raw net.Conn) (net.Conn, error) {
+// enter admits a connection of a client, an address as of [limit.Address], and sets the deadline for its CONNECT. mochi
+// replaces the deadline after reading it. If the places are taken, a connection of the largest group loses its own.
+func (g *admission) enter(raw net.Conn, client string) (net.Conn, error) {
+	c, evicted, err := g.place(raw, client)
+	if evicted != nil {
+		_ = evicted.Close()
+	}
+	return c, err
+}
+
+func (g *admission) place(raw net.Conn, client string) (_ net.Conn, evicted *conn, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.closed:
-		return nil, net.ErrClosed
-	case g.unauthenticated >= maxUnauthenticated:
-		return nil, errTurnedAway
+	if g.closed {
+		return nil, nil, net.ErrClosed
 	}
 	if err := raw.SetDeadline(time.Now().Add(g.within)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := &conn{Conn: raw, admission: g}
+	c := &conn{Conn: raw, admission: g, client: client, crowd: &g.strangers}
+	if _, known := g.known[client]; known {
+		c.crowd = &g.familiar
+	}
+	if c.crowd.size() >= maxUnauthenticated {
+		evicted = c.crowd.victim()
+		c.crowd.remove(evicted)
+	}
 	g.conns[c] = struct{}{}
-	g.unauthenticated++
-	return c, nil
+	c.crowd.add(c)
+	return c, evicted, nil
 }
 
 // admit attaches the session to a connection whose client has authenticated.
 func (g *admission) admit(c *conn, s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, here := g.conns[c]; here && c.session.Swap(s) == nil {
-		g.unauthenticated--
+	if _, here := g.conns[c]; !here || c.session.Swap(s) != nil {
+		return
 	}
+	c.crowd.remove(c)
+	if len(g.known) >= maxKnown {
+		for forgotten := range g.known { // any
+			delete(g.known, forgotten)
+			break
+		}
+	}
+	g.known[c.client] = struct{}{}
 }
 
 func (g *admission) leave(c *conn) (s *session, first bool) {
@@ -72,10 +102,8 @@ func (g *admission) leave(c *conn) (s *session, first bool) {
 		return nil, false
 	}
 	delete(g.conns, c)
+	c.crowd.remove(c)
 	s = c.session.Load()
-	if s == nil {
-		g.unauthenticated--
-	}
 	if g.closed && len(g.conns) == 0 {
 		close(g.emptied)
 	}
@@ -112,6 +140,8 @@ func (g *admission) cut() {
 type conn struct {
 	net.Conn
 	admission *admission
+	client    string // its address, as of [limit.Address]
+	crowd     *crowd // while it is not authenticated; guarded by admission.mu
 	session   atomic.Pointer[session]
 }
 
@@ -167,10 +197,19 @@ func (d *listener) Accept() (net.Conn, error) {
 			continue
 		}
 		pause = 5 * time.Millisecond
-		c, err := d.admission.enter(raw)
+		c, err := d.admission.enter(raw, addressOf(raw))
 		if err == nil {
 			return c, nil
 		}
 		_ = raw.Close()
 	}
+}
+
+// addressOf returns the peer of a connection as of [limit.Address]; an address that cannot be read is an address of its own.
+func addressOf(raw net.Conn) string {
+	peer, err := netip.ParseAddrPort(raw.RemoteAddr().String())
+	if err != nil {
+		return raw.RemoteAddr().String()
+	}
+	return limit.Address(peer.Addr())
 }

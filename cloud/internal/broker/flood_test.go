@@ -80,7 +80,7 @@ func TestIdleSocketIsClosed(t *testing.T) {
 	wait(t, "the admission to forget them", func() bool {
 		b.admission.mu.Lock()
 		defer b.admission.mu.Unlock()
-		return b.admission.unauthenticated == 0
+		return b.admission.strangers.size() == 0
 	})
 }
 
@@ -96,24 +96,65 @@ func TestDeadlineDoesNotOutliveConnect(t *testing.T) {
 	}
 }
 
+// fill occupies all places of strangers from a network.
+func (r *running) fill(t *testing.T, network string) {
+	t.Helper()
+	for i := range maxUnauthenticated {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = theirs.Close() })
+		if _, err := r.admission.enter(ours, fmt.Sprintf("%s.%d", network, i%250)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A network occupies all places. Another client takes one of them, and the network never has more.
 func TestStrangersAreBounded(t *testing.T) {
 	t.Parallel()
 	b := start(t)
+	b.fill(t, "203.0.113")
 	here := b.agent(t, "hongdae")
-	b.admission.mu.Lock()
-	b.admission.unauthenticated += maxUnauthenticated // as if this many connections were waiting
-	b.admission.mu.Unlock()
-	conn := dial(t, b.addr)
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("one more was let in")
-	}
 	id := b.ask(t, "hongdae")
 	here.Until(t, "the ask", func() bool { return here.Asked(id) > 0 })
+	b.fill(t, "203.0.113")
 	b.admission.mu.Lock()
-	b.admission.unauthenticated -= maxUnauthenticated
-	b.admission.mu.Unlock()
-	b.agent(t, "gangnam")
+	defer b.admission.mu.Unlock()
+	if n := b.admission.strangers.size(); n != maxUnauthenticated {
+		t.Errorf("%d strangers, want %d", n, maxUnauthenticated)
+	}
+}
+
+// Addresses of agents have places of their own, also if the flood comes from their network.
+func TestKnownAddressesHavePlaces(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	b.agent(t, "hongdae")
+	waiting := dial(t, b.addr)
+	b.fill(t, "127.0.0")
+	b.fill(t, "127.0.0")
+	if _, err := waiting.Write(connectPacket("agent-gangnam", "agent-gangnam", "agent-gangnam-demo", 5, 10)); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the session of a connection that waited during the flood", func() bool { return len(b.Online("gangnam")) > 0 })
+}
+
+// A flood from one network takes no place from a client of another one, even if each of its connections is newer.
+func TestLargestNetworkLosesItsPlaces(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	patient, other := net.Pipe()
+	defer other.Close()
+	c, err := b.admission.enter(patient, "198.51.100.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.fill(t, "203.0.113")
+	b.fill(t, "203.0.113")
+	b.admission.mu.Lock()
+	defer b.admission.mu.Unlock()
+	if _, here := b.admission.conns[c.(*conn)]; !here {
+		t.Error("the connection of the small network was closed")
+	}
 }
 
 // Not parallel, because it measures the heap.

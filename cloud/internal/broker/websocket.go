@@ -18,8 +18,8 @@ var upgrader = websocket.Upgrader{
 }
 
 // ServeWebSocket speaks MQTT over the WebSocket of a request (MQTT 5.0, section 6) until either side ends it. Browsers
-// of other origins are refused.
-func (b *Broker) ServeWebSocket(w http.ResponseWriter, r *http.Request) {
+// of other origins are refused. client is the address of the client as of [limit.Address], which a proxy may have forwarded.
+func (b *Broker) ServeWebSocket(w http.ResponseWriter, r *http.Request, client string) {
 	if !slices.Contains(websocket.Subprotocols(r), "mqtt") {
 		http.Error(w, "subprotocol mqtt required", http.StatusBadRequest) // [MQTT-6.0.0-3]
 		return
@@ -28,7 +28,7 @@ func (b *Broker) ServeWebSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Upgrade has answered
 	}
-	c, err := b.admission.enter(&wsConn{Conn: ws.NetConn(), ws: ws})
+	c, err := b.admission.enter(&wsConn{Conn: ws.NetConn(), ws: ws}, client)
 	if err != nil {
 		_ = ws.Close()
 		return

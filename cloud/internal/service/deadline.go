@@ -13,8 +13,9 @@ const (
 	requestTimeout = 15 * time.Second
 	// paymentTimeout exceeds the 60 seconds of the payment provider, and ends before the connection's write time-out.
 	paymentTimeout = 75 * time.Second
-	// bodyTimeout bounds the time in which a client must send a whole body.
-	bodyTimeout = 15 * time.Second
+	// bodyTimeout bounds the time in which a client must send a whole body. It leaves a loaded machine three of the 15 seconds
+	// after which no such connection may be open.
+	bodyTimeout = 12 * time.Second
 )
 
 // deadlines gives every API request a deadline, so that a database that does not answer delays no client longer, and

@@ -45,7 +45,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	})
 	s.partner.Mount(mux)
 	if s.broker != nil {
-		mux.HandleFunc(mqttPath, s.broker.ServeWebSocket)
+		mux.HandleFunc(mqttPath, func(w http.ResponseWriter, r *http.Request) { s.broker.ServeWebSocket(w, r, api.ClientAddress(r)) })
 	}
 	pages, err := s.pages(api)
 	if err != nil {

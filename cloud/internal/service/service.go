@@ -153,9 +153,11 @@ func (s *Service) rejectDemoAccounts(ctx context.Context) error {
 }
 
 func (s *Service) listen() (err error) {
-	if s.api, err = net.Listen("tcp", s.settings.HTTP.Addr); err != nil {
+	api, err := net.Listen("tcp", s.settings.HTTP.Addr)
+	if err != nil {
 		return err
 	}
+	s.api = newConnections(api, openFiles(), s.settings.HTTP.TrustedProxies)
 	s.metrics, err = net.Listen("tcp", s.settings.HTTP.MetricsAddr)
 	return err
 }

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package service
+
+func openFiles() int { return defaultFiles }
