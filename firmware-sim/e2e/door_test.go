@@ -101,11 +101,17 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 // keyOfAdminReservation registers a reservation without payment and returns its key.
 func keyOfAdminReservation(t *testing.T, s *world.Stack, branch string, room int, mobile string) string {
 	t.Helper()
+	start := currentSlot()
+	return keyOfAdminStay(t, s, branch, room, mobile, start, start.Add(time.Hour))
+}
+
+// keyOfAdminStay reserves a room as an administrator, and returns the key of the message.
+func keyOfAdminStay(t *testing.T, s *world.Stack, branch string, room int, mobile string, start, end time.Time) string {
+	t.Helper()
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
-	start := currentSlot()
 	hq.must("POST", "/admin/reservation", map[string]any{
-		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
+		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(end),
 	}, nil)
 	hq.must("POST", "/admin/payment", map[string]any{"name": fmt.Sprintf("손님 %s", mobile), "mobileNum": mobile, "notify": true}, nil)
 	return keyFor(t, s, mobile)

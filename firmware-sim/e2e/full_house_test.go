@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,13 +42,34 @@ func houseFiles(t *testing.T, dir string) (branches, simulation string) {
 	return filepath.Join(dir, "house.yaml"), filepath.Join(dir, "house-sim.yaml")
 }
 
+// outageLength returns how long the service and its database are stopped: YEOLDA_OUTAGE, by default as long as the guests need to enter.
+func outageLength(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("YEOLDA_OUTAGE")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// housed is a guest of the full house.
+type housed struct {
+	key, pin    string
+	front, room time.Time // of the entries
+}
+
 // TestFullHouseWithoutCloud stops the service and its database while every room is occupied: each guest enters by PIN at the
 // front and at the room. Afterwards each entry is in the history of its reservation with its own time, and the chain of the
-// journal verifies.
+// journal verifies. YEOLDA_OUTAGE=1h makes the outage an hour: the guests enter in the course of it, and two thirds of the stays
+// begin in it.
 func TestFullHouseWithoutCloud(t *testing.T) {
-	dir := dataDir(t)
+	dir, long := dataDir(t), outageLength(t)
 	branches, simulation := houseFiles(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+long)
 	defer cancel()
 	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: t.Output(), Branches: []string{branches},
 		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"run", "--file", simulation}})
@@ -60,16 +82,21 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 		}
 	})
 	awaitAgents(t, s, "house")
-	pins := make([]string, fullHouse+1)
-	keys := make([]string, fullHouse+1)
+	begin := currentSlot()
+	guests := make([]housed, fullHouse+1)
 	for no := 1; no <= fullHouse; no++ {
-		keys[no] = keyOfAdminReservation(t, s, "house", no, fmt.Sprintf("010%08d", 22220000+no))
+		start := currentSlot()
+		end := start.Add(time.Hour + long).Truncate(10 * time.Minute)
+		if long > 0 { // the stay has begun when the guest enters
+			start = start.Add(time.Duration(3*(no-1)/fullHouse) * long / 6).Truncate(10 * time.Minute)
+		}
+		guests[no].key = keyOfAdminStay(t, s, "house", no, fmt.Sprintf("010%08d", 22220000+no), start, end)
 	}
 	for no := 1; no <= fullHouse; no++ {
-		pins[no] = pinOf(t, s, keys[no])
+		guests[no].pin = pinOf(t, s, guests[no].key)
 	}
 	eventuallyTrue(t, "the agent knows the time", func() bool {
-		opened, reason := typeAt(t, s, "house", "room_1", pins[1])
+		opened, reason := typeAt(t, s, "house", "room_1", guests[1].pin)
 		if !opened && reason != "clock-untrusted" {
 			t.Fatalf("PIN of room 1: %s", reason)
 		}
@@ -80,21 +107,29 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped := time.Now()
+	if long > 0 {
+		if opened, reason := typeAt(t, s, "house", fmt.Sprintf("room_%d", fullHouse), guests[fullHouse].pin); opened || reason != "too-early" {
+			t.Errorf("PIN before its stay: opened %t, %s", opened, reason)
+		}
+	}
 	entered := 0
 	for no := 1; no <= fullHouse; no++ {
-		front, why := typeAt(t, s, "house", "front_1", pins[no])
-		room, whyRoom := typeAt(t, s, "house", fmt.Sprintf("room_%d", no), pins[no])
+		time.Sleep(time.Until(stopped.Add(long * time.Duration(no) / fullHouse)))
+		g := &guests[no]
+		g.front = time.Now()
+		front, why := typeAt(t, s, "house", "front_1", g.pin)
+		g.room = time.Now()
+		room, whyRoom := typeAt(t, s, "house", fmt.Sprintf("room_%d", no), g.pin)
 		if front && room {
 			entered++
 		} else {
 			t.Errorf("guest of room %d: front %s, room %s", no, why, whyRoom)
 		}
 	}
-	if opened, reason := typeAt(t, s, "house", "room_1", pins[2]); opened || reason != "other-door" {
+	if opened, reason := typeAt(t, s, "house", "room_1", guests[2].pin); opened || reason != "other-door" {
 		t.Errorf("PIN of room 2 at room 1: opened %t, %s", opened, reason)
 	}
-	ended := time.Now()
-	t.Logf("%d of %d guests entered in %s", entered, fullHouse, ended.Sub(stopped).Round(time.Millisecond))
+	t.Logf("%d of %d guests entered in %s", entered, fullHouse, time.Since(stopped).Round(time.Millisecond))
 
 	if err := s.Run(ctx, world.Service, "serve"); err != nil {
 		t.Fatal(err)
@@ -104,12 +139,16 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 	var day struct {
 		Reservations []struct{ ID, RoomNo string }
 	}
-	hq.must("GET", "/v2/admin/branches/house/timeline?date="+currentSlot().In(time.FixedZone("KST", 9*60*60)).Format(time.DateOnly), nil, &day)
+	hq.must("GET", "/v2/admin/branches/house/timeline?date="+begin.In(time.FixedZone("KST", 9*60*60)).Format(time.DateOnly), nil, &day)
 	if len(day.Reservations) != fullHouse {
 		t.Fatalf("%d reservations in the timeline, want %d", len(day.Reservations), fullHouse)
 	}
 	times := map[time.Time]bool{}
 	for _, r := range day.Reservations {
+		no, err := strconv.Atoi(r.RoomNo)
+		if err != nil {
+			t.Fatal(err)
+		}
 		eventuallyTrue(t, "both entries of room "+r.RoomNo+" are in the history", func() bool {
 			var record struct {
 				History []struct {
@@ -121,7 +160,11 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 			hq.must("GET", "/v2/admin/reservations/"+r.ID, nil, &record)
 			devices := map[string]int{}
 			for _, e := range record.History {
-				if e.Kind == "door" && e.Detail.Source == "pin" && e.Detail.State == "opened" && e.At.After(stopped.Add(-2*time.Second)) && e.At.Before(ended.Add(2*time.Second)) {
+				typed := guests[no].room
+				if e.Detail.Device == "front_1" {
+					typed = guests[no].front
+				}
+				if e.Kind == "door" && e.Detail.Source == "pin" && e.Detail.State == "opened" && e.At.Sub(typed).Abs() < 2*time.Second {
 					devices[e.Detail.Device]++
 					times[e.At] = true
 				}

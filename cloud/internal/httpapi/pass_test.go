@@ -295,6 +295,57 @@ func TestEntriesAreStoredOnce(t *testing.T) {
 	}
 }
 
+// TestEntriesOvertakeEachOther publishes a journal out of order: the entries are acknowledged with their predecessors and break
+// no chain. A gap that stays for a minute is a discrepancy.
+func TestEntriesOvertakeEachOther(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	a := keypadAgent(t, s)
+	var entries []protocol.PassEntry
+	for range 6 {
+		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
+	}
+	// publish sends an entry and waits for its row.
+	publish := func(n int) {
+		t.Helper()
+		if err := a.Publish(entries[n-1]); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the entry is stored", func() bool {
+			return count(t, s, fmt.Sprintf(`select count(*) from pass_entry where entry = %d and $1`, n)) == 1
+		})
+	}
+	acked := func(upTo uint64) {
+		t.Helper()
+		a.Until(t, "the acknowledgement", func() bool {
+			got := a.Acked()
+			return len(got) > 0 && got[len(got)-1].Entry == upTo
+		})
+	}
+	broken := func() int {
+		return count(t, s, `select count(*) from alert where kind = 'discrepancy' and $1`) + count(t, s, `select count(*) from pass_journal where broken is not null and $1`)
+	}
+	for _, n := range []int{3, 2, 3, 1} {
+		publish(n)
+	}
+	acked(3)
+	publish(6)
+	publish(6)
+	publish(4)
+	acked(4)
+	if broken() != 0 {
+		t.Fatal("entries that overtook each other break the chain")
+	}
+	s.Clock.Advance(2 * time.Minute)
+	publish(6) // 5 is lost
+	acked(6)
+	if got := broken(); got != 1 {
+		t.Errorf("alerts about a lost entry: got %d, want 1", got)
+	}
+	publish(5)
+	acked(6)
+}
+
 func count(t *testing.T, s *servicetest.Stack, query string) (n int) {
 	t.Helper()
 	if err := s.DB.Pool.QueryRow(t.Context(), query, true).Scan(&n); err != nil {

@@ -32,10 +32,10 @@ func (s *Service) Entry(ctx context.Context, from protocol.Peer, e protocol.Pass
 		s.Log.Warn("pass: journal entry needs review", "branch", from.Branch, "username", from.Username, "journal", e.Journal, "entry", e.Entry,
 			"broken", stored.Broken, "missing", stored.Missing, "after_refund", stored.AfterRefund)
 	}
-	if !stored.Ack {
+	if stored.Ack == 0 {
 		return nil
 	}
-	return s.Link.Send(from, protocol.PassAck{Journal: e.Journal, Entry: e.Entry})
+	return s.Link.Send(from, protocol.PassAck{Journal: e.Journal, Entry: stored.Ack})
 }
 
 func (s *Service) alert(ctx context.Context, tx pgx.Tx, branch string, e protocol.PassEntry, stored postgres.StoredEntry) error {

@@ -19,16 +19,19 @@ const EnteredAfterRefund = "entered-after-refund"
 // StoredEntry is the result of storing an entry of an agent's journal.
 type StoredEntry struct {
 	New         bool
-	Ack         bool // the agent may forget the entries up to this one
-	Broken      bool // this entry is the first that does not continue the chain
-	Missing     bool // entries before this one will never come
+	Ack         uint64 // the agent may forget the entries up to this one; 0: none
+	Broken      bool   // an entry is the first that does not continue the chain
+	Missing     bool   // the entries between the last one and those stored will never come
 	Reservation booking.ReservationID
 	AfterRefund bool // the reservation had been cancelled when the guest entered
 }
 
+// lossAge is how long an entry waits for its predecessors. The agent repeats all of them every ten seconds.
+const lossAge = time.Minute
+
 // StoreEntry stores an entry of the journal of an agent once, verifies that it continues the chain, and assigns it to its
-// reservation. An entry that arrives before its predecessor is stored but not acknowledged; if the agent repeats it, the
-// predecessor is lost.
+// reservation. Entries may overtake each other: one that arrives before its predecessor is stored, and acknowledged with it. If
+// the predecessor is not there after lossAge, it is lost.
 func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.PassEntry, now time.Time) (s StoredEntry, err error) {
 	var (
 		last   uint64
@@ -63,24 +66,55 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 		}
 	}
 	if e.Entry <= last {
-		s.Ack = true
+		s.Ack = last
 		if !s.New { // an entry that says something else than before was changed on the way or on the machine
 			err = tx.QueryRow(ctx, `select hash <> $4 from pass_entry where username = $1 and journal = $2 and entry = $3`,
 				username, e.Journal, e.Entry, e.Hash).Scan(&s.Broken)
 		}
 		return s, err
 	}
-	if e.Entry > last+1 && s.New {
-		return s, nil // its predecessor may be on its way
+	stored, err := entriesAfter(ctx, tx, username, e.Journal, last)
+	if err != nil {
+		return s, err
 	}
-	s.Ack, s.Missing = true, e.Entry > last+1
-	s.Broken = broken == nil && (e.Hash != e.Chain() || !s.Missing && e.Previous != hash)
-	if s.Broken {
-		broken = &e.Entry
+	if first := stored[0]; first.Entry > last+1 {
+		if s.Missing = now.Sub(first.received) >= lossAge; !s.Missing {
+			return s, nil // its predecessor may be on its way
+		}
+		last, hash = first.Entry-1, first.Previous
 	}
+	for _, next := range stored {
+		if next.Entry != last+1 {
+			break
+		}
+		if broken == nil && (next.Hash != next.Chain() || next.Previous != hash) {
+			broken, s.Broken = &next.Entry, true
+		}
+		last, hash = next.Entry, next.Hash
+	}
+	s.Ack = last
 	_, err = tx.Exec(ctx, `update pass_journal set entry = $3, hash = $4, broken = $5 where username = $1 and journal = $2`,
-		username, e.Journal, e.Entry, e.Hash, broken)
+		username, e.Journal, last, hash, broken)
 	return s, err
+}
+
+// receivedEntry is an entry and when it was first received.
+type receivedEntry struct {
+	protocol.PassEntry
+	received time.Time
+}
+
+// entriesAfter returns the stored entries of a journal after a number, in order.
+func entriesAfter(ctx context.Context, q Querier, username, journal string, after uint64) ([]receivedEntry, error) {
+	rows, err := q.Query(ctx, `
+		select journal, entry, coalesce(pass_id::text, ''), device, at, outcome, reason, source, previous, hash, received_at from pass_entry
+		where username = $1 and journal = $2 and entry > $3 order by entry`, username, journal, after)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e receivedEntry, err error) {
+		return e, row.Scan(&e.Journal, &e.Entry, &e.Pass, &e.Device, &e.At, &e.Outcome, &e.Reason, &e.Source, &e.Previous, &e.Hash, &e.received)
+	})
 }
 
 // reservationOfEntry returns the reservation of an entry's pass; 0 if it is unknown. A code names no pass: it is that of the
