@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -17,23 +20,37 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "of the first sequence")
 )
 
-// TestRandomChanges buys stays and changes them at random: extensions, exchanges, moves and cancellations, with answers of
-// the provider lost in between. At the end of the test what was paid and not refunded is what the confirmed reservations
-// cost, and the provider's books equal ours; see moneytest.Audit.
+// sequencesPerShop bounds the sequences of one database, so that the times of its stays lie within the horizon.
+const sequencesPerShop = 300
+
+// TestRandomChanges buys stays and changes them at random: extensions, exchanges, moves, partial refunds, early ends,
+// compensations and cancellations under a refund policy, with answers of the provider lost in between. At the end of the test
+// the provider holds, for each order, what was paid and not refunded, and its books equal ours; see moneytest.Audit.
 func TestRandomChanges(t *testing.T) {
 	t.Parallel()
+	for first := 0; first < *sequences; first += sequencesPerShop {
+		n := min(sequencesPerShop, *sequences-first)
+		t.Run(fmt.Sprint(first), func(t *testing.T) { changeAtRandom(t, *firstSeed+uint64(first), n) })
+	}
+}
+
+func changeAtRandom(t *testing.T, seed uint64, n int) {
 	s := open(t)
 	admin := s.buyer()
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
 		t.Fatal(err)
 	}
 	turnovers(t, s, admin)
+	s.compensating(t, `{"afterMinutes":1,"extendFirst":true,"wonPerMinute":77}`)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`,
+		`[{"untilMinutesBefore":7200,"percent":100},{"untilMinutesBefore":2880,"percent":67},{"untilMinutesBefore":30,"percent":33}]`)
 	const workers = 4
 	counts := make([]map[string]int, workers)
+	origin := s.Clock.Now().Truncate(10 * time.Minute).Add(24 * time.Hour)
 	err := together(workers, func(w int) error {
 		counts[w] = map[string]int{}
-		for i := w; i < *sequences; i += workers {
-			r := &random{s: s, admin: admin, n: i, rng: rand.New(rand.NewPCG(*firstSeed+uint64(i), 0)), done: counts[w]}
+		for i := w; i < n; i += workers {
+			r := &random{s: s, admin: admin, origin: origin, n: i, rng: rand.New(rand.NewPCG(seed+uint64(i), 0)), done: counts[w]}
 			if err := r.run(); err != nil {
 				return fmt.Errorf("sequence %d: %w", i, err)
 			}
@@ -43,13 +60,14 @@ func TestRandomChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.changeBegunStays(t, origin, origin.Add(time.Duration(n/6+2)*6*time.Hour), rand.New(rand.NewPCG(seed, 1)), counts[0])
 	total := map[string]int{}
 	for _, c := range counts {
 		for k, n := range c {
 			total[k] += n
 		}
 	}
-	t.Logf("%d sequences: %v", *sequences, total)
+	t.Logf("%d sequences: %v", n, total)
 	if n := s.count(t, tooClose, true); n > 0 {
 		t.Errorf("%d pairs of stays lie closer than the turnover of their room", n)
 	}
@@ -57,15 +75,95 @@ func TestRandomChanges(t *testing.T) {
 		return s.count(t, `select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING', 'WAITING_FOR_DEPOSIT'))
 			+ (select count(*) from refund where state in ('REQUESTED', 'PENDING')) where $1`, true) == 0
 	})
+	s.balanced(t)
+}
+
+// changeBegunStays goes through the time of the stays hour by hour: guests end their stays, administrators return parts, and
+// doors do not open.
+func (s *shop) changeBegunStays(t *testing.T, from, to time.Time, rng *rand.Rand, done map[string]int) {
+	t.Helper()
+	replica := s.Replica(t)
+	for at := from; at.Before(to); at = at.Add(time.Hour) {
+		rows, err := s.DB.Pool.Query(s.ctx, `select id from reservation where state = 'DONE' and extends is null and start_at = $1 order by id`, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(begun) == 0 {
+			continue
+		}
+		s.Clock.Advance(at.Add(time.Minute).Sub(s.Clock.Now()))
+		for _, id := range begun {
+			switch rng.IntN(3) {
+			case 0:
+				s.press(t, id, "room", "FAILED", "failed")
+			case 1:
+				reply, err := s.buyer().Post(s.ctx, "/v2/keys/"+s.key(t, id)+"/end", nil)
+				if err != nil || reply.HTTP == http.StatusInternalServerError {
+					t.Fatal(err, reply.Raw)
+				}
+				done[fmt.Sprint("end ", reply.HTTP)]++
+			default:
+				_, err := replica.RefundPart(s.ctx, part(id, 1+rng.IntN(9000)))
+				done[fmt.Sprintf("part of a begun stay: %v", err)]++
+			}
+		}
+		s.Clock.Advance(3 * time.Minute)
+		if err := replica.Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done["compensated"] += s.count(t, `select count(*) from compensation where kind <> 'none' and $1`, true)
+	if n := s.count(t, `select count(*) from (select from refund where requested_by = $1 group by reservation_id having count(*) > 1) twice`, reserve.ByCompensation); n > 0 {
+		t.Errorf("%d stays are compensated twice", n)
+	}
+}
+
+// balanced compares, order by order, what was paid and not refunded with what the provider holds and with the entries of our
+// books.
+func (s *shop) balanced(t *testing.T) {
+	t.Helper()
+	rows, err := s.DB.Pool.Query(s.ctx, `
+		select r.order_id, r.amount - coalesce((select sum(f.amount) from refund f where f.reservation_id = r.id and f.state = 'COMPLETED'), 0),
+		       coalesce((select sum(won) from money_entry m where m.order_id = r.order_id), 0)
+		from reservation r where r.order_id is not null and r.paid_at is not null and $1`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		order      string
+		want, ours int
+		orders     int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&order, &want, &ours}, func() error {
+		held := 0
+		for _, p := range s.Sandbox.Payments(order) {
+			if p.ApprovedAt != nil {
+				held += p.BalanceAmount
+			}
+		}
+		orders++
+		if held != want || ours != want {
+			t.Errorf("order %s: %d won were paid and not refunded, the provider holds %d, the books say %d", order, want, held, ours)
+		}
+		return nil
+	})
+	if err != nil || orders == 0 {
+		t.Errorf("%d orders were compared, %v", orders, err)
+	}
 }
 
 // random is one sequence of changes of one stay.
 type random struct {
-	s     *shop
-	admin *moneytest.Buyer
-	n     int
-	rng   *rand.Rand
-	done  map[string]int // operations by their status
+	s      *shop
+	admin  *moneytest.Buyer
+	origin time.Time // the start of the first stay
+	n      int
+	rng    *rand.Rand
+	done   map[string]int // operations by their status
 
 	guest *moneytest.Buyer
 	wish  moneytest.Wish
@@ -76,7 +174,7 @@ type random struct {
 func (r *random) run() error {
 	method := []string{sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodMobilePhone}[r.rng.IntN(3)]
 	r.guest = r.s.buyer()
-	r.wish = moneytest.Wish{Room: r.n%6 + 1, Start: r.s.Clock.Now().Truncate(10 * time.Minute).Add(24*time.Hour + time.Duration(r.n/6%100)*6*time.Hour),
+	r.wish = moneytest.Wish{Room: r.n%6 + 1, Start: r.origin.Add(time.Duration(r.n/6) * 6 * time.Hour),
 		Method: method, Mobile: fmt.Sprintf("0104%07d", r.n)}
 	order, err := r.guest.Buy(r.s.ctx, r.wish)
 	if err != nil { //nolint:nilerr // another stay was moved there, or the answer of the provider is lost
@@ -106,9 +204,12 @@ func (r *random) step() error {
 			return err
 		}
 	}
-	switch r.rng.IntN(9) {
+	switch r.rng.IntN(11) {
 	case 8:
 		return r.turnover()
+	case 9, 10:
+		return r.note("part", r.admin, http.MethodPost, fmt.Sprintf("/v2/admin/reservations/%d/refunds", r.id),
+			map[string]any{"amount": 1 + r.rng.IntN(9000), "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"})
 	case 0, 1, 2:
 		return r.extend()
 	case 3:

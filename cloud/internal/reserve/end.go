@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -50,8 +51,10 @@ func (s *Service) EndStay(ctx context.Context, id booking.ReservationID) (ended 
 			return ErrNotMovable
 		}
 		ended, err = s.change(ctx, tx, stay.root, now).endStay(stay)
+		failpoint.Hit("end.beginning")
 		return err
 	})
+	failpoint.Hit("end.finished")
 	return ended, err
 }
 

@@ -15,10 +15,13 @@ type point struct {
 	within   time.Duration
 	env      []string
 	replicas int
+	slow     bool // left out by `go test`
 	do       func(r *rig) error
 }
 
-var points = []point{
+var points = append(purchases, changes()...)
+
+var purchases = []point{
 	{name: "C1", what: "killed before the attempt is committed", within: 10 * time.Second, do: crashThenConfirm("confirm.beginning", "HOLD")},
 	{name: "C2", what: "killed with the attempt committed and nothing sent", within: 3 * time.Minute, do: crashThenWait("confirm.begun")},
 	{name: "C3", what: "the request is lost before the provider", within: time.Minute, do: onProviderLine(faultproxy.Rule{On: "/v1/payments/confirm", Lose: true})},
