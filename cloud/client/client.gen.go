@@ -2149,7 +2149,10 @@ type Span struct {
 
 // Timeline defines model for Timeline.
 type Timeline struct {
-	Breaks       []Span                `json:"breaks"`
+	Breaks []Span `json:"breaks"`
+
+	// Canceled Cancelled reservations that began on this day. Holds that ran out are not listed.
+	Canceled     []TimelineReservation `json:"canceled"`
 	Closed       []Span                `json:"closed"`
 	Date         openapi_types.Date    `json:"date"`
 	Quarantine   []Quarantine          `json:"quarantine"`

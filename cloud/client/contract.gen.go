@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "e2ff7c92043e69f8f4e23b044eb00edbecc31a6f1c87ba9bd329a53951e6afe9"
+const Contract = "d273d5aebee72a3517e6e6e7952d28c3e7f1a621f09f3ad94df8e100f3e2aa24"

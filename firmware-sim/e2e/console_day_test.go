@@ -57,6 +57,16 @@ func TestConsoleDay(t *testing.T) {
 		p.see("취소했어요")
 	})
 
+	t.Run("a cancelled reservation is still found", func(t *testing.T) {
+		p := p.with(t)
+		p.open("/console/gangnam/day/" + date)
+		p.press("목록")
+		p.see("취소된 예약 보기 (1)")
+		p.press("취소된 예약 보기")
+		p.see("김서연", "취소됨")
+		p.press("시간표")
+	})
+
 	t.Run("a deposit appears by itself", func(t *testing.T) {
 		p := p.with(t)
 		p.open("/console/gangnam/day/" + date)

@@ -25,6 +25,11 @@ func (s *Service) Day(ctx context.Context, branch booking.Branch, span booking.I
 	return live, nil
 }
 
+// Canceled returns the cancelled reservations of a branch that started within a span of time, by room and time.
+func (s *Service) Canceled(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
+	return postgres.CanceledDuring(ctx, s.DB.Pool, branch.ID, span)
+}
+
 // maxFound is the length of a search result.
 const maxFound = 50
 

@@ -23,6 +23,31 @@ func TestLiveNeedsAWebSocket(t *testing.T) {
 	says(t, "an unknown branch", hq.Get("/v2/admin/live?branch=busan&date=2026-11-25"), noSuchPlace)
 }
 
+// A cancelled reservation leaves the timeline but not the day, so that staff can answer where it went. A hold that ran out
+// was nobody's reservation.
+func TestDayListsCancelledReservations(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	start := slot(c.s, 5*time.Hour)
+	register(t, c.Manager, 2, start)
+	c.Customer.Post("/reservation", holdBody(3, start, time.Hour)).OK(t)
+	id := live(t, c.s, 2)
+	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", nil).OK(t)
+	c.s.Clock.Advance(time.Hour)
+	var day struct {
+		Reservations, Canceled []struct{ ID, RoomNo, State string }
+	}
+	c.Viewer.Get("/v2/admin/branches/gangnam/timeline?date="+start.In(seoul).Format(time.DateOnly)).OK(t).Into(t, &day)
+	for _, r := range day.Reservations {
+		if r.ID == id {
+			t.Error("the cancelled reservation still occupies its room")
+		}
+	}
+	if len(day.Canceled) != 1 || day.Canceled[0].ID != id || day.Canceled[0].RoomNo != "2" || day.Canceled[0].State != "CANCELED" {
+		t.Errorf("cancelled %+v, want %s in room 2", day.Canceled, id)
+	}
+}
+
 // One call returns a day of a branch. The test also checks a search, a record, and the audit entries of these views.
 func TestDayInTheConsole(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,14 @@ type timelineReservation struct {
 	StayEnd       string  `json:"stayEnd"` // the real end of the stay with its confirmed extensions
 }
 
+func wireTimelineReservations(list []booking.Reservation, zone *time.Location) []timelineReservation {
+	items := make([]timelineReservation, 0, len(list))
+	for _, r := range list {
+		items = append(items, wireTimelineReservation(r, zone))
+	}
+	return items
+}
+
 func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelineReservation {
 	item := timelineReservation{
 		ID: wire.ReservationID(r.ID), RoomNo: strconv.Itoa(r.RoomNo), Start: wire.Minute(r.Start, zone), End: wire.Minute(r.End, zone),
@@ -99,7 +107,7 @@ func wireTimelineRoom(room booking.Room) timelineRoom {
 }
 
 // Timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, the reservations that occupy them
-// on that day, and the closed times of the branch.
+// on that day, those that were cancelled, and the closed times of the branch.
 func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -117,9 +125,9 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	for _, room := range branch.Rooms {
 		rooms = append(rooms, wireTimelineRoom(room))
 	}
-	reservations := make([]timelineReservation, 0, len(found))
-	for _, reservation := range found {
-		reservations = append(reservations, wireTimelineReservation(reservation, branch.Zone))
+	canceled, err := c.Backoffice.Canceled(r.Context(), branch, day)
+	if err != nil {
+		return err
 	}
 	quarantine, err := c.quarantine(r, branch, day)
 	if err != nil {
@@ -132,11 +140,13 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 		Reason       *string               `json:"reason"`
 		Rooms        []timelineRoom        `json:"rooms"`
 		Reservations []timelineReservation `json:"reservations"`
+		Canceled     []timelineReservation `json:"canceled"`
 		Closed       []wireSpan            `json:"closed"`
 		Breaks       []wireSpan            `json:"breaks"`
 		Quarantine   []wireQuarantine      `json:"quarantine"`
 	}{
-		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms, reservations,
+		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms,
+		wireTimelineReservations(found, branch.Zone), wireTimelineReservations(canceled, branch.Zone),
 		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
 		quarantine,
 	})

@@ -358,7 +358,7 @@ export async function copy(text: string): Promise<void> {
 }
 
 /** A box that is ticked or not. */
-export const check = (label: string, value: Signal<boolean>): HTMLElement =>
+export const check = (label: Child, value: Signal<boolean>): HTMLElement =>
   h(
     "label",
     { class: "check" },

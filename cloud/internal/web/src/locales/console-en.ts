@@ -283,6 +283,7 @@ export const en: Texts = {
   dayClosed: "Closed. {reason}",
   dayHoliday: "Closed for a public holiday. {reason}",
   dayEmpty: "No reservations.",
+  showCanceled: "Show cancelled ({n})",
   filter: "Filter",
   filterHint: "Name or phone",
   search: "Search",

@@ -280,6 +280,7 @@ export const ko = {
   dayClosed: "휴무일이에요. {reason}",
   dayHoliday: "공휴일 휴무예요. {reason}",
   dayEmpty: "예약이 없어요.",
+  showCanceled: "취소된 예약 보기 ({n})",
   filter: "거르기",
   filterHint: "이름·전화번호",
   search: "찾기",

@@ -10,6 +10,8 @@ interface Options {
   day: Readable<Day>;
   second: Readable<number>;
   filter: Readable<string>;
+  /** Whether cancelled reservations are listed, too. */
+  canceled: Readable<boolean>;
   show: (block: Block) => void;
 }
 
@@ -33,10 +35,10 @@ export function fits(block: Block, filter: string): boolean {
   );
 }
 
-export function list({ day, second, filter, show }: Options): Child {
+export function list({ day, second, filter, canceled, show }: Options): Child {
   const rows = computed(() =>
-    day()
-      .blocks.filter((b) => fits(b, filter()))
+    [...day().blocks, ...(canceled() ? day().canceled : [])]
+      .filter((b) => fits(b, filter()))
       .sort((a, b) => a.start - b.start || Number(a.room) - Number(b.room)),
   );
   return h(

@@ -42,6 +42,7 @@ export interface Day {
   reason: string | null;
   rooms: Room[];
   blocks: Block[];
+  canceled: Block[];
   closed: Span[];
   breaks: Span[];
 }
@@ -93,15 +94,16 @@ const quarantineBlock = (q: Quarantine): Block => ({
 
 const toSpan = (w: { start: string; end: string }): Span => ({ start: parseMinute(w.start), end: parseMinute(w.end) });
 
-type WireDay = Omit<Day, "blocks" | "closed" | "breaks"> & {
+type WireDay = Omit<Day, "blocks" | "canceled" | "closed" | "breaks"> & {
   reservations: Wire[];
+  canceled: Wire[];
   closed: { start: string; end: string }[];
   breaks: { start: string; end: string }[];
   quarantine: Quarantine[];
 };
 
 export async function fetchDay(branch: string, date: string): Promise<Day> {
-  const { reservations, closed, breaks, quarantine, ...rest } = await api.get<WireDay>(
+  const { reservations, canceled, closed, breaks, quarantine, ...rest } = await api.get<WireDay>(
     `/v2/admin/branches/${branch}/timeline`,
     {
       date,
@@ -111,7 +113,7 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
   const ids = new Set(reservations.map((r) => r.id));
   const blocks = reservations.filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends))).map(toBlock);
   blocks.push(...quarantine.map(quarantineBlock));
-  return { ...rest, blocks, closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
+  return { ...rest, blocks, canceled: canceled.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 
 export const longest = 5 * 60; // minutes, docs/specification.md, Limits 1

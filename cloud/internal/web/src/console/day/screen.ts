@@ -8,7 +8,7 @@ import { again, go, type Params, query } from "../../core/router";
 import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
 import { icon } from "../icons";
 import { gather, watch } from "../live";
-import { button, fetched, heading, input, segmented } from "../parts";
+import { button, check, fetched, heading, input, segmented } from "../parts";
 import { type Branch, mayBook } from "../session";
 import { dateText, t } from "../text";
 import { grid } from "./grid";
@@ -42,6 +42,7 @@ export function dayScreen(branch: Branch, params: Params): Child {
   effect(() => {
     if (!narrow.matches) localStorage.setItem(viewKey, view());
   });
+  const canceled = signal(false);
   followRecord(branch);
   const show = (b: Block) => (b.quarantine ? openQuarantine(branch, b, refresh) : go(`?r=${b.id}`));
   const reserve = (room?: string, start?: number, end?: number) => {
@@ -93,7 +94,13 @@ export function dayScreen(branch: Branch, params: Params): Child {
       when(
         () => view() === "grid",
         () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayBook() }),
-        () => list({ day: data, second, filter, show }),
+        () => [
+          when(
+            () => data().canceled.length > 0,
+            () => check(() => t("showCanceled", { n: data().canceled.length }), canceled),
+          ),
+          list({ day: data, second, filter, canceled, show }),
+        ],
       ),
     ]),
   ];
