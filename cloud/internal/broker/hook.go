@@ -188,7 +188,7 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	if pk.FixedHeader.Qos == 0 {
 		return nil
 	}
-	return s.out.acknowledge(pk.PacketID, code, kind == protocol.KindDoorClaim || kind == protocol.KindDoorResult)
+	return s.out.acknowledge(pk.PacketID, code)
 }
 
 // asksForTime reports whether a heartbeat may have a nonce.

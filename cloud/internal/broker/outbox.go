@@ -2,7 +2,6 @@ package broker
 
 import (
 	"sync"
-	"time"
 
 	"github.com/mochi-mqtt/server/v2/packets"
 )
@@ -11,11 +10,6 @@ const (
 	// messagesWaiting is the maximum number of queued messages for an agent that does not read: asks and grants of the last
 	// seconds.
 	messagesWaiting = 64
-	// ackDelay is how long an acknowledgement waits for a message to share a write with, like delayed acknowledgements of
-	// TCP (RFC 1122, 4.2.3.2): that of a claim shares the write of the grant. The write is the most expensive part of both.
-	ackDelay = 30 * time.Millisecond
-	// acksGathered is the maximum number of delayed acknowledgements.
-	acksGathered = 64
 	// acksWaiting is the Receive Maximum: an agent with more unacknowledged messages violates the protocol [MQTT-3.3.4-9].
 	acksWaiting = 1024
 )
@@ -27,8 +21,7 @@ type outbox struct {
 	mu       sync.Mutex
 	messages waiting // written first: a guest may be waiting for them
 	acks     waiting
-	writing  bool        // a goroutine is writing and will write what is queued
-	delay    *time.Timer // runs while acknowledgements are delayed
+	writing  bool // a goroutine is writing and will write what is queued
 }
 
 // waiting is a queue of encoded packets.
@@ -56,46 +49,25 @@ func (o *outbox) send(message []byte) bool {
 	return true
 }
 
-// acknowledge queues a PUBACK (MQTT 5.0, 3.4), and delays it if a message is expected to follow. It returns
-// packets.ErrReceiveMaximum for an agent that sends and does not read. Only the agent's read loop calls it; the call may
-// block in a write.
-func (o *outbox) acknowledge(id uint16, code packets.Code, expectMessage bool) error {
+// acknowledge queues a PUBACK (MQTT 5.0, 3.4). It returns packets.ErrReceiveMaximum for an agent that sends and does not
+// read. Only the agent's read loop calls it; the call may block in a write.
+func (o *outbox) acknowledge(id uint16, code packets.Code) error {
 	o.mu.Lock()
 	if o.acks.count >= acksWaiting {
 		o.mu.Unlock()
 		return packets.ErrReceiveMaximum
 	}
-	first := o.acks.count == 0
 	if code == packets.CodeSuccess { // success is encoded without a reason code
 		o.acks.add(packets.Puback<<4, 2, byte(id>>8), byte(id))
 	} else {
 		o.acks.add(packets.Puback<<4, 3, byte(id>>8), byte(id), code.Code)
 	}
-	mine := false
-	switch {
-	case !expectMessage || o.acks.count >= acksGathered:
-		mine = o.begin()
-	case o.writing || !first:
-	case o.delay == nil:
-		o.delay = time.AfterFunc(ackDelay, o.flush)
-	default:
-		o.delay.Reset(ackDelay)
-	}
-	o.mu.Unlock()
-	if mine {
-		o.run()
-	}
-	return nil
-}
-
-// flush writes delayed acknowledgements.
-func (o *outbox) flush() {
-	o.mu.Lock()
 	mine := o.begin()
 	o.mu.Unlock()
 	if mine {
 		o.run()
 	}
+	return nil
 }
 
 // begin reports whether the caller must call run, because no other goroutine is writing. mu is held.
@@ -104,9 +76,6 @@ func (o *outbox) begin() bool {
 		return false
 	}
 	o.writing = true
-	if o.delay != nil {
-		o.delay.Stop()
-	}
 	return true
 }
 
