@@ -12,7 +12,14 @@ make() {
 }
 random() { openssl rand "$@" | tr -d '\n'; }
 make postgres_password "$(random -hex 24)"
-make database_url "postgres://yeolda:$(cat secrets/postgres_password)@postgres:5432/yeolda?sslmode=disable"
+make service_password "$(random -hex 24)"
+make database_url "postgres://yeolda_service:$(cat secrets/service_password)@postgres:5432/yeolda?sslmode=disable"
+# A database of an earlier release has one role for both; an empty file keeps it.
+if grep -q '//yeolda:' secrets/database_url; then
+	[ -e secrets/database_owner_url ] || { : >secrets/database_owner_url && chmod 444 secrets/database_owner_url; }
+else
+	make database_owner_url "postgres://yeolda:$(cat secrets/postgres_password)@postgres:5432/yeolda?sslmode=disable"
+fi
 make encryption_key "$(random -base64 32)"
 make grant_key "$(random -base64 32)"
 make grafana_password "$(random -hex 12)"

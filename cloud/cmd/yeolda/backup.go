@@ -65,7 +65,7 @@ type restoreCmd struct {
 // Run fills an empty database from a backup, completely or not at all, migrates its schema, and begins a rebuild, which
 // yeolda rebuild or the service completes.
 func (c *restoreCmd) Run(p *program) error {
-	err := p.withTool(c.Database, "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
+	err := p.withTool(asOwner(c.Database), "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
 		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
 		if err != nil {
 			return err

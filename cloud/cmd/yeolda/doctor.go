@@ -14,6 +14,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
@@ -176,7 +177,7 @@ func (d *doctor) examineDatabase() error {
 		default:
 			d.ok("schema", fmt.Sprintf("migration %d", have))
 		}
-		return errors.Join(d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db), d.examineDeposits(db))
+		return errors.Join(d.examineRights(db), d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db), d.examineDeposits(db))
 	})
 }
 
@@ -205,6 +206,24 @@ func (d *doctor) examineServer(server postgres.ServerDiagnosis) {
 	} else {
 		d.ok("clock", "agrees with the database's")
 	}
+}
+
+// examineRights checks that the service could not rewrite the audit log with its own rights.
+func (d *doctor) examineRights(db *postgres.DB) error {
+	role := "" // of the connection
+	if d.settings.Database.URL == "" {
+		role = pgserver.ServiceRole
+	}
+	excess, err := postgres.ExcessRights(d.ctx, db.Pool, role)
+	if err != nil {
+		return err
+	}
+	if len(excess) > 0 {
+		d.warn("rights", "the role of the service "+strings.Join(excess, ", "), "give the service a role of its own: YEOLDA_DATABASE_OWNER_URL, see deploy/README.md, Roles of the database")
+		return nil
+	}
+	d.ok("rights", "the service cannot rewrite the audit log")
+	return nil
 }
 
 func (d *doctor) examineAccounts(db *postgres.DB) error {

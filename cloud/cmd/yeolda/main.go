@@ -127,31 +127,53 @@ func (p *program) by() string {
 	return "cli"
 }
 
-// withDatabase runs do with the migrated database.
+// withDatabase runs do with the migrated database, in the role of the service.
 func (p *program) withDatabase(d config.Database, do func(*postgres.DB) error) error {
-	return p.withRawDatabase(d, func(db *postgres.DB) error {
-		if err := postgres.Migrate(p.ctx, db.Pool, p.logger()); err != nil {
-			return err
-		}
-		return do(db)
+	return p.withServer(d, func(owner, service string) error {
+		return p.run(do)(postgres.OpenMigrated(p.ctx, owner, service, p.logger()))
 	})
 }
 
-// withRawDatabase runs do with the database as it is.
+// withRawDatabase runs do with the database as it is: on a private server in the role of its owner, as that of the service may
+// not exist yet.
 func (p *program) withRawDatabase(d config.Database, do func(*postgres.DB) error) error {
-	url := d.URL
-	if url == "" {
-		server, err := pgserver.Start(p.ctx, pgserver.Options{DataDir: d.DataDir, Logger: p.logger()})
-		if err != nil {
-			return err
+	return p.withServer(d, func(owner, service string) error {
+		if d.URL == "" {
+			service = owner
 		}
-		defer server.Stop()
-		url = server.URL()
+		return p.run(do)(postgres.Open(p.ctx, service, p.logger()))
+	})
+}
+
+// withServer starts the private server if there is no other, and runs do with the connection strings of the owner, if it is
+// separate, and of the service.
+func (p *program) withServer(d config.Database, do func(owner, service string) error) error {
+	if d.URL != "" {
+		return do(d.OwnerURL, d.URL)
 	}
-	db, err := postgres.Open(p.ctx, url, p.logger())
+	server, err := pgserver.Start(p.ctx, pgserver.Options{DataDir: d.DataDir, Logger: p.logger()})
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	return do(db)
+	defer server.Stop()
+	return do(server.URL(), server.ServiceURL())
+}
+
+// run returns a function that runs do with an opened database and closes it.
+func (p *program) run(do func(*postgres.DB) error) func(*postgres.DB, error) error {
+	return func(db *postgres.DB, err error) error {
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return do(db)
+	}
+}
+
+// asOwner returns the settings for commands that need the owner of the tables.
+func asOwner(d config.Database) config.Database {
+	if d.OwnerURL != "" {
+		d.URL = d.OwnerURL
+	}
+	return d
 }

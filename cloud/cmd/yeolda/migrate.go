@@ -14,10 +14,7 @@ type migrateCmd struct {
 
 // Run migrates.
 func (c *migrateCmd) Run(p *program) error {
-	return p.withRawDatabase(c.Database, func(db *postgres.DB) error {
-		if err := postgres.Migrate(p.ctx, db.Pool, p.logger()); err != nil {
-			return err
-		}
+	return p.withDatabase(c.Database, func(*postgres.DB) error {
 		fmt.Fprintln(p.out, "the schema is up to date")
 		return nil
 	})

@@ -418,9 +418,10 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 	t.Setenv("YEOLDA_ENCRYPTION_KEY_FILE", file)
 	t.Setenv("YEOLDA_DATABASE_URL_FILE", file)
+	t.Setenv("YEOLDA_DATABASE_OWNER_URL_FILE", file)
 	t.Setenv("YEOLDA_HTTP_ADDR_FILE", file) // not a secret
 	s := settings(t)
-	if s.Secrets.EncryptionKey.Reveal() != key || s.Database.URL != key || s.HTTP.Addr != "127.0.0.1:8080" {
+	if s.Secrets.EncryptionKey.Reveal() != key || s.Database.URL != key || s.Database.OwnerURL != key || s.HTTP.Addr != "127.0.0.1:8080" {
 		t.Errorf("%q, %q, %q", s.Secrets.EncryptionKey.Reveal(), s.Database.URL, s.HTTP.Addr)
 	}
 	if s := settings(t, "--encryption-key=flag"); s.Secrets.EncryptionKey.Reveal() != "flag" {

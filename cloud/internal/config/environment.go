@@ -82,7 +82,7 @@ func secretFile(flag *kong.Flag) (variable, file string) {
 	}
 	variable = flag.Envs[0]
 	isSecret := flag.Target.Type() == reflect.TypeFor[Secret]()
-	withPassword := []string{"YEOLDA_DATABASE_URL", "YEOLDA_SMTP_URL", "YEOLDA_BROKER_URL"}
+	withPassword := []string{"YEOLDA_DATABASE_URL", "YEOLDA_DATABASE_OWNER_URL", "YEOLDA_SMTP_URL", "YEOLDA_BROKER_URL"}
 	if !isSecret && !slices.Contains(withPassword, variable) {
 		return variable, ""
 	}

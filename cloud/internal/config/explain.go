@@ -92,7 +92,7 @@ func maskPassword(variable, text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "password="), // a connection string, or the query of a URL
-		err != nil && variable == "YEOLDA_DATABASE_URL":
+		err != nil && strings.HasPrefix(variable, "YEOLDA_DATABASE_"):
 		return "***"
 	case err == nil && u.User != nil:
 		return u.Redacted()

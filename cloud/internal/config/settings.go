@@ -65,8 +65,9 @@ type MQTT struct {
 
 // Database is the location of the data. Administrative commands take it too.
 type Database struct {
-	URL     string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
-	DataDir string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" help:"Files of the service."`
+	URL      string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
+	OwnerURL string `name:"database-owner-url" env:"YEOLDA_DATABASE_OWNER_URL" placeholder:"URL" help:"The same database as the role that owns its tables, for migrations; the role of the database URL then needs and gets fewer rights. Empty: one role for both."`
+	DataDir  string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" help:"Files of the service."`
 }
 
 // Values of Secrets.Mode.

@@ -18,6 +18,9 @@ import (
 	"syscall"
 )
 
+// ServiceRole is the role of the service on a private server. Its superuser owns the tables.
+const ServiceRole = "yeolda_service"
+
 const (
 	superuser = "yeolda"
 	database  = "postgres"
@@ -147,10 +150,10 @@ func (h home) makeSocketDir() error {
 	return nil
 }
 
-func (h home) url() string {
+func (h home) url(user string) string {
 	// pgx reads %20 as a space, but not +.
 	host := strings.ReplaceAll(url.QueryEscape(h.socketDir()), "+", "%20")
-	return fmt.Sprintf("postgres:///%s?host=%s&port=%s&user=%s", database, host, port, superuser)
+	return fmt.Sprintf("postgres:///%s?host=%s&port=%s&user=%s", database, host, port, user)
 }
 
 // majorVersion is the version that created the cluster, or "" if there is none.

@@ -68,8 +68,11 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the connection string of the database, which is constant for a data directory.
-func (s *Server) URL() string { return s.home.url() }
+// URL returns the connection string of the owner of the database, which is constant for a data directory.
+func (s *Server) URL() string { return s.home.url(superuser) }
+
+// ServiceURL is URL for ServiceRole, which the owner has to create.
+func (s *Server) ServiceURL() string { return s.home.url(ServiceRole) }
 
 // Stop shuts the server down if this process owns it, and waits until it has ended. Open sessions are ended and their
 // transactions rolled back. A second call has no effect.
@@ -172,6 +175,9 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 		return err
 	}
 	if err := h.makeSocketDir(); err != nil {
+		return err
+	}
+	if err := h.writeAccess(); err != nil {
 		return err
 	}
 	return s.runPostgres(ctx, h, bin, func() {

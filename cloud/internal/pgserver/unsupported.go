@@ -7,6 +7,9 @@ import (
 	"errors"
 )
 
+// ServiceRole is the role of the service on a private server.
+const ServiceRole = "yeolda_service"
+
 // Server represents a private PostgreSQL, which this system cannot run.
 type Server struct{}
 
@@ -17,6 +20,9 @@ func Start(context.Context, Options) (*Server, error) {
 
 // URL returns an empty string.
 func (*Server) URL() string { return "" }
+
+// ServiceURL returns an empty string.
+func (*Server) ServiceURL() string { return "" }
 
 // Stop does nothing.
 func (*Server) Stop() {}

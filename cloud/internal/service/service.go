@@ -120,20 +120,20 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 }
 
 func (s *Service) openDatabase(ctx context.Context) error {
-	url := s.settings.Database.URL
+	owner, url := s.settings.Database.OwnerURL, s.settings.Database.URL
 	if url == "" {
 		server, err := pgserver.Start(ctx, pgserver.Options{DataDir: s.settings.Database.DataDir, Logger: s.log})
 		if err != nil {
 			return err
 		}
-		s.database, url = server, server.URL()
+		s.database, owner, url = server, server.URL(), server.ServiceURL()
 	}
-	db, err := postgres.Open(ctx, url, s.log)
+	db, err := postgres.OpenMigrated(ctx, owner, url, s.log)
 	if err != nil {
 		return err
 	}
 	s.db, db.Now = db, s.now
-	return postgres.Migrate(ctx, db.Pool, s.log)
+	return nil
 }
 
 // rejectDemoAccounts fails if the database holds accounts whose passwords are public, unless in a demonstration that only
