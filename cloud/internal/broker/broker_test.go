@@ -417,16 +417,3 @@ func TestCredentialsTogether(t *testing.T) {
 	stop()
 	working.Wait()
 }
-
-func TestStormIsOverOnce(t *testing.T) {
-	t.Parallel()
-	var s reconnectBurst
-	for step, c := range []struct {
-		sessions int
-		over     bool
-	}{{0, false}, {400, false}, {400, false}, {3000, false}, {5000, false}, {5000, true}, {5000, false}, {5400, false}, {5400, false}, {10, false}, {10, false}, {5000, false}, {5000, true}} {
-		if got := s.over(c.sessions); got != c.over {
-			t.Errorf("step %d, %d sessions: %v", step, c.sessions, got)
-		}
-	}
-}

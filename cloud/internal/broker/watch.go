@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -22,20 +21,14 @@ func (b *Broker) watch(ctx context.Context) {
 	revoked := time.NewTicker(revocationInterval)
 	defer revoked.Stop()
 	var lost int64
-	var burst reconnectBurst
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-silent.C:
 			b.presence.announceAll()
-			all := b.sessions.all()
-			for _, s := range all {
+			for _, s := range b.sessions.all() {
 				b.presence.announce(s.agent())
-			}
-			if burst.over(len(all)) {
-				// Connecting used memory, mainly for deep stacks, which the runtime would release only after minutes.
-				go debug.FreeOSMemory()
 			}
 			if now := b.inbox.dropped.Load() + b.unsent.Load(); now > lost {
 				b.log.Warn("mqtt: messages dropped", "in", b.inbox.dropped.Load(), "out", b.unsent.Load())
@@ -47,23 +40,6 @@ func (b *Broker) watch(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// burstSize is the number of connecting agents after which memory is released.
-const burstSize = 1000
-
-// reconnectBurst detects the end of a burst of connecting agents.
-type reconnectBurst struct{ before, last int }
-
-func (s *reconnectBurst) over(sessions int) bool {
-	calm := sessions == s.last
-	s.last = sessions
-	s.before = min(s.before, sessions)
-	if !calm || sessions-s.before < burstSize {
-		return false
-	}
-	s.before = sessions
-	return true
 }
 
 // dropRevoked disconnects agents whose credential was revoked, or whose secrets were replaced since they connected.
