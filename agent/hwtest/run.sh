@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the hardware tests; `make hwtest` calls it. HWTEST_RUN limits them to some, like go test -run.
+# Runs the hardware tests; `make hwtest` calls it. HWTEST_RUN limits them to some, like go test -run. HWTEST_PRESSES is the number of
+# samples of the latency of a keypad; more than 10 need HWTEST_TIMEOUT and HWTEST_LIMIT.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -28,7 +29,7 @@ cp testdata/* "$root/testdata/"
 # machine FLAG...: boots the machine for the tests that the flags choose. HWTEST_ICOUNT=shift=0 makes its clock count instructions,
 # a billion a second: it stops whenever the host has no time for the machine, so a loaded host stretches no burst of edges.
 machine() {
-	printf '#!/bin/sh\nexec hwtest -test.v %s -test.timeout 120s\n' "$*" >"$root/run"
+	printf '#!/bin/sh\nexport HWTEST_PRESSES=%s\nexec hwtest -test.v %s -test.timeout %s\n' "${HWTEST_PRESSES:-}" "$*" "${HWTEST_TIMEOUT:-120s}" >"$root/run"
 	chmod +x "$root/run"
 	./boot.sh "$HWTEST_KERNEL" "$root"
 }

@@ -177,6 +177,9 @@ func (b *Broker) Next(kinds ...protocol.Kind) Received {
 	}
 }
 
+// Messages returns the messages from agents, for a caller that reads all of them.
+func (b *Broker) Messages() <-chan Received { return b.received }
+
 // Await waits for the next message of type M and decodes it.
 func Await[M protocol.Message](b *Broker) M {
 	b.t.Helper()

@@ -295,6 +295,47 @@ func TestEntriesAreStoredOnce(t *testing.T) {
 	}
 }
 
+// TestEntryAfterRefund delivers an entry by the pass of a guest whose stay was refunded while the branch was offline: it is a
+// discrepancy with an alert, and moves no money.
+func TestEntryAfterRefund(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	a := keypadAgent(t, s)
+	key := keyFor(t, s, 3)
+	touchPasses(t, s)
+	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	pass := a.List().Passes[0].Pass
+	enter := func(at time.Time, outcome protocol.EntryOutcome) {
+		t.Helper()
+		e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_3", At: at, Outcome: outcome, Reason: "", Source: protocol.SourcePIN})
+		if err := a.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+		a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+	}
+	differences := func() int {
+		return count(t, s, `select count(*) from reconciliation_difference where kind = 'entered-after-refund' and resolved_at is null and $1`)
+	}
+	a.Fail(agenttest.Faults{IgnoreLists: true})
+	id := live(t, s, 3)
+	before := s.Clock.Now()
+	cast.HQ.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	enter(before.Add(-time.Minute), protocol.EntryOpened)
+	enter(s.Clock.Now().Add(time.Second), protocol.EntryRefused)
+	if n := differences(); n != 0 {
+		t.Fatalf("%d discrepancies before an entry after the refund", n)
+	}
+	refunds := count(t, s, `select count(*) from refund where $1`)
+	enter(s.Clock.Now().Add(time.Second), protocol.EntryOpened)
+	if n := differences(); n != 1 {
+		t.Errorf("%d discrepancies, want 1", n)
+	}
+	if n := count(t, s, `select count(*) from refund where $1`); n != refunds {
+		t.Errorf("%d refunds, want %d", n, refunds)
+	}
+}
+
 // TestEntriesOvertakeEachOther publishes a journal out of order: the entries are acknowledged with their predecessors and break
 // no chain. A gap that stays for a minute is a discrepancy.
 func TestEntriesOvertakeEachOther(t *testing.T) {

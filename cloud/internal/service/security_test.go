@@ -74,12 +74,7 @@ func TestThreatsAreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("grep", "-rhoE", "^func (Test|Fuzz)[A-Za-z0-9_]+", "--include=*_test.go",
-		"../../../cloud", "../../../agent", "../../../firmware-sim", "../../../protocol").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := strings.Fields(strings.ReplaceAll(string(out), "func ", ""))
+	tests := allTests(t)
 	answered := map[int][]string{}
 	name := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 	for _, row := range regexp.MustCompile(`(?m)^\| A(\d+) .*$`).FindAllStringSubmatch(string(raw), -1) {
@@ -99,6 +94,43 @@ func TestThreatsAreAnswered(t *testing.T) {
 	for _, test := range name.FindAllStringSubmatch(string(raw), -1) {
 		if !slices.Contains(tests, test[1]) {
 			t.Errorf("SECURITY.md names %s, which does not exist", test[1])
+		}
+	}
+}
+
+// allTests returns the names of all tests of the repository.
+func allTests(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("grep", "-rhoE", "^func (Test|Fuzz)[A-Za-z0-9_]+", "--include=*_test.go",
+		"../../../cloud", "../../../agent", "../../../firmware-sim", "../../../protocol").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(strings.ReplaceAll(string(out), "func ", ""))
+}
+
+// TestThreatsToPassesAreAnswered checks that each row of docs/passes-threats.md names a test, and that the tests exist.
+func TestThreatsToPassesAreAnswered(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../docs/passes-threats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := append(allTests(t), "passsim", "passlive") // packages whose tests are one test of all rows
+	rows := regexp.MustCompile(`(?m)^\| [A-Z].*\| *([^|]*) \|$`).FindAllStringSubmatch(string(raw), -1)
+	if len(rows) < 15 {
+		t.Errorf("%d rows, want one for each threat", len(rows))
+	}
+	name := regexp.MustCompile("`(?:[a-z0-9]+\\.)?(Test[A-Za-z0-9]+|passsim|passlive)`")
+	for _, row := range rows {
+		named := name.FindAllStringSubmatch(row[1], -1)
+		if len(named) == 0 {
+			t.Errorf("no test: %s", row[0])
+		}
+		for _, test := range named {
+			if !slices.Contains(tests, test[1]) {
+				t.Errorf("%s does not exist", test[1])
+			}
 		}
 	}
 }
