@@ -334,6 +334,18 @@ func TestEntryAfterRefund(t *testing.T) {
 	if n := count(t, s, `select count(*) from refund where $1`); n != refunds {
 		t.Errorf("%d refunds, want %d", n, refunds)
 	}
+	alerts := func() int {
+		return count(t, s, `select count(*) from alert where kind = 'discrepancy' and ended_at is null and $1`)
+	}
+	if n := alerts(); n != 1 {
+		t.Errorf("%d alerts, want 1", n)
+	}
+	if _, err := s.DB.Pool.Exec(t.Context(), `update reconciliation_difference set resolved_at = now(), resolved_by = 'hq', resolution = 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	if n := alerts(); n != 0 {
+		t.Errorf("%d alerts after the discrepancy was resolved, want 0", n)
+	}
 }
 
 // TestEntriesOvertakeEachOther publishes a journal out of order: the entries are acknowledged with their predecessors and break

@@ -147,11 +147,11 @@ func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID
 	if id == 0 || e.Outcome != protocol.EntryOpened && e.Outcome != protocol.EntryUnknown {
 		return false, nil
 	}
-	var subject, branch string
+	var subject string
 	err := tx.QueryRow(ctx, `
-		select coalesce(r.order_id, 'reservation-' || r.id), b.code from reservation r join branch b on b.id = r.branch_id
+		select coalesce(r.order_id, 'reservation-' || r.id) from reservation r
 		where r.id = $1 and r.state in ('CANCELING', 'CANCELED') and $2 >= coalesce(r.canceled_at,
-			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))`, id, e.At).Scan(&subject, &branch)
+			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))`, id, e.At).Scan(&subject)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -159,8 +159,6 @@ func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID
 		return false, err
 	}
 	detail := fmt.Sprintf("%s opened at %s by %s after the cancellation of reservation %d", e.Device, e.At.UTC().Format(time.RFC3339), e.Source, id)
-	if _, err := ReportDiscrepancy(ctx, tx, subject, EnteredAfterRefund, detail); err != nil {
-		return false, err
-	}
-	return true, OpenAlert(ctx, tx, "discrepancy", branch, subject, e.At)
+	_, err = ReportDiscrepancy(ctx, tx, subject, EnteredAfterRefund, detail) // its alert follows it
+	return err == nil, err
 }
