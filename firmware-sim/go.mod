@@ -14,6 +14,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/mochi-mqtt/server/v2 v2.7.9
 	github.com/yeolda/yeolda/agent v0.0.0
+	github.com/yeolda/yeolda/cloud v0.0.0
 	github.com/yeolda/yeolda/firmware-sim/testkit v0.0.0
 	github.com/yeolda/yeolda/protocol v0.0.0
 	go.uber.org/goleak v1.3.0
@@ -25,10 +26,12 @@ require (
 )
 
 require (
+	github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/oapi-codegen/runtime v1.8.0 // indirect
 	github.com/rs/xid v1.4.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
@@ -40,3 +43,5 @@ replace github.com/yeolda/yeolda/protocol => ../protocol
 replace github.com/yeolda/yeolda/agent => ../agent
 
 replace github.com/yeolda/yeolda/firmware-sim/testkit => ./testkit
+
+replace github.com/yeolda/yeolda/cloud => ../cloud

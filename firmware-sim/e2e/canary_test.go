@@ -47,7 +47,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 	guest.call("POST", "/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": "room", "key": "0badbad0-1111-4222-8333-444455556666"}, nil)
 	secrets["a wrong key"] = "0badbad0-1111-4222-8333-444455556666"
-	guest.send("GET", "/v2/keys/"+key, nil).Body.Close()
+	guest.send("GET", "/v2/keys/"+key, nil)
 
 	// A login with a correct and a wrong code.
 	guest.must("POST", "/account/code", map[string]string{"type": "mobile", "id": "01011112222"}, nil)

@@ -145,14 +145,12 @@ func TestConsoleScreens(t *testing.T) {
 		p.survey("console-devices-enrolled")
 		p.on(desktop)
 		token := value[string](p, `document.querySelector("dialog pre").textContent.match(/-s -- (\S+)/)[1]`)
-		var machine struct {
-			Data struct{ Username, Password string } `json:"data"`
-		}
-		postJSON(t, s.API+"/v2/agent/enroll", map[string]string{"token": token}, &machine)
+		var machine struct{ Username, Password string }
+		newBrowser(t, s).must("POST", "/v2/agent/enroll", map[string]string{"token": token}, &machine)
 		p.press("닫기")
 		p.open("/console/gangnam/devices")
-		p.see(machine.Data.Username)
-		p.press("해제 " + machine.Data.Username)
+		p.see(machine.Username)
+		p.press("해제 " + machine.Username)
 		p.see("되돌릴 수 없어요")
 		p.survey("console-devices-revoke")
 		p.on(desktop).press("해제")

@@ -217,13 +217,13 @@ func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Dura
 }
 
 func pressAs(ctx context.Context, staff *browser, branch string) bool {
-	got, err := send(ctx, staff.http, http.MethodPost, staff.api+"/admin/door/v2/unlock/"+branch+"/front", nil)
+	got, err := send(ctx, staff.http, staff.api, http.MethodPost, "/admin/door/v2/unlock/"+branch+"/front", nil)
 	if err != nil || got.status != http.StatusOK {
 		return false
 	}
 	_, id, _ := strings.Cut(string(got.data), `"requestId":"`)
 	id, _, _ = strings.Cut(id, `"`)
-	got, err = send(ctx, staff.http, http.MethodGet, staff.api+"/admin/door/v2/unlock/subscribe?requestId="+id, nil)
+	got, err = send(ctx, staff.http, staff.api, http.MethodGet, "/admin/door/v2/unlock/subscribe?requestId="+id, nil)
 	return err == nil && strings.Contains(got.body, `"SUCCESS"`)
 }
 

@@ -2,11 +2,9 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"strings"
@@ -70,18 +68,21 @@ type answer struct {
 // ask sends a request to a replica. If there is no answer, or one that a proxy would not forward, it retries once at another
 // replica.
 func (l *load) ask(ctx context.Context, client *http.Client, method, path string, body any) (answer, error) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return answer{}, err
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return answer{}, err
+		}
 	}
 	at := l.balancer.choose(-1)
-	got, err := send(ctx, client, method, l.cluster.Replicas[at].API+path, encoded)
+	got, err := send(ctx, client, l.cluster.Replicas[at].API, method, path, encoded)
 	l.note(func() { l.requests++ })
 	if err == nil && got.status < http.StatusInternalServerError || ctx.Err() != nil {
 		return got, err
 	}
 	first := fmt.Sprint(got.status, " ", got.body, " ", err)
-	got, err = send(ctx, client, method, l.cluster.Replicas[l.balancer.choose(at)].API+path, encoded)
+	got, err = send(ctx, client, l.cluster.Replicas[l.balancer.choose(at)].API, method, path, encoded)
 	failed := err != nil || got.status >= http.StatusInternalServerError
 	l.note(func() {
 		l.retried++
@@ -92,17 +93,8 @@ func (l *load) ask(ctx context.Context, client *http.Client, method, path string
 	return got, err
 }
 
-func send(ctx context.Context, client *http.Client, method, address string, body []byte) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
-	if err != nil {
-		return answer{}, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+func send(ctx context.Context, doer *http.Client, api, method, path string, body []byte) (answer, error) {
+	status, text, err := request(ctx, doer, api, method, path, body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -110,7 +102,7 @@ func send(ctx context.Context, client *http.Client, method, address string, body
 		Data json.RawMessage `json:"data"`
 	}
 	_ = json.Unmarshal(text, &envelope) // a stream has no envelope
-	return answer{response.StatusCode, envelope.Data, string(text)}, nil
+	return answer{status, envelope.Data, string(text)}, nil
 }
 
 func (l *load) note(change func()) {

@@ -125,42 +125,37 @@ func newBrowser(t *testing.T, s *world.Stack) *browser {
 // call sends a request to the API, without a body if body is nil. It decodes the data and returns the status.
 func (b *browser) call(method, path string, body, data any) (status int, errorType string) {
 	b.t.Helper()
-	response := b.send(method, path, body)
-	defer response.Body.Close()
+	status, answer := b.send(method, path, body)
 	var envelope struct {
 		ErrorType string          `json:"errorType"`
 		Data      json.RawMessage `json:"data"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&envelope); err != nil {
+	if err := json.Unmarshal(answer, &envelope); err != nil {
 		b.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	if data != nil && response.StatusCode == http.StatusOK {
+	if data != nil && status == http.StatusOK {
 		if err := json.Unmarshal(envelope.Data, data); err != nil {
 			b.t.Fatalf("%s %s: %v", method, path, err)
 		}
 	}
-	return response.StatusCode, envelope.ErrorType
+	return status, envelope.ErrorType
 }
 
-func (b *browser) send(method, path string, body any) *http.Response {
+// send sends a request with the generated client and returns its answer.
+func (b *browser) send(method, path string, body any) (status int, answer []byte) {
 	b.t.Helper()
-	var reader io.Reader
+	var sent []byte
 	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
 			b.t.Fatal(err)
 		}
-		reader = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequestWithContext(b.t.Context(), method, b.api+path, reader)
+	status, answer, err := request(b.t.Context(), b.http, b.api, method, path, sent)
 	if err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	response, err := b.http.Do(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return response
+	return status, answer
 }
 
 // must is call for requests that must succeed.
@@ -190,13 +185,12 @@ func (b *browser) open(branch, kind, key string) (result, int) {
 
 func (b *browser) subscribe(path string) (result, int) {
 	b.t.Helper()
-	response := b.send("GET", path, nil)
-	defer response.Body.Close()
 	var r result
-	if response.StatusCode != http.StatusOK {
-		return r, response.StatusCode
+	status, stream := b.send("GET", path, nil)
+	if status != http.StatusOK {
+		return r, status
 	}
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(bytes.NewReader(stream))
 	event := ""
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "event:"); ok {

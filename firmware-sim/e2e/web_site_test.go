@@ -243,12 +243,10 @@ func dayOf(t *testing.T, s *world.Stack, branch, status string) string {
 	from := currentSlot().In(seoul).AddDate(0, 0, 2)
 	for _, month := range []string{from.Format("2006-01"), from.AddDate(0, 0, 20).Format("2006-01")} {
 		var answer struct {
-			Data struct {
-				Dates []struct{ Date, Status string }
-			}
+			Dates []struct{ Date, Status string }
 		}
-		getJSON(t, s.API+"/v2/branches/"+branch+"/calendar?yearMonth="+month, &answer)
-		for _, day := range answer.Data.Dates {
+		newBrowser(t, s).must("GET", "/v2/branches/"+branch+"/calendar?yearMonth="+month, nil, &answer)
+		for _, day := range answer.Dates {
 			if day.Date >= from.Format("2006-01-02") && day.Status == status {
 				return day.Date
 			}
@@ -262,15 +260,13 @@ func dayOf(t *testing.T, s *world.Stack, branch, status string) string {
 func priceOf(t *testing.T, s *world.Stack, branch, day, room string) int {
 	t.Helper()
 	var answer struct {
-		Data struct {
-			Rooms []struct {
-				RoomNo  string
-				Pricing struct{ Min60 int }
-			}
+		Rooms []struct {
+			RoomNo  string
+			Pricing struct{ Min60 int }
 		}
 	}
-	getJSON(t, s.API+"/v2/branches/"+branch+"/reservations?baseHour=0&date="+day, &answer)
-	for _, r := range answer.Data.Rooms {
+	newBrowser(t, s).must("GET", "/v2/branches/"+branch+"/reservations?baseHour=0&date="+day, nil, &answer)
+	for _, r := range answer.Rooms {
 		if r.RoomNo == room {
 			return r.Pricing.Min60
 		}
