@@ -361,6 +361,19 @@ type BranchesNow struct {
 	Next *string `json:"next"`
 }
 
+// Brand defines model for Brand.
+type Brand struct {
+	// Color Such as #1b64da. Empty: as shipped.
+	Color *string `json:"color,omitempty"`
+
+	// MessagePrefix In brackets before the subject of messages. Empty: the name.
+	MessagePrefix *string `json:"messagePrefix,omitempty"`
+
+	// NameEn Empty: nameKo.
+	NameEn *string `json:"nameEn,omitempty"`
+	NameKo *string `json:"nameKo,omitempty"`
+}
+
 // CalendarDay defines model for CalendarDay.
 type CalendarDay struct {
 	Date   openapi_types.Date `json:"date"`
@@ -600,6 +613,31 @@ type Company struct {
 	Name            *OptionalText `json:"name"`
 	Phone           *OptionalText `json:"phone"`
 	Representative  *OptionalText `json:"representative"`
+}
+
+// CompanyFacts defines model for CompanyFacts.
+type CompanyFacts struct {
+	Address         *string `json:"address,omitempty"`
+	BusinessNumber  *string `json:"businessNumber,omitempty"`
+	Email           *string `json:"email,omitempty"`
+	HostingProvider *string `json:"hostingProvider,omitempty"`
+	MailOrderNumber *string `json:"mailOrderNumber,omitempty"`
+	Name            *string `json:"name,omitempty"`
+	Phone           *string `json:"phone,omitempty"`
+	Representative  *string `json:"representative,omitempty"`
+}
+
+// CompanyProfile defines model for CompanyProfile.
+type CompanyProfile struct {
+	Brand        Brand        `json:"brand"`
+	Company      CompanyFacts `json:"company"`
+	LegalVersion string       `json:"legalVersion"`
+
+	// Logo Address of the logo.
+	Logo *string `json:"logo"`
+
+	// Missing Facts that the law requires and that are empty.
+	Missing []string `json:"missing"`
 }
 
 // Compensation The compensation of a guest whose door does not open; null for nothing.
@@ -1135,6 +1173,40 @@ type KeyRotation struct {
 // Keypad agent: wired to the branch's agent, it takes PINs of reservations and one-time codes; standalone: it has a static PIN.
 type Keypad = string
 
+// Legal defines model for Legal.
+type Legal struct {
+	Current       bool               `json:"current"`
+	EffectiveFrom openapi_types.Date `json:"effectiveFrom"`
+	Privacy       BilingualText      `json:"privacy"`
+	Terms         BilingualText      `json:"terms"`
+	Version       string             `json:"version"`
+
+	// Versions The newest first.
+	Versions []string `json:"versions"`
+}
+
+// LegalText defines model for LegalText.
+type LegalText struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// CreatedBy Empty: shipped.
+	CreatedBy string `json:"createdBy"`
+
+	// PrivacyEn Empty: the Korean text is shown.
+	PrivacyEn string `json:"privacyEn"`
+	PrivacyKo string `json:"privacyKo"`
+
+	// TermsEn Empty: the Korean text is shown.
+	TermsEn string `json:"termsEn"`
+	TermsKo string `json:"termsKo"`
+	Version string `json:"version"`
+}
+
+// LegalTexts defines model for LegalTexts.
+type LegalTexts struct {
+	Texts []LegalText `json:"texts"`
+}
+
 // Listing defines model for Listing.
 type Listing struct {
 	Channel    string     `json:"channel"`
@@ -1570,7 +1642,7 @@ type PaymentRequest struct {
 	// Branch Addition: with the next three, the hold that the page shows, as a precondition.
 	Branch *string `json:"branch,omitempty"`
 
-	// ConsentVersion Addition: the version of the terms and the privacy policy that the guest agreed to. It is stored with the time.
+	// ConsentVersion Addition: the version of the terms and the privacy policy that the guest agreed to (legalVersion of GET /v2/site). It is stored with the time.
 	ConsentVersion *string        `json:"consentVersion,omitempty"`
 	Email          *OptionalEmail `json:"email,omitempty"`
 
@@ -2127,9 +2199,12 @@ type SettlementTotals struct {
 // Site defines model for Site.
 type Site struct {
 	// Company The operator of the shop, as the law requires on every page. Fields without a setting are null.
-	Company   Company       `json:"company"`
-	Languages []string      `json:"languages"`
-	Payment   PaymentWidget `json:"payment"`
+	Company   Company  `json:"company"`
+	Languages []string `json:"languages"`
+
+	// LegalVersion The current version of the terms and the privacy policy, for consentVersion.
+	LegalVersion string        `json:"legalVersion"`
+	Payment      PaymentWidget `json:"payment"`
 }
 
 // Slot {room}-{YYYYMMDDHHmm}: ten minutes of a room.
@@ -2634,6 +2709,11 @@ type WhyKeyParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
 	Door   *string `form:"door,omitempty" json:"door,omitempty"`
 	Lang   *string `form:"lang,omitempty" json:"lang,omitempty"`
+}
+
+// ShowLegalParams defines parameters for ShowLegal.
+type ShowLegalParams struct {
+	Version *string `form:"version,omitempty" json:"version,omitempty"`
 }
 
 // SendLoginCodeJSONRequestBody defines body for SendLoginCode for application/json ContentType.
@@ -3575,6 +3655,16 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/closures (the `CloseBranches` operationId).
 	CloseBranches(ctx context.Context, body CloseBranchesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShowCompany How the operator looks to guests: the facts that the law requires, names, message prefix, colour, logo, and which facts are missing.
+	//
+	// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
+	ShowCompany(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+	//
+	// Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
+	ListTexts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RefundOrphanWithBody Refund an orphan: the provider's money for an order that the database does not have.
 	//
 	// Takes any type of body and a specified content type.
@@ -4017,6 +4107,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/keys/{key}/why (the `WhyKey` operationId).
 	WhyKey(ctx context.Context, key string, params *WhyKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowLegal The terms and the privacy policy of a version, or of the current one, in HTML without scripts.
+	//
+	// Corresponds with GET /v2/legal (the `ShowLegal` operationId).
+	ShowLegal(ctx context.Context, params *ShowLegalParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// WhoAmI The owner of the session.
 	//
@@ -5516,6 +5611,36 @@ func (c *Client) CloseBranches(ctx context.Context, body CloseBranchesJSONReques
 	return c.Client.Do(req)
 }
 
+// ShowCompany How the operator looks to guests: the facts that the law requires, names, message prefix, colour, logo, and which facts are missing.
+//
+// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
+func (c *Client) ShowCompany(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowCompanyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+//
+// Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
+func (c *Client) ListTexts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTextsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RefundOrphanWithBody Refund an orphan: the provider's money for an order that the database does not have.
 //
 // Takes any type of body and a specified content type.
@@ -6699,6 +6824,21 @@ func (c *Client) ExtendStay(ctx context.Context, key string, body ExtendStayJSON
 // Corresponds with GET /v2/keys/{key}/why (the `WhyKey` operationId).
 func (c *Client) WhyKey(ctx context.Context, key string, params *WhyKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWhyKeyRequest(c.Server, key, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowLegal The terms and the privacy policy of a version, or of the current one, in HTML without scripts.
+//
+// Corresponds with GET /v2/legal (the `ShowLegal` operationId).
+func (c *Client) ShowLegal(ctx context.Context, params *ShowLegalParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowLegalRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9823,6 +9963,60 @@ func NewCloseBranchesRequestWithBody(server string, contentType string, body io.
 	return req, nil
 }
 
+// NewShowCompanyRequest constructs an http.Request for the ShowCompany method
+func NewShowCompanyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/company")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListTextsRequest constructs an http.Request for the ListTexts method
+func NewListTextsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/company/texts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewRefundOrphanRequest calls the generic RefundOrphan builder with application/json body
 func NewRefundOrphanRequest(server string, id string, body RefundOrphanJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -12720,6 +12914,60 @@ func NewWhyKeyRequest(server string, key string, params *WhyKeyParams) (*http.Re
 	return req, nil
 }
 
+// NewShowLegalRequest constructs an http.Request for the ShowLegal method
+func NewShowLegalRequest(server string, params *ShowLegalParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/legal")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Version != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "version", *params.Version, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewWhoAmIRequest constructs an http.Request for the WhoAmI method
 func NewWhoAmIRequest(server string) (*http.Request, error) {
 	var err error
@@ -13657,6 +13905,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/closures (the `CloseBranches` operationId).
 	CloseBranchesWithResponse(ctx context.Context, body CloseBranchesJSONRequestBody, reqEditors ...RequestEditorFn) (*CloseBranchesResponse, error)
 
+	// ShowCompanyWithResponse How the operator looks to guests: the facts that the law requires, names, message prefix, colour, logo, and which facts are missing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
+	ShowCompanyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowCompanyResponse, error)
+
+	// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
+	ListTextsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTextsResponse, error)
+
 	// RefundOrphanWithBodyWithResponse Refund an orphan: the provider's money for an order that the database does not have.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14181,6 +14443,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/keys/{key}/why (the `WhyKey` operationId).
 	WhyKeyWithResponse(ctx context.Context, key string, params *WhyKeyParams, reqEditors ...RequestEditorFn) (*WhyKeyResponse, error)
+
+	// ShowLegalWithResponse The terms and the privacy policy of a version, or of the current one, in HTML without scripts.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/legal (the `ShowLegal` operationId).
+	ShowLegalWithResponse(ctx context.Context, params *ShowLegalParams, reqEditors ...RequestEditorFn) (*ShowLegalResponse, error)
 
 	// WhoAmIWithResponse The owner of the session.
 	//
@@ -15784,6 +16053,56 @@ func (r CloseBranchesResponse) StatusCode() int {
 	return 0
 }
 
+type ShowCompanyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data CompanyProfile `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowCompanyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowCompanyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListTextsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data LegalTexts `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTextsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTextsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RefundOrphanResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -17187,6 +17506,31 @@ func (r WhyKeyResponse) StatusCode() int {
 	return 0
 }
 
+type ShowLegalResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Legal `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowLegalResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowLegalResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type WhoAmIResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18543,6 +18887,32 @@ func (c *ClientWithResponses) CloseBranchesWithResponse(ctx context.Context, bod
 	return ParseCloseBranchesResponse(rsp)
 }
 
+// ShowCompanyWithResponse How the operator looks to guests: the facts that the law requires, names, message prefix, colour, logo, and which facts are missing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
+func (c *ClientWithResponses) ShowCompanyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowCompanyResponse, error) {
+	rsp, err := c.ShowCompany(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowCompanyResponse(rsp)
+}
+
+// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
+func (c *ClientWithResponses) ListTextsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTextsResponse, error) {
+	rsp, err := c.ListTexts(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTextsResponse(rsp)
+}
+
 // RefundOrphanWithBodyWithResponse Refund an orphan: the provider's money for an order that the database does not have.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -19516,6 +19886,19 @@ func (c *ClientWithResponses) WhyKeyWithResponse(ctx context.Context, key string
 		return nil, err
 	}
 	return ParseWhyKeyResponse(rsp)
+}
+
+// ShowLegalWithResponse The terms and the privacy policy of a version, or of the current one, in HTML without scripts.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/legal (the `ShowLegal` operationId).
+func (c *ClientWithResponses) ShowLegalWithResponse(ctx context.Context, params *ShowLegalParams, reqEditors ...RequestEditorFn) (*ShowLegalResponse, error) {
+	rsp, err := c.ShowLegal(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowLegalResponse(rsp)
 }
 
 // WhoAmIWithResponse The owner of the session.
@@ -21347,6 +21730,62 @@ func ParseCloseBranchesResponse(rsp *http.Response) (*CloseBranchesResponse, err
 	return response, nil
 }
 
+// ParseShowCompanyResponse parses an HTTP response from a ShowCompanyWithResponse call
+func ParseShowCompanyResponse(rsp *http.Response) (*ShowCompanyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowCompanyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data CompanyProfile `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListTextsResponse parses an HTTP response from a ListTextsWithResponse call
+func ParseListTextsResponse(rsp *http.Response) (*ListTextsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTextsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data LegalTexts `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseRefundOrphanResponse parses an HTTP response from a RefundOrphanWithResponse call
 func ParseRefundOrphanResponse(rsp *http.Response) (*RefundOrphanResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -22857,6 +23296,34 @@ func ParseWhyKeyResponse(rsp *http.Response) (*WhyKeyResponse, error) {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Why `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowLegalResponse parses an HTTP response from a ShowLegalWithResponse call
+func ParseShowLegalResponse(rsp *http.Response) (*ShowLegalResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowLegalResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Legal `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

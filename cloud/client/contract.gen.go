@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d273d5aebee72a3517e6e6e7952d28c3e7f1a621f09f3ad94df8e100f3e2aa24"
+const Contract = "445b54bc838ade000f690198bf9531b5f82c0967bdf6ea59d61a96ceb4954ca1"

@@ -8,15 +8,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/cloud/internal/service"
 )
 
 // doctorCmd is `yeolda doctor`.
@@ -107,7 +108,7 @@ func (d *doctor) examineSettings() {
 	}
 }
 
-// examineSite checks the requirements of customers' browsers and of the law.
+// examineSite checks the requirements of customers' browsers.
 func (d *doctor) examineSite() {
 	u, err := url.Parse(d.settings.HTTP.PublicURL)
 	if err != nil {
@@ -121,9 +122,6 @@ func (d *doctor) examineSite() {
 		d.warn("site", "links in messages lead to "+d.settings.HTTP.PublicURL, "set YEOLDA_PUBLIC_URL to the address customers use")
 	default:
 		d.ok("site", d.settings.HTTP.PublicURL)
-	}
-	if l := d.settings.Legal; slices.Contains([]string{l.Company, l.Representative, l.Address, l.Phone, l.Email, l.BusinessNumber, l.MailOrderNumber, l.HostingProvider}, "") {
-		d.warn("law", "the pages lack facts about the company that the law wants shown", "set every YEOLDA_LEGAL_ variable")
 	}
 }
 
@@ -177,7 +175,7 @@ func (d *doctor) examineDatabase() error {
 		default:
 			d.ok("schema", fmt.Sprintf("migration %d", have))
 		}
-		return errors.Join(d.examineRights(db), d.examineAccounts(db), d.examineWork(db), d.examineBranches(db), d.examineSeals(db), d.examineDeposits(db))
+		return errors.Join(d.examineRights(db), d.examineAccounts(db), d.examineWork(db), d.examineCompany(db), d.examineBranches(db), d.examineSeals(db), d.examineDeposits(db))
 	})
 }
 
@@ -319,6 +317,18 @@ func (d *doctor) examineBranches(db *postgres.DB) error {
 		if well {
 			d.ok(subject, b.Code+" is online")
 		}
+	}
+	return nil
+}
+
+// examineCompany names the facts that the law wants shown and that the pages lack.
+func (d *doctor) examineCompany(db *postgres.DB) error {
+	now, err := (&company.Service{DB: db, First: service.Facts(d.settings.Legal)}).Read(d.ctx)
+	if err != nil {
+		return err
+	}
+	if missing := now.Company.Missing(); len(missing) > 0 {
+		d.warn("law", "the pages lack facts about the company that the law wants shown: "+strings.Join(missing, ", "), "the console, Company; or the YEOLDA_LEGAL_ variables before the first change there")
 	}
 	return nil
 }

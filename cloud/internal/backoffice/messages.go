@@ -62,7 +62,7 @@ func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys b
 			variables[name] = "–" // erased, or never set
 		}
 	}
-	text, err := notify.Message{Template: notify.Template(m.Template), Language: notify.Language(m.Language), Variables: variables}.Render()
+	text, err := notify.Message{Template: notify.Template(m.Template), Language: notify.Language(m.Language), Variables: variables, Brand: s.Company.MessageBrand(ctx)}.Render()
 	if err != nil {
 		return notify.Text{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -39,6 +40,7 @@ type Service struct {
 
 	GrantKeys *grantkey.Ring // part of new agent credentials
 	Alerts    *alert.Service
+	Company   *company.Service
 }
 
 // Branch returns a branch with its rooms, or booking.ErrNoBranch.

@@ -143,7 +143,7 @@ type Discord struct {
 	WebhookURL Secret `name:"discord-webhook-url" env:"YEOLDA_DISCORD_WEBHOOK_URL" placeholder:"URL" help:"Webhook of the channel that receives alerts unless the head quarters have set contacts in the console."`
 }
 
-// Legal is the company information that Korean law requires on a shop's pages.
+// Legal is the company information that Korean law requires on a shop's pages. The console replaces it.
 type Legal struct {
 	Company         string `name:"legal-company" env:"YEOLDA_LEGAL_COMPANY" placeholder:"NAME" help:"Company name (상호)."`
 	Representative  string `name:"legal-representative" env:"YEOLDA_LEGAL_REPRESENTATIVE" placeholder:"NAME" help:"Representative (대표자)."`

@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
@@ -32,6 +33,7 @@ type API struct {
 	Sessions    *session.Manager
 	Idempotency *idempotency.Service
 	Events      *events.Service
+	Company     *company.Service
 	Log         *slog.Logger
 	Now         func() time.Time
 
@@ -48,10 +50,4 @@ type Site struct {
 	PublicURL     string
 	TossClientKey string
 	TossScript    string // address of the widget's script
-	Company       Company
-}
-
-// Company identifies the operator as the law on electronic commerce requires. Empty fields are not shown.
-type Company struct {
-	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber, HostingProvider string
 }

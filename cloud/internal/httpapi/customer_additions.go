@@ -52,8 +52,9 @@ func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
 // showSite serves GET /v2/site (public):
 //
 //	{company: {name, representative, address, phone, email, businessNumber, mailOrderNumber}, each null if unset,
-//	 payment: {clientKey, scriptUrl}, languages: ["ko", "en"]}
-func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
+//	 payment: {clientKey, scriptUrl}, languages: ["ko", "en"],
+//	 legalVersion}
+func (a *API) showSite(w http.ResponseWriter, r *http.Request) error {
 	type company struct {
 		Name            *string `json:"name"`
 		Representative  *string `json:"representative"`
@@ -68,16 +69,19 @@ func (a *API) showSite(w http.ResponseWriter, _ *http.Request) error {
 		ClientKey string `json:"clientKey"`
 		ScriptURL string `json:"scriptUrl"`
 	}
-	c := a.Site.Company
+	now := a.Company.Current(r.Context())
+	c := now.Company
 	return wire.WriteData(w, struct {
 		Company   company  `json:"company"`
 		Payment   payment  `json:"payment"`
 		Languages []string `json:"languages"`
+
+		LegalVersion string `json:"legalVersion"`
 	}{
 		company{wire.Nullable(c.Name), wire.Nullable(c.Representative), wire.Nullable(c.Address), wire.Nullable(c.Phone), wire.Nullable(c.Email),
 			wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber), wire.Nullable(c.HostingProvider)},
 		payment{a.Site.TossClientKey, a.Site.TossScript},
-		[]string{"ko", "en"},
+		[]string{"ko", "en"}, now.Version,
 	})
 }
 

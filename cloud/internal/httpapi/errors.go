@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
@@ -103,6 +104,10 @@ var table = []row{
 	{account.ErrNoToken, 404, typeNotFound, "해당 토큰을 찾을 수 없습니다."},
 	{account.ErrScope, 400, typeIllegal, "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다."},
 	{account.ErrTokenExpiry, 400, typeIllegal, "만료 시각(expiresAt)은 현재보다 뒤여야 합니다."},
+	{company.ErrContrast, 400, typeIllegal, "색(color)은 #1b64da 형식이어야 하고, 흰 글자와 흰 배경에서 읽을 수 있게 충분히 어두워야 합니다(명암비 4.5 이상)."},
+	{company.ErrLogo, 400, typeIllegal, "로고(data)는 32KB 이하, 한 변 16~1024픽셀의 PNG 또는 JPEG 그림이어야 합니다."},
+	{company.ErrNoText, 404, typeNotFound, "해당 약관 버전을 찾을 수 없습니다."},
+	{company.ErrTextExists, 409, typeAlreadyExist, "이미 있는 약관 버전입니다. 버전은 바꿀 수 없으니 새 버전을 만들어 주세요."},
 	{events.ErrNoWebhook, 404, typeNotFound, "해당 웹훅을 찾을 수 없습니다."},
 	{events.ErrAddress, 400, typeIllegal, "웹훅 주소(url)는 공개된 https 주소여야 합니다."},
 	{events.ErrType, 400, typeIllegal, "이벤트 종류(types) 값이 올바르지 않습니다."},

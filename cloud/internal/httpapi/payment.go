@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -47,6 +49,13 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	}
 	if contact.ConsentVersion, err = wire.OptionalText("consentVersion", body.ConsentVersion, 20); err != nil {
 		return err
+	}
+	if contact.ConsentVersion != "" {
+		if _, err := a.Company.Text(r.Context(), contact.ConsentVersion); errors.Is(err, company.ErrNoText) {
+			return wire.UnknownValue("consentVersion")
+		} else if err != nil {
+			return err
+		}
 	}
 	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount, expected)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var errScope = errors.New("httpapi: the token lacks the scope")
 
 // noToken marks endpoints that need a person: the own account, tokens, administrators, and the second person's approval of a
-// refund.
+// refund, and the appearance of the company.
 const noToken account.Scope = ""
 
 // scopes declares the scope that a token needs for each endpoint of administrators, by method and route
@@ -95,6 +95,10 @@ var scopes = map[string]account.Scope{
 	"DELETE /v2/admin/administrators/{id}/sessions":            noToken,
 	"PUT /v2/admin/branches/{branch}/climate-policy":           account.ScopeClimate,
 	"POST /v2/admin/branches/{branch}/quarantine/{id}/release": account.ScopeBook,
+	"PUT /v2/admin/company":                                    noToken,
+	"PUT /v2/admin/company/logo":                               noToken,
+	"DELETE /v2/admin/company/logo":                            noToken,
+	"POST /v2/admin/company/texts":                             noToken,
 	"POST /v2/admin/webhooks":                                  account.ScopeRead, // a webhook delivers what the scope read reads
 	"PATCH /v2/admin/webhooks/{id}":                            account.ScopeRead,
 	"DELETE /v2/admin/webhooks/{id}":                           account.ScopeRead,

@@ -38,6 +38,7 @@ type Message struct {
 	Language  Language // "" means Korean
 	To        Recipient
 	Variables map[string]string
+	Brand     Brand // a [Router] sets it
 }
 
 // checkID rejects an ID that could break out of its header.

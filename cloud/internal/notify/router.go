@@ -11,6 +11,8 @@ type Router struct {
 	Phone Sender
 	Mail  Sender
 	Hooks Sender // of messages for webhooks
+
+	Brand func(context.Context) Brand // nil: the shipped one
 }
 
 var errNoRecipient = errors.New("neither a phone number nor an e-mail address")
@@ -25,6 +27,9 @@ func (r Router) Find(ctx context.Context, m Message) (Receipt, error) {
 
 // Send implements [Sender].
 func (r Router) Send(ctx context.Context, m Message) (Receipt, error) {
+	if r.Brand != nil {
+		m.Brand = r.Brand(ctx)
+	}
 	switch {
 	case m.To.Medium == Discord || m.To.Medium == Webhook:
 		return r.Hooks.Send(ctx, m)

@@ -44,7 +44,7 @@ func TestRouter(t *testing.T) {
 		"nobody":                       {Recipient{}, nil, "", Permanent, 0},
 	} {
 		phone, mails := &stub{channel: AlimTalk, err: tc.phone}, &stub{channel: Email}
-		receipt, err := Router{phone, mails, &stub{channel: Webhook}}.Send(context.Background(), Message{To: tc.to})
+		receipt, err := Router{Phone: phone, Mail: mails, Hooks: &stub{channel: Webhook}}.Send(context.Background(), Message{To: tc.to})
 		if receipt.Channel != tc.want || (err == nil) != (tc.want != "") || err != nil && ClassOf(err) != tc.class {
 			t.Errorf("%s: %+v, %v", name, receipt, err)
 		}

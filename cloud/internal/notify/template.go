@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -11,8 +12,9 @@ import (
 	"unicode"
 )
 
-// Template is the name of a message. Its text in each language is in templates/, exactly as registered with
-// KakaoTalk: the subject, a blank line, then the text with its #{variables}.
+// Template is the name of a message. Its text in each language is in templates/, as registered with KakaoTalk: the
+// subject, a blank line, then the text with its #{variables}. #{prefix} and #{brand} stand for the [Brand], whose name
+// the registered text contains.
 type Template string
 
 const (
@@ -103,8 +105,9 @@ func readSources(files fs.FS) (map[sourceKey]source, error) {
 		}
 		names := map[string]bool{}
 		for _, m := range placeholder.FindAllStringSubmatch(string(b), -1) {
-			names[m[1]] = true
+			names[m[1]] = m[1] != prefixVariable && m[1] != brandVariable
 		}
+		maps.DeleteFunc(names, func(_ string, own bool) bool { return !own })
 		part := strings.Split(path, "/")
 		key := sourceKey{Template(strings.TrimSuffix(part[2], ".txt")), Language(part[1])}
 		all[key] = source{subject, strings.TrimSuffix(body, "\n"), slices.Sorted(maps.Keys(names))}
@@ -155,8 +158,37 @@ func (m Message) Render() (Text, error) {
 	return Text{oneLine(fill(src.subject)), fill(src.body)}, nil
 }
 
+// Brand is the sender as guests read it. An empty field is as shipped.
+type Brand struct {
+	Ko, En string // the name in each language
+	Prefix string // in brackets before the subject; empty: the name
+}
+
+// DefaultBrand is the shipped one.
+var DefaultBrand = Brand{Ko: "열다", En: "Yeolda"}
+
+// Placeholders of the brand, which are not variables: the registered text contains the names themselves.
+const (
+	prefixVariable = "prefix"
+	brandVariable  = "brand"
+)
+
+func (m Message) brand() string {
+	name, shipped := m.Brand.Ko, DefaultBrand.Ko
+	if m.language() == English {
+		name, shipped = m.Brand.En, DefaultBrand.En
+	}
+	return cmp.Or(name, shipped)
+}
+
 // value returns a variable as shown to the recipient. A guest without a name gets a generic form of address.
 func (m Message) value(name string) string {
+	switch name {
+	case prefixVariable:
+		return oneLine(cmp.Or(m.Brand.Prefix, m.brand()))
+	case brandVariable:
+		return oneLine(m.brand())
+	}
 	v := strings.TrimSpace(printable(m.Variables[name]))
 	if v == "" && name == "name" {
 		return map[Language]string{Korean: "고객", English: "Dear guest"}[m.language()]

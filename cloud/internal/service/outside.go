@@ -48,7 +48,7 @@ func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, ke
 }
 
 // newSender returns the sender of messages and mails.
-func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
+func newSender(set config.Settings, brand func(context.Context) notify.Brand, log *slog.Logger) (notify.Sender, error) {
 	m := set.Messages
 	approved, err := notify.ParseApproved(m.SolapiTemplates)
 	if err != nil {
@@ -66,13 +66,13 @@ func newSender(set config.Settings, log *slog.Logger) (notify.Sender, error) {
 	}
 	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...)
 	if m.SMTPURL == config.Off {
-		return notify.Router{Phone: solapi, Mail: noMail{}, Hooks: hooks}, nil
+		return notify.Router{Phone: solapi, Mail: noMail{}, Hooks: hooks, Brand: brand}, nil
 	}
 	mail, err := notify.NewMail(notify.MailConfig{URL: m.SMTPURL, From: m.MailFrom, Sandbox: m.SMTPURL == set.SandboxMail()})
 	if err != nil {
 		return nil, err
 	}
-	return notify.Router{Phone: solapi, Mail: mail, Hooks: hooks}, nil
+	return notify.Router{Phone: solapi, Mail: mail, Hooks: hooks, Brand: brand}, nil
 }
 
 // noMail is the mail server of a service without mail.

@@ -7,22 +7,24 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/web"
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// site returns the settings that pages show or use.
+// site returns the settings that pages use.
 func site(set config.Settings) httpapi.Site {
-	legal := set.Legal
-	return httpapi.Site{
-		PublicURL: set.HTTP.PublicURL, TossClientKey: set.Toss.ClientKey, TossScript: widget(set).ScriptURL,
-		Company: httpapi.Company{
-			Name: legal.Company, Representative: legal.Representative, Address: legal.Address, Phone: legal.Phone,
-			Email: legal.Email, BusinessNumber: legal.BusinessNumber, MailOrderNumber: legal.MailOrderNumber,
-			HostingProvider: legal.HostingProvider,
-		},
+	return httpapi.Site{PublicURL: set.HTTP.PublicURL, TossClientKey: set.Toss.ClientKey, TossScript: widget(set).ScriptURL}
+}
+
+// Facts returns the company of the environment.
+func Facts(legal config.Legal) company.Facts {
+	return company.Facts{
+		Name: legal.Company, Representative: legal.Representative, Address: legal.Address, Phone: legal.Phone,
+		Email: legal.Email, BusinessNumber: legal.BusinessNumber, MailOrderNumber: legal.MailOrderNumber,
+		HostingProvider: legal.HostingProvider,
 	}
 }
 
@@ -38,7 +40,7 @@ func widget(set config.Settings) web.Widget {
 func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 	return web.New(web.Options{
 		PublicURL: s.settings.HTTP.PublicURL,
-		Company:   web.Company(site(s.settings).Company),
+		Company:   s.company.Current,
 		Widget:    widget(s.settings),
 		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
 		Log:       s.log,

@@ -20,6 +20,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
@@ -72,6 +73,7 @@ type Service struct {
 	jobs      *jobs.Service
 	live      *live.Hub
 	webhooks  *events.Webhooks
+	company   *company.Service
 	link      link
 	grantKeys *grantkey.Ring
 	broker    *broker.Broker   // nil: an external one
@@ -180,7 +182,8 @@ func (s *Service) wire() error {
 	if err != nil {
 		return err
 	}
-	sender, err := newSender(set, s.log)
+	s.company = &company.Service{DB: s.db, First: Facts(set.Legal)}
+	sender, err := newSender(set, s.company.MessageBrand, s.log)
 	if err != nil {
 		return err
 	}
@@ -237,15 +240,15 @@ func (s *Service) wire() error {
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	sessions.StepUp = set.HTTP.StepUp
-	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts}
+	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts, Company: s.company}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db},
+		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company,
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Company: s.company, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,

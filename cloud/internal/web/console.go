@@ -17,6 +17,7 @@ func parseConsole() (*template.Template, error) {
 // no third-party code, so it gets the strictest policy.
 func (s *site) serveConsole(w http.ResponseWriter, r *http.Request) {
 	s.writeDocument(w, r, s.console, shellData{
+		Brand:    viewOf(s.Company(r.Context())),
 		Style:    s.pages.entry["styles/console.css"],
 		Script:   s.pages.entry["console.ts"],
 		Preloads: s.pages.needs["console.ts"],

@@ -26,11 +26,10 @@ func fixedFiles() (map[string]asset, error) {
 		return nil, fmt.Errorf("bundle the service worker: %w", err)
 	}
 	return map[string]asset{
-		"/icon.svg":             newAsset("icon.svg", iconSVG),
-		"/icon-512.png":         newAsset("icon-512.png", iconPNG),
-		"/icon-maskable.png":    newAsset("icon-maskable.png", maskableIconPNG),
-		"/manifest.webmanifest": newAsset("manifest.webmanifest", manifest),
-		"/sw.js":                newAsset("sw.js", []byte(worker)),
-		"/robots.txt":           newAsset("robots.txt", []byte(robots)),
+		"/icon.svg":          newAsset("icon.svg", iconSVG),
+		"/icon-512.png":      newAsset("icon-512.png", iconPNG),
+		"/icon-maskable.png": newAsset("icon-maskable.png", maskableIconPNG),
+		"/sw.js":             newAsset("sw.js", []byte(worker)),
+		"/robots.txt":        newAsset("robots.txt", []byte(robots)),
 	}, nil
 }

@@ -16,12 +16,11 @@ import (
 var keyHTML string
 
 // keyPage holds the texts that all key pages share. Style and script are inline, so one response is enough to open a door on a
-// poor network. The policy allows these two texts and our own assets.
+// poor network. The policy allows these two texts, with the brand's colour, and our own assets.
 type keyPage struct {
 	template *template.Template
-	style    template.CSS
-	script   template.JS
-	policy   string
+	style    string
+	script   string
 }
 
 func newKeyPage() (*keyPage, error) {
@@ -37,8 +36,7 @@ func newKeyPage() (*keyPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	//nolint:gosec // both texts come from the embedded sources
-	return &keyPage{parsed, template.CSS(style), template.JS(script), inlinePolicy(style, script)}, nil
+	return &keyPage{parsed, style, script}, nil
 }
 
 // keyView is the data of one page. Key is nil if the key is unknown.
@@ -48,6 +46,7 @@ type keyView struct {
 	Style       template.CSS
 	Script      template.JS
 	Phone       string // of customer service
+	Logo        string // address; empty: the shipped mark
 	Key         *Key
 	Why         string // why an unknown key does not work, if that is known
 
@@ -249,9 +248,12 @@ func (k Key) state(now time.Time) string {
 }
 
 func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view *keyView) {
-	view.Style, view.Script = s.keyPage.style, s.keyPage.script
+	now := s.Company(r.Context())
+	style := s.keyPage.style + now.Brand.KeyStyle()
+	view.Style, view.Script = template.CSS(style), template.JS(s.keyPage.script) //nolint:gosec // embedded sources and a checked colour
+	view.Logo = viewOf(now).Logo
 	view.Parts = "/assets/" + s.pages.entry[keyParts]
-	view.Phone = s.Company.Phone
+	view.Phone = now.Company.Phone
 	var page bytes.Buffer
 	if err := s.keyPage.template.Execute(&page, view); err != nil {
 		s.fail(w, r, "key", err)
@@ -259,7 +261,7 @@ func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", s.keyPage.policy)
+	header.Set("Content-Security-Policy", inlinePolicy(style, s.keyPage.script))
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address contains the key
 	header.Set("X-Robots-Tag", "noindex")

@@ -57,7 +57,7 @@ func headline(title, door string) string {
 var koreanWeekdays = [...]string{"일", "월", "화", "수", "목", "금", "토"}
 
 var keyKorean = keyTexts{
-	Brand: "열다", OtherLang: "en", OtherName: "English",
+	OtherLang: "en", OtherName: "English",
 	OpensAt: "%s부터 열 수 있어요.", OpenNow: "지금 열 수 있어요.", Leaving: "문은 더 열 수 없어요. 퇴실까지",
 	Over:     "이용 시간이 끝났어요. 찾아 주셔서 고마워요.",
 	Window:   "문은 %s부터 %s까지 열 수 있어요.",
@@ -105,7 +105,7 @@ var keyKorean = keyTexts{
 }
 
 var keyEnglish = keyTexts{
-	Brand: "Yeolda", OtherLang: "ko", OtherName: "한국어",
+	OtherLang: "ko", OtherName: "한국어",
 	OpensAt: "The doors open at %s.", OpenNow: "You can open the doors now.", Leaving: "The doors no longer open. Your stay:",
 	Over:     "Your stay has ended. Thank you for coming.",
 	Window:   "You can open the doors from %s to %s.",
@@ -162,8 +162,13 @@ func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyT
 	} else if accepted := r.Header.Get("Accept-Language"); accepted != "" && !strings.Contains(accepted, "ko") {
 		lang = "en"
 	}
+	ko, en := s.Company(r.Context()).Names()
+	texts := keyKorean
+	texts.Brand = ko
 	if lang == "en" {
-		return "en", keyEnglish
+		texts = keyEnglish
+		texts.Brand = en
+		return "en", texts
 	}
-	return "ko", keyKorean
+	return "ko", texts
 }

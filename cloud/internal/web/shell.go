@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+
+	"github.com/yeolda/yeolda/cloud/internal/company"
 )
 
 // screens lists the addresses of the customers' site. The screens are rendered by src/customer.ts.
@@ -23,7 +25,8 @@ var shellHTML string
 func parseShell() (*template.Template, error) { return template.New("shell").Parse(shellHTML) }
 
 type shellData struct {
-	Company  Company
+	Company  company.Facts
+	Brand    brandView
 	Style    string
 	Script   string
 	Preloads []string
@@ -41,8 +44,10 @@ func (s *site) writeShell(w http.ResponseWriter, r *http.Request, status int) {
 	if r.URL.Path == paymentPath {
 		policy = s.policy.payment
 	}
+	now := s.Company(r.Context())
 	s.writeDocument(w, r, s.shell, shellData{
-		Company:  s.Company,
+		Company:  now.Company,
+		Brand:    viewOf(now),
 		Style:    s.pages.entry["styles/customer.css"],
 		Script:   s.pages.entry["customer.ts"],
 		Preloads: s.pages.needs["customer.ts"],

@@ -10,21 +10,18 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/company"
 )
 
 // Options configures the pages.
 type Options struct {
 	PublicURL string // the address at which customers reach the service, without a trailing slash
-	Company   Company
+	Company   func(context.Context) company.Snapshot
 	Widget    Widget
 	Keys      Keys
 	Log       *slog.Logger
 	Now       func() time.Time
-}
-
-// Company identifies the operator of the shop. The law requires these details on every page. Empty fields are omitted.
-type Company struct {
-	Name, Representative, Address, Phone, Email, BusinessNumber, MailOrderNumber, HostingProvider string
 }
 
 // Widget describes the payment provider's script on the payment page.
@@ -137,6 +134,9 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("GET /k/{key}", s.showKey)
 	mux.HandleFunc("POST /k/{key}", s.pressDoor)
 	mux.HandleFunc("GET /k/{key}/reservation.ics", s.serveCalendar)
+	mux.HandleFunc("GET "+company.LogoPath, s.serveLogo)
+	mux.HandleFunc("GET /brand.css", s.serveBrandStyle)
+	mux.HandleFunc("GET /manifest.webmanifest", s.serveManifest)
 	for name := range s.fixed {
 		mux.HandleFunc("GET "+name, s.serveFixed)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/company"
 )
 
 const testKey = "0f3c1d52-7a54-4a6e-9a51-0b1f6f0a8f11"
@@ -56,7 +58,9 @@ func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
 		Zone: seoul, Start: start, End: end, From: start.Add(-2 * time.Minute), To: end.Add(-2 * time.Minute), Online: true,
 	}}
 	handler, err := New(Options{
-		PublicURL: "https://yeolda.example", Company: Company{Name: "주식회사 열다", Phone: "02-0000-1000"}, Widget: TossWidget(),
+		PublicURL: "https://yeolda.example", Company: func(context.Context) company.Snapshot {
+			return company.Snapshot{Profile: company.Profile{Company: company.Facts{Name: "주식회사 열다", Phone: "02-0000-1000"}}}
+		}, Widget: TossWidget(),
 		Keys: Keys{Find: keys.find, Unlock: keys.press, Await: keys.wait},
 		Log:  slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
@@ -34,6 +35,7 @@ type Console struct {
 	Live       *live.Hub
 	Webhooks   *events.Webhooks
 	Proofs     *proof.Service
+	Company    *company.Service
 	Sessions   *session.Manager
 	Now        func() time.Time
 

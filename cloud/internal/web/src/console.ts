@@ -6,6 +6,7 @@ import { auditScreen } from "./console/audit";
 import { cleaningScreen } from "./console/cleaning";
 import { climateScreen } from "./console/climate";
 import { closuresScreen } from "./console/closures";
+import { companyScreen } from "./console/company";
 import { askWhenRequired } from "./console/confirm";
 import { dayScreen } from "./console/day/screen";
 import { deskScreen } from "./console/desk";
@@ -58,7 +59,7 @@ const general =
     admitted(() => frame(undefined, screen, hasScreen(screen) || own.has(screen) ? view : missing));
 
 /** The screens of every role. Those of the head quarters check the role themselves. */
-const own = new Set(["account", "people", "integrations"]);
+const own = new Set(["account", "people", "integrations", "company"]);
 
 /** Every screen requires an authenticated user. */
 function admitted(view: () => Child): Child {
@@ -101,6 +102,7 @@ const table: Route[] = [
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
   { path: "/console/proof", view: general("proof", () => (isHQ() ? proofScreen() : missing())) },
+  { path: "/console/company", view: general("company", () => (isHQ() ? companyScreen() : missing())) },
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },
   { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },
   { path: "/console/:branch/day/:date", view: ofBranch("day", dayScreen) },

@@ -39,6 +39,7 @@ const groups = [
   "branch",
   "token",
   "webhook",
+  "company",
 ];
 
 export function auditScreen(branch: Branch): Child {

@@ -1,6 +1,7 @@
 // The frame of every screen: the current place, the navigation, and whether the data is live.
 
 import { api } from "../core/api";
+import { brandLogo } from "../core/brand";
 import { now, whileSeen } from "../core/clock";
 import { append, type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
@@ -139,6 +140,14 @@ const general = (current: string): Child => [
   isHQ()
     ? h(
         "a",
+        { href: "/console/company", "aria-current": current === "company" ? "page" : null },
+        icon("company"),
+        h("span", null, t("navCompany")),
+      )
+    : null,
+  isHQ()
+    ? h(
+        "a",
         { href: "/console/integrations", "aria-current": current === "integrations" ? "page" : null },
         icon("integrations"),
         h("span", null, t("navIntegrations")),
@@ -160,17 +169,13 @@ const general = (current: string): Child => [
   ),
 ];
 
+const logo = () => h("img", { src: brandLogo ?? "/icon.svg", alt: "", height: 28 });
+
 function side(home: string, branch: string | undefined, current: string): Child {
   return h(
     "div",
     { class: "side" },
-    h(
-      "a",
-      { class: "brand", href: "/console" },
-      h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }),
-      h("b", null, t("brand")),
-      h("span", null, t("console")),
-    ),
+    h("a", { class: "brand", href: "/console" }, logo(), h("b", null, t("brand")), h("span", null, t("console"))),
     switcher(branch, current),
     h(
       "nav",
@@ -228,11 +233,7 @@ function top(branch: string | undefined, current: string): Child {
   return h(
     "header",
     { class: "top" },
-    h(
-      "a",
-      { class: "brand", href: "/console", "aria-label": t("console") },
-      h("img", { src: "/icon.svg", alt: "", width: 28, height: 28 }),
-    ),
+    h("a", { class: "brand", href: "/console", "aria-label": t("console") }, logo()),
     switcher(branch, current),
   );
 }

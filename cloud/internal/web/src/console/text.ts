@@ -1,17 +1,18 @@
 // The console's texts in the language of the page.
 
 import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { brandEn, brandKo } from "../core/brand";
 import { type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/console-ko";
 
 export type TextKey = keyof Texts;
 
-const tables: Partial<Record<Language, Texts>> = { ko };
+const tables: Partial<Record<Language, Texts>> = { ko: { ...ko, brand: brandKo } };
 
 /** Loads the texts of a language. Without a network the page stays Korean, whose texts are built in. */
 export async function speakIn(next: Language): Promise<void> {
   try {
-    if (next === "en") tables.en ??= (await import("../locales/console-en")).en;
+    if (next === "en") tables.en ??= { ...(await import("../locales/console-en")).en, brand: brandEn };
   } catch {
     next = "ko";
   }

@@ -10,10 +10,19 @@ import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, question, sign } from "./icons";
-import { legalVersion } from "./legal";
 import { begin, choosing, giveUp, keep, purchase } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
-import { type Branch, branchName, getBranches, getHold, getReceipt, type Hold, refundText, register } from "./service";
+import {
+  type Branch,
+  branchName,
+  getBranches,
+  getHold,
+  getReceipt,
+  getSite,
+  type Hold,
+  refundText,
+  register,
+} from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 export interface Held {
@@ -264,6 +273,7 @@ function form(held: Held, { over, check }: Guard): Child {
     busy.set(true);
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
+      const { legalVersion } = await getSite();
       const { orderId } = await register(held.hold, legalVersion, contact.name, contact.mobile, contact.email);
       keep({ ...contact, orderId });
       go("/book/pay");

@@ -8,10 +8,9 @@ import { go, query } from "../core/router";
 import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
-import { legalVersion } from "./legal";
 import { choosing, giveUp, keep, purchase } from "./purchase";
 import { alert, button, explain, note, notice } from "./screen";
-import { register } from "./service";
+import { getSite, register } from "./service";
 import { t } from "./text";
 
 export function failPage(): Child {
@@ -32,6 +31,7 @@ export function refused(code: string | null, message: string): Child {
         giveUp(); // choosing again takes another hold and order
         location.replace(p.back);
       } else if (held && p?.name) {
+        const { legalVersion } = await getSite();
         const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email);
         keep({ orderId });
         go("/book/pay", { replace: true });

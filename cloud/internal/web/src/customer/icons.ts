@@ -1,5 +1,6 @@
 // The icons.
 
+import { brandLogo } from "../core/brand";
 import { h } from "../core/dom";
 
 const draw = (name: string, ...paths: string[]): Element =>
@@ -9,15 +10,18 @@ const draw = (name: string, ...paths: string[]): Element =>
     ...paths.map((d) => h("path", { d })),
   );
 
+/** The company's logo, or the shipped mark. */
 export const mark = (): Element =>
-  h(
-    "svg",
-    { class: "mark", viewBox: "0 0 512 512", width: 28, height: 28, "aria-hidden": "true" },
-    h("rect", { width: 512, height: 512, rx: 116, fill: "#1b64da" }),
-    h("path", { d: "M160 404V224a96 96 0 0 1 192 0v180z", fill: "#fff" }),
-    h("circle", { cx: 256, cy: 240, r: 32, fill: "#1b64da" }),
-    h("rect", { x: 240, y: 244, width: 32, height: 86, rx: 10, fill: "#1b64da" }),
-  );
+  brandLogo
+    ? h("img", { class: "mark", src: brandLogo, alt: "", height: 28 })
+    : h(
+        "svg",
+        { class: "mark", viewBox: "0 0 512 512", width: 28, height: 28, "aria-hidden": "true" },
+        h("rect", { width: 512, height: 512, rx: 116, fill: "var(--blue)" }),
+        h("path", { d: "M160 404V224a96 96 0 0 1 192 0v180z", fill: "#fff" }),
+        h("circle", { cx: 256, cy: 240, r: 32, fill: "var(--blue)" }),
+        h("rect", { x: 240, y: 244, width: 32, height: 86, rx: 10, fill: "var(--blue)" }),
+      );
 
 export const backArrow = (): Element => draw("back", "M14.5 5 7.5 12l7 7");
 export const calendar = (): Element => draw("calendar", "M4.5 6.5h15v13h-15z", "M4.5 10.5h15", "M8.5 4v4", "M15.5 4v4");

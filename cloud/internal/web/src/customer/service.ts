@@ -37,6 +37,10 @@ function once<T>(fetcher: () => Promise<T>): () => Promise<T> {
 }
 
 export const getSite = once(() => api.get<Site>("/v2/site"));
+
+/** A version of the terms and the privacy policy; "" is the current one. */
+export const getLegal = (version: string) => api.get<Schemas["Legal"]>("/v2/legal", version ? { version } : {});
+
 export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
 export type BranchNow = Schemas["BranchNow"];
 

@@ -1,14 +1,15 @@
 // The texts of the customers' screens in the language of the page.
 
 import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { brandEn, brandKo } from "../core/brand";
 import { type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/ko";
 
-const tables: Partial<Record<Language, Texts>> = { ko };
+const tables: Partial<Record<Language, Texts>> = { ko: { ...ko, brand: brandKo } };
 
 /** Loads the texts of a language. Korean is part of the bundle. */
 async function learn(next: Language): Promise<void> {
-  if (next === "en") tables.en ??= (await import("../locales/en")).en;
+  if (next === "en") tables.en ??= { ...(await import("../locales/en")).en, brand: brandEn };
 }
 
 /** Switches the language of the page. If the texts cannot be loaded, the page keeps its language. */

@@ -274,6 +274,9 @@ export const en: Texts = {
   tooLate: "You can cancel only until 30 minutes before the start.",
 
   effectiveFrom: "Effective from {date}",
+  oldVersion: "This is an earlier version.",
+  currentVersion: "Read the current version",
+  allVersions: "All versions",
   terms: "Terms",
   privacy: "Privacy policy",
   franchise: "Open a branch",

@@ -271,6 +271,9 @@ export const ko = {
   tooLate: "시작 30분 전까지만 취소할 수 있어요.",
 
   effectiveFrom: "시행일 {date}",
+  oldVersion: "이전 버전이에요.",
+  currentVersion: "현재 버전 보기",
+  allVersions: "모든 버전",
   terms: "이용약관",
   privacy: "개인정보처리방침",
   franchise: "창업 문의",

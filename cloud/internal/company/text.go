@@ -1,0 +1,133 @@
+package company
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/yuin/goldmark"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// shippedVersion is the version of the texts in this directory. Change it with every change of a text.
+const shippedVersion = "2026-11-22"
+
+// Errors of texts.
+var (
+	ErrNoText     = postgres.ErrNoLegalText
+	ErrTextExists = postgres.ErrLegalTextExists
+)
+
+//go:embed texts
+var shippedFiles embed.FS
+
+var shipped = func() Text {
+	read := func(name string) string {
+		b, err := shippedFiles.ReadFile("texts/" + name + ".markdown")
+		if err != nil {
+			panic(err) // the files are embedded in the program
+		}
+		return string(b)
+	}
+	since, err := time.Parse(time.DateOnly, shippedVersion)
+	if err != nil {
+		panic(err)
+	}
+	return Text{Version: shippedVersion, CreatedAt: since, TermsKo: read("terms.ko"), TermsEn: read("terms.en"), PrivacyKo: read("privacy.ko"), PrivacyEn: read("privacy.en")}
+}()
+
+// Text is one version of the terms and the privacy policy in Markdown, with the placeholders {company}, {phone} and {email}. A
+// version never changes. An empty English text means that the Korean one is shown.
+type Text = postgres.LegalText
+
+// MaxText is the number of characters of one text.
+const MaxText = 20_000
+
+var versionPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,19}$`)
+
+// Texts returns all versions, the newest first, the shipped one last.
+func (s *Service) Texts(ctx context.Context) ([]Text, error) {
+	texts, err := postgres.LegalTexts(ctx, s.DB.Pool)
+	return append(texts, shipped), err
+}
+
+// Versions returns the names of all versions, the newest first.
+func (s *Service) Versions(ctx context.Context) ([]string, error) {
+	versions, err := postgres.LegalVersions(ctx, s.DB.Pool)
+	return append(versions, shippedVersion), err
+}
+
+// Text returns a version, or the current one if version is empty. It returns ErrNoText.
+func (s *Service) Text(ctx context.Context, version string) (Text, error) {
+	if version == "" {
+		version = s.Current(ctx).Version
+	}
+	if version == shippedVersion {
+		return shipped, nil
+	}
+	return postgres.LegalTextOf(ctx, s.DB.Pool, version)
+}
+
+// AddText makes a version the current one. Empty Korean texts are taken from the version before, with their English ones.
+func (s *Service) AddText(ctx context.Context, text Text, by string) error {
+	if !versionPattern.MatchString(text.Version) {
+		return &booking.InvalidError{Field: "version", Problem: "it is not a version such as 2026-12-01"}
+	}
+	if text.Version == shippedVersion {
+		return ErrTextExists
+	}
+	for name, value := range map[string]string{"termsKo": text.TermsKo, "termsEn": text.TermsEn, "privacyKo": text.PrivacyKo, "privacyEn": text.PrivacyEn} {
+		if utf8.RuneCountInString(value) > MaxText {
+			return &booking.InvalidError{Field: name, Problem: fmt.Sprintf("it has more than %d characters", MaxText)}
+		}
+	}
+	if text.TermsKo == "" && text.PrivacyKo == "" {
+		return &booking.InvalidError{Field: "termsKo", Problem: "neither terms nor a privacy policy is given"}
+	}
+	entry := audit.Entry{Actor: by, Action: "company.text", Target: text.Version}
+	return s.change(ctx, entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		before, err := postgres.LockNewestLegalText(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if before.Version == "" {
+			before = shipped
+		}
+		if text.TermsKo == "" {
+			text.TermsKo, text.TermsEn = before.TermsKo, before.TermsEn
+		}
+		if text.PrivacyKo == "" {
+			text.PrivacyKo, text.PrivacyEn = before.PrivacyKo, before.PrivacyEn
+		}
+		text.CreatedAt, text.CreatedBy = now, by
+		return postgres.InsertLegalText(ctx, tx, text)
+	})
+}
+
+// trailing matches what a missing placeholder leaves at the end of a paragraph.
+var trailing = regexp.MustCompile(`[,·\s]+(</p>)`)
+
+// HTML renders a text. Raw HTML and addresses such as javascript: in the text are left out. The company's name is Korean, on an
+// English page too.
+func HTML(markdown string, facts Facts, brand string) (string, error) {
+	var page bytes.Buffer
+	if err := goldmark.Convert([]byte(markdown), &page); err != nil {
+		return "", err
+	}
+	name := html.EscapeString(brand)
+	if facts.Name != "" {
+		name = `<span lang="ko">` + html.EscapeString(facts.Name) + `</span>`
+	}
+	filled := strings.NewReplacer("{company}", name, "{phone}", html.EscapeString(facts.Phone), "{email}", html.EscapeString(facts.Email)).Replace(page.String())
+	return trailing.ReplaceAllString(filled, "$1"), nil
+}
