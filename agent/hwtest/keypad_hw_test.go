@@ -59,7 +59,7 @@ func lease(t *testing.T, b *brokertest.Broker, p *process, memoryKiB uint32) {
 	brokertest.Await[protocol.PassApplied](b)
 }
 
-// wantEntry waits for an entry of the journal.
+// wantEntry waits for an entry of the journal and acknowledges it, as the cloud does: the agent sends at most 32 without.
 func wantEntry(t *testing.T, b *brokertest.Broker, n uint64, outcome protocol.EntryOutcome, reason string) {
 	t.Helper()
 	for {
@@ -67,6 +67,7 @@ func wantEntry(t *testing.T, b *brokertest.Broker, n uint64, outcome protocol.En
 			if e.Outcome != outcome || outcome == protocol.EntryRefused && e.Reason != reason {
 				t.Errorf("entry %d: %+v, want %s %s", n, e, outcome, reason)
 			}
+			b.SendTo(protocol.Agent{Branch: branch, Username: "agent-" + branch}, protocol.PassAck{Journal: e.Journal, Entry: e.Entry})
 			return
 		}
 	}
