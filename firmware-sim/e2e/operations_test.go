@@ -109,9 +109,9 @@ var operations = map[string]operation{
 	"PUT /v2/admin/branches/{}/climate-policy": inAt((*yeolda.API).ChangeClimatePolicyWithResponse),
 }
 
-// handwritten lists the requests that are not in the clients: a person's own account, and a forged call of the provider.
+// handwritten lists the requests that are not in the clients: a person's own account and tokens, and a forged call of the provider.
 var handwritten = map[string]bool{
-	"POST /admin/logout": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
+	"POST /admin/logout": true, "POST /v2/admin/tokens": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
 }
 
 func none[R any](call func(*yeolda.API, context.Context, ...yeolda.RequestEditorFn) (*R, error)) operation {

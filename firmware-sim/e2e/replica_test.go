@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"slices"
@@ -125,10 +126,14 @@ func outage(t *testing.T) time.Duration {
 }
 
 // TestFailures kills every part of a cluster under load. No confirmed reservation may be lost, no door may be driven late,
-// and everything must work again within 30 seconds.
+// and everything must work again within 30 seconds. A reader of the event stream must know the final state.
 func TestFailures(t *testing.T) {
 	const recovery = 30 * time.Second
 	c := startCluster(t)
+	stream := c.follow(t)
+	following, stop := context.WithCancel(t.Context())
+	followed := make(chan error, 1)
+	go func() { followed <- stream.read(following) }()
 	l := c.startLoad(t)
 	until(t, "a door opens", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.opened) > 3 })
 	for i, r := range c.Replicas {
@@ -157,6 +162,11 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	l.verify(t)
+	stop()
+	if err := <-followed; err != nil {
+		t.Error(err)
+	}
+	stream.compare(t)
 	if first := strings.Join(l.failures[:min(3, len(l.failures))], "\n"); first != "" {
 		t.Logf("among the failures:\n%s", first)
 	}
