@@ -47,6 +47,7 @@ type row struct {
 	State      string
 	Amount     int
 	Key        *string // the hash of the owner's key in hexadecimal digits
+	Rotated    bool    // the key replaced another one without a new confirmation
 	PaymentKey *string
 	Refund     *string // state of its latest refund
 	Outside    int     // won that an administrator refunded outside the provider
@@ -59,7 +60,10 @@ type row struct {
 // all violations. orphans is the won that the test charged at the provider without an order.
 func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans int) error {
 	rows, err := db.Query(ctx, `
-		select r.id, r.order_id, r.state, r.amount, encode(k.hash, 'hex'), p.payment_key,
+		select r.id, r.order_id, r.state, r.amount, encode(k.hash, 'hex'),
+		       coalesce((select revoked_as in ('rotated', 'corrected') from access_key earlier
+		                 where earlier.reservation_id = r.id and earlier.kind = 'owner' and earlier.id < k.id order by earlier.id desc limit 1), false),
+		       p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
 		       coalesce(p.settled_outside, 0),
 		       coalesce(p.returned, 0), coalesce(p.retained, 0), r.extends is not null
@@ -83,7 +87,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	}
 	a.slots(ctx, db)
 	a.ledger(ctx, db)
-	a.books(ctx, db)
+	a.books(ctx, db, list)
 	a.proof(ctx, db)
 	return errors.Join(a.violations...)
 }
@@ -119,7 +123,8 @@ func (a *auditor) payment(r row) {
 		if p.ApprovedAt != nil && p.TotalAmount != r.Amount {
 			a.violation("M4: order %s is %d won here and %d at the provider", r.Order, r.Amount, p.TotalAmount)
 		}
-		if p.ApprovedAt != nil && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
+		// A payment that the provider's dashboard canceled before its capture was known counts as refused.
+		if p.ApprovedAt != nil && p.Status != sandbox.StatusCanceled && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
 			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)
 		}
 		// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
@@ -156,7 +161,11 @@ func (a *auditor) keys(r row) {
 	}
 	told := 0
 	for _, m := range a.messages {
-		if key := sha256.Sum256([]byte(m.Variables["doorlockKey"])); hex.EncodeToString(key[:]) == *r.Key && confirmations[m.Template] {
+		delivers := confirmations[m.Template]
+		if r.Rotated {
+			delivers = m.Template == string(notify.KeyChanged)
+		}
+		if key := sha256.Sum256([]byte(m.Variables["doorlockKey"])); hex.EncodeToString(key[:]) == *r.Key && delivers {
 			told++
 		}
 	}
@@ -165,11 +174,10 @@ func (a *auditor) keys(r row) {
 	}
 }
 
-// confirmations are the templates that carry a new key.
+// confirmations are the templates that carry the key of a confirmed reservation.
 var confirmations = map[string]bool{
 	string(notify.ReservationConfirmed): true, string(notify.ReservationConfirmedPIN): true,
 	string(notify.DepositConfirmed): true, string(notify.DepositConfirmedPIN): true,
-	string(notify.KeyChanged): true,
 }
 
 // slots checks that no time, including margins, is sold twice.
@@ -185,33 +193,50 @@ func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 	}
 }
 
-// books checks that the entries of each order equal the provider's transactions.
-func (a *auditor) books(ctx context.Context, db *pgxpool.Pool) {
-	rows, err := db.Query(ctx, `select order_id, sum(won) filter (where kind <> 'outside') from money_entry where $1 group by order_id`, true)
+// books checks that the entries equal the provider's captures and cancellations, per order and per day in Korea. A deposit and
+// its reversal are left out: the provider has no record of them.
+func (a *auditor) books(ctx context.Context, db *pgxpool.Pool, list []row) {
+	rows, err := db.Query(ctx, `
+		select order_id, (at at time zone 'Asia/Seoul')::date::text, won from money_entry e
+		where kind in ('paid', 'refunded') and not exists (
+			select from money_entry reversed where reversed.source = replace(e.source, 'paid:', 'reversed:') and reversed.kind = 'reversed' and e.kind = 'paid') and $1`, true)
 	if err != nil {
 		a.violation("M11: %w", err)
 		return
 	}
+	type place struct{ order, day string }
 	var (
-		order string
-		won   *int
+		at   place
+		won  int
+		ours = map[place]int{}
 	)
-	_, err = pgx.ForEachRow(rows, []any{&order, &won}, func() error {
-		held := 0
-		for _, p := range a.box.Payments(order) {
-			if p.Status == sandbox.StatusDone || p.Status == sandbox.StatusPartialCanceled {
-				held += p.BalanceAmount
-			}
-		}
-		if won != nil && *won != held {
-			a.violation("M11: order %s has entries of %d won, the provider holds %d", order, *won, held)
-		}
+	_, err = pgx.ForEachRow(rows, []any{&at.order, &at.day, &won}, func() error {
+		ours[at] += won
 		return nil
 	})
 	if err != nil {
 		a.violation("M11: %w", err)
 	}
+	for _, r := range list {
+		for _, p := range a.box.Payments(r.Order) {
+			if p.ApprovedAt == nil {
+				continue
+			}
+			ours[place{r.Order, day(*p.ApprovedAt)}] -= p.TotalAmount
+			for _, c := range p.Cancels {
+				ours[place{r.Order, day(c.CanceledAt)}] += c.CancelAmount
+			}
+		}
+	}
+	for at, won := range ours {
+		if won != 0 {
+			a.violation("M11: order %s: the entries of %s differ from the provider's by %d won", at.order, at.day, won)
+		}
+	}
 }
+
+// day is the day of a time in Korea.
+func day(t time.Time) string { return t.In(seoul).Format(time.DateOnly) }
 
 // ledger checks that the database's ledger contains each charge once, and no refund without a request.
 func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {

@@ -19,10 +19,12 @@ func BookEntry(ctx context.Context, tx pgx.Tx, e money.Entry) error {
 	return err
 }
 
-// CountReversals counts the deposits of a reservation that the bank reversed.
-func CountReversals(ctx context.Context, q Querier, id booking.ReservationID) (n int, err error) {
-	err = q.QueryRow(ctx, `select count(*) from money_entry where reservation_id = $1 and kind = 'reversed'`, id).Scan(&n)
-	return n, err
+// CountDeposits counts the booked captures of a reservation, and those that the bank reversed.
+func CountDeposits(ctx context.Context, q Querier, id booking.ReservationID) (captures, reversals int, err error) {
+	err = q.QueryRow(ctx, `
+		select count(*) filter (where kind = 'paid'), count(*) filter (where kind = 'reversed')
+		from money_entry where reservation_id = $1`, id).Scan(&captures, &reversals)
+	return captures, reversals, err
 }
 
 // MoneyTotals sums the movements of a branch within a span of time.

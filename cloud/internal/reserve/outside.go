@@ -9,6 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // ByOutside is the reason of a refund that an administrator settled outside the provider.
@@ -68,6 +69,8 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	}
 	left := c.Payment.Balance
 	switch {
+	case c.Payment.Status == toss.StatusWaitingForDeposit:
+		return RefundResult{}, ErrNothingToRefund // an account without a deposit
 	case f != nil && f.KeepsStay:
 		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
 			return RefundResult{}, err

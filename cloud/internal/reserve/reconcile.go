@@ -17,8 +17,8 @@ import (
 const (
 	// ReconcileSpan exceeds the 3 days and 19 hours for which the provider repeats a callback.
 	ReconcileSpan = 7 * 24 * time.Hour
-	// LightSpan is the span of a light comparison. It finds card payments that were cancelled in the provider's
-	// dashboard, for which the provider sends no callback.
+	// LightSpan is the span of a light comparison, from the last complete one back. It finds card payments that were
+	// cancelled in the provider's dashboard, for which the provider sends no callback.
 	LightSpan = 20 * time.Minute
 	// stuckAfter is the age at which an unknown outcome is listed as a discrepancy.
 	stuckAfter = 15 * time.Minute
@@ -247,10 +247,11 @@ func (s *Service) ReconcileDue(ctx context.Context, fullInterval time.Duration) 
 		_, err := s.Reconcile(ctx, Full, ReconcileSpan)
 		return err == nil, err
 	}
-	if began, _, err = postgres.LastReconciliation(ctx, s.DB.Pool, Light); err != nil || now.Sub(began) < lightInterval {
+	if began, completed, err = postgres.LastReconciliation(ctx, s.DB.Pool, Light); err != nil || now.Sub(began) < lightInterval {
 		return false, err
 	}
-	_, err = s.Reconcile(ctx, Light, LightSpan)
+	since := min(now.Sub(completed), ReconcileSpan-LightSpan) // an outage may have lasted longer than LightSpan
+	_, err = s.Reconcile(ctx, Light, since+LightSpan)
 	return false, err
 }
 

@@ -152,7 +152,11 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 		request.Amount = &q.Refund.Amount
 	}
 	var err error
-	if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
+	account := q.Refund.Account
+	if q.Payment.Status == toss.StatusWaitingForDeposit {
+		account = nil // nothing was deposited: the provider rejects an account
+	}
+	if request.RefundAccount, err = s.openAccount(account); err != nil {
 		return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
 	}
 	payment, err := s.Payments.Cancel(ctx, q.keys(), q.Refund.IdempotencyKey, q.Payment.PaymentKey, request)
@@ -305,10 +309,7 @@ const refundDays = 3
 
 // advanceRefund applies the state of the bank's transfer to the refund of a deposit.
 func (c *change) advanceRefund(p toss.Payment) error {
-	f, status := c.Refund, ""
-	if p.VirtualAccount != nil {
-		status = p.VirtualAccount.RefundStatus
-	}
+	f, status := c.Refund, p.RefundStatus()
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && f.State == to:
 		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(delay(refundPolls, c.Payment.Checks)))

@@ -38,10 +38,15 @@ type answer struct {
 func (c *change) transition(a answer) (verdict, err error) {
 	p := a.payment
 	step := c.After(rule.Answer{Payment: p, Refused: a.refused != nil, Declined: a.declined != nil, Returned: a.returned}, c.now)
-	if a.refused == nil && step.Kept() {
-		if err := c.saveProviderState(p); err != nil {
-			return nil, err
-		}
+	switch {
+	case a.refused != nil:
+	case step.Kept():
+		err = c.saveProviderState(p)
+	case step == rule.Lapse, step == rule.NoOp: // it may have been paid and returned at the provider
+		err = c.book(p)
+	}
+	if err != nil {
+		return nil, err
 	}
 	switch step {
 	case rule.RefusalReported:
@@ -51,10 +56,10 @@ func (c *change) transition(a answer) (verdict, err error) {
 	case rule.Open:
 		return ErrPaymentPending, nil
 	case rule.Lapse:
-		return cmp.Or(a.refused, unpaid(p)), c.lapsed()
+		return cmp.Or(a.refused, unpaid(p)), c.lapsed(p)
 	case rule.Refuse:
 		why := cmp.Or(a.refused, unpaid(p))
-		return why, c.refused(why, !a.unknown)
+		return why, c.refused(p, why, !a.unknown)
 	case rule.Confirm:
 		return nil, c.confirmed(p)
 	case rule.ConfirmIfFree:
@@ -243,7 +248,28 @@ func (c *change) dropped(p toss.Payment) error {
 	if err := c.ledger("canceled.by-provider", p); err != nil {
 		return err
 	}
-	return c.end(max(0, returned(p)-c.Payment.Returned))
+	won := max(0, returned(p)-c.Payment.Returned)
+	if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && c.Refund == nil {
+		if err := c.followTransfer(p, won); err != nil {
+			return err
+		}
+	}
+	return c.end(won)
+}
+
+// followTransfer records the refund of a deposit that was canceled at the provider. The bank may reject the transfer, and
+// then an administrator has to repeat it.
+func (c *change) followTransfer(p toss.Payment, won int) error {
+	f := money.Refund{
+		Reservation: c.r().ID, State: money.RefundRequested, Reason: "결제사에서 취소", Amount: won, By: rule.ByProvider, KeyRevoked: true,
+		IdempotencyKey: newCancelKey(c.r().ID),
+	}
+	var err error
+	if f.ID, err = postgres.OpenRefund(c.ctx, c.tx, f); err != nil {
+		return err
+	}
+	c.Refund = &f
+	return c.advanceRefund(p)
 }
 
 // end cancels the reservation, frees its slot and notifies the guest of the refunded won.
@@ -278,7 +304,7 @@ func unpaid(p toss.Payment) *PaymentRefused {
 
 // refused handles a charge that the provider rejected. The guest keeps the hold and may try again. The hold is extended at
 // most once, and only if the provider has the payment.
-func (c *change) refused(why *PaymentRefused, known bool) error {
+func (c *change) refused(p toss.Payment, why *PaymentRefused, known bool) error {
 	keep := c.now.Add(min(keepAfterRefusal, c.HoldTTL))
 	extend := known && c.r().Source == booking.Customer
 	if err := postgres.CountRefusal(c.ctx, c.tx, c.r().ID); err != nil {
@@ -290,11 +316,11 @@ func (c *change) refused(why *PaymentRefused, known bool) error {
 	if err := c.entry("confirm.refused", c.r().Amount, why.Code, map[string]any{"message": why.Message}); err != nil {
 		return err
 	}
-	return c.sendOutcome(notify.PaymentFailed, nil)
+	return c.sendUnpaid(p)
 }
 
 // lapsed ends an attempt without a charge, because the guest abandoned it or the stay can no longer be used.
-func (c *change) lapsed() error {
+func (c *change) lapsed(p toss.Payment) error {
 	to := booking.Expired
 	if c.Order.Abandoned() {
 		to = booking.Released
@@ -307,6 +333,15 @@ func (c *change) lapsed() error {
 	}
 	if err := c.entry("confirm.lapsed", c.r().Amount, "", nil); err != nil {
 		return err
+	}
+	return c.sendUnpaid(p)
+}
+
+// sendUnpaid notifies a guest whose last response was "pending" that nothing was charged, or that it was charged and has been
+// returned at the provider.
+func (c *change) sendUnpaid(p toss.Payment) error {
+	if won := returned(p); won > 0 {
+		return c.sendOutcome(notify.PaymentReturned, map[string]string{"amount": notify.Won(won)})
 	}
 	return c.sendOutcome(notify.PaymentFailed, nil)
 }
@@ -321,7 +356,7 @@ func (c *change) foreign(step rule.Step, p toss.Payment) (verdict, err error) {
 	switch {
 	case err != nil:
 	case step == rule.ForeignRefuse:
-		err = c.refused(why, false)
+		err = c.refused(p, why, false)
 	case step == rule.ForeignReturn:
 		err = c.startRefund(cancellation{by: rule.ByAmount, reason: "결제 금액 불일치"})
 	}

@@ -38,6 +38,7 @@ type Stack struct {
 	Operations string       // of health and metrics
 	DB         *postgres.DB // the service's database, through a separate pool
 	Clock      *Clock
+	Provider   *Clock // of the sandbox
 
 	Settings config.Settings // the effective settings
 	Log      *capture.Output // what the service has logged
@@ -99,7 +100,8 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	settings.HTTP.CookieSecure = false // unlike browsers, Go's cookie jar requires HTTPS on loopback too
 	settings.Database.URL = pgtest.URL(t)
 
-	world := startSandbox(t, &settings, log)
+	provider := new(Clock)
+	world := startSandbox(t, &settings, provider, log)
 	for _, c := range change {
 		c(&settings)
 	}
@@ -130,7 +132,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 		db.Close()
 	})
 	root := "http://" + s.Addr()
-	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Settings: settings, Log: kept}
+	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Provider: provider, Settings: settings, Log: kept}
 }
 
 // defaults returns the settings of an unconfigured service.
@@ -145,7 +147,7 @@ func defaults(t testing.TB) config.Settings {
 	return settings
 }
 
-func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sandbox.Sandbox {
+func startSandbox(t testing.TB, settings *config.Settings, clock *Clock, log *slog.Logger) *sandbox.Sandbox {
 	t.Helper()
 	effective := settings.Effective() // a copy, because settings derived from the sandbox's addresses are not known yet
 	world, err := sandbox.New(sandbox.Options{
@@ -154,7 +156,7 @@ func startSandbox(t testing.TB, settings *config.Settings, log *slog.Logger) *sa
 		WidgetSecretKey: effective.Toss.WidgetSecretKey.Reveal(), APISecretKey: effective.Toss.APISecretKey.Reveal(),
 		MessageKey: effective.Messages.SolapiAPIKey.Reveal(), MessageSecret: effective.Messages.SolapiAPISecret.Reveal(),
 		PartnerID: effective.Partner.ID, PartnerSecret: effective.PartnerSecrets()[0],
-		RefundDelay: 50 * time.Millisecond, Logger: log,
+		RefundDelay: 50 * time.Millisecond, Now: clock.Now, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)

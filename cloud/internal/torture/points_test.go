@@ -49,6 +49,8 @@ var purchases = []point{
 	{name: "C25", what: "the account is due and the provider away", within: 5 * time.Minute, env: []string{"YEOLDA_DEPOSIT_DUE=1s"}, do: overdueWithoutProvider},
 	{name: "C26", what: "rolling restart with 50 confirmations in flight", within: 30 * time.Second, replicas: 2, do: rollingRestart},
 	{name: "C27", what: "PostgreSQL takes no writes", within: 3 * time.Minute, do: readOnly},
+	{name: "C28", what: "the guest leaves, killed at each step of the refund", within: 3 * time.Minute, do: leaveAndCrash},
+	{name: "C29", what: "a deposit is taken back while the service is down", within: 3 * time.Minute, do: reversalWhileDown},
 }
 
 var card, account = sandbox.MethodCard, sandbox.MethodVirtualAccount

@@ -76,6 +76,14 @@ type Failure struct {
 	Message string
 }
 
+// RefundStatus returns the state of the bank transfer that refunds a deposit; empty for other payments.
+func (p Payment) RefundStatus() string {
+	if p.VirtualAccount == nil {
+		return ""
+	}
+	return p.VirtualAccount.RefundStatus
+}
+
 // FullyCanceled reports whether the payment was cancelled and its balance is zero. A
 // payment that was cancelled in parts remains PARTIAL_CANCELED, so the status alone is
 // not sufficient.

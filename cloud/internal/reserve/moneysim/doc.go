@@ -10,6 +10,6 @@
 // random operations to the model and to reserve.Service on PostgreSQL, with a provider that gives both the same responses,
 // and compares every row. The package contains only test code:
 //
-//	go test ./internal/reserve/moneysim                          # 5,000 seeds
+//	go test ./internal/reserve/moneysim                          # 2,500 seeds; -seeds 5000 for more
 //	go test ./internal/reserve/moneysim -run Seeds -seed 17 -v   # one seed, with its trace
 package moneysim

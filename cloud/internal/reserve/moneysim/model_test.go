@@ -284,7 +284,7 @@ func (b *both) cancel(t *rapid.T) {
 func (b *both) retryRefund(t *rapid.T) {
 	r, _ := b.some(t)
 	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: kim})
-	sameVerdict(t, "retry refund", got, b.model.retryRefund(t.Context(), r))
+	sameVerdict(t, "retry refund", got, b.model.retryRefund(t.Context(), r, true))
 }
 
 func (b *both) callback(t *rapid.T) {

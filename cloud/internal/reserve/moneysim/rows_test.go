@@ -3,11 +3,13 @@ package moneysim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -25,12 +27,25 @@ type row struct {
 	order         money.Order
 	extended      bool
 	closedAttempt bool
-	refusal       string   // code of the last refusal
-	messages      []string // templates
-	returned      bool     // a refund with money was opened
+	refusal       string    // code of the last refusal
+	messages      []message // that the guest has received
+	returned      bool      // a refund with money was opened
+	refundAt      time.Time // when the latest refund was requested
 }
 
-func (r *row) sent(template string) { r.messages = append(r.messages, template) }
+// message is a message about an order.
+type message struct{ order, template string }
+
+func (r *row) sent(template string) { r.messages = append(r.messages, message{r.OrderID, template}) }
+
+// sendUnpaid sends the outcome of an order without a charge, or whose charge was returned at the provider.
+func (r *row) sendUnpaid(p toss.Payment) {
+	if !p.ApprovedAt.IsZero() && p.CanceledAmount() > 0 {
+		r.sendOutcome("payment-returned")
+		return
+	}
+	r.sendOutcome("payment-failed")
+}
 
 // sendOutcome sends the outcome if the guest's last response was "pending".
 func (r *row) sendOutcome(template string) {
@@ -81,6 +96,7 @@ func (t *rows) replaceOrder(r *row, order string, now time.Time) {
 	if r.payment != nil {
 		old := *r
 		old.ID, old.State, old.order.ReplacedAt, old.messages = booking.ReservationID(len(t.list)+1), booking.Released, now, nil
+		r.returned = false
 		old.payment.Reservation = old.ID
 		t.list = append(t.list, &old)
 		r.payment, r.checkAt, r.closedAttempt = nil, time.Time{}, false
@@ -92,6 +108,31 @@ func (t *rows) replaceOrder(r *row, order string, now time.Time) {
 type rows struct {
 	list     []*row
 	webhooks []*webhook
+	entries  []money.Entry
+	compared time.Time // the last complete comparison
+}
+
+// book inserts the movements of a payment into the books, each once.
+func (t *rows) book(r *row, p toss.Payment, now time.Time) {
+	captures, reversals := 0, 0
+	for _, e := range t.entries {
+		switch {
+		case e.Reservation == r.ID && e.Kind == money.Paid:
+			captures++
+		case e.Reservation == r.ID && e.Kind == money.Reversed:
+			reversals++
+		}
+	}
+	for _, e := range rule.Entries(p, captures, reversals) {
+		if slices.ContainsFunc(t.entries, func(known money.Entry) bool { return known.Source == e.Source }) {
+			continue
+		}
+		if e.At.IsZero() {
+			e.At = now
+		}
+		e.Reservation, e.OrderID = r.ID, r.OrderID
+		t.entries = append(t.entries, e)
+	}
 }
 
 // webhook is a stored callback. Its id is its position in the list, starting at 1.
@@ -193,7 +234,7 @@ func (t *rows) startAttempt(r *row, paymentKey string, now, check time.Time) err
 	}
 	p.Reservation, p.KeySet, p.PaymentKey, p.AttemptedAt, p.Checks = r.ID, string(toss.Widget), paymentKey, now, 0
 	p.Attempt++
-	p.ConfirmKey = fmt.Sprintf("confirm-%d-%d", r.ID, p.Attempt)
+	p.ConfirmKey = fmt.Sprintf("confirm-%s-%d", r.OrderID, p.Attempt)
 	p.Status, p.Balance = "", 0
 	r.checkAt, r.closedAttempt = check, false
 	return nil
@@ -213,7 +254,14 @@ func (r *row) saveProviderState(p toss.Payment, secret string) {
 func (r *row) countRefusal() { r.payment.Answers++; r.payment.PaymentKey = "" }
 
 func (r *row) scheduleCheck(at time.Time) { r.payment.Checks, r.checkAt = 0, at }
-func (r *row) postponeCheck(at time.Time) { r.payment.Checks++; r.checkAt = at }
+
+// postponeCheck does nothing to a row whose payment has moved away with its order.
+func (r *row) postponeCheck(at time.Time) {
+	if r.payment != nil {
+		r.payment.Checks++
+		r.checkAt = at
+	}
+}
 
 // claimCheck claims a check that is due.
 func (r *row) claimCheck(now time.Time, lease time.Duration) bool {
@@ -225,9 +273,9 @@ func (r *row) claimCheck(now time.Time, lease time.Duration) bool {
 }
 
 func (r *row) renewConfirmKey(old string) {
-	if r.payment.ConfirmKey == old {
+	if r.payment != nil && r.payment.ConfirmKey == old {
 		r.payment.Attempt++
-		r.payment.ConfirmKey = fmt.Sprintf("confirm-%d-%d", r.ID, r.payment.Attempt)
+		r.payment.ConfirmKey = fmt.Sprintf("confirm-%s-%d", r.OrderID, r.payment.Attempt)
 	}
 }
 
@@ -272,7 +320,7 @@ func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 	if account {
 		f.Account = []byte("account")
 	}
-	f.IdempotencyKey = fmt.Sprintf("cancel-%d-%d-1", r.ID, f.ID)
+	f.IdempotencyKey = fmt.Sprintf("cancel-%s-%d-1", r.OrderID, f.ID)
 	r.refund, r.returned = f, r.returned || amount > 0
 	return nil
 }
@@ -288,7 +336,7 @@ func (r *row) advanceRefund(to money.RefundState, code string) {
 func (r *row) renewRefundKey(id int64, old string) {
 	if f := r.refund; f != nil && f.ID == id && f.IdempotencyKey == old {
 		f.Attempt++
-		f.IdempotencyKey = fmt.Sprintf("cancel-%d-%d-%d", r.ID, f.ID, f.Attempt)
+		f.IdempotencyKey = fmt.Sprintf("cancel-%s-%d-%d", r.OrderID, f.ID, f.Attempt)
 	}
 }
 

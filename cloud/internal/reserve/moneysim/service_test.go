@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -351,6 +354,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	if refused == nil && step.Kept() {
 		r.saveProviderState(p, p.Secret)
 	}
+	if refused == nil && (step.Kept() || step == rule.Lapse || step == rule.NoOp) {
+		t.book(r, p, now)
+	}
 	defer t.changed(r, string(step))
 	switch step {
 	case rule.RefusalReported, rule.NoOp:
@@ -369,7 +375,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		if r.order.Abandoned() {
 			r.State = booking.Released
 		}
-		r.sendOutcome("payment-failed")
+		r.sendUnpaid(p)
 		return cmp.Or(refused, unpaid(p))
 	case rule.Refuse, rule.ForeignRefuse:
 		if step == rule.ForeignRefuse {
@@ -379,7 +385,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.refusal = refused.Code
 		r.countRefusal()
 		r.markHeld(!a.unknown, now.Add(keepAfterRefusal))
-		r.sendOutcome("payment-failed")
+		r.sendUnpaid(p)
 		return refused
 	case rule.Confirm:
 		return t.confirmed(r, p)
@@ -392,11 +398,18 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.Wait, rule.Reverse:
 		if step == rule.Wait {
 			r.sent("virtual-account-issued")
+			r.order.PendingAt = time.Time{}
 		}
 		return t.await(r, p, rule.DepositDue(r.Interval, now.Add(depositDue), now), now)
 	case rule.WaitOn:
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
+		if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil {
+			if err := r.openRefund(rule.ByProvider, "revoked", p.CanceledAmount(), false); err != nil {
+				return err
+			}
+			t.bank(r, before, p, now)
+		}
 		r.markCanceled()
 		r.sent("canceled")
 	case rule.Stay, rule.Partial:
@@ -471,12 +484,13 @@ func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now ti
 	if err := r.openRefund(before.LateBy(now), "", won, false); err != nil {
 		return err
 	}
+	r.refundAt = now
 	switch {
 	case won > 0 && p.Method == toss.MethodVirtualAccount:
 		r.failRefund("REFUND_ACCOUNT_REQUIRED")
 		return nil
 	case won > 0:
-		r.sent("payment-returned")
+		r.sent("payment-returned") // an account without a deposit is only closed
 		r.order.PendingAt = time.Time{}
 	default:
 		r.sendOutcome("payment-failed")
@@ -502,10 +516,7 @@ func earlier(a, b time.Time) time.Time {
 
 // bank applies the state of the bank's transfer to a refund.
 func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now time.Time) {
-	status := ""
-	if p.VirtualAccount != nil {
-		status = p.VirtualAccount.RefundStatus
-	}
+	status := p.RefundStatus()
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && r.refund.State == to:
 		r.postponeCheck(now.Add(delay(refundPolls, before.Payment.Checks)))
@@ -529,6 +540,7 @@ func (t *modelService) startRefund(r *row, by string, account bool, now time.Tim
 	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.blocked), won, account); err != nil {
 		panic(err)
 	}
+	r.refundAt = now
 	r.markCanceling()
 	r.scheduleCheck(now.Add(watchdogDelay))
 	t.changed(r, "refund "+by)
@@ -603,7 +615,7 @@ func (t *modelService) cancel(ctx context.Context, r *row, by string, account bo
 func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
 	request := toss.CancelRequest{Reason: "취소"}
-	if len(f.Account) > 0 {
+	if len(f.Account) > 0 && q.snapshot.Payment.Status != toss.StatusWaitingForDeposit {
 		request.RefundAccount = refundAccount
 	}
 	t.step("send refund")
@@ -626,12 +638,13 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	return t.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
-// retryRefund models an administrator who sends a failed refund again, to an account.
-func (t *modelService) retryRefund(ctx context.Context, r *row) error {
+// retryRefund models an administrator who sends a failed refund again, to an account if there is one.
+func (t *modelService) retryRefund(ctx context.Context, r *row, account bool) error {
 	found := false
 	t.tx("retry refund", func(now time.Time) {
 		if found = r.refund != nil && r.refund.State == money.RefundFailed; found {
-			r.reopenRefund(true)
+			r.reopenRefund(account)
+			r.refundAt = now
 			r.scheduleCheck(now.Add(watchdogDelay))
 		}
 	})
@@ -639,6 +652,72 @@ func (t *modelService) retryRefund(ctx context.Context, r *row) error {
 		return reserve.ErrNotFound
 	}
 	return t.settle(ctx, r)
+}
+
+// settleOutside models an administrator who returns the money of a failed refund outside the provider.
+func (t *modelService) settleOutside(r *row) (err error) {
+	t.tx("settle outside", func(time.Time) {
+		f := r.refund
+		if f == nil || f.State != money.RefundFailed {
+			err = reserve.ErrPaymentPending
+			return
+		}
+		if r.payment.Status == toss.StatusWaitingForDeposit {
+			err = reserve.ErrNothingToRefund
+			return
+		}
+		won := r.payment.Balance
+		if won == 0 {
+			won = f.Amount // the bank rejected the transfer, so the provider holds the money again
+		}
+		r.advanceRefund(money.RefundCompleted, "")
+		r.payment.SettledOutside += won
+		r.payment.Answers++
+		if r.State != booking.Canceled {
+			r.markCanceled()
+			r.sent("canceled")
+		}
+		t.changed(r, "settled outside")
+	})
+	return err
+}
+
+// reconcile models a light comparison: it looks up the orders whose balance differs from the provider's transactions.
+func (t *modelService) reconcile(ctx context.Context) error {
+	now := t.now()
+	list, err := t.payments.Transactions(ctx, toss.Widget, t.compared.Add(-reserve.LightSpan), now)
+	t.step("transactions listed")
+	if err != nil {
+		return err
+	}
+	won := map[string]int{}
+	for _, m := range list {
+		amount := m.Amount
+		if m.Status != toss.StatusDone {
+			amount = -amount
+		}
+		won[m.OrderID] = max(0, won[m.OrderID]+amount)
+	}
+	differ := map[*row]int{} // with the balance
+	t.tx("compare", func(time.Time) {
+		for order, theirs := range won {
+			if r := t.byOrder(order); r != nil && r.payment != nil && r.refund == nil && r.State != booking.Confirming && theirs != r.payment.Balance {
+				differ[r] = r.payment.Balance
+			}
+		}
+	})
+	for _, r := range slices.SortedFunc(maps.Keys(differ), func(a, b *row) int { return strings.Compare(a.OrderID, b.OrderID) }) {
+		p, failed := t.payments.PaymentByOrder(ctx, toss.Widget, r.OrderID)
+		t.step("compared")
+		if failed == nil && p.BalanceAmount != differ[r] {
+			failed = t.settle(ctx, r)
+		}
+		err = errors.Join(err, failed)
+	}
+	if err == nil {
+		t.tx("complete", func(time.Time) { t.compared = now })
+	}
+	return err
 }
 
 // callback models ReceiveCallback.

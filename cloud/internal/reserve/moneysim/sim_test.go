@@ -23,20 +23,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	calm   = 0 // the seed of a run without faults: every purchase must succeed
 	price  = 12_000
-	length = 100 * time.Minute // of a run, with time to settle open payments after the faults
+	length = 170 * time.Minute // of a run, with time to settle open payments after the faults
 )
 
 // customer runs one purchase, with all actions of its buyer and of the administrator.
 func (w *world) customer(n int, r *rand.Rand) {
 	wild := w.seed != calm
 	order := fmt.Sprintf("order-%d-%d", w.seed, n)
-	start := w.start.Add(time.Duration(3+r.IntN(15)) * 10 * time.Minute)
-	if !wild {
+	start, stay := w.start.Add(time.Duration(3+r.IntN(15))*10*time.Minute), time.Hour
+	switch {
+	case !wild:
 		start = w.start.Add(time.Duration(3+8*n) * 10 * time.Minute)
+	case r.IntN(3) == 0: // soon, and short: it may be over before the payment is known
+		start, stay = w.start.Add(time.Duration(1+r.IntN(3))*10*time.Minute), time.Duration(1+r.IntN(4))*10*time.Minute
 	}
 	time.Sleep(upTo(r, 4*time.Minute))
 	w.rowMu.Lock()
-	row := w.rows.insertHold(1, booking.Interval{Start: start, End: start.Add(time.Hour)}, time.Now().Add(holdTTL), time.Now())
+	row := w.rows.insertHold(1, booking.Interval{Start: start, End: start.Add(stay)}, time.Now().Add(holdTTL), time.Now())
 	if row != nil {
 		row.OrderID, row.Amount = order, price
 	}
@@ -91,17 +94,22 @@ func (w *world) customer(n int, r *rand.Rand) {
 		mine := rand.New(rand.NewPCG(r.Uint64(), 2))
 		wg.Go(func() {
 			time.Sleep(time.Duration(window) * time.Microsecond) // the seed determines the order of events, not the scheduler
-			w.confirm(order, key, fmt.Sprint(window), mine)
+			refused := w.confirm(order, key, fmt.Sprint(window), mine)
+			if wild && refused && mine.IntN(2) == 0 {
+				w.registerAgain(row, order, method, mine)
+			}
 		})
 		if window == 0 { // the same request again, as from a double click
 			twice := rand.New(rand.NewPCG(r.Uint64(), 3))
 			later(3, 3*time.Second, func(*rand.Rand) { w.confirm(order, key, "again", twice) })
 		}
 	}
+	later(4, 5*time.Minute, func(r *rand.Rand) { w.leave(row, r) })
+	later(4, 90*time.Minute, func(r *rand.Rand) { w.dashboard(order, method, r) })
 	later(3, 25*time.Minute, func(r *rand.Rand) { w.end(row, "customer", r) })
 	later(4, 25*time.Minute, func(r *rand.Rand) { w.end(row, "admin:kim", r) })
 	later(2, 60*time.Minute, func(*rand.Rand) {
-		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, row) })
+		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, row, true) })
 		w.note("refund of %s again: %v", order, err)
 	})
 	if method == sandbox.MethodVirtualAccount {
@@ -118,18 +126,21 @@ func (w *world) customer(n int, r *rand.Rand) {
 	}
 }
 
-// confirm models a buyer who returns from the widget, and retries while the response is pending.
-func (w *world) confirm(order, key, window string, r *rand.Rand) {
+// confirm models a buyer who returns from the widget, and retries while the response is pending. It reports whether the
+// payment was refused.
+func (w *world) confirm(order, key, window string, r *rand.Rand) (refused bool) {
 	for range 4 {
 		err := w.process(r.IntN(2), "confirm "+order+window, func(ctx context.Context, t *modelService) error {
 			return t.confirm(ctx, reserve.ConfirmRequest{PaymentKey: key, OrderID: order, Amount: price})
 		})
 		w.note("confirm %s %s: %v", order, window, err)
 		if !errors.Is(err, reserve.ErrPaymentPending) && !errors.Is(err, errGone) {
-			return
+			var no *reserve.PaymentRefused
+			return errors.As(err, &no)
 		}
 		time.Sleep(2*time.Second + upTo(r, 30*time.Second))
 	}
+	return false
 }
 
 func (w *world) end(row *row, by string, r *rand.Rand) {
@@ -165,6 +176,7 @@ func (w *world) bankActs(order string, do func() error, what string) {
 	err := do()
 	w.note("bank %s of %s: %v", what, order, err)
 	if err == nil {
+		w.charged[order] = time.Now()
 		w.count(what)
 		w.look(order)
 	}
@@ -172,6 +184,7 @@ func (w *world) bankActs(order string, do func() error, what string) {
 
 // run simulates a seed. It must be called in a synctest bubble.
 func run(seed uint64) *world {
+	time.Sleep(14*time.Hour + 20*time.Minute) // a run includes midnight in Korea
 	w := newWorld(seed)
 	r := rand.New(rand.NewPCG(seed, 0xB01))
 	var wg sync.WaitGroup
@@ -182,8 +195,10 @@ func run(seed uint64) *world {
 	for i := range w.models {
 		wg.Go(func() { w.sweep(i) })
 	}
+	wg.Go(w.watchHeld)
 	wg.Wait()
 	time.Sleep(10 * time.Minute)
+	w.administer()
 	synctest.Wait()
 	w.close()
 	if err := w.box.Close(); err != nil {
@@ -194,9 +209,12 @@ func run(seed uint64) *world {
 
 // simulation runs the simulation of a seed.
 var simulation = seeds.Simulation{
-	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
-	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue"},
-	Rare:    200,
+	Run: func(seed uint64) seeds.Result { return run(seed).result() },
+	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue",
+		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
+		"late system:abandoned", "lapse"},
+	Rare: 400,
+	Cost: 2,
 }
 
 // regressions are seeds that once violated an invariant. They must not be removed.

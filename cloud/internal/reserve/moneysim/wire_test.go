@@ -21,7 +21,9 @@ type wire struct {
 	handler http.Handler
 
 	lost, unanswered, broken, slow float64
+	away                           time.Time // start of an outage until the end of the faults; zero: none
 	until                          time.Time // end of the faults
+	noRefunds                      bool      // the provider declines every refund of received money for good
 
 	mu   sync.Mutex
 	sent map[string]int
@@ -57,6 +59,7 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	r := n.fate(req.Method + about)
 	there, back := time.Millisecond+upTo(r, 100*time.Millisecond), time.Millisecond+upTo(r, 100*time.Millisecond)
 	kind := r.Float64()
+	away := !n.away.IsZero() && time.Now().After(n.away) && time.Now().Before(n.until)
 	if time.Now().After(n.until) {
 		kind = 1
 	} else if r.Float64() < n.slow {
@@ -65,6 +68,12 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	answered := make(chan *http.Response, 1)
 	time.AfterFunc(there, func() {
 		if kind -= n.lost; kind < 0 {
+			return
+		}
+		if away { // unreachable, except for requests that arrive and whose response is lost
+			if r.IntN(4) == 0 {
+				n.execute(req, body, about)
+			}
 			return
 		}
 		var response *http.Response
@@ -94,9 +103,17 @@ func (n *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // execute has the provider execute a request.
 func (n *wire) execute(req *http.Request, body []byte, about string) *http.Response {
+	cancels := strings.HasSuffix(req.URL.Path, "/cancel")
+	if n.noRefunds && cancels && n.w.received(about) {
+		body := bytes.NewBufferString(`{"code":"EXCEED_MAX_REFUND_DUE","message":"환불 가능 기간이 지났습니다."}`)
+		return (&httptest.ResponseRecorder{Code: http.StatusForbidden, Body: body}).Result()
+	}
 	again := req.Clone(context.Background())
 	again.RequestURI, again.Body = req.URL.RequestURI(), io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
-	n.w.provider(func() { n.handler.ServeHTTP(recorder, again) }, strings.HasSuffix(req.URL.Path, "/cancel"), about)
+	n.w.provider(func() { n.handler.ServeHTTP(recorder, again) }, cancels, about)
+	if req.Method == http.MethodGet && recorder.Code == http.StatusNotFound || cancels && recorder.Code != http.StatusOK {
+		n.w.lag()
+	}
 	return recorder.Result()
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -32,12 +32,15 @@ type world struct {
 	crash  float64 // probability that a process crashes at a step
 
 	mu         sync.Mutex
-	life       [2]int            // number of starts and ends of each process; odd: it is running
-	owners     map[string]string // order by payment key
+	life       [2]int               // number of starts and ends of each process; odd: it is running
+	owners     map[string]string    // order by payment key
+	charged    map[string]time.Time // by order: the latest charge
+	by         map[string]int       // by order: won that the dashboard returned
 	seen       map[string]sandbox.Status
 	notes      []note
 	violations []string
 	counts     map[string]int
+	lagged     time.Time // the latest fault of the provider itself: see lag
 }
 
 type note struct {
@@ -164,6 +167,7 @@ func (w *world) provider(do func(), cancels bool, order string) {
 	r := w.rows.byOrder(order)
 	if after.Charged > before.Charged {
 		w.note("provider: %s is charged", order)
+		w.charged[order] = time.Now()
 		if r.State != booking.Confirming {
 			w.count("charged late")
 		}
@@ -187,7 +191,7 @@ func (w *world) sends(path, order string) {
 	defer w.rowMu.Unlock()
 	if r := w.rows.byOrder(order); r == nil || r.State != booking.Confirming {
 		w.count("sent late") // the process was suspended between the commit and the request, or the attempt has ended since
-		if r == nil || !r.Occupies(time.Now()) {
+		if r == nil || r.State != booking.Released && !r.Occupies(time.Now()) {
 			w.violation("M3: a confirmation of %s was sent, and it does not own its slot", order)
 		}
 	}
@@ -195,6 +199,9 @@ func (w *world) sends(path, order string) {
 
 // look sends the provider's callback about an order whose virtual account has changed.
 func (w *world) look(order string) {
+	if order == "" {
+		return
+	}
 	for _, p := range w.box.Payments(order) {
 		w.mu.Lock()
 		before := w.seen[p.PaymentKey]
@@ -237,10 +244,19 @@ func (w *world) call(i int, event toss.Event, retried bool, tries int) {
 
 // changed is called in the transaction of every change of a row.
 func (w *world) changed(r *row, what string) {
+	switch rule.Step(what) {
+	case rule.Confirm, rule.ConfirmIfFree, rule.Arrive:
+		if r.State == booking.Done && (!time.Now().Before(r.LastUnlock()) || r.order.Abandoned()) {
+			w.violation("A1: %s is confirmed for a stay that is over or that its guest has left", r.OrderID)
+		}
+	}
 	if what != "stay" && what != "wait on" && what != "open" {
 		w.note("%s: %s, %s", r.OrderID, what, r.State)
 	}
 	w.count(what)
+	if what == string(rule.Late) && r.refund != nil {
+		w.count("late " + r.refund.By)
+	}
 	for _, other := range w.rows.list {
 		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.Occupied(booking.Margin).Overlaps(r.Occupied(booking.Margin)) {
 			w.violation("M8: %s and %s have one slot", r.OrderID, other.OrderID)
@@ -259,11 +275,19 @@ func (w *world) sweep(i int) {
 			every = 2 * time.Minute
 		}
 		time.Sleep(every + time.Duration(i+1)*time.Nanosecond)
+		nth := time.Duration(0)
+		start := func(name string, do func(ctx context.Context, t *modelService) error) {
+			nth++ // the seed determines the order of events, not the scheduler
+			time.AfterFunc(nth*time.Microsecond, func() { w.background(i, name, do) })
+		}
 		for _, r := range w.models[i].unsettled(time.Now()) {
-			go w.background(i, "sweep "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settleDue(ctx, r) })
+			start("sweep "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settleDue(ctx, r) })
+		}
+		if passed := time.Since(w.start) / every; i == int(passed)%2 && passed%(lightInterval/every) == 0 {
+			start("light comparison", func(ctx context.Context, t *modelService) error { return t.reconcile(ctx) })
 		}
 		for _, r := range w.models[i].unapplied() {
-			go w.background(i, "sweep callbacks "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settle(ctx, r) })
+			start("sweep callbacks "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settle(ctx, r) })
 		}
 	}
 }
@@ -297,7 +321,7 @@ func (w *world) close() {
 			for _, c := range p.Cancels {
 				out += c.CancelAmount
 			}
-			if out > p.TotalAmount || len(p.Cancels) > 1 {
+			if out > p.TotalAmount || len(p.Cancels) > 1 && w.by[r.OrderID] == 0 {
 				w.violation("M6: %s was paid back %d won in %d parts", r.OrderID, out, len(p.Cancels))
 			}
 		}
@@ -305,20 +329,21 @@ func (w *world) close() {
 			w.violation("M1: %s was charged %d times", r.OrderID, charged)
 		}
 		held += theirs
-		person := r.refund != nil && r.refund.State == money.RefundFailed
+		outside := 0
+		if r.payment != nil {
+			outside = r.payment.SettledOutside
+		}
 		switch {
-		case r.State == booking.Done && theirs != r.Amount:
+		case r.State == booking.Done && theirs != r.Amount-w.by[r.OrderID]:
 			w.violation("M2: %s is DONE, and the provider holds %d won", r.OrderID, theirs)
-		case r.State != booking.Done && theirs != 0 && !person:
-			w.violation("M2: %s is %s, and the provider holds %d won", r.OrderID, r.State, theirs)
-		case r.State == booking.Confirming, r.State == booking.Canceling && !person, r.State == booking.WaitingForDeposit,
-			r.refund != nil && !person:
+		case r.State != booking.Done && theirs != outside:
+			w.violation("M2: %s is %s, and the provider holds %d won, %d settled outside", r.OrderID, r.State, theirs, outside)
+		case r.State == booking.Confirming, r.State == booking.Canceling, r.State == booking.WaitingForDeposit, r.refund != nil:
 			w.violation("open: %s is still %s, refund %+v", r.OrderID, r.State, r.refund)
 		}
-		if person {
-			w.count("left to a person")
-		}
 	}
+	w.checkMessages()
+	w.checkBooks()
 	for _, h := range w.rows.webhooks {
 		if !h.applied {
 			w.violation("open: a callback about %s was never acted on", h.order)
@@ -331,12 +356,13 @@ func (w *world) close() {
 
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 0x5A1E))
-	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
+	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
 	box, err := sandbox.New(sandbox.Options{RefundDelay: time.Minute})
 	if err != nil {
 		panic(err)
 	}
 	w.box = box
+	w.rows.compared = w.start
 	w.wire = &wire{w: w, handler: box, sent: map[string]int{}, until: w.start}
 	if seed != calm {
 		some := func(most float64) float64 {
@@ -347,10 +373,16 @@ func newWorld(seed uint64) *world {
 		}
 		w.wire.lost, w.wire.unanswered, w.wire.broken, w.wire.slow = some(0.5), some(0.5), some(0.4), some(0.4)
 		w.wire.until = w.start.Add(upTo(r, 20*time.Minute))
+		if r.IntN(3) == 0 { // an outage that may be longer than a stay
+			w.wire.away = w.start.Add(upTo(r, 10*time.Minute))
+			w.wire.until = w.wire.away.Add(upTo(r, time.Hour))
+		}
 		w.crash = some(0.1)
+		w.wire.noRefunds = r.IntN(6) == 0
 		for _, f := range []sandbox.Fault{
 			{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED"},
 			{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_AVAILABLE_BANK"},
+			{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Code: "NOT_FOUND_PAYMENT", Times: 8}, // look-ups lag behind
 			{Target: sandbox.TargetRefund, Kind: sandbox.FaultError},
 			{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "CARD_PROCESSING_ERROR"},
 			{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "REJECT_CARD_COMPANY"},

@@ -111,6 +111,8 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.captured(p, now)
 	case p.Status == toss.StatusPartialCanceled && (state == booking.Done || state == booking.Canceled):
 		return s.partial(p)
+	case p.Status == toss.StatusPartialCanceled && state != booking.Canceling:
+		return s.captured(p, now) // a part was returned before the capture was known here
 	case p.Status == toss.StatusWaitingForDeposit:
 		return s.awaited(now)
 	case Unconfirmed(p.Status):
@@ -384,6 +386,7 @@ const (
 	ByLate      = "system:late"      // money for a reservation that is over
 	ByAbandoned = "system:abandoned" // money for an order that the guest left or replaced
 	ByTooLate   = "system:too-late"  // money for a stay that can no longer be used
+	ByProvider  = "system:provider"  // of a deposit: canceled at the provider, not by us
 	ByStay      = "system:stay"      // of an extension whose stay was changed or has ended
 	ByExchange  = "system:exchange"  // of a reservation that the guest has exchanged
 )

@@ -1,0 +1,168 @@
+package reserve_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// dashboard cancels an order in the provider's dashboard; 0 won: completely.
+func (s *shop) dashboard(t *testing.T, order moneytest.Confirm, won int, to *toss.RefundAccount) {
+	t.Helper()
+	request := toss.CancelRequest{Reason: "고객 요청", RefundAccount: to}
+	if won > 0 {
+		request.Amount = &won
+	}
+	if _, err := s.Replica(t).Payments.Cancel(s.ctx, toss.Widget, "dashboard-"+order.OrderID, order.PaymentKey, request); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDashboardOvertakesTheAnswer: a payment is captured, its response is lost, and the provider's dashboard cancels it before
+// the service knows. The guest receives the outcome once, and both movements are in the books.
+func TestDashboardOvertakesTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		won             int // returned; 0: everything
+		state, template string
+	}{
+		"completely": {0, "HOLD", "payment-returned"},
+		"in part":    {5000, "DONE", "reservation-confirmed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			b, order, w := s.order(t, sandbox.MethodCard)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+			s.unreachable(t)
+			s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+			s.dashboard(t, order, c.won, nil)
+			s.Sandbox.ClearFaults()
+			s.awaitMessages(t, w.Mobile, c.template)
+			id := s.wantState(t, order.OrderID, c.state)
+			returned := c.won
+			if returned == 0 {
+				returned = order.Amount
+			}
+			if n := s.count(t, `select coalesce(sum(won), 0) from money_entry where reservation_id = $1 and kind = 'paid'`, id); n != order.Amount {
+				t.Errorf("%d won booked as paid, want %d", n, order.Amount)
+			}
+			if n := s.count(t, `select coalesce(-sum(won), 0) from money_entry where reservation_id = $1 and kind = 'refunded'`, id); n != returned {
+				t.Errorf("%d won booked as refunded, want %d", n, returned)
+			}
+		})
+	}
+}
+
+// TestReversalDuringCancellationIsBooked: the bank reverses a deposit, and the guest cancels before the service knows. The
+// reversal is in the books although the reservation was not confirmed any more when it became known.
+func TestReversalDuringCancellationIsBooked(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+	if _, err := s.Sandbox.Reverse(order.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 400, "PaymentFailedException")
+	s.await(t, order.OrderID, "CANCELED")
+	if n := s.count(t, `select count(*) from money_entry where reservation_id = $1 and kind = 'reversed'`, id); n != 1 {
+		t.Errorf("%d reversals booked, want 1", n)
+	}
+}
+
+// TestFailedTransferOfTheDashboard: the bank rejects the transfer of a deposit that the provider's dashboard canceled. The
+// refund is listed, and an administrator repeats it.
+func TestFailedTransferOfTheDashboard(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError})
+	s.dashboard(t, order, 0, &guestAccount)
+	s.awaitRefund(t, id, "FAILED")
+	s.wantState(t, order.OrderID, "CANCELED")
+	if n := s.open(t, order.OrderID, "refund"); n != 1 {
+		t.Errorf("%d discrepancies, want 1", n)
+	}
+	request := reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}
+	if err := s.Replica(t).RetryRefund(s.ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	s.nothingHeld(t)
+}
+
+// TestDashboardCancellationDuringAnOutage: the comparison reaches back to the last complete one, so a cancellation in the
+// dashboard is found although the provider was unreachable for longer than a light comparison covers.
+func TestDashboardCancellationDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.bought(t, sandbox.MethodCard)
+	replica := s.Replica(t)
+	for range 2 { // a full and a light comparison
+		if _, err := replica.ReconcileDue(s.ctx, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		s.Clock.Advance(3 * time.Minute)
+	}
+	s.dashboard(t, order, 0, nil)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.Clock.Advance(time.Hour)
+	s.Sandbox.ClearFaults()
+	s.await(t, order.OrderID, "CANCELED")
+}
+
+// E5: while the provider hangs and more payments are open than there are workers, messages are sent.
+func TestMessagesDoNotWaitForTheProvider(t *testing.T) {
+	t.Parallel()
+	const payments = 40 // more than the workers of the queue and of the sweep together
+	s := open(t)
+	orders := make([]moneytest.Confirm, payments)
+	err := together(payments, func(i int) (err error) {
+		orders[i], err = s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, guest := s.bought(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultSlow, Delay: 12 * time.Second, Times: -1})
+	keys, err := s.Settings.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := queue.New(s.DB.Pool, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(s.ctx, s.DB.Pool, func(tx pgx.Tx) error {
+		for _, order := range orders {
+			_, id := s.state(t, order.OrderID)
+			if _, err := tx.Exec(s.ctx, `update payment set check_at = $2 where reservation_id = $1`, id, s.Clock.Now()); err != nil {
+				return err
+			}
+			if err := jobs.Settle(s.ctx, tx, booking.ReservationID(id), time.Time{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.buyer().Login(s.ctx, guest.Mobile); err != nil { // waits for the code
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from river_job where kind = $1 and state = 'available'`, queue.Settle{}.Kind()); n == 0 {
+		t.Error("the code was sent after every check of a payment had begun")
+	}
+	s.Sandbox.ClearFaults()
+}
