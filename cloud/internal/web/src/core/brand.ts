@@ -1,10 +1,11 @@
 // The company's name and logo, which the document carries.
 
-const { ko, en, logo } = document.body.dataset;
+const content = (name: string): string | undefined =>
+  document.querySelector<HTMLMetaElement>(`meta[name=brand-${name}]`)?.content || undefined;
 
 /** The name in each language. */
-export const brandKo = ko || "열다";
-export const brandEn = en || "Yeolda";
+export const brandKo = content("ko") ?? "열다";
+export const brandEn = content("en") ?? "Yeolda";
 
 /** The address of the logo; undefined: the shipped mark. */
-export const brandLogo = logo;
+export const brandLogo = content("logo");
