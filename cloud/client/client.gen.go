@@ -1676,11 +1676,64 @@ type PersonalData struct {
 	Reservations []map[string]interface{} `json:"reservations"`
 }
 
+// PricePreview defines model for PricePreview.
+type PricePreview struct {
+	Days []struct {
+		Date    openapi_types.Date `json:"date"`
+		Holiday *string            `json:"holiday"`
+		Spans   []struct {
+			From  string `json:"from"`
+			Min10 *int   `json:"min10"`
+			Min30 *int   `json:"min30"`
+			Min60 *int   `json:"min60"`
+
+			// Rule The index of the rule. Null: the price list of the room.
+			Rule *int   `json:"rule"`
+			To   string `json:"to"`
+		} `json:"spans"`
+	} `json:"days"`
+}
+
+// PricePreviewRequest defines model for PricePreviewRequest.
+type PricePreviewRequest struct {
+	// Date The first of seven days.
+	Date openapi_types.Date `json:"date"`
+
+	// Rules Absent for the saved rules.
+	Rules *[]PriceRule `json:"rules,omitempty"`
+}
+
+// PriceRule A price list that replaces that of the room at some times. With neither days nor holidays it applies every day.
+type PriceRule struct {
+	// Days Weekdays, Monday is 1.
+	Days *[]int `json:"days,omitempty"`
+
+	// From The first day.
+	From openapi_types.Date `json:"from"`
+
+	// Holidays It applies on public holidays, whatever their weekday.
+	Holidays *bool `json:"holidays,omitempty"`
+
+	// Hours Clock times on ten-minute marks. An end at or before the start lies on the next day. Null: the whole day, with the opening hours that run past its midnight.
+	Hours *ClockSpan `json:"hours,omitempty"`
+	Min10 *int       `json:"min10,omitempty"`
+	Min30 *int       `json:"min30,omitempty"`
+	Min60 *int       `json:"min60,omitempty"`
+}
+
 // Pricing Won per 10, 30 and 60 minutes. A price uses as many 60s as fit, then 30s, then 10s. A null tier is not offered.
 type Pricing struct {
 	Min10 *int `json:"min10"`
 	Min30 *int `json:"min30"`
 	Min60 *int `json:"min60"`
+}
+
+// PricingChange defines model for PricingChange.
+type PricingChange struct {
+	FromDateTime string `json:"fromDateTime"`
+	Min10        *int   `json:"min10"`
+	Min30        *int   `json:"min30"`
+	Min60        *int   `json:"min60"`
 }
 
 // Proof The Ed25519 signature is over the line `yeolda proof v1`, a line feed, and the report as JSON without white space between its tokens.
@@ -2017,8 +2070,11 @@ type Room struct {
 	Machine string `json:"machine"`
 
 	// Pricing Won per 10, 30 and 60 minutes. A price uses as many 60s as fit, then 30s, then 10s. A null tier is not offered.
-	Pricing Pricing    `json:"pricing"`
-	RoomNo  RoomNumber `json:"roomNo"`
+	Pricing Pricing `json:"pricing"`
+
+	// PricingChanges Present if the room has price rules. The price lists of the window in order of time; each applies from its time until that of the next one.
+	PricingChanges *[]PricingChange `json:"pricingChanges,omitempty"`
+	RoomNo         RoomNumber       `json:"roomNo"`
 }
 
 // RoomNumber defines model for RoomNumber.
@@ -2026,6 +2082,33 @@ type RoomNumber = string
 
 // RoomNumbers defines model for RoomNumbers.
 type RoomNumbers = []RoomNumber
+
+// RoomPrices defines model for RoomPrices.
+type RoomPrices struct {
+	// Pricing Won per 10, 30 and 60 minutes. A price uses as many 60s as fit, then 30s, then 10s. A null tier is not offered.
+	Pricing Pricing `json:"pricing"`
+	Rules   []struct {
+		// Days Weekdays, Monday is 1.
+		Days []int `json:"days"`
+
+		// From The first day.
+		From openapi_types.Date `json:"from"`
+
+		// Holidays It applies on public holidays, whatever their weekday.
+		Holidays bool `json:"holidays"`
+
+		// Hours Clock times on ten-minute marks. An end at or before the start lies on the next day. Null: the whole day, with the opening hours that run past its midnight.
+		Hours *ClockSpan `json:"hours"`
+		Min10 *int       `json:"min10"`
+		Min30 *int       `json:"min30"`
+		Min60 *int       `json:"min60"`
+	} `json:"rules"`
+}
+
+// RoomPricesRequest defines model for RoomPricesRequest.
+type RoomPricesRequest struct {
+	Rules []PriceRule `json:"rules"`
+}
 
 // RoomRequest defines model for RoomRequest.
 type RoomRequest struct {
@@ -2784,6 +2867,12 @@ type ReleaseQuarantineJSONRequestBody ReleaseQuarantineJSONBody
 
 // ChangeRoomJSONRequestBody defines body for ChangeRoom for application/json ContentType.
 type ChangeRoomJSONRequestBody = RoomRequest
+
+// ChangePricesJSONRequestBody defines body for ChangePrices for application/json ContentType.
+type ChangePricesJSONRequestBody = RoomPricesRequest
+
+// PreviewPricesJSONRequestBody defines body for PreviewPrices for application/json ContentType.
+type PreviewPricesJSONRequestBody = PricePreviewRequest
 
 // ChangeSettingsJSONRequestBody defines body for ChangeSettings for application/json ContentType.
 type ChangeSettingsJSONRequestBody = SettingsRequest
@@ -3587,6 +3676,39 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoom(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowPrices The price list of a room and its price rules.
+	//
+	// Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
+	ShowPrices(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangePricesWithBody Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+	ChangePricesWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangePrices Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+	ChangePrices(ctx context.Context, branch BranchCode, room string, body ChangePricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewPricesWithBody Show the price lists of a week under rules that need not be saved. Nothing changes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+	PreviewPricesWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewPrices Show the price lists of a week under rules that need not be saved. Nothing changes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+	PreviewPrices(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SensorHistory The readings of a sensor over the requested hours, as about 300 averages.
 	//
@@ -5424,6 +5546,89 @@ func (c *Client) ChangeRoomWithBody(ctx context.Context, branch BranchCode, room
 // Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 func (c *Client) ChangeRoom(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewChangeRoomRequest(c.Server, branch, room, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowPrices The price list of a room and its price rules.
+//
+// Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
+func (c *Client) ShowPrices(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowPricesRequest(c.Server, branch, room)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangePricesWithBody Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+func (c *Client) ChangePricesWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangePricesRequestWithBody(c.Server, branch, room, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangePrices Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+func (c *Client) ChangePrices(ctx context.Context, branch BranchCode, room string, body ChangePricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangePricesRequest(c.Server, branch, room, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewPricesWithBody Show the price lists of a week under rules that need not be saved. Nothing changes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+func (c *Client) PreviewPricesWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewPricesRequestWithBody(c.Server, branch, room, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewPrices Show the price lists of a week under rules that need not be saved. Nothing changes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+func (c *Client) PreviewPrices(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewPricesRequest(c.Server, branch, room, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9562,6 +9767,155 @@ func NewChangeRoomRequestWithBody(server string, branch BranchCode, room string,
 	}
 
 	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewShowPricesRequest constructs an http.Request for the ShowPrices method
+func NewShowPricesRequest(server string, branch BranchCode, room string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/prices", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewChangePricesRequest calls the generic ChangePrices builder with application/json body
+func NewChangePricesRequest(server string, branch BranchCode, room string, body ChangePricesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangePricesRequestWithBody(server, branch, room, "application/json", bodyReader)
+}
+
+// NewChangePricesRequestWithBody constructs an http.Request for the ChangePrices method, with any body, and a specified content type
+func NewChangePricesRequestWithBody(server string, branch BranchCode, room string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/prices", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPreviewPricesRequest calls the generic PreviewPrices builder with application/json body
+func NewPreviewPricesRequest(server string, branch BranchCode, room string, body PreviewPricesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewPricesRequestWithBody(server, branch, room, "application/json", bodyReader)
+}
+
+// NewPreviewPricesRequestWithBody constructs an http.Request for the PreviewPrices method, with any body, and a specified content type
+func NewPreviewPricesRequestWithBody(server string, branch BranchCode, room string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/prices/preview", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -13828,6 +14182,41 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoomWithResponse(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRoomResponse, error)
 
+	// ShowPricesWithResponse The price list of a room and its price rules.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
+	ShowPricesWithResponse(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*ShowPricesResponse, error)
+
+	// ChangePricesWithBodyWithResponse Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+	ChangePricesWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePricesResponse, error)
+
+	// ChangePricesWithResponse Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+	ChangePricesWithResponse(ctx context.Context, branch BranchCode, room string, body ChangePricesJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePricesResponse, error)
+
+	// PreviewPricesWithBodyWithResponse Show the price lists of a week under rules that need not be saved. Nothing changes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+	PreviewPricesWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewPricesResponse, error)
+
+	// PreviewPricesWithResponse Show the price lists of a week under rules that need not be saved. Nothing changes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+	PreviewPricesWithResponse(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewPricesResponse, error)
+
 	// SensorHistoryWithResponse The readings of a sensor over the requested hours, as about 300 averages.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -15847,6 +16236,79 @@ func (r ChangeRoomResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ChangeRoomResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowPricesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RoomPrices `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowPricesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowPricesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangePricesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangePricesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangePricesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PreviewPricesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data PricePreview `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewPricesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewPricesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18744,6 +19206,71 @@ func (c *ClientWithResponses) ChangeRoomWithResponse(ctx context.Context, branch
 	return ParseChangeRoomResponse(rsp)
 }
 
+// ShowPricesWithResponse The price list of a room and its price rules.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
+func (c *ClientWithResponses) ShowPricesWithResponse(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*ShowPricesResponse, error) {
+	rsp, err := c.ShowPrices(ctx, branch, room, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowPricesResponse(rsp)
+}
+
+// ChangePricesWithBodyWithResponse Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+func (c *ClientWithResponses) ChangePricesWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePricesResponse, error) {
+	rsp, err := c.ChangePricesWithBody(ctx, branch, room, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangePricesResponse(rsp)
+}
+
+// ChangePricesWithResponse Replace the price rules of a room. The last rule that applies to a time counts. Holds and reservations keep their price.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/prices (the `ChangePrices` operationId).
+func (c *ClientWithResponses) ChangePricesWithResponse(ctx context.Context, branch BranchCode, room string, body ChangePricesJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangePricesResponse, error) {
+	rsp, err := c.ChangePrices(ctx, branch, room, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangePricesResponse(rsp)
+}
+
+// PreviewPricesWithBodyWithResponse Show the price lists of a week under rules that need not be saved. Nothing changes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+func (c *ClientWithResponses) PreviewPricesWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewPricesResponse, error) {
+	rsp, err := c.PreviewPricesWithBody(ctx, branch, room, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewPricesResponse(rsp)
+}
+
+// PreviewPricesWithResponse Show the price lists of a week under rules that need not be saved. Nothing changes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
+func (c *ClientWithResponses) PreviewPricesWithResponse(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewPricesResponse, error) {
+	rsp, err := c.PreviewPrices(ctx, branch, room, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewPricesResponse(rsp)
+}
+
 // SensorHistoryWithResponse The readings of a sensor over the requested hours, as about 300 averages.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21496,6 +22023,88 @@ func ParseChangeRoomResponse(rsp *http.Response) (*ChangeRoomResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowPricesResponse parses an HTTP response from a ShowPricesWithResponse call
+func ParseShowPricesResponse(rsp *http.Response) (*ShowPricesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowPricesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RoomPrices `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangePricesResponse parses an HTTP response from a ChangePricesWithResponse call
+func ParseChangePricesResponse(rsp *http.Response) (*ChangePricesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangePricesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewPricesResponse parses an HTTP response from a PreviewPricesWithResponse call
+func ParsePreviewPricesResponse(rsp *http.Response) (*PreviewPricesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewPricesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data PricePreview `json:"data"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

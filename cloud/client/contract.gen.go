@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "445b54bc838ade000f690198bf9531b5f82c0967bdf6ea59d61a96ceb4954ca1"
+const Contract = "1e4e53758d74eeb816432c8826762f70a775a8878da7aa4ed0cc274536cd8dc2"

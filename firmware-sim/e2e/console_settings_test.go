@@ -199,6 +199,26 @@ func TestConsoleSettings(t *testing.T) {
 		p.survey("console-settings-room")
 		p.on(desktop).press("저장")
 		p.see("10분 2,600원")
+		p.press("요금 규칙 3번 룸")
+		p.press("규칙 추가")
+		p.date("10분", "4400")
+		p.date("시작 시각", "18:00")
+		p.date("끝 시각", "02:00")
+		p.press("미리 보기")
+		p.see("18:00~24:00 10분 4,400원", "00:00~18:00")
+		p.survey("console-settings-prices")
+		p.on(desktop).press("저장")
+		p.see("저장했어요")
+		var prices struct {
+			Rules []struct {
+				Hours struct{ From, To string }
+				Min10 int
+			}
+		}
+		staff(t, s).must("GET", "/v2/admin/branches/hongdae/rooms/3/prices", nil, &prices)
+		if len(prices.Rules) != 1 || prices.Rules[0].Min10 != 4400 || prices.Rules[0].Hours.To != "02:00" {
+			t.Errorf("price rules: %+v", prices)
+		}
 		p.press("룸 추가")
 		p.fill("룸 번호", "7")
 		p.fill("기기", "새 베드")

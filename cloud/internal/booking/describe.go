@@ -35,16 +35,11 @@ func (b Branch) Facts() []Fact {
 
 // Facts describes the settings of a room.
 func (r Room) Facts() []Fact {
-	tier := func(won *int) string {
-		if won == nil {
-			return "-"
-		}
-		return fmt.Sprint(*won)
-	}
 	facts := []Fact{
 		{"machine", fmt.Sprintf("%q", r.Machine)},
 		{"grade", cmp.Or(string(r.Grade), "none")},
-		{"price", tier(r.Price.Min10) + "/" + tier(r.Price.Min30) + "/" + tier(r.Price.Min60)},
+		{"price", r.Price.text()},
+		{"price rules", formatPriceRules(r.PriceRules)},
 	}
 	if r.Enabled {
 		return append(facts, Fact{"state", "enabled"})

@@ -14,14 +14,7 @@ func (p Price) For(length time.Duration) (won int, ok bool) {
 	if length <= 0 {
 		return 0, false
 	}
-	for _, tier := range []struct {
-		length time.Duration
-		won    *int
-	}{
-		{60 * time.Minute, p.Min60},
-		{30 * time.Minute, p.Min30},
-		{10 * time.Minute, p.Min10},
-	} {
+	for _, tier := range p.tiers() {
 		if tier.won != nil {
 			won += int(length/tier.length) * *tier.won
 			length %= tier.length
@@ -31,6 +24,17 @@ func (p Price) For(length time.Duration) (won int, ok bool) {
 		return 0, false
 	}
 	return won, true
+}
+
+// tier is the price of a length.
+type tier struct {
+	length time.Duration
+	won    *int // nil: not on offer
+}
+
+// tiers returns the tiers, the longest first.
+func (p Price) tiers() [3]tier {
+	return [3]tier{{60 * time.Minute, p.Min60}, {30 * time.Minute, p.Min30}, {10 * time.Minute, p.Min10}}
 }
 
 // Hourly returns the price by which rooms are sorted: min60, else 2 × min30, else 6 × min10 (docs/specification.md,

@@ -20,6 +20,8 @@ type Room struct {
 	Price   Price
 	Lock    Lock
 
+	PriceRules []PriceRule // in their order; the last one that applies counts
+
 	TurnoverMinutes int // how long the room stays empty after a reservation; 0: as long as Margin
 }
 

@@ -113,7 +113,10 @@ func (r Room) Validate() error {
 	case r.TurnoverMinutes != 0 && (r.Margin() != time.Duration(r.TurnoverMinutes)*time.Minute || r.Margin() > MaxMargin):
 		return invalid("turnoverMinutes", "%d; expected 10 to 60", r.TurnoverMinutes)
 	}
-	return r.Price.Validate()
+	if err := r.Price.Validate(); err != nil {
+		return err
+	}
+	return validatePriceRules(r.PriceRules)
 }
 
 // Validate returns an [InvalidError] for a tier that is out of bounds.

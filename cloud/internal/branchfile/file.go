@@ -30,6 +30,7 @@ type Branch struct {
 type Room struct {
 	booking.Room
 	SetsEnabled bool // the file sets Enabled; otherwise the database's value is kept
+	SetsPrices  bool // the file sets PriceRules; otherwise the database's value is kept
 }
 
 // Administrator is a demo administrator.

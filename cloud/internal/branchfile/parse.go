@@ -274,13 +274,6 @@ func (r *reader) readRooms(n *yaml.Node, pins map[string]string) []Room {
 
 func (r *reader) readRoom(n *yaml.Node, pins map[string]string) Room {
 	room := Room{Room: booking.Room{Enabled: true, Lock: booking.LockFitted}}
-	price := func(what string, to **int) func(*yaml.Node) {
-		return func(n *yaml.Node) {
-			if won, ok := r.whole(n, what, booking.MinPrice, booking.MaxPrice); ok {
-				*to = &won
-			}
-		}
-	}
 	r.mapping(n, "a room",
 		required("no", func(n *yaml.Node) { room.No, _ = r.whole(n, "no", 1, booking.MaxRoomNo) }),
 		optional("machine", func(n *yaml.Node) { room.Machine, _ = r.text(n, "machine", booking.MaxMachine) }),
@@ -293,12 +286,9 @@ func (r *reader) readRoom(n *yaml.Node, pins map[string]string) Room {
 		}),
 		optional("enabled", func(n *yaml.Node) { room.Enabled, room.SetsEnabled = r.truth(n, "enabled"), true }),
 		optional("price", func(n *yaml.Node) {
-			r.mapping(n, "price",
-				optional("min10", price("min10", &room.Price.Min10)),
-				optional("min30", price("min30", &room.Price.Min30)),
-				optional("min60", price("min60", &room.Price.Min60)),
-			)
+			r.mapping(n, "price", r.tiers(&room.Price)...)
 		}),
+		optional("prices", func(n *yaml.Node) { room.PriceRules, room.SetsPrices = r.readPriceRules(n), true }),
 		optional("pin", func(n *yaml.Node) { r.readPIN(n, protocol.DoorRoom.Device(fmt.Sprint(room.No)), pins) }),
 	)
 	return room

@@ -174,6 +174,9 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 	if exists {
 		room.Lock, room.TurnoverMinutes = old.Lock, old.TurnoverMinutes
 	}
+	if exists && !room.SetsPrices {
+		room.PriceRules = old.PriceRules
+	}
 	if exists && old.Lock == booking.LockUnproven && room.Enabled && !old.Enabled {
 		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
 			"branch %s enables room %d, whose lock is unproven; expected the console to enable it once its door is connected and has a PIN",
@@ -181,6 +184,9 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 	}
 	put := func(batch *postgres.BranchBatch) error {
 		batch.PutRoom(b.Code, room.Room)
+		if room.SetsPrices {
+			batch.PutRoomPrices(b.Code, room.No, room.PriceRules)
+		}
 		return nil
 	}
 	if !exists {

@@ -125,7 +125,7 @@ func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 			ClosedTime    []string `json:"closedTime"`
 		} `json:"unavailableSlots"`
 	}
-	body.Rooms = wireRooms(view.Branch)
+	body.Rooms = wireRooms(view.Branch, view.Window)
 	slots := &body.UnavailableSlots
 	slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
 	slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
@@ -140,15 +140,34 @@ type wireRoom struct {
 	Grade   *string    `json:"grade"`
 	Enabled bool       `json:"enabled"`
 	Pricing wire.Price `json:"pricing"`
+
+	// PricingChanges are the price lists of the window if the room has price rules: each applies until the next one.
+	PricingChanges []wirePricingChange `json:"pricingChanges,omitempty"`
 }
 
-func wireRooms(branch booking.Branch) []wireRoom {
+type wirePricingChange struct {
+	From string `json:"fromDateTime"`
+	wire.Price
+}
+
+func wirePricingChanges(branch booking.Branch, room booking.Room, window booking.Interval) (list []wirePricingChange) {
+	if len(room.PriceRules) == 0 {
+		return nil
+	}
+	for _, span := range branch.PriceSpans(room, window) {
+		list = append(list, wirePricingChange{span.Start.In(branch.Zone).Format(wire.LayoutMinute), wire.Price(span.Price)})
+	}
+	return list
+}
+
+func wireRooms(branch booking.Branch, window booking.Interval) []wireRoom {
 	sorted := append([]booking.Room(nil), branch.Rooms...)
 	booking.SortRooms(sorted)
 	rooms := make([]wireRoom, 0, len(sorted))
 	for _, room := range sorted {
 		rooms = append(rooms, wireRoom{
 			strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled, wire.Price(room.Price),
+			wirePricingChanges(branch, room, window),
 		})
 	}
 	return rooms

@@ -109,7 +109,11 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'TurnoverMinutes', nullif(r.turnover_minutes, 10),
-		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60)) order by r.no)
+		           'Price', json_build_object('Min10', r.min10, 'Min30', r.min30, 'Min60', r.min60),
+		           'PriceRules', (select json_agg(json_build_object('From', p."from"::text, 'Days', p.days, 'Holidays', p.holidays,
+		               'Hours', case when p.hours_from is not null then json_build_object('From', p.hours_from, 'To', p.hours_to) end,
+		               'Price', json_build_object('Min10', p.min10, 'Min30', p.min30, 'Min60', p.min60)) order by p.position)
+		               from room_price p where p.room_id = r.id)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,

@@ -175,7 +175,7 @@ func pgbenchPerSecond(b *testing.B, pgbench, url string, clients int, round time
 	for parameter, value := range map[string]string{
 		"$1": ":room::int", "$2": "to_timestamp(:at::float8)", "$3": "to_timestamp(:at::float8 + 3600)", "$4": "now()",
 		"$5": "'CUSTOMER'", "$6": "sha256(:token::text::bytea)", "$7": "now() + interval '10 minutes'", "$8": "null",
-		"$9": "null", "$10": "null", "$11": "null",
+		"$9": "null", "$10": "null", "$11": "null", "$12": "null",
 	} {
 		statement = regexp.MustCompile(regexp.QuoteMeta(parameter)+`\b`).ReplaceAllLiteralString(statement, value)
 	}

@@ -22,7 +22,7 @@ const selectReservation = `
 	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, coalesce(r.extends, 0), coalesce(r.replaces, 0), r.stay_end, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
 	       case when r.state = 'DONE' and not r.keys_blocked then k.sealed end, r.doorlock_key, r.keys_blocked, r.blocked_until,
-	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0)
+	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0), coalesce(r.held_price, 0)
 	from reservation r join room m on m.id = r.room_id
 	left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null `
 
@@ -37,7 +37,7 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	)
 	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &r.Extends, &r.Replaces, &stayEnd, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
-		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf)
+		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf, &r.HeldPrice)
 	if err != nil {
 		return r, err
 	}
@@ -131,6 +131,8 @@ type NewHold struct {
 
 	Extends  booking.ReservationID // the root of the stay that the hold extends; 0: none
 	Replaces booking.ReservationID // the reservation that the hold is to replace; 0: none
+
+	Price int // won, fixed from now on; 0: not for a customer
 }
 
 // HoldStatement is the statement of InsertHold, exported so that a benchmark can run it with pgbench.
@@ -143,8 +145,8 @@ const HoldStatement = `
 			returning 1
 		), cleared as (select count(*) from stale)
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, hold_token, expires_at, created_by,
-		                         client, extends, replaces)
-		select target.branch_id, target.id, 'HOLD', $5, $2, $3, tstzrange($2, $3), $6, $7, $8, $9, $10, $11 from target, cleared
+		                         client, extends, replaces, held_price)
+		select target.branch_id, target.id, 'HOLD', $5, $2, $3, tstzrange($2, $3), $6, $7, $8, $9, $10, $11, $12 from target, cleared
 		on conflict do nothing
 		returning id`
 
@@ -159,7 +161,7 @@ func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booki
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
 		h.Room, h.Start, h.End, now, h.Source, h.Token, h.ExpiresAt, null(h.By), null(h.Client),
-		null(h.Extends), null(h.Replaces)).Scan(&id)
+		null(h.Extends), null(h.Replaces), null(h.Price)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}

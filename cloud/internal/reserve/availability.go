@@ -19,6 +19,7 @@ type OccupiedSlot struct {
 // Availability lists the slots of a window that cannot be reserved. Each list is sorted by room number, then time.
 type Availability struct {
 	Branch                    booking.Branch
+	Window                    booking.Interval
 	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
@@ -34,7 +35,7 @@ func (s *Service) Availability(ctx context.Context, code string, start func(zone
 	if err != nil {
 		return Availability{}, err
 	}
-	view := Availability{Branch: branch}
+	view := Availability{Branch: branch, Window: window}
 	view.occupy(taken, window)
 	view.close(window)
 	return view, nil

@@ -52,7 +52,7 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 	current := local.Add(-time.Duration(local.Minute()%10) * time.Minute)
 	for start := current; booking.DateOf(start, b.Zone) == today; start = start.Add(booking.SlotLength) {
 		for _, room := range b.Rooms {
-			stay := booking.Interval{Start: start, End: start.Add(shortest(room.Price))}
+			stay := booking.Interval{Start: start, End: start.Add(b.PriceAt(room, start).Shortest())}
 			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID], room.Margin()) {
 				view.FreeRooms++
 			}
@@ -66,19 +66,6 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 		}
 	}
 	return view
-}
-
-// shortest returns the shortest length that has a price, or 0.
-func shortest(p booking.Price) time.Duration {
-	switch {
-	case p.Min10 != nil:
-		return 10 * time.Minute
-	case p.Min30 != nil:
-		return 30 * time.Minute
-	case p.Min60 != nil:
-		return time.Hour
-	}
-	return 0
 }
 
 // vacant reports whether a stay keeps the margin to all taken times.

@@ -68,8 +68,8 @@ func changeAtRandom(t *testing.T, seed uint64, n int) {
 		}
 	}
 	t.Logf("%d sequences: %v", n, total)
-	if n := s.count(t, tooClose, true); n > 0 {
-		t.Errorf("%d pairs of stays lie closer than the turnover of their room", n)
+	if pairs, err := s.tooClose(); err != nil || pairs != "" {
+		t.Errorf("stays lie closer than the turnover of their room: %s (%v)", pairs, err)
 	}
 	s.eventually(t, "every payment and refund is settled", func() bool {
 		return s.count(t, `select (select count(*) from reservation where state in ('CONFIRMING', 'CANCELING', 'WAITING_FOR_DEPOSIT'))
@@ -248,9 +248,10 @@ func setTurnover(s *shop, admin *moneytest.Buyer, room, minutes int) (moneytest.
 		map[string]any{"min10": min10, "min30": min30, "min60": min60, "turnoverMinutes": minutes})
 }
 
-// tooClose counts the pairs of live reservations of different stays between which the turnover of their room is missing.
+// tooClose lists the pairs of live reservations of different stays between which the turnover of their room is missing.
 const tooClose = `
-	select count(*) from reservation a join reservation b on b.room_id = a.room_id and b.start_at >= a.start_at and b.id <> a.id
+	select coalesce(string_agg(format('%s %s %s to %s (%s), %s %s %s (%s)', a.id, a.state, a.start_at, a.end_at, a.occupied,
+	                                  b.id, b.state, b.start_at, b.occupied), '; '), '') from reservation a join reservation b on b.room_id = a.room_id and b.start_at >= a.start_at and b.id <> a.id
 	  and coalesce(b.extends, b.id) <> coalesce(a.extends, a.id)
 	join room m on m.id = a.room_id
 	where a.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
@@ -264,12 +265,19 @@ func (r *random) turnover() error {
 		err = fmt.Errorf("turnover: %s", reply.Raw)
 	}
 	r.done[fmt.Sprint("turnover ", reply.HTTP)]++
-	if n := 0; err == nil {
-		if err = r.s.DB.Pool.QueryRow(r.s.ctx, tooClose, true).Scan(&n); err == nil && n > 0 {
-			err = fmt.Errorf("%d pairs of stays lie closer than the turnover of their room", n)
-		}
+	if err != nil {
+		return err
+	}
+	pairs, err := r.s.tooClose()
+	if err == nil && pairs != "" {
+		err = fmt.Errorf("stays lie closer than the turnover of their room: %s", pairs)
 	}
 	return err
+}
+
+func (s *shop) tooClose() (pairs string, err error) {
+	err = s.DB.Pool.QueryRow(s.ctx, tooClose, true).Scan(&pairs)
+	return pairs, err
 }
 
 func (r *random) note(name string, b *moneytest.Buyer, method, path string, body any) error {

@@ -106,7 +106,7 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if err := checkTimes(branch, room, times, booking.Customer, c.now); err != nil {
 		return Exchange{}, err
 	}
-	if won, _ := room.Price.For(times.Length()); won != stay.price() {
+	if won, _ := branch.PriceOf(room, times); won != stay.price() {
 		return c.holdExchange(stay, room, times, won, req, earlier)
 	}
 	if err := c.moveTo(stay, branch, room, times, "customer", ""); err != nil {
@@ -140,7 +140,7 @@ func (c *change) holdExchange(stay stay, room booking.Room, times booking.Interv
 	result := Exchange{Token: newToken(), TTL: c.HoldTTL, Amount: won}
 	hold := postgres.NewHold{
 		Room: room.ID, Interval: times, Source: booking.Customer, Token: result.Token.hash(), ExpiresAt: c.now.Add(result.TTL),
-		Client: req.Client, Replaces: c.r().ID,
+		Client: req.Client, Replaces: c.r().ID, Price: won,
 	}
 	if err := c.insertHold(c.ctx, c.tx, hold, 0, c.now); err != nil {
 		return Exchange{}, err

@@ -84,7 +84,7 @@ func (s *Service) extensionOptions(ctx context.Context, tx pgx.Tx, root booking.
 		if checkTimes(branch, room, times, booking.Customer, now) != nil {
 			continue
 		}
-		if won, ok := room.Price.For(times.Length()); ok {
+		if won, ok := branch.PriceOf(room, times); ok {
 			options = append(options, ExtensionOption{to, won})
 		}
 	}
@@ -198,10 +198,10 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	if err := checkTimes(branch, room, times, booking.Customer, now); err != nil {
 		return 0, err
 	}
-	won, _ = room.Price.For(times.Length())
+	won, _ = branch.PriceOf(room, times)
 	hold := postgres.NewHold{
 		Room: root.Room, Interval: times, Source: booking.Customer, Token: held.Token.hash(), ExpiresAt: held.HoldUntil,
-		Client: req.Client, Extends: root.ID,
+		Client: req.Client, Extends: root.ID, Price: won,
 	}
 	if err := s.insertHold(ctx, tx, hold, root.ID, now); err != nil {
 		return 0, err

@@ -70,6 +70,9 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 		Room: room.ID, Interval: times, Source: source, Token: token.hash(), ExpiresAt: now.Add(ttl),
 		By: r.Admin.AdminLoginID, Client: r.Client,
 	}
+	if source == booking.Customer {
+		hold.Price, _ = branch.PriceOf(room, times)
+	}
 	if err := s.takeHold(ctx, hold, r.Earlier, now); err != nil {
 		return "", 0, err
 	}
@@ -106,7 +109,7 @@ func checkTimes(branch booking.Branch, room booking.Room, times booking.Interval
 	if err := booking.CheckHorizon(times, now, branch.Horizon); err != nil {
 		return err
 	}
-	if _, ok := room.Price.For(times.Length()); !ok {
+	if _, ok := branch.PriceOf(room, times); !ok {
 		return ErrNotForSale
 	}
 	return nil
@@ -226,7 +229,7 @@ func (s *Service) Release(ctx context.Context, token Token) error {
 	})
 }
 
-// Held returns the caller's live hold with its price, or ErrHoldExpired.
+// Held returns the caller's live hold with the price that was fixed when it was taken, or ErrHoldExpired.
 func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, booking.Reservation, int, error) {
 	r, err := s.ofToken(ctx, token)
 	if err != nil {
@@ -239,8 +242,11 @@ func (s *Service) Held(ctx context.Context, token Token) (booking.Branch, bookin
 	if err != nil {
 		return branch, r, 0, err
 	}
+	if r.HeldPrice > 0 {
+		return branch, r, r.HeldPrice, nil
+	}
 	room, _ := branch.Room(r.RoomNo)
-	price, _ := room.Price.For(r.Length())
+	price, _ := branch.PriceOf(room, r.Interval)
 	return branch, r, price, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
 // browserPath returns the path of a browser, or skips the test if there is none.
@@ -123,14 +124,18 @@ func bundleTest(t *testing.T, entry string, plugins ...api.Plugin) string {
 	return string(result.OutputFiles[0].Contents)
 }
 
+// oraclePrice is a stay in a room of the look-up, and its price.
 type oraclePrice struct {
-	Pricing struct {
-		Min10 *int `json:"min10"`
-		Min30 *int `json:"min30"`
-		Min60 *int `json:"min60"`
-	} `json:"pricing"`
-	Minutes int  `json:"minutes"`
-	Won     *int `json:"won"`
+	Pricing wire.Price     `json:"pricing"`
+	Changes []oracleChange `json:"pricingChanges,omitempty"`
+	Start   string         `json:"start"`
+	Minutes int            `json:"minutes"`
+	Won     *int           `json:"won"`
+}
+
+type oracleChange struct {
+	From string `json:"fromDateTime"`
+	wire.Price
 }
 
 type oracleTime struct {
@@ -151,10 +156,26 @@ func oracle(t *testing.T) any {
 	}
 	var prices []oraclePrice
 	for range 300 {
-		p := oraclePrice{Minutes: 10 * (1 + random.IntN(30))}
-		p.Pricing.Min10, p.Pricing.Min30, p.Pricing.Min60 = tier(), tier(), tier()
-		rule := booking.Price{Min10: p.Pricing.Min10, Min30: p.Pricing.Min30, Min60: p.Pricing.Min60}
-		if won, ok := rule.For(time.Duration(p.Minutes) * time.Minute); ok {
+		const layout = "200601021504"
+		list := func() booking.Price { return booking.Price{Min10: tier(), Min30: tier(), Min60: tier()} }
+		day := time.Date(2026, 12, 1+random.IntN(31), 0, 0, 0, 0, time.UTC)
+		branch, room := booking.Branch{Zone: time.UTC}, booking.Room{Price: list()}
+		for range random.IntN(4) {
+			from := 10 * random.IntN(144)
+			room.PriceRules = append(room.PriceRules, booking.PriceRule{
+				From: booking.Date{Year: 2026, Month: 12, Day: 10}, Days: []time.Weekday{day.Weekday(), day.AddDate(0, 0, random.IntN(7)).Weekday()},
+				Hours: &booking.ClockSpan{From: from, To: from + 10*(1+random.IntN(144))}, Price: list(),
+			})
+		}
+		stay := booking.Interval{Start: day.Add(time.Duration(random.IntN(114)) * 10 * time.Minute)}
+		stay.End = stay.Start.Add(time.Duration(1+random.IntN(30)) * 10 * time.Minute)
+		p := oraclePrice{Pricing: wire.Price(room.Price), Start: stay.Start.Format(layout), Minutes: int(stay.Length().Minutes())}
+		if len(room.PriceRules) > 0 {
+			for _, span := range branch.PriceSpans(room, booking.Interval{Start: day, End: day.Add(24 * time.Hour)}) {
+				p.Changes = append(p.Changes, oracleChange{span.Start.Format(layout), wire.Price(span.Price)})
+			}
+		}
+		if won, ok := branch.PriceOf(room, stay); ok {
 			p.Won = &won
 		}
 		prices = append(prices, p)

@@ -1,6 +1,6 @@
 // Tests of the core, run in a real browser.
 
-import { type Pricing, price, priceLines } from "../src/booking/price";
+import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { append, each, h, match, mount, when } from "../src/core/dom";
@@ -390,7 +390,7 @@ test("free time ends at the first blocked slot", () => {
 });
 
 interface Oracle {
-  prices: { pricing: Pricing; minutes: number; won: number | null }[];
+  prices: (Priced & { start: string; minutes: number; won: number | null })[];
   times: { zone: string; instant: number; wall: string; local: string }[];
 }
 
@@ -414,9 +414,9 @@ test("a resource shows each newer answer, in whatever order they arrive", async 
 
 test("prices equal those of the service", async () => {
   const { prices } = (await (await fetch("/oracle")).json()) as Oracle;
-  for (const { pricing, minutes, won } of prices) {
-    equal(price(pricing, minutes), won, JSON.stringify({ pricing, minutes }));
-    const lines = priceLines(pricing, minutes);
+  for (const { start, minutes, won, ...room } of prices) {
+    equal(price(room, parseMinute(start), minutes), won, JSON.stringify({ room, start, minutes }));
+    const lines = priceLines(room, parseMinute(start), minutes);
     if (lines)
       equal(
         lines.reduce((sum, l) => sum + l.minutes, 0),

@@ -27,7 +27,11 @@ export class Availability {
     readonly from: Minute,
     readonly to: Minute,
   ) {
-    this.rooms = lookups[0]!.rooms;
+    // Each look-up has the price lists of its own window.
+    this.rooms = lookups[0]!.rooms.map((room) => {
+      const changes = lookups.flatMap((l) => l.rooms.find((r) => r.roomNo === room.roomNo)?.pricingChanges ?? []);
+      return changes.length > 0 ? { ...room, pricingChanges: changes } : room;
+    });
     for (const state of order) {
       for (const lookup of lookups) for (const s of lookup.unavailableSlots[state]) this.blocked.set(slotKey(s), state);
     }
@@ -58,7 +62,7 @@ export class Availability {
   lengths(room: Room, start: Minute, now: Minute): { minutes: number; won: number }[] {
     const list = [];
     for (let minutes = slot; minutes <= this.freeFrom(room.roomNo, start, now); minutes += slot) {
-      const won = price(room.pricing, minutes);
+      const won = price(room, start, minutes);
       if (won !== null) list.push({ minutes, won });
     }
     return list;

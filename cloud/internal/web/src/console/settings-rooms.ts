@@ -9,6 +9,7 @@ import { attempt, button, check, chip, dialog, explain, field, input, select, ta
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
+import { openPrices } from "./settings-prices";
 import { t } from "./text";
 
 type Room = Schemas["RoomSettings"];
@@ -65,6 +66,7 @@ function actions(branch: Branch, r: Room, refresh: () => Promise<void>): Child {
     "div",
     { class: "row" },
     act(t("edit"), () => openRoom(branch, r, refresh)),
+    act(t("priceRules"), () => openPrices(branch, r.roomNo)),
     r.lock === "none"
       ? null
       : act(t("setPin"), () => openPIN(branch, `room_${r.roomNo}`, t("roomNo", { n: r.roomNo }), refresh)),

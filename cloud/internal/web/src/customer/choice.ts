@@ -58,7 +58,7 @@ export function stands(d: Day, choice: Choice): boolean {
 export const end = (c: Choice): Minute => c.start + c.minutes;
 
 export function choicePrice(d: Day, c: Choice): number {
-  const lines = priceLines(d.slots().room(c.room)!.pricing, c.minutes) ?? [];
+  const lines = priceLines(d.slots().room(c.room)!, c.start, c.minutes) ?? [];
   return lines.reduce((sum, line) => sum + line.won, 0);
 }
 

@@ -134,8 +134,8 @@ const firstFree = (d: Day, room: Room) =>
   d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
 function card(d: Day, room: Readable<Room>): Child {
-  const { roomNo, grade, machine, pricing } = room.peek();
-  const from = smallest(pricing);
+  const { roomNo, grade, machine } = room.peek();
+  const from = smallest(room.peek());
   const first = () => (room().enabled ? firstFree(d, room()) : null);
   const inside = (): Child => [
     h(
@@ -171,7 +171,7 @@ function card(d: Day, room: Readable<Room>): Child {
 
 function availability(d: Day, room: Room, first: { start: Minute; free: number } | null): string {
   if (!room.enabled) return t("disabled");
-  if (!smallest(room.pricing)) return t("notForSale");
+  if (!smallest(room)) return t("notForSale");
   if (!first) return t("full");
   if (first.start <= d.now()) return t("freeNowFor", { length: span(first.free) });
   return t("freeFor", { from: clockOf(first.start), length: span(first.free) });

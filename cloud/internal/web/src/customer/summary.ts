@@ -1,6 +1,6 @@
 // The summary of a choice. The next step holds the room.
 
-import { type Pricing, priceLines } from "../booking/price";
+import { type Priced, priceLines } from "../booking/price";
 import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
 import { ApiError } from "../core/api";
 import { type Child, h } from "../core/dom";
@@ -18,7 +18,7 @@ interface Offer {
   branch: Branch;
   room: string;
   machine: string;
-  pricing: Pricing;
+  priced: Priced;
   start: Minute;
   end: Minute;
   free: boolean;
@@ -34,12 +34,12 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
     const found = slots.room(room);
     if (!b || !found) return null;
     const free = found.enabled && slots.freeFrom(room, start, inZone(b.timeZone)) >= end - start;
-    return { branch: b, room, machine: found.machine, pricing: found.pricing, start, end, free };
+    return { branch: b, room, machine: found.machine, priced: found, start, end, free };
   });
   return fetched(offer, (data) => {
     const o = data.peek();
     if (!o) return missing();
-    const lines = priceLines(o.pricing, o.end - o.start);
+    const lines = priceLines(o.priced, o.start, o.end - o.start);
     if (!o.free || !lines)
       return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
     return screen(o, lines, rooms);

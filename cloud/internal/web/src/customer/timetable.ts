@@ -140,8 +140,8 @@ function hoursOf(columns: Minute[]): [from: Minute, count: number][] {
 
 /** The row of a room. It is updated in place because it may have the focus. */
 function row(d: Day, room: Readable<Room>, columns: Minute[], choice: Signal<Choice | null>): Element {
-  const { roomNo, grade, machine, pricing } = room.peek();
-  const from = smallest(pricing);
+  const { roomNo, grade, machine } = room.peek();
+  const from = smallest(room.peek());
   const price = from ? t("priceFrom", { length: span(from.minutes), price: won(from.won) }) : t("notForSale");
   return h(
     "tr",
