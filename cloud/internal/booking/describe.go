@@ -38,8 +38,7 @@ func (r Room) Facts() []Fact {
 	facts := []Fact{
 		{"machine", fmt.Sprintf("%q", r.Machine)},
 		{"grade", cmp.Or(string(r.Grade), "none")},
-		{"price", r.Price.text()},
-		{"price rules", formatPriceRules(r.PriceRules)},
+		{"price", r.Price.text() + formatPriceRules(r.PriceRules)},
 	}
 	if r.Enabled {
 		return append(facts, Fact{"state", "enabled"})

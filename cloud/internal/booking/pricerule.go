@@ -199,7 +199,7 @@ func formatPriceRules(rules []PriceRule) string {
 		if p.Hours != nil {
 			when = append(when, p.Hours.String())
 		}
-		texts[i] = fmt.Sprintf("from %s %s %s", p.From, strings.Join(when, " "), p.Price.text())
+		texts[i] = fmt.Sprintf("; from %s %s %s", p.From, strings.Join(when, " "), p.Price.text())
 	}
-	return cmp.Or(strings.Join(texts, "; "), "none")
+	return strings.Join(texts, "")
 }

@@ -137,7 +137,7 @@ var notPersonal = strings.Fields(`
 	pass_agent.username pass_agent.seal_key pass_agent.salt pass_agent.content pass_agent.code_key pass_code.username pass_code.device pass_code.request_id
 	pass.id pass.pin pass_listed.username pass_listed.pass_id branch.keypads
 	climate_policy.unit climate_policy.sensor climate_policy.arrive_option climate_policy.leave_option climate_policy.guest_options
-	climate_choice.option_id climate_intent.edge climate_intent.option_id climate_intent.state
+	room_price.days climate_choice.option_id climate_intent.edge climate_intent.option_id climate_intent.state
 	event.type event.subject webhook.url webhook.types webhook.branches webhook.secret webhook.created_by
 	webhook_delivery.type webhook_delivery.subject webhook_delivery.body webhook_delivery.error
 	api_token.name api_token.token_hash api_token.scopes api_token.branches api_token.created_by
