@@ -107,5 +107,5 @@ func TestPriceRules(t *testing.T) {
 	if a := s.Client(t).Get(lookUp).OK(t); strings.Contains(string(a.Raw), "pricingChanges") {
 		t.Errorf("without rules: %s", a.Raw)
 	}
-	hq.Get("/v2/admin/branches/gangnam/rooms/999/prices").Fails(t, http.StatusNotFound, "ResourceNotFoundException", "존재하지 않는 룸입니다.")
+	hq.Get("/v2/admin/branches/gangnam/rooms/999/prices").Fails(t, http.StatusNotFound, "ResourceNotFoundException", "해당 룸을 찾을 수 없습니다.")
 }
