@@ -102,8 +102,11 @@ var operations = map[string]operation{
 	"GET /v2/admin/branches/{}/payments": func(x exchange) (int, []byte, error) {
 		return got(x.api.ListPaymentsWithResponse(x.ctx, x.path[0], &yeolda.ListPaymentsParams{YearMonth: x.Get("yearMonth")}))
 	},
-	"GET /v2/admin/branches/{}/doors":          at((*yeolda.API).ListDoorsWithResponse),
-	"GET /v2/admin/branches/{}/settings":       at((*yeolda.API).ShowSettingsWithResponse),
+	"GET /v2/admin/branches/{}/doors":    at((*yeolda.API).ListDoorsWithResponse),
+	"GET /v2/admin/branches/{}/settings": at((*yeolda.API).ShowSettingsWithResponse),
+	"GET /v2/admin/branches/{}/rooms/{}/prices": func(x exchange) (int, []byte, error) {
+		return got(x.api.ShowPricesWithResponse(x.ctx, x.path[0], x.path[1]))
+	},
 	"GET /v2/admin/branches/{}/climate":        at((*yeolda.API).ShowClimateWithResponse),
 	"GET /v2/admin/branches/{}/climate-policy": at((*yeolda.API).ShowClimatePolicyWithResponse),
 	"PUT /v2/admin/branches/{}/climate-policy": inAt((*yeolda.API).ChangeClimatePolicyWithResponse),
