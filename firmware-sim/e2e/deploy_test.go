@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -79,6 +80,41 @@ func TestDeployFiles(t *testing.T) {
 			t.Error("an existing key was replaced")
 		}
 	})
+}
+
+// TestImagesAreNamedByDigest refuses an image by tag. Those of our own that compose.yaml builds from the checkout have none.
+func TestImagesAreNamedByDigest(t *testing.T) {
+	t.Parallel()
+	image := regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:image:|imageName:|FROM(?: --platform=\S+)?)\s+(\S+)(?: AS (\S+))?`)
+	digest := regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
+	found := 0
+	err := filepath.WalkDir(filepath.Join(root(), "deploy"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") && filepath.Base(path) != "Dockerfile" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, match := range image.FindAllSubmatch(text, -1) {
+			name := string(match[1])
+			own := name == "yeolda" || strings.HasPrefix(name, "yeolda:${") || strings.HasPrefix(name, "yeolda-tools:${")
+			if !own && !digest.MatchString(name) {
+				t.Errorf("%s: %s has no digest", path, name)
+			}
+			found++
+		}
+		if bytes.Contains(text, []byte("newTag")) {
+			t.Errorf("%s: an image by tag", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 10 {
+		t.Errorf("only %d images were found", found)
+	}
 }
 
 // TestBackupScript checks that the script keeps the newest backups and that it deletes none after a failure.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,13 @@ func (c *backupCmd) Run(p *program) error {
 		return err
 	}
 	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error { // the metric of its age
+		if err := p.keepErasures(db, erasuresBeside(c.File)); err != nil {
+			return err
+		}
 		return postgres.NoteSuccess(p.ctx, db.Pool, postgres.WorkBackup, db.Now())
 	})
 	if err != nil {
-		p.logger().Warn("the backup is complete, but its time was not stored", "error", err)
+		p.logger().Warn("the backup is complete, but its time or the list of erasures was not stored", "error", err)
 	}
 	info, err := os.Stat(c.File)
 	if err != nil {
@@ -59,6 +63,7 @@ func (c *backupCmd) Run(p *program) error {
 // restoreCmd is `yeolda restore`.
 type restoreCmd struct {
 	File     string          `arg:"" type:"existingfile" help:"File written by yeolda backup."`
+	Erasures string          `type:"path" placeholder:"FILE" help:"List of erased persons, who are erased again; without it the file erasures beside the backup."`
 	Database config.Database `embed:""`
 }
 
@@ -82,7 +87,13 @@ func (c *restoreCmd) Run(p *program) error {
 	if err := (&migrateCmd{Database: c.Database}).Run(p); err != nil {
 		return err
 	}
-	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error { return beginRebuild(p.ctx, db) })
+	erasures, err := readErasures(cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
+	if err != nil {
+		return err
+	}
+	err = p.withDatabase(c.Database, func(db *postgres.DB) error {
+		return errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
+	})
 	if err == nil {
 		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,13 +68,34 @@ func (s *Service) PersonalData(ctx context.Context, contact, by string) (data js
 // Erase removes name and contact of a guest from every reservation that is over. Reservations to come need them and are
 // kept; cancel those first.
 func (s *Service) Erase(ctx context.Context, contact, by string) (erased, kept int64, err error) {
-	entry := audit.Entry{Actor: by, Action: "personal.erase", Target: s.pseudonym(contact)}
+	entry := audit.Entry{Actor: by, Action: postgres.ErasureAction, Target: s.pseudonym(contact)}
 	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		erased, kept, err = postgres.Erase(ctx, tx, contact, s.Queue.NoVariables(), now)
 		entry.Detail = map[string]int64{"reservations": erased, "kept": kept}
 		return err
 	})
 	return erased, kept, err
+}
+
+// EraseAgain erases the persons who were erased after the backup that was restored. A stay to come keeps its contact.
+func (s *Service) EraseAgain(ctx context.Context) error {
+	pending, err := postgres.PendingErasures(ctx, s.DB.Pool)
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	contacts, err := postgres.Contacts(ctx, s.DB.Pool)
+	if err != nil {
+		return err
+	}
+	for _, contact := range contacts {
+		if !slices.Contains(pending, s.pseudonym(contact)) {
+			continue
+		}
+		if _, _, err := s.Erase(ctx, contact, "system"); err != nil {
+			return err
+		}
+	}
+	return postgres.EndErasures(ctx, s.DB.Pool, pending)
 }
 
 // LoggedIn records the login of an administrator.

@@ -18,8 +18,9 @@ main() {
 		directory=$(mktemp -d)
 		trap 'rm -rf "$directory"' EXIT
 		case $package in
-		http://* | https://*) curl -fsSL -o "$directory/yeolda-agent.deb" "$package" ;;
-		*) cp "$package" "$directory/yeolda-agent.deb" ;;
+		https://*) curl --proto '=https' --tlsv1.2 -fsSL -o "$directory/yeolda-agent.deb" "$package" ;;
+		http://*) echo 'the package comes over https:// or from a file' >&2; exit 1 ;;
+		*) cp "$package" "$directory/yeolda-agent.deb" ;; # the operator's own file
 		esac
 		dpkg --install "$directory/yeolda-agent.deb"
 	fi

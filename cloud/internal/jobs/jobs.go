@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/cloud/internal/alert"
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
@@ -36,6 +37,7 @@ type Service struct {
 	Partner *partner.Service
 	Alerts  *alert.Service
 	Proofs  *proof.Service
+	Office  *backoffice.Service
 	Queue   *queue.Queue
 	Sender  notify.Sender
 	Log     *slog.Logger

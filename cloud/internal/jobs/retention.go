@@ -16,9 +16,12 @@ const (
 	retentionBatch = 1000
 )
 
-// forget erases names and contacts at the end of their retention.
+// forget erases names and contacts at the end of their retention, and those that a restored backup brought back.
 func (s *Service) forget(ctx context.Context) {
 	s.lead(ctx, retentionLock, func(ctx context.Context) error {
+		if err := s.Office.EraseAgain(ctx); err != nil {
+			return err
+		}
 		for {
 			var n int64
 			err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {

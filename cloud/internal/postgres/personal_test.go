@@ -131,7 +131,7 @@ func TestOnePersonIsErased(t *testing.T) {
 var notPersonal = strings.Fields(`
 	administrator.login_id administrator.password_hash administrator.role administrator.totp_pending administrator.totp_secret
 	stay_message.template access_key.hash access_key.sealed access_key.kind access_key.created_by access_key.revoked_as
-	administrator_recovery.code_hash login_code.browser_hash
+	administrator_recovery.code_hash login_code.browser_hash erasure_pending.person
 	pass_entry.username pass_entry.journal pass_entry.pass_id pass_entry.device pass_entry.outcome pass_entry.reason pass_entry.source
 	pass_entry.previous pass_entry.hash pass_journal.username pass_journal.journal pass_journal.hash
 	pass_agent.username pass_agent.seal_key pass_agent.salt pass_agent.content pass_agent.code_key pass_code.username pass_code.device pass_code.request_id

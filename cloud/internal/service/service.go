@@ -241,6 +241,7 @@ func (s *Service) wire() error {
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	sessions.StepUp = set.HTTP.StepUp
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts, Company: s.company}
+	s.jobs.Office = office
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,

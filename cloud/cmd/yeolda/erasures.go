@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// A list of erased persons is kept beside the backups, so that an older backup does not bring them back: one pseudonym of the
+// audit log a line, which only the encryption key leads to a person.
+
+func erasuresBeside(backup string) string { return filepath.Join(filepath.Dir(backup), "erasures") }
+
+// keepErasures adds the persons who were erased to a list. It removes none.
+func (p *program) keepErasures(db *postgres.DB, file string) error {
+	known, err := readErasures(file, true)
+	if err != nil {
+		return err
+	}
+	erased, err := postgres.Erasures(p.ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(append(known, erased...))))
+	if len(all) == len(known) {
+		return nil
+	}
+	if err := os.WriteFile(file+".part", []byte(strings.Join(all, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".part", file)
+}
+
+// readErasures reads a list, which may be missing if it is optional.
+func readErasures(file string, optional bool) ([]string, error) {
+	content, err := os.ReadFile(file)
+	if optional && errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(content)), err
+}
