@@ -25,7 +25,7 @@ type observer struct {
 // witness makes the database record each version of a reservation and each switch of a room in the transaction of the
 // change, because rows are updated in place. A version is written at the commit, when its keys are written, too; its key is
 // the hash of the owner's key while that key opens doors. The database keeps the commit time of each row
-// (track_commit_timestamp).
+// (track_commit_timestamp). The functions run as the owner of the database: the service has no rights in this schema.
 const witness = `
 create schema proof;
 create table proof.version (
@@ -34,7 +34,7 @@ create table proof.version (
 	order_id text, amount int, method text, key_hash text
 );
 create table proof.switched (seq bigint generated always as identity primary key, room_id int not null, enabled boolean not null);
-create function proof.write_version() returns trigger language plpgsql as $$
+create function proof.write_version() returns trigger language plpgsql security definer as $$
 declare
 	deleted constant boolean := tg_op = 'DELETE';
 	r public.reservation;
@@ -57,7 +57,7 @@ create constraint trigger proof_version after insert or update or delete on rese
 	for each row execute function proof.write_version();
 create constraint trigger proof_version after insert or update on access_key deferrable initially deferred
 	for each row execute function proof.write_version();
-create function proof.write_switch() returns trigger language plpgsql as $$
+create function proof.write_switch() returns trigger language plpgsql security definer as $$
 begin
 	insert into proof.switched (room_id, enabled) values (new.id, new.enabled);
 	return null;

@@ -271,7 +271,8 @@ func (w *World) addReplica(i int, bin string, env []string, web, metrics, databa
 	}
 	w.Replicas = append(w.Replicas, r)
 	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)],
-		"YEOLDA_DATABASE_URL="+strings.Replace(w.Database, database, r.Database.Addr(), 1),
+		"YEOLDA_DATABASE_OWNER_URL="+w.Database, // migrates before the link is under fire; the service has its own role
+		"YEOLDA_DATABASE_URL="+strings.Replace(w.Database, "yeolda@"+database, "yeolda_service@"+r.Database.Addr(), 1),
 		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr(),
 		fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerSecret, r.Broker.Addr()))
 	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, Service, "serve", "--log-format", "text")
