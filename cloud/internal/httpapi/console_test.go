@@ -24,7 +24,7 @@ func TestLiveNeedsAWebSocket(t *testing.T) {
 }
 
 // A cancelled reservation leaves the timeline but not the day, so that staff can answer where it went. A hold that ran out
-// was nobody's reservation.
+// is not listed: it never became a reservation.
 func TestDayListsCancelledReservations(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
