@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -120,49 +118,17 @@ func TestDashboardCancellationDuringAnOutage(t *testing.T) {
 	s.await(t, order.OrderID, "CANCELED")
 }
 
-// E5: while the provider hangs and more payments are open than there are workers, messages are sent.
-func TestMessagesDoNotWaitForTheProvider(t *testing.T) {
+// E5: messages have a queue of their own, so no other job keeps one waiting, such as checks of payments while the provider
+// hangs.
+func TestMessagesHaveAQueueOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	const payments = 40 // more than the workers of the queue and of the sweep together
 	s := open(t)
-	orders := make([]moneytest.Confirm, payments)
-	err := together(payments, func(i int) (err error) {
-		orders[i], err = s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	s.bought(t, sandbox.MethodCard)
+	const jobs = `select count(*) from river_job where kind = $1 and queue = 'messages'`
+	if s.count(t, jobs, queue.SendMessage{}.Kind()) == 0 {
+		t.Error("the message of a purchase is not in the queue of messages")
 	}
-	_, _, guest := s.bought(t, sandbox.MethodCard)
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultSlow, Delay: 12 * time.Second, Times: -1})
-	keys, err := s.Settings.Keyring()
-	if err != nil {
-		t.Fatal(err)
+	if n := s.count(t, `select count(*) from river_job where (kind = $1) <> (queue = 'messages')`, queue.SendMessage{}.Kind()); n > 0 {
+		t.Errorf("%d jobs share a queue with messages, or messages with them", n)
 	}
-	jobs, err := queue.New(s.DB.Pool, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = pgx.BeginFunc(s.ctx, s.DB.Pool, func(tx pgx.Tx) error {
-		for _, order := range orders {
-			_, id := s.state(t, order.OrderID)
-			if _, err := tx.Exec(s.ctx, `update payment set check_at = $2 where reservation_id = $1`, id, s.Clock.Now()); err != nil {
-				return err
-			}
-			if err := jobs.Settle(s.ctx, tx, booking.ReservationID(id), time.Time{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.buyer().Login(s.ctx, guest.Mobile); err != nil { // waits for the code
-		t.Fatal(err)
-	}
-	if n := s.count(t, `select count(*) from river_job where kind = $1 and state = 'available'`, queue.Settle{}.Kind()); n == 0 {
-		t.Error("the code was sent after every check of a payment had begun")
-	}
-	s.Sandbox.ClearFaults()
 }
