@@ -40,6 +40,13 @@ func TestPartRefund(t *testing.T) {
 	if again := send().Data; again != got {
 		t.Errorf("repeated: %+v, want %+v", again, got)
 	}
+	// The process died after the refund was recorded, and before its answer was stored.
+	if n := count(t, s, `with lost as (update idempotent_request set answer = null where key = 'one' returning 1) select count(*) from lost where $1`); n != 1 {
+		t.Fatalf("%d stored answers, want 1", n)
+	}
+	if again := send().Data; again != got {
+		t.Errorf("repeated after a crash: %+v, want %+v", again, got)
+	}
 	body["amount"] = 4000
 	if answer := manager.Send(http.MethodPost, path, body, key); answer.HTTP != 409 {
 		t.Errorf("another body: %d, want 409", answer.HTTP)

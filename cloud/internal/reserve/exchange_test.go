@@ -192,7 +192,9 @@ func TestEndStay(t *testing.T) {
 	companion := s.answer(t, g.Buyer, "/v2/keys/"+g.key+"/companions", map[string]string{"label": "친구"}, 200, "")
 	shared := decode[struct{ Key string }](t, companion.Data)
 	s.answer(t, g.Buyer, "/v2/keys/"+shared.Key+"/end", nil, 403, "AuthorizationException")
-	s.wantState(t, unpaid.OrderID, "RELEASED")
+	if state, _ := s.state(t, unpaid.OrderID); state != "RELEASED" && state != "EXPIRED" { // the sweep may have been first
+		t.Errorf("the unpaid extension is %s", state)
+	}
 	g.wantEnd(t, s, want)
 	if err := s.buyer().Hold(s.ctx, moneytest.Wish{Room: g.wish.Room, Start: want}); err == nil {
 		t.Error("the margin was sold")
