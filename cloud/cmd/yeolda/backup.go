@@ -91,7 +91,7 @@ func (c *restoreCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	err = p.withDatabase(c.Database, func(db *postgres.DB) error {
+	err = p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
 		return errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
 	})
 	if err == nil {

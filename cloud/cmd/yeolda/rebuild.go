@@ -22,7 +22,7 @@ type rebuildCmd struct {
 // Run rebuilds, and fails if an order could not be decided: the rebuild stays open, so that its time is not sold again.
 func (c *rebuildCmd) Run(p *program) error {
 	settings := c.Settings.Effective()
-	return p.withRawDatabase(settings.Database, func(db *postgres.DB) error {
+	return p.withRawDatabase(asOwner(settings.Database), func(db *postgres.DB) error {
 		if c.End {
 			return postgres.EndRebuild(p.ctx, db.Pool, db.Now())
 		}
