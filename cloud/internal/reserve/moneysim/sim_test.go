@@ -214,7 +214,7 @@ var simulation = seeds.Simulation{
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse"},
 	Rare: 400,
-	Cost: 2,
+	Cost: 4,
 }
 
 // regressions are seeds that once violated an invariant. They must not be removed.
