@@ -70,11 +70,6 @@ func (p PriceRule) applies(t time.Time, s Schedule, zone *time.Location) bool {
 	return anyCovers(hours, minute) && p.on(date, s) || anyCovers(hours, minute+minutesPerDay) && p.on(date.AddDays(-1), s)
 }
 
-func minuteOf(t time.Time, zone *time.Location) int {
-	local := t.In(zone)
-	return 60*local.Hour() + local.Minute()
-}
-
 // BusinessDay returns the day to which a time belongs: the day before if its opening hours run past midnight until then.
 func (s Schedule) BusinessDay(t time.Time, zone *time.Location) Date {
 	date := DateOf(t, zone)
@@ -88,12 +83,18 @@ func (s Schedule) BusinessDay(t time.Time, zone *time.Location) Date {
 
 // PriceAt returns the price list of a room at a time.
 func (b Branch) PriceAt(r Room, t time.Time) Price {
-	for _, rule := range slices.Backward(r.PriceRules) {
+	_, price := b.ruleAt(r, t)
+	return price
+}
+
+// ruleAt returns the index of the rule that counts at a time, -1 for the price list of the room, and its prices.
+func (b Branch) ruleAt(r Room, t time.Time) (int, Price) {
+	for i, rule := range slices.Backward(r.PriceRules) {
 		if rule.applies(t, b.Schedule, b.Zone) {
-			return rule.Price
+			return i, rule.Price
 		}
 	}
-	return r.Price
+	return -1, r.Price
 }
 
 // PriceOf returns the price of a stay. From its start on it is made up of hours, half hours and ten minutes, the longest
@@ -145,23 +146,14 @@ type PriceSpan struct {
 // PriceSpans divides a window into the times with one price list each.
 func (b Branch) PriceSpans(r Room, window Interval) (spans []PriceSpan) {
 	for at := window.Start; at.Before(window.End); at = at.Add(SlotLength) {
-		rule := b.ruleAt(r, at)
+		rule, price := b.ruleAt(r, at)
 		if n := len(spans); n > 0 && spans[n-1].Rule == rule {
 			spans[n-1].End = at.Add(SlotLength)
 			continue
 		}
-		spans = append(spans, PriceSpan{Interval{at, at.Add(SlotLength)}, b.PriceAt(r, at), rule})
+		spans = append(spans, PriceSpan{Interval{at, at.Add(SlotLength)}, price, rule})
 	}
 	return spans
-}
-
-func (b Branch) ruleAt(r Room, t time.Time) int {
-	for i, rule := range slices.Backward(r.PriceRules) {
-		if rule.applies(t, b.Schedule, b.Zone) {
-			return i
-		}
-	}
-	return -1
 }
 
 // HolidayName returns the name of the public holiday on a day, with the changes of the branch.

@@ -123,9 +123,7 @@ func (s Schedule) checkSlot(slot time.Time, zone *time.Location) error {
 	if status := s.Day(date); status.Status != Available {
 		return &ClosedError{Date: date, DayStatus: status}
 	}
-	local := slot.In(zone)
-	minute := 60*local.Hour() + local.Minute()
-
+	minute := minuteOf(slot, zone)
 	today := s.Week[date.Weekday()]
 	open := len(today.Open) == 0 || anyCovers(today.Open, minute)
 	onBreak := anyCovers(today.Breaks, minute)
@@ -141,6 +139,11 @@ func (s Schedule) checkSlot(slot time.Time, zone *time.Location) error {
 		return ErrBreak
 	}
 	return nil
+}
+
+func minuteOf(t time.Time, zone *time.Location) int {
+	local := t.In(zone)
+	return 60*local.Hour() + local.Minute()
 }
 
 func anyCovers(spans []ClockSpan, minute int) bool {
