@@ -36,8 +36,14 @@ func start(t *testing.T, b *brokertest.Broker) *process {
 // startWith runs the program with additional settings.
 func startWith(t *testing.T, b *brokertest.Broker, more string) *process {
 	t.Helper()
+	return startProgram(t, b, "/bin/yeolda-agent", fmt.Sprintf(settings, b.Addr)+more)
+}
+
+// startProgram runs a version of the program with settings.
+func startProgram(t *testing.T, b *brokertest.Broker, program, settings string) *process {
+	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "settings.toml"), fmt.Sprintf(settings, b.Addr)+more)
+	write(t, filepath.Join(dir, "settings.toml"), settings)
 	write(t, filepath.Join(dir, "credentials"), "YEOLDA_BRANCH="+branch+"\nYEOLDA_AGENT_USERNAME=agent-"+branch+
 		"\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
 	long, err := os.ReadFile("/testdata/long.json")
@@ -52,7 +58,7 @@ func startWith(t *testing.T, b *brokertest.Broker, more string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { manager.Close() })
-	p := &process{Cmd: exec.Command("/bin/yeolda-agent", "run", "--settings", filepath.Join(dir, "settings.toml"),
+	p := &process{Cmd: exec.Command(program, "run", "--settings", filepath.Join(dir, "settings.toml"),
 		"--credentials", filepath.Join(dir, "credentials")), t: t, manager: manager}
 	p.Env = append(os.Environ(), "NOTIFY_SOCKET="+socket)
 	p.Stdout, p.Stderr = t.Output(), t.Output()

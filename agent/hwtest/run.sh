@@ -25,11 +25,11 @@ fetching=$!
 go build -o "$root/bin/yeolda-agent" ../cmd/yeolda-agent
 go test -c -tags hw -o "$root/bin/hwtest" .
 wait $fetching
-cp testdata/* "$root/testdata/"
+cp testdata/* ../../deploy/agent/preinst ../../deploy/agent/trial "$root/testdata/"
 # machine FLAG...: boots the machine for the tests that the flags choose. HWTEST_ICOUNT=shift=0 makes its clock count instructions,
 # a billion a second: it stops whenever the host has no time for the machine, so a loaded host stretches no burst of edges.
 machine() {
-	printf '#!/bin/sh\nexport HWTEST_PRESSES=%s\nexec hwtest -test.v %s -test.timeout %s\n' "${HWTEST_PRESSES:-}" "$*" "${HWTEST_TIMEOUT:-120s}" >"$root/run"
+	printf '#!/bin/sh\nexport HWTEST_PRESSES=%s\nexec hwtest -test.v %s -test.timeout %s\n' "${HWTEST_PRESSES:-}" "$*" "${HWTEST_TIMEOUT:-180s}" >"$root/run"
 	chmod +x "$root/run"
 	./boot.sh "$HWTEST_KERNEL" "$root"
 }
