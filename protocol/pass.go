@@ -212,7 +212,7 @@ const (
 	ReasonLockedOut = "locked-out"      // a wrong attempt that locked the keypad; attempts during a lock-out leave no entry
 	ReasonNoClock   = "clock-untrusted" // the agent does not know the time
 	ReasonNoList    = "no-list"         // the agent has no pass list, or its lease has ended
-	ReasonBusy      = "busy"            // too many attempts at a time, or the agent could not finish in time
+	ReasonBusy      = "busy"            // the agent could not finish in time
 	ReasonStorage   = "storage"         // the journal could not be written
 )
 

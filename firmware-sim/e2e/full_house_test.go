@@ -84,7 +84,7 @@ func (g *housed) enter(t *testing.T, s *world.Stack, device string, at *time.Tim
 func TestFullHouseWithoutCloud(t *testing.T) {
 	dir, long := dataDir(t), outageLength(t)
 	branches, simulation := houseFiles(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+long)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+long)
 	defer cancel()
 	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: t.Output(), Branches: []string{branches},
 		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"run", "--file", simulation}})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,9 +49,12 @@ func newTestDesk(t *testing.T, disk Disk, pins ...string) (d *Desk, opened *int)
 		t.Fatal(err)
 	}
 	opened = new(int)
+	var counting sync.Mutex
 	d = NewDesk(Config{Branch: "gangnam", Username: "agent-gangnam", Devices: []string{"room_1"}, Disk: disk, Clock: clock,
 		Verify: func(protocol.PassList) error { return nil },
 		Open: func(device string, _ protocol.Source, _ time.Time) protocol.Result {
+			counting.Lock()
+			defer counting.Unlock()
 			*opened++
 			return protocol.Result{Device: device, Outcome: protocol.Opened}
 		},
@@ -202,6 +206,51 @@ func TestChangedPass(t *testing.T) {
 		}
 		if *opened != 3 {
 			t.Errorf("%d openings, want 3", *opened)
+		}
+	})
+}
+
+// TestEveryKeypadAtOnce lets guests type at 25 keypads while a check takes 2.9 seconds: each of them waits and enters. One whose
+// turn does not come in time is rejected.
+func TestEveryKeypadAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const guests = 25
+		var pins []string
+		for i := range guests {
+			pins = append(pins, fmt.Sprintf("%06d", 100_003+i*7919))
+		}
+		d, opened := newTestDesk(t, memory{}, pins...)
+		l := d.list.PassList
+		l.Version++
+		l.Passes = slices.Clone(l.Passes)
+		for i := range guests {
+			device := fmt.Sprintf("room_%d", i+1)
+			d.keypads[device] = &keypad{noted: make(map[string]time.Time)}
+			l.Passes[i].Doors = []string{device}
+		}
+		if _, err := d.replace(l); err != nil {
+			t.Fatal(err)
+		}
+		verdicts := make(chan Verdict)
+		d.checks <- struct{}{}
+		for i, pin := range pins {
+			go func() { verdicts <- d.Attempt(fmt.Sprintf("room_%d", i+1), pin) }()
+		}
+		time.Sleep(attemptTimeout - 100*time.Millisecond)
+		<-d.checks
+		for range guests {
+			if v := <-verdicts; !v.Accepted {
+				t.Errorf("got %+v, want an opened door", v)
+			}
+		}
+		if *opened != guests {
+			t.Errorf("%d openings, want %d", *opened, guests)
+		}
+
+		d.checks <- struct{}{}
+		if v := d.Attempt("room_1", pins[0]); v.Reason != protocol.ReasonBusy || *opened != guests {
+			t.Errorf("got %+v and %d openings, want %s and %d", v, *opened, protocol.ReasonBusy, guests)
 		}
 	})
 }
