@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,7 @@ func TestShortSoak(t *testing.T) {
 			t.Errorf("%s was not exercised", c.ID)
 		}
 	}
+	findsChanges(ctx, t, w)
 	if t.Failed() || observed == 0 {
 		log, err := os.ReadFile(w.LogFile)
 		t.Logf("log of the programs (%v):\n%s", err, log[max(0, len(log)-20_000):])
@@ -67,5 +69,29 @@ func TestShortSoak(t *testing.T) {
 	}
 	if _, err := os.Stat(w.LogFile); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the world left files on the disk")
+	}
+}
+
+// findsChanges changes rows of the run as a superuser of the database could, and demands that `yeolda audit verify` finds each.
+func findsChanges(ctx context.Context, t *testing.T, w *world.World) {
+	t.Helper()
+	for source, change := range map[string]struct{ forward, back string }{
+		"ledger": {"update ledger set amount = amount + 1 where id = (select min(id) from ledger where amount is not null)",
+			"update ledger set amount = amount - 1 where id = (select min(id) from ledger where amount is not null)"},
+		"door": {"update door_request set created_at = created_at - interval '1 microsecond' where id = (select id from door_request order by nonce limit 1)",
+			"update door_request set created_at = created_at + interval '1 microsecond' where id = (select id from door_request order by nonce limit 1)"},
+	} {
+		if _, err := w.Query(ctx, "set session_replication_role = replica; "+change.forward); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := w.Command(ctx, "audit", "verify"); err == nil || !strings.Contains(err.Error(), "rows of "+source) {
+			t.Errorf("a changed row of %s: %s%v", source, out, err)
+		}
+		if _, err := w.Query(ctx, "set session_replication_role = replica; "+change.back); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Command(ctx, "audit", "verify"); err != nil {
+		t.Errorf("after the rows were changed back: %v", err)
 	}
 }

@@ -19,7 +19,13 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
+// asCommand is the variable of the environment with which the test program is `yeolda`, for tests that need a process of its own.
+const asCommand = "YEOLDA_TEST_AS_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
 	goleak.VerifyTestMain(m,
 		// scs.New creates a store in memory before it is replaced by ours.
 		goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"))

@@ -104,13 +104,9 @@ type proofVerifyCmd struct {
 
 // Run verifies a proof. It needs no service and no database.
 func (c *proofVerifyCmd) Run(p *program) error {
-	text, err := os.ReadFile(c.File)
+	signed, err := readProof(c.File)
 	if err != nil {
 		return err
-	}
-	var signed proof.Signed
-	if err := json.Unmarshal(text, &signed); err != nil {
-		return fmt.Errorf("%s is not a proof: %w", c.File, err)
 	}
 	if err := signed.Verify(c.Key); err != nil {
 		return err
@@ -121,4 +117,25 @@ func (c *proofVerifyCmd) Run(p *program) error {
 	}
 	fmt.Fprintf(p.out, "the signature is valid: %d violations at %s; audit log %s\n", report.Violations, report.At.Format(time.RFC3339), report.Head)
 	return nil
+}
+
+// readProof reads a proof, or the answer of GET /v2/admin/proof that contains it.
+func readProof(file string) (proof.Signed, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return proof.Signed{}, err
+	}
+	var found struct {
+		proof.Signed
+		Data proof.Signed `json:"data"`
+	}
+	if err := json.Unmarshal(text, &found); err != nil {
+		return proof.Signed{}, fmt.Errorf("%s is not a proof: %w", file, err)
+	}
+	for _, signed := range []proof.Signed{found.Signed, found.Data} {
+		if len(signed.Report) > 0 {
+			return signed, nil
+		}
+	}
+	return proof.Signed{}, fmt.Errorf("%s is not a proof", file)
 }

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
@@ -54,7 +57,12 @@ func (a *API) adminAwaitDoor(w http.ResponseWriter, r *http.Request) error {
 	if reconnects(w, r, id) {
 		return nil
 	}
-	outcome, err := a.Access.AwaitAs(r.Context(), a.actor(r), id)
+	ctx, stop := a.Sessions.Bound(r)
+	defer stop()
+	outcome, err := a.Access.AwaitAs(ctx, a.actor(r), id)
+	if errors.Is(context.Cause(ctx), session.ErrToken) {
+		return session.ErrToken // the result may contain a PIN
+	}
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/contract"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
@@ -168,6 +170,40 @@ func TestTokenLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody.Send("GET", "/v2/me", nil, header).Envelope(t).Fails(t, 401, "AuthenticationError", badToken)
+}
+
+// A connection that was opened with a token ends once the token is revoked or expires. Sessions are checked at each ping, which
+// is later.
+func TestTokenOfAnOpenConnection(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	end := map[string]func(id string){
+		"revoked": func(id string) { hq.Delete("/v2/admin/tokens/"+id, nil).OK(t) },
+		"expired": func(id string) {
+			if _, err := s.DB.Pool.Exec(t.Context(), `update api_token set expires_at = now() - interval '1 second' where id::text = $1`, id); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for how, end := range end {
+		id, header := newToken(t, hq, []string{"read"}, []string{"gangnam"})
+		address := strings.Replace(s.URL, "http", "ws", 1) + "/v2/admin/live?branch=gangnam&date=2036-11-25"
+		conn, answer, err := websocket.DefaultDialer.DialContext(t.Context(), address, header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		defer conn.Close()
+		end(id)
+		_ = conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+		for err == nil {
+			_, _, err = conn.ReadMessage()
+		}
+		if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+			t.Errorf("%s: got %v, want the end of the connection", how, err)
+		}
+	}
 }
 
 // A repeated POST with an Idempotency-Key is executed once; its answer includes the cookie of the hold.

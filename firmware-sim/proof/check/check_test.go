@@ -24,6 +24,8 @@ var plants = []struct {
 	plant    func(*record.Record)
 }{
 	{"S1", "a violation that the service has found", func(r *record.Record) { r.Proof[0].Found = []string{"reservation:1: no money"} }},
+	{"S2", "a changed row of money", func(r *record.Record) { r.Audit.Problem = "rows of ledger were changed" }},
+	{"S2", "entries of the audit log outside the chain", func(r *record.Record) { r.Audit.Unlinked = 1 }},
 	{"M1", "an order charged twice", func(r *record.Record) {
 		r.Provider.Payments = append(r.Provider.Payments, record.ProviderPayment{Key: "p1b", Order: "o1", Status: "CANCELED", Total: 15000, Approved: sec(5)})
 	}},

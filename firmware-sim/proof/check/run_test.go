@@ -55,6 +55,7 @@ func clean() *record.Record {
 		LedgerMark: record.Mark{Rows: 3, Before: "x", After: "x"},
 		Locked:     map[string]bool{"b/room_1": true},
 		Proof:      []record.ProofRule{{ID: "M2", Checked: 9}},
+		Audit:      record.Audit{Entries: 3, Rows: 9},
 		PowerCut:   []record.PowerCut{{Branch: "b", At: sec(50), Locked: true}},
 		Twins:      []record.Twin{{What: "a page", Same: true}},
 		Wrong:      []record.Wrong{{What: "off the grid", Want: []int{400}, Status: 400}},

@@ -50,6 +50,15 @@ type Record struct {
 	Shared   []string        // branches that the partner also sells
 	Locked   map[string]bool // branch/device at the end
 	Proof    []ProofRule     // the service's own proof at the end
+	Audit    Audit           // the audit log at the end
+}
+
+// Audit is what `yeolda audit verify` found.
+type Audit struct {
+	Entries  int
+	Rows     int    // of money, doors and passes that are linked
+	Unlinked int    // entries that are not linked yet
+	Problem  string // empty: the log and the rows are as they were linked
 }
 
 // ProofRule is the result of a rule that the service has checked on its own rows.

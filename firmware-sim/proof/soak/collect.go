@@ -3,9 +3,13 @@ package soak
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +21,7 @@ import (
 // collect reads the records of the database, the provider and the locks.
 func (s *Soak) collect(ctx context.Context) error {
 	for _, read := range []func(context.Context) error{
-		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses, s.readProof,
+		s.readHistory, s.readMoney, s.readDoors, s.readPartner, s.readLogs, s.readAppendOnly, s.readProvider, s.readMessages, s.readPulses, s.readProof, s.readAudit,
 	} {
 		if err := read(ctx); err != nil {
 			return fmt.Errorf("collect: %w", err)
@@ -282,4 +286,50 @@ func (s *Soak) readProof(ctx context.Context) error {
 		s.record.Proof = append(s.record.Proof, result)
 	}
 	return nil
+}
+
+// auditTimeout bounds the time until rows and entries of the audit log are linked, which takes a minute at most.
+const auditTimeout = 2 * time.Minute
+
+// readAudit runs `yeolda audit verify`. It waits until rows have been linked and no entry is without its place.
+func (s *Soak) readAudit(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	for {
+		var err error
+		if s.record.Audit, err = s.verifyAudit(ctx); err != nil {
+			return err
+		}
+		a := s.record.Audit
+		if a.Problem != "" || a.Rows > 0 && a.Unlinked == 0 || limited.Err() != nil {
+			return ctx.Err()
+		}
+		pause(limited, 2*time.Second)
+	}
+}
+
+func (s *Soak) verifyAudit(ctx context.Context) (a record.Audit, err error) {
+	out, err := s.world.Command(ctx, "audit", "verify")
+	if stopped := new(exec.ExitError); errors.As(err, &stopped) && stopped.ExitCode() == 1 {
+		return record.Audit{Problem: err.Error()}, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	for line := range strings.Lines(out) {
+		count, what, _ := strings.Cut(line, " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return a, fmt.Errorf("audit verify: %q: %w", line, err)
+		}
+		switch {
+		case strings.HasPrefix(what, "rows of money"):
+			a.Rows = n
+		case strings.HasPrefix(what, "entries are not linked"):
+			a.Unlinked = n
+		default:
+			a.Entries = n
+		}
+	}
+	return a, nil
 }

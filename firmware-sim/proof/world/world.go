@@ -63,6 +63,8 @@ type World struct {
 
 	psql      string
 	dir       string
+	bin       string   // of the programs
+	env       []string // of the service's commands
 	callbacks *faultproxy.Proxy
 	processes []*Process // in the order in which they were started
 	log       io.Writer
@@ -134,7 +136,8 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		env = append(env, "YEOLDA_LOG_LEVEL=warn", "YEOLDA_CUSTOMER_HOLD_TTL="+HoldTTL.String(), "YEOLDA_ADMIN_HOLD_TTL="+HoldTTL.String(), "YEOLDA_DEPOSIT_DUE="+DepositDue.String())
 	}
 	env = append(env, options.Env...)
-	acl, err := w.prepare(ctx, bin, env)
+	w.bin, w.env = bin, env
+	acl, err := w.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -201,24 +204,26 @@ func (w *World) addBranches(options Options) error {
 	return os.WriteFile(w.files.simulation, []byte(simulationFile(w.Branches)), 0o600)
 }
 
-// prepare creates the branches and the standby credentials, and returns the broker's access rules.
-func (w *World) prepare(ctx context.Context, bin string, env []string) (acl string, err error) {
-	yeolda := func(args ...string) (string, error) {
-		command := exec.CommandContext(ctx, filepath.Join(bin, Service), args...)
-		command.Env, command.Dir = env, w.dir
-		var complaint strings.Builder
-		command.Stderr = &complaint
-		out, err := command.Output()
-		if err != nil {
-			return "", fmt.Errorf("yeolda %s: %w\n%s", strings.Join(args, " "), err, complaint.String())
-		}
-		return string(out), nil
+// Command runs a command of the service's program against the database and returns what it printed.
+func (w *World) Command(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(w.bin, Service), args...)
+	command.Env, command.Dir = w.env, w.dir
+	var complaint strings.Builder
+	command.Stderr = &complaint
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("yeolda %s: %w\n%s", strings.Join(args, " "), err, complaint.String())
 	}
-	if _, err := yeolda("branch", "apply", "-f", w.files.branches); err != nil {
+	return string(out), nil
+}
+
+// prepare creates the branches and the standby credentials, and returns the broker's access rules.
+func (w *World) prepare(ctx context.Context) (acl string, err error) {
+	if _, err := w.Command(ctx, "branch", "apply", "-f", w.files.branches); err != nil {
 		return "", err
 	}
 	for _, b := range w.Branches[:min(2, len(w.Branches))] {
-		text, err := yeolda("agent", "enroll", b.Code, "--show")
+		text, err := w.Command(ctx, "agent", "enroll", b.Code, "--show")
 		if err != nil {
 			return "", err
 		}
@@ -226,7 +231,7 @@ func (w *World) prepare(ctx context.Context, bin string, env []string) (acl stri
 			return "", err
 		}
 	}
-	return yeolda("agent", "acl")
+	return w.Command(ctx, "agent", "acl")
 }
 
 // addStandby reads a credential in the format of `yeolda agent enroll --show`.

@@ -14,7 +14,7 @@ import (
 )
 
 // Timing of a console's connection. At each ping the session is checked again, so that a console that logged out or lost
-// the branch receives no more events.
+// the branch receives no more events. A token is checked all the time.
 const (
 	pingInterval = 20 * time.Second
 	pongTimeout  = 45 * time.Second // without a pong, the connection is closed
@@ -59,6 +59,8 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	defer func() { _ = conn.Close() }()     // the client may have closed it already
 	events, stop := c.Live.Watch(code, day) //nolint:contextcheck // stop ends it
 	defer stop()
+	bound, unbind := c.Sessions.Bound(r)
+	defer unbind()
 	closed := make(chan struct{})
 	go listen(conn, closed)
 	ping := time.NewTicker(pingInterval)
@@ -66,6 +68,9 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	for {
 		select {
 		case <-closed:
+			return nil
+		case <-bound.Done():
+			sendClose(conn, websocket.ClosePolicyViolation)
 			return nil
 		case list, ok := <-events:
 			if !ok {

@@ -222,6 +222,34 @@ func bearer(r *http.Request) (string, bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(token, account.TokenPrefix)
 }
 
+// tokenInterval is how often the token of an open connection is looked up: a revoked one ends within a second.
+const tokenInterval = 500 * time.Millisecond
+
+// Bound returns a context for a connection that stays open, which ends with the cause ErrToken once the token of its request is
+// revoked or expires. Without a token it is the context of the request. stop releases it.
+func (m *Manager) Bound(r *http.Request) (ctx context.Context, stop func()) {
+	token, ok := bearer(r)
+	if !ok {
+		return r.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	go func() {
+		ticker := time.NewTicker(tokenInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if _, err := m.Account.Token(ctx, token); errors.Is(err, account.ErrNoToken) {
+					cancel(ErrToken)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
 // active reports whether an administrator's session has not been idle for too long, and records the activity. The record
 // is renewed at most ten times within the time-out, so that most requests write nothing.
 func (m *Manager) active(ctx context.Context, activity bool) (bool, error) {
