@@ -114,7 +114,7 @@ var operations = map[string]operation{
 
 // handwritten lists the requests that are not in the clients: a person's own account and tokens, and a forged call of the provider.
 var handwritten = map[string]bool{
-	"POST /admin/logout": true, "POST /v2/admin/tokens": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
+	"POST /admin/logout": true, "POST /v2/admin/tokens": true, "DELETE /v2/admin/tokens/{}": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
 }
 
 func none[R any](call func(*yeolda.API, context.Context, ...yeolda.RequestEditorFn) (*R, error)) operation {
@@ -179,8 +179,10 @@ func request(ctx context.Context, doer *http.Client, address, method, path strin
 	if err != nil {
 		return 0, nil, err
 	}
-	if handwritten[method+" "+target.Path] {
-		return requestByHand(ctx, doer, address, method, path, sent)
+	for name := range handwritten {
+		if _, ok := match(name, method+" "+target.EscapedPath()); ok {
+			return requestByHand(ctx, doer, address, method, path, sent)
+		}
 	}
 	for name, send := range operations {
 		if values, ok := match(name, method+" "+target.EscapedPath()); ok {

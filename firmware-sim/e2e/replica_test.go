@@ -57,6 +57,7 @@ func TestReplicas(t *testing.T) {
 			t.Fatalf("after logout: %d", status)
 		}
 	})
+	t.Run("a revoked token ends at both", func(t *testing.T) { c.revokedTokens(t, 5) })
 	t.Run("the broker separates agents", func(t *testing.T) {
 		for branch, topic := range map[string]string{"gangnam": "yeolda/v1/hongdae/door/claim", "hongdae": "yeolda/v1/hongdae/door/grant"} {
 			if c.mayPublish(t, branch, topic) {
