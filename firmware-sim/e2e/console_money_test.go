@@ -9,8 +9,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// deposited buys a room by virtual account, makes the deposit and returns the order id.
-func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, start time.Time) (order string) {
+// ordered registers a purchase and authenticates its payment. It returns the body of the confirmation.
+func (b *browser) ordered(s *world.Stack, room, amount int, mobile string, start time.Time, method string) map[string]any {
 	b.t.Helper()
 	b.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
 	var registered struct {
@@ -20,10 +20,24 @@ func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, sta
 	var payment struct {
 		PaymentKey string `json:"paymentKey"`
 	}
-	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": registered.OrderID, "amount": amount, "method": "가상계좌", "bank": "20"}, &payment)
-	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": registered.OrderID, "amount": amount}, nil)
-	postJSON(b.t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": registered.OrderID}, nil)
-	return registered.OrderID
+	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": registered.OrderID, "amount": amount, "method": method, "bank": "20"}, &payment)
+	return map[string]any{"paymentKey": payment.PaymentKey, "orderId": registered.OrderID, "amount": amount}
+}
+
+// issued buys a room by virtual account and returns the order id.
+func (b *browser) issued(s *world.Stack, room, amount int, mobile string, start time.Time) (order string) {
+	b.t.Helper()
+	confirm := b.ordered(s, room, amount, mobile, start, "가상계좌")
+	b.must("POST", "/payment/confirm", confirm, nil)
+	return confirm["orderId"].(string)
+}
+
+// deposited buys a room by virtual account, makes the deposit and returns the order id.
+func (b *browser) deposited(s *world.Stack, room, amount int, mobile string, start time.Time) (order string) {
+	b.t.Helper()
+	order = b.issued(s, room, amount, mobile, start)
+	postJSON(b.t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": order}, nil)
+	return order
 }
 
 // TestConsoleMoney checks the money screen of a branch: failed refunds can be retried, with another account if the first was

@@ -43,3 +43,15 @@ type Refund struct {
 
 // ApprovalRequired is the code of a refund that waits for a second administrator.
 const ApprovalRequired = "APPROVAL_REQUIRED"
+
+// AtBank reports whether the money has left the provider's balance and has not reached the guest: the bank is transferring it,
+// or has rejected the transfer.
+func (f Refund) AtBank() bool {
+	return f.State == RefundPending || f.State == RefundFailed && (f.ErrorCode == TransferFailed || f.ErrorCode == PartFailed)
+}
+
+// The provider's states of a transfer that the bank has rejected. They are the codes of failed refunds.
+const (
+	TransferFailed = "FAILED"
+	PartFailed     = "PARTIAL_FAILED"
+)

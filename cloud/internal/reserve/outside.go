@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -32,23 +34,28 @@ type OutsideRequest struct {
 }
 
 // SettleOutside records that an administrator refunded money outside the provider. The reservation ends, its key is revoked
-// and its slot becomes free. The amount counts as refunded.
+// and its slot becomes free. The amount counts as refunded. The payment is looked up first, because its money may have been
+// returned in the provider's dashboard.
 //
-// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrExceedsBalance, ErrKeyReused, ErrPaymentPending (a refund at the provider may still succeed).
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrExceedsBalance, ErrKeyReused, ErrPaymentPending (a
+// refund at the provider may still succeed, or the provider does not answer).
 func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result RefundResult, err error) {
+	known := false
 	err = s.locked(ctx, req.ID, func(c *change) error {
-		if _, err := c.reachable(req.By); err != nil {
+		known, result, err = c.settledBefore(req)
+		return err
+	})
+	if known || err != nil {
+		return result, err
+	}
+	if err := unlessOvertaken(func() error { return s.refresh(ctx, req.ID) }); err != nil {
+		return result, err
+	}
+	err = s.locked(ctx, req.ID, func(c *change) error {
+		if known, result, err = c.settledBefore(req); known || err != nil {
 			return err
 		}
-		known, found, err := c.repeated(req.IdempotencyKey, req)
-		if known || err != nil {
-			result = found
-			return err
-		}
-		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
-			return ErrNothingToRefund
-		}
-		if err != nil {
+		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); err != nil {
 			return err
 		}
 		if result, err = c.settleOutside(req); err != nil {
@@ -57,32 +64,63 @@ func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result
 		if err := c.noteRequest(req.IdempotencyKey, req, result); err != nil {
 			return err
 		}
-		return c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference})
+		if err := c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference}); err != nil {
+			return err
+		}
+		failpoint.Hit("outside.beginning")
+		return nil
 	})
+	failpoint.Hit("outside.finished")
 	return result, err
+}
+
+// settledBefore returns the answer to an earlier request with the same key, if the administrator may see the reservation.
+func (c *change) settledBefore(req OutsideRequest) (known bool, result RefundResult, err error) {
+	if _, err := c.reachable(req.By); err != nil {
+		return false, result, err
+	}
+	return c.repeated(req.IdempotencyKey, req)
+}
+
+// refresh looks a payment up, without sending a refund, and applies the answer. Without an answer it returns
+// ErrPaymentPending, except for a refund that has waited for its answer so long that an administrator may end it.
+func (s *Service) refresh(ctx context.Context, id booking.ReservationID) error {
+	q, err := ask(ctx, s.DB.Pool, id)
+	if errors.Is(err, postgres.ErrNoPayment) {
+		return ErrNothingToRefund
+	}
+	if err != nil {
+		return err
+	}
+	payment, err := s.lookUp(ctx, q)
+	switch f := q.Refund; {
+	case err == nil:
+	case f != nil && f.State == money.RefundRequested && stuckSince(*f, s.now()):
+		return nil
+	default:
+		s.Log.WarnContext(ctx, "settle outside: the provider does not answer", "order_id", q.Reservation.OrderID, "error", err)
+		return ErrPaymentPending
+	}
+	err = s.apply(ctx, q, answer{payment: payment})
+	if refused := (*PaymentRefused)(nil); errors.As(err, &refused) {
+		return nil // listed as a discrepancy
+	}
+	return err
 }
 
 func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	f := c.Refund
-	if f != nil && f.State != money.RefundFailed && !c.stuck(*f) {
+	if f != nil && f.State != money.RefundFailed && !stuckSince(*f, c.now) {
 		return RefundResult{}, ErrPaymentPending
 	}
-	left := c.Payment.Balance
-	switch {
-	case c.Payment.Status == toss.StatusWaitingForDeposit:
-		return RefundResult{}, ErrNothingToRefund // an account without a deposit
-	case f != nil && f.KeepsStay:
-		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
-			return RefundResult{}, err
-		}
-		if f.ErrorCode != money.ApprovalRequired && f.ErrorCode != accountRequired {
-			left += f.Amount // the bank rejected the transfer, so the provider holds the money again
-		}
-	case f != nil && left == 0:
-		left = f.Amount // likewise
+	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
+		return RefundResult{}, ErrNothingToRefund
 	}
-	left -= c.Payment.SettledOutside
-	if left <= 0 || c.r().PaidAt.IsZero() && f == nil {
+	left := c.Payment.Balance - c.Payment.SettledOutside
+	if f != nil && f.AtBank() {
+		left += f.Amount // the guest does not have it yet
+	}
+	if left <= 0 {
 		return RefundResult{}, ErrNothingToRefund
 	}
 	won := req.Amount
@@ -91,6 +129,11 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	}
 	if won > left {
 		return RefundResult{}, ErrExceedsBalance
+	}
+	if f != nil && f.KeepsStay {
+		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
+			return RefundResult{}, err
+		}
 	}
 	id, err := c.recordOutside(f, won, req)
 	if err != nil {
@@ -102,12 +145,12 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
 }
 
-// stuck reports whether a refund has been open for so long that an administrator may end it.
-func (c *change) stuck(f money.Refund) bool {
+// stuckSince reports whether a refund has been open for so long that an administrator may end it.
+func stuckSince(f money.Refund, now time.Time) bool {
 	if f.State == money.RefundPending {
-		return !f.DueAt.IsZero() && c.now.After(f.DueAt)
+		return !f.DueAt.IsZero() && now.After(f.DueAt)
 	}
-	return c.now.Sub(f.CreatedAt) > stuckAfter
+	return now.Sub(f.CreatedAt) > stuckAfter
 }
 
 func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id int64, err error) {

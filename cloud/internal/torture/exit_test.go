@@ -48,6 +48,57 @@ func leaveAndCrash(r *rig) error {
 	return r.await(order.OrderID, "CANCELED")
 }
 
+// crashInOutside kills the service while an administrator records a refund outside the provider, before or after the commit.
+// It is recorded completely or not at all, and then once.
+func crashInOutside(r *rig) error {
+	step := []string{"outside.beginning", "outside.finished"}[r.run%2]
+	if err := r.replicas[0].start(step); err != nil {
+		return err
+	}
+	b, w := r.buyer(), r.wish(card)
+	order, err := b.Buy(r.ctx, w)
+	if err != nil {
+		return err
+	}
+	_, id, err := r.state(order.OrderID)
+	if err != nil {
+		return err
+	}
+	record := func() error {
+		admin := r.buyer()
+		if err := admin.LoginAdmin(r.ctx, "hq", "hq-demo"); err != nil {
+			return err
+		}
+		reply, err := admin.Post(r.ctx, fmt.Sprintf("/v2/admin/reservations/%d/refunds", id), map[string]any{
+			"amount": order.Amount, "reason": "결제사 기간 만료", "settledOutside": map[string]string{"how": "계좌 이체", "reference": "1"},
+		})
+		return errors.Join(err, reply.OK())
+	}
+	if err := record(); err == nil {
+		return errors.New("the crash was answered")
+	}
+	if err := r.replicas[0].crashed(); err != nil {
+		return err
+	}
+	if err := r.replicas[0].start(""); err != nil {
+		return err
+	}
+	if step == "outside.beginning" {
+		if err := record(); err != nil {
+			return err
+		}
+	}
+	if state, _, err := r.state(order.OrderID); err != nil || state != "CANCELED" {
+		return fmt.Errorf("the order is %s, want CANCELED (%w)", state, err)
+	}
+	var entries int
+	err = r.pool.QueryRow(r.ctx, `select count(*) from money_entry where reservation_id = $1 and kind = 'outside'`, id).Scan(&entries)
+	if err != nil || entries != 1 {
+		return fmt.Errorf("%d entries, want 1 (%w)", entries, err)
+	}
+	return nil
+}
+
 // reversalWhileDown takes a deposit back while the service is down, and kills it again when it has looked the payment up.
 func reversalWhileDown(r *rig) error {
 	step := []string{"settle.answered", "settle.applied"}[r.run%2]

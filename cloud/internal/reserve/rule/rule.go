@@ -331,9 +331,9 @@ func (s Snapshot) partReturned(p toss.Payment) bool {
 	return s.Refund != nil && s.Refund.Part && p.TotalAmount-p.BalanceAmount >= s.Refund.Amount
 }
 
-// follow returns Follow while the bank transfers a part, otherwise the step.
+// follow returns Follow while the bank transfers a part, or has rejected its transfer, otherwise the step.
 func (s Snapshot) follow(step Step) Step {
-	if f := s.Refund; f != nil && (f.KeepsStay || f.Part) && f.State == money.RefundPending {
+	if f := s.Refund; f != nil && (f.KeepsStay || f.Part) && f.AtBank() {
 		return Follow
 	}
 	return step
@@ -407,7 +407,7 @@ func AtBank(status string) money.RefundState {
 	switch status {
 	case "PENDING":
 		return money.RefundPending
-	case "FAILED", "PARTIAL_FAILED":
+	case money.TransferFailed, money.PartFailed:
 		return money.RefundFailed
 	}
 	return money.RefundCompleted
