@@ -73,6 +73,7 @@ func Start(t testing.TB, addr string) *Broker {
 	caps.Compatibilities.NoInheritedPropertiesOnAck = true
 	b := &Broker{t: t, received: make(chan Received, 10_000), guard: &guard{keys: make(map[string]ed25519.PublicKey), hashes: make(map[string]string)}}
 	b.server = mqtt.New(&mqtt.Options{InlineClient: true, Capabilities: caps, SysTopicResendInterval: 60, Logger: slog.New(slog.DiscardHandler)})
+	b.guard.server = b.server
 	must(t, b.server.AddHook(b.guard, nil))
 	b.local = b.server.NewClient(nil, "local", "cloud", true)
 	b.local.Properties.ProtocolVersion = 5
@@ -256,6 +257,7 @@ func (b *Broker) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 // guard enforces the cloud's access rule: the credential determines the branch, and the branch determines the topics.
 type guard struct {
 	mqtt.HookBase
+	server      *mqtt.Server
 	mu          sync.Mutex
 	keys        map[string]ed25519.PublicKey
 	hashes      map[string]string
@@ -268,7 +270,7 @@ type guard struct {
 func (*guard) ID() string { return "guard" }
 
 func (*guard) Provides(b byte) bool {
-	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck || b == mqtt.OnConnect || b == mqtt.OnSessionEstablished
+	return b == mqtt.OnConnectAuthenticate || b == mqtt.OnACLCheck || b == mqtt.OnConnect || b == mqtt.OnSessionEstablish || b == mqtt.OnSessionEstablished
 }
 
 func (g *guard) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
@@ -348,6 +350,21 @@ func (*guard) OnConnect(cl *mqtt.Client, _ packets.Packet) error {
 	cl.Properties.Props.ReceiveMaximum = 0
 	cl.State.Inflight.ResetSendQuota(0)
 	return nil
+}
+
+// OnSessionEstablish ends an earlier session of the client and waits until mochi has forgotten it. A session that is still
+// ending would remove the entry and the subscriptions of the new one, which then receives nothing.
+func (g *guard) OnSessionEstablish(cl *mqtt.Client, _ packets.Packet) {
+	earlier, ok := g.server.Clients.Get(cl.ID)
+	if !ok {
+		return
+	}
+	_ = g.server.DisconnectClient(earlier, packets.ErrSessionTakenOver)                                          // it may have left
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // mochi reports no event
+		if now, ok := g.server.Clients.Get(cl.ID); !ok || now != earlier {
+			return
+		}
+	}
 }
 
 func (g *guard) OnSessionEstablished(*mqtt.Client, packets.Packet) {
