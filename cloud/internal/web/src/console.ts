@@ -23,6 +23,7 @@ import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
 import { proofScreen } from "./console/proof";
 import { reportsScreen } from "./console/reports";
+import { rolloutScreen } from "./console/rollout";
 import { roomsScreen } from "./console/rooms";
 import {
   type Branch,
@@ -59,7 +60,7 @@ const general =
     admitted(() => frame(undefined, screen, hasScreen(screen) || own.has(screen) ? view : missing));
 
 /** The screens of every role. Those of the head quarters check the role themselves. */
-const own = new Set(["account", "people", "integrations", "company"]);
+const own = new Set(["account", "people", "integrations", "company", "rollout"]);
 
 /** Every screen requires an authenticated user. */
 function admitted(view: () => Child): Child {
@@ -102,6 +103,7 @@ const table: Route[] = [
   { path: "/console/account", view: general("account", accountScreen) },
   { path: "/console/people", view: general("people", () => (isHQ() ? peopleScreen() : missing())) },
   { path: "/console/proof", view: general("proof", () => (isHQ() ? proofScreen() : missing())) },
+  { path: "/console/rollout", view: general("rollout", () => (isHQ() ? rolloutScreen() : missing())) },
   { path: "/console/company", view: general("company", () => (isHQ() ? companyScreen() : missing())) },
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },
   { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },

@@ -148,6 +148,14 @@ const general = (current: string): Child => [
   isHQ()
     ? h(
         "a",
+        { href: "/console/rollout", "aria-current": current === "rollout" ? "page" : null },
+        icon("rollout"),
+        h("span", null, t("navRollout")),
+      )
+    : null,
+  isHQ()
+    ? h(
+        "a",
         { href: "/console/integrations", "aria-current": current === "integrations" ? "page" : null },
         icon("integrations"),
         h("span", null, t("navIntegrations")),

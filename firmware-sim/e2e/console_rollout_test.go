@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the version before
+// returns. A version that does worse stops at the first wave by itself.
+func TestConsoleRollout(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	awaitAgents(t, s, "gangnam", "hongdae")
+	hq := console(t, s, "hq", "hq-demo")
+	hq.patience = 2 * time.Minute // waves wait for one another
+	hq.open("/console/rollout")
+	hq.see("아직 배포한 적이 없어요.")
+	begin := func(version string) {
+		hq.press("배포 시작")
+		hq.fill("버전", version)
+		hq.fill("지켜보는 시간(분)", "0.1")
+		hq.press("배포 시작")
+	}
+	agents := func(n int, state string) {
+		t.Helper()
+		hq.wait(fmt.Sprintf("%d agents %s", n, state),
+			fmt.Sprintf(`[...document.querySelectorAll("td .chip")].filter(e => e.innerText === %q).length === %d`, state, n))
+	}
+	begin("2.0.0")
+	hq.see("버전 2.0.0", "배포 중", "1 (1%)")
+	agents(2, "정상")
+	agents(1, "대기")
+	hq.survey("console-rollout")
+	hq.on(desktop).press("배포 중지")
+	hq.see("이전 버전으로 되돌릴까요?")
+	hq.press("배포 중지")
+	hq.see("배포를 멈췄어요", "중지됨")
+	agents(2, "되돌림")
+
+	begin("2.1.0+broken")
+	hq.see("버전 2.1.0+broken", "중지됨", "1 failed self-tests, before 0")
+	agents(1, "되돌림")
+	agents(2, "대기")
+}
