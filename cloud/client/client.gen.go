@@ -1371,7 +1371,7 @@ type MoneyRefund struct {
 	Account *string `json:"account"`
 	Amount  int     `json:"amount"`
 
-	// ApprovalOf The administrator who entered an account that another one has to approve.
+	// ApprovalOf The administrator whose refund another one has to approve.
 	ApprovalOf *string   `json:"approvalOf"`
 	CreatedAt  time.Time `json:"createdAt"`
 
@@ -1921,7 +1921,7 @@ type RefundRequest struct {
 type RefundResult struct {
 	Amount int `json:"amount"`
 
-	// ApprovalRequired Nothing is sent until another administrator approves the account.
+	// ApprovalRequired Nothing is sent or recorded until another administrator approves the refund.
 	ApprovalRequired bool `json:"approvalRequired"`
 
 	// Balance The remaining balance of the payment.

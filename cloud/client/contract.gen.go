@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "1e4e53758d74eeb816432c8826762f70a775a8878da7aa4ed0cc274536cd8dc2"
+const Contract = "2c5f3069a092b3107ef7eb734795f930fae5f9e042c146a0c3087a6c94f509e8"

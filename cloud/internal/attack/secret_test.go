@@ -271,6 +271,7 @@ var secretAttacks = []attack{
 			{"POST", reservation + "/refunds", map[string]any{"amount": 100, "reason": "x"}},
 			{"POST", reservation + "/refunds", map[string]any{"amount": price, "reason": "x", "settledOutside": map[string]string{"how": "cash", "reference": "1"}}},
 			{"POST", reservation + "/refund/approval", nil},
+			{"DELETE", reservation + "/refund/approval", nil},
 			{"GET", reservation + "/why", nil},
 			{"POST", fmt.Sprintf("/v2/admin/alerts/%d/acknowledge", alert), nil},
 			{"POST", fmt.Sprintf("/v2/admin/alerts/%d/acknowledge", everywhere), nil},

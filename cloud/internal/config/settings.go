@@ -102,6 +102,8 @@ type Toss struct {
 	WidgetSecretKey Secret `name:"toss-widget-secret-key" env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of widget payments (..._gsk_...)."`
 	APISecretKey    Secret `name:"toss-api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of virtual accounts issued by staff (..._sk_...)."`
 	ClientKey       string `name:"toss-client-key" env:"YEOLDA_TOSS_CLIENT_KEY" placeholder:"KEY" help:"Client key of the widget (..._gck_...)."`
+
+	RefundApprovalAbove int `env:"YEOLDA_REFUND_APPROVAL_ABOVE" default:"300000" placeholder:"WON" help:"Won of a payment above which a part that is refunded, or a refund by hand, needs a second administrator; 0 is unlimited."`
 }
 
 // Messages are the message provider and the mail server. In demo mode each is the sandbox's unless it is set.

@@ -346,8 +346,21 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// approveRefund is POST /v2/admin/reservations/{id}/refund/approval: a second administrator lets a refund go to an account
-// that is not the guest's.
+// declineRefund is DELETE /v2/admin/reservations/{id}/refund/approval: a refund that waits for a second administrator is not
+// executed.
+func (a *API) declineRefund(w http.ResponseWriter, r *http.Request) error {
+	id, err := wire.PathReservation(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Reserve.DeclineRefund(r.Context(), id, wire.Principal(r)); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// approveRefund is POST /v2/admin/reservations/{id}/refund/approval: a second administrator approves a refund to an account
+// that is not the guest's, or one above the limit.
 func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {

@@ -2,7 +2,9 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +108,40 @@ func TestRefundPolicyInTheSettings(t *testing.T) {
 	customer.Post("/payment/cancel", map[string]any{"id": json.Number(id), "cancelReason": "변심"}).OK(t)
 	if p := s.Sandbox.Payments(confirm["orderId"].(string))[0]; p.BalanceAmount != 15000 {
 		t.Errorf("the provider holds %d, want 15000", p.BalanceAmount)
+	}
+}
+
+// TestRefundAboveTheLimit: a part above the limit waits on the money desk until another administrator approves or declines it.
+func TestRefundAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.Toss.RefundApprovalAbove = 4000 })
+	manager, hq := s.Admin(t, "gangnam-manager", "gangnam-demo"), s.Admin(t, "hq", "hq-demo")
+	id, amount := paidDeposit(t, s)
+	path := "/v2/admin/reservations/" + id + "/refund"
+	request := func() (got struct{ ApprovalRequired bool }) {
+		t.Helper()
+		body := map[string]any{"amount": 5000, "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+		manager.Post(path+"s", body).OK(t).Into(t, &got)
+		return got
+	}
+	if !request().ApprovalRequired {
+		t.Fatal("a part above the limit needs no approval")
+	}
+	if item := desk(t, hq)["approval"]; item.ReservationID == nil || *item.ReservationID != id || item.Amount != 5000 || !strings.Contains(item.Detail, "admin:gangnam-manager") {
+		t.Errorf("on the desk: %+v", item)
+	}
+	if answer := manager.Post(path+"/approval", nil); answer.HTTP != 403 {
+		t.Errorf("approved by the administrator who requested it: %d, want 403", answer.HTTP)
+	}
+	hq.Delete(path+"/approval", nil).OK(t)
+	if items := desk(t, hq); len(items) != 0 {
+		t.Errorf("on the desk after the decline: %v", items)
+	}
+	says(t, "declined again", hq.Delete(path+"/approval", nil), noReservation)
+	request()
+	hq.Post(path+"/approval", nil).OK(t)
+	order := only(t, s, `select order_id from reservation where id = $1::bigint`, id)
+	if p := s.Sandbox.Payments(order)[0]; p.BalanceAmount != amount-5000 {
+		t.Errorf("the provider holds %d, want %d", p.BalanceAmount, amount-5000)
 	}
 }

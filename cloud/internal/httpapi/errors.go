@@ -162,7 +162,7 @@ var table = []row{
 	{reserve.ErrRefundOpen, 409, typeConflict, "진행 중인 환불이 있습니다. 먼저 완료한 뒤 다시 시도해 주세요."},
 	{reserve.ErrKeyReused, 409, typeHoldChanged, "같은 Idempotency-Key로 다른 내용의 요청이 있었습니다."},
 	{reserve.ErrNothingToRefund, 400, typeIllegal, "환불할 결제 금액이 없습니다."},
-	{reserve.ErrSameAdministrator, 403, typeScope, "계좌를 입력한 관리자가 아닌 다른 관리자의 승인이 필요합니다."},
+	{reserve.ErrSameAdministrator, 403, typeScope, "요청한 관리자가 아닌 다른 관리자의 승인이 필요합니다."},
 	{reserve.ErrStatusMismatch, 400, typeIllegal, "bookingStatus 값이 올바르지 않습니다."},
 	{reserve.ErrAccountRequired, 400, typeIllegal, "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다."},
 	{reserve.ErrUnknownBank, 400, typeIllegal, "은행 코드 값이 올바르지 않습니다."},

@@ -200,6 +200,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"resendKey":           {"/v2/admin/reservations/999999/key-message", nil, noReservation, false},
 		"retryRefund":         {"/v2/admin/reservations/" + paid + "/refund", nil, noReservation, true},
 		"approveRefund":       {"/v2/admin/reservations/" + paid + "/refund/approval", nil, noReservation, true},
+		"declineRefund":       {"/v2/admin/reservations/" + paid + "/refund/approval", nil, noReservation, true},
 		"showRefundLink":      {"/v2/refund-accounts/none", nil, noRefundLink, false},
 		"enterRefundAccount":  {"/v2/refund-accounts/none", map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "a"}, noRefundLink, false},
 		"quoteRefund":         {"/v2/my-reservations/999999/refund", nil, noReservation, false},

@@ -47,6 +47,7 @@ var (
 			"GET /v2/admin/branches/{branch}/money", "GET /v2/admin/branches/{branch}/payments",
 			"GET /v2/admin/branches/{branch}/payments.csv", "POST /v2/admin/branches/{branch}/exports",
 			"POST /v2/admin/reservations/{id}/refund", "POST /v2/admin/reservations/{id}/refund/approval",
+			"DELETE /v2/admin/reservations/{id}/refund/approval",
 			"POST /v2/admin/reservations/{id}/refunds", "POST /v2/admin/differences/{id}/resolution",
 			"GET /v2/admin/money-desk", "POST /v2/admin/reservations/{id}/check",
 			"GET /v2/admin/reports/occupancy", "GET /v2/admin/reports/occupancy.csv", "GET /v2/admin/reports/occupancy.xlsx",

@@ -151,6 +151,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/branches/{branch}/exports", a.viewer(c.NoteExport))
 	mux.Post("/v2/admin/reservations/{id}/refund", a.editor(a.retryRefund))
 	mux.Post("/v2/admin/reservations/{id}/refund/approval", a.editor(a.approveRefund))
+	mux.Delete("/v2/admin/reservations/{id}/refund/approval", a.editor(a.declineRefund))
 	mux.Post("/v2/admin/reservations/{id}/refunds", a.editor(a.refund))
 	mux.Post("/v2/admin/reservations/{id}/check", a.editor(a.checkPayment))
 	mux.Get("/v2/admin/money-desk", a.viewer(c.ShowMoneyDesk))

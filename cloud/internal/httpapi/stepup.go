@@ -16,16 +16,17 @@ var errStepUp = errors.New("httpapi: the identity must be confirmed")
 // sensitive lists the endpoints that need a recent login or confirmation (docs/specification.md, Login 12). A message shows
 // the key and the PIN of a stay to administrators who may open doors, so only they are asked.
 var sensitive = map[string]bool{
-	"GET /v2/admin/messages/{id}":                      true,
-	"POST /v2/admin/reservations/{id}/refund":          true,
-	"POST /v2/admin/reservations/{id}/refund/approval": true,
-	"POST /v2/admin/reservations/{id}/refunds":         true,
-	"POST /v2/admin/differences/{id}/refund":           true,
-	"POST /v2/admin/personal-data/export":              true,
-	"POST /v2/admin/branches/{branch}/exports":         true,
-	"GET /v2/admin/branches/{branch}/payments.csv":     true,
-	"GET /v2/admin/settlement.csv":                     true,
-	"GET /v2/admin/settlement.xlsx":                    true,
+	"GET /v2/admin/messages/{id}":                        true,
+	"POST /v2/admin/reservations/{id}/refund":            true,
+	"POST /v2/admin/reservations/{id}/refund/approval":   true,
+	"DELETE /v2/admin/reservations/{id}/refund/approval": true,
+	"POST /v2/admin/reservations/{id}/refunds":           true,
+	"POST /v2/admin/differences/{id}/refund":             true,
+	"POST /v2/admin/personal-data/export":                true,
+	"POST /v2/admin/branches/{branch}/exports":           true,
+	"GET /v2/admin/branches/{branch}/payments.csv":       true,
+	"GET /v2/admin/settlement.csv":                       true,
+	"GET /v2/admin/settlement.xlsx":                      true,
 }
 
 // checkStepUp returns errStepUp if the route is sensitive and the last proof of the identity is too old.

@@ -30,6 +30,7 @@ func TestStepUp(t *testing.T) {
 		{"GET", "/v2/admin/messages/999999", nil},
 		{"POST", "/v2/admin/reservations/999999/refund", nil},
 		{"POST", "/v2/admin/reservations/999999/refund/approval", nil},
+		{"DELETE", "/v2/admin/reservations/999999/refund/approval", nil},
 		{"POST", "/v2/admin/reservations/999999/refunds", map[string]any{"amount": 100, "reason": "x"}},
 		{"POST", "/v2/admin/differences/999999/refund", nil},
 		{"POST", "/v2/admin/personal-data/export", map[string]string{"contact": "01012345678"}},

@@ -36,13 +36,30 @@ type Refund struct {
 	ErrorMessage   string
 	CreatedAt      time.Time
 	DueAt          time.Time // by law; zero until the bank transfers it
-	AccountBy      string    // the administrator who entered an account that is not the payer's, until another one approves it
+	AccountBy      string    // the administrator whose account, amount or refund by hand waits for the approval of another one
+	Outside        []byte    // the refund by hand that waits for approval; JSON
 	KeepsStay      bool      // the reservation stays as it is
 	Part           bool      // the request to the provider names the amount
 }
 
-// ApprovalRequired is the code of a refund that waits for a second administrator.
-const ApprovalRequired = "APPROVAL_REQUIRED"
+// The codes of refunds that wait for a second administrator, because of the account or because of the amount.
+const (
+	ApprovalRequired       = "APPROVAL_REQUIRED"
+	AmountApprovalRequired = "AMOUNT_APPROVAL_REQUIRED"
+)
+
+// ApprovalDeclined is the code of a refund that an administrator declined.
+const ApprovalDeclined = "APPROVAL_DECLINED"
+
+// HeldBack reports whether the refund was never sent, because it waits for a second administrator.
+func (f Refund) HeldBack() bool {
+	return f.State == RefundFailed && (f.ErrorCode == ApprovalRequired || f.ErrorCode == AmountApprovalRequired)
+}
+
+// Waits reports whether a second administrator has to approve the refund.
+func (f Refund) Waits() bool {
+	return f.AccountBy != "" && f.State != RefundCompleted && f.State != RefundRefused
+}
 
 // AtBank reports whether the money has left the provider's balance and has not reached the guest: the bank is transferring it,
 // or has rejected the transfer.

@@ -32,16 +32,17 @@ type DeskItem struct {
 func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time.Time, limit int) ([]DeskItem, error) {
 	rows, err := q.Query(ctx, `
 		select * from (
-			select case when f.state = 'PENDING' then 'pending'
+			select case when f.outside_request is not null then 'approval'
+			            when f.state = 'PENDING' then 'pending'
 			            when f.state = 'REQUESTED' then 'unclear'
-			            when f.account_by is not null and f.account_summary <> '' then 'name-mismatch'
+			            when f.account_by is not null and f.error_code = 'APPROVAL_REQUIRED' then 'name-mismatch'
 			            when f.account_by is not null then 'approval'
 			            when f.requested_by in ('system:late', 'system:abandoned', 'system:too-late') then 'late'
 			            else 'failed' end as kind,
-			       b.code, r.id, coalesce(r.order_id, ''), f.id as refund, 0::bigint as difference, f.amount, f.created_at as since, f.due_at,
-			       concat_ws(' ', f.error_code, f.error_message), nullif(f.account_summary, '')
+			       b.code, r.id, coalesce(r.order_id, ''), f.id as refund, 0::bigint as difference, coalesce((f.outside_request ->> 'Amount')::int, f.amount), f.created_at as since, f.due_at,
+			       concat_ws(' ', f.error_code, f.error_message, f.account_by, f.outside_request ->> 'How', f.outside_request ->> 'Reference'), nullif(f.account_summary, '')
 			from refund f join reservation r on r.id = f.reservation_id join branch b on b.id = r.branch_id
-			where (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and f.created_at < $2) and ($1::text[] is null or b.code = any($1))
+			where (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and (f.created_at < $2 or f.outside_request is not null)) and ($1::text[] is null or b.code = any($1))
 			union all
 			select case d.kind when 'orphan' then 'orphan' when 'refund-refused' then 'refused' when 'stuck' then 'unclear'
 			            when 'late-deposit' then 'late' when 'reversal' then 'reversal' when 'entered-after-refund' then 'entered-after-refund'

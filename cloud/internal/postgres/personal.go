@@ -34,6 +34,7 @@ var PersonalTables = []PersonalTable{
 	{Name: "refund", Reservation: "x.reservation_id", Finished: `state in ('COMPLETED', 'REFUSED')`, Columns: []PersonalColumn{
 		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true},
 		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
+		{Name: "outside_request", Erased: "null"},
 	}},
 	{Name: "reconciliation_difference", Reservation: "(select o.id from reservation o where o.order_id = x.order_id)", Columns: []PersonalColumn{
 		{Name: "resolution", Erased: "null"},

@@ -43,7 +43,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
 		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
-		       keeps_stay, part
+		       keeps_stay, part, outside_request
 		from refund `+where, args...)
 	if err != nil {
 		return money.Refund{}, err
@@ -55,7 +55,7 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 			due           *time.Time
 			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside)
 		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy = value(code), value(message), value(due), value(by)
 		return f, err
 	})
@@ -127,7 +127,7 @@ func OverdueRefunds(ctx context.Context, q Querier, now time.Time) (map[string]b
 }
 
 // SettleRefundOutside completes a refund that an administrator settled outside the provider.
-func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won int, how map[string]string) error {
+func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won int, how map[string]any) error {
 	detail, err := json.Marshal(how)
 	if err != nil {
 		return err
@@ -142,15 +142,30 @@ func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationI
 	return err
 }
 
-// NoteRefundAccount stores the masked account of a refund, and the administrator who entered it if another one has to
-// approve it.
-func NoteRefundAccount(ctx context.Context, tx pgx.Tx, id int64, summary, by string) error {
-	_, err := tx.Exec(ctx, `update refund set account_summary = $2, account_by = $3 where id = $1`, id, null(summary), null(by))
+// NoteRefundAccount stores the masked account of a refund. A refund by hand that waits for approval is withdrawn.
+func NoteRefundAccount(ctx context.Context, tx pgx.Tx, id int64, summary string) error {
+	_, err := tx.Exec(ctx, `update refund set account_summary = $2, account_by = null, outside_request = null where id = $1`, id, null(summary))
 	return err
 }
 
-// ApproveRefundAccount stores the administrator who approved the account.
+// AwaitApproval stores the administrator whose refund another one has to approve. outside is the request of a refund by
+// hand, or nil.
+func AwaitApproval(ctx context.Context, tx pgx.Tx, id int64, by string, outside []byte) error {
+	_, err := tx.Exec(ctx, `update refund set account_by = $2, outside_request = $3, updated_at = clock_timestamp() where id = $1`, id, by, outside)
+	return err
+}
+
+// ApproveRefundAccount stores the administrator who approved the refund.
 func ApproveRefundAccount(ctx context.Context, tx pgx.Tx, id int64, by string) error {
-	_, err := tx.Exec(ctx, `update refund set account_approved_by = $2, account_by = null where id = $1`, id, by)
+	_, err := tx.Exec(ctx, `update refund set account_approved_by = $2, account_by = null, outside_request = null where id = $1`, id, by)
+	return err
+}
+
+// WithdrawApproval ends the wait for a second administrator. If forget is set, the refund needs another account.
+func WithdrawApproval(ctx context.Context, tx pgx.Tx, id int64, forget bool) error {
+	_, err := tx.Exec(ctx, `
+		update refund set account_by = null, outside_request = null, updated_at = clock_timestamp(),
+		       account = case when $2 then null else account end, account_summary = case when $2 then null else account_summary end
+		where id = $1`, id, forget)
 	return err
 }

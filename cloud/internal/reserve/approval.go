@@ -2,7 +2,9 @@ package reserve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -13,9 +15,13 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// ErrSameAdministrator is returned when an administrator approves an account that he entered himself, or retries a refund
-// whose account is not approved yet.
-var ErrSameAdministrator = errors.New("reserve: another administrator has to approve the account")
+// ErrSameAdministrator is returned when an administrator approves a refund of his own, or retries a refund that is not
+// approved yet.
+var ErrSameAdministrator = errors.New("reserve: another administrator has to approve the refund")
+
+// above reports whether another administrator has to approve a refund after which won of the payment are returned in all
+// (docs/specification.md, Refunds 15).
+func (c *change) above(won int) bool { return c.RefundLimit > 0 && won > c.RefundLimit }
 
 // approval reports whether another administrator has to approve a refund account: its holder is neither the guest nor the
 // depositor.
@@ -61,53 +67,154 @@ func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by account.Pr
 	if to == nil || !by.Administrator() {
 		return false, nil
 	}
-	entered := ""
-	if waits = c.approval(to); waits {
-		entered = by.Actor()
-	}
-	if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund, masked(to), entered); err != nil {
+	if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund, masked(to)); err != nil {
 		return false, err
 	}
-	if !waits {
+	if !c.approval(to) {
 		return false, nil
 	}
-	return true, postgres.AdvanceRefund(c.ctx, c.tx, refund, money.RefundFailed, money.ApprovalRequired, "다른 관리자의 승인이 필요합니다.")
+	return true, c.awaitApproval(refund, by, money.ApprovalRequired)
 }
 
-// ApproveRefund approves the account of a refund that another administrator entered, and sends the refund.
+// awaitApproval holds a refund back until another administrator approves it. code is one of money.
+func (c *change) awaitApproval(refund int64, by account.Principal, code string) error {
+	if err := postgres.AwaitApproval(c.ctx, c.tx, refund, by.Actor(), nil); err != nil {
+		return err
+	}
+	return postgres.AdvanceRefund(c.ctx, c.tx, refund, money.RefundFailed, code, "다른 관리자의 승인이 필요합니다.")
+}
+
+// awaitOutside records a refund by hand that another administrator has to approve. Without a refund to complete, it opens
+// one that leaves the stay as it is.
+func (c *change) awaitOutside(f *money.Refund, req OutsideRequest) (id int64, err error) {
+	if f != nil {
+		id = f.ID
+	} else if id, err = c.startPart(req.Amount, req.Reason, req.By.Actor(), nil); err == nil {
+		err = c.awaitApproval(id, req.By, money.AmountApprovalRequired)
+	}
+	if err != nil {
+		return 0, err
+	}
+	request, err := json.Marshal(req)
+	if err != nil {
+		return 0, err
+	}
+	return id, postgres.AwaitApproval(c.ctx, c.tx, id, req.By.Actor(), request)
+}
+
+// waitingRefund returns the refund of a reservation that waits for a second administrator, or ErrNotFound.
+func (c *change) waitingRefund(by account.Principal) (f money.Refund, err error) {
+	if _, err := c.reachable(by); err != nil {
+		return f, err
+	}
+	open, err := currentRefund(c.ctx, c.tx, c.r().ID)
+	if err == nil && (open == nil || !open.Waits()) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return f, err
+	}
+	return *open, nil
+}
+
+// ApproveRefund approves a refund that another administrator requested, and executes it.
 //
 // Errors: ErrNotFound (no refund waits for approval), account.ErrBranchForbidden, ErrSameAdministrator, *PaymentRefused,
-// ErrPaymentPending.
+// ErrPaymentPending, and those of SettleOutside.
 func (s *Service) ApproveRefund(ctx context.Context, id booking.ReservationID, by account.Principal) error {
-	var refund money.Refund
+	byHand := false
 	err := s.locked(ctx, id, func(c *change) error {
-		if _, err := c.reachable(by); err != nil {
-			return err
-		}
-		f, err := currentRefund(c.ctx, c.tx, id)
-		switch {
-		case err != nil:
-			return err
-		case f == nil || f.State != money.RefundFailed || f.AccountBy == "":
-			return ErrNotFound
-		case f.AccountBy == by.Actor():
-			return ErrSameAdministrator
-		}
-		refund = *f
-		refund.IdempotencyKey = newCancelKey(id)
-		if err := postgres.ApproveRefundAccount(c.ctx, c.tx, f.ID, by.Actor()); err != nil {
-			return err
-		}
-		if err := postgres.ReopenRefund(c.ctx, c.tx, f.ID, nil, refund.IdempotencyKey); err != nil {
-			return err
-		}
-		if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
-			return err
-		}
-		return c.audited(by, "reservation.approve-refund", map[string]any{"enteredBy": f.AccountBy})
+		f, err := c.waitingRefund(by)
+		byHand = f.Outside != nil
+		return err
 	})
+	if err == nil && byHand { // its money may have been returned in the provider's dashboard
+		err = unlessOvertaken(func() error { return s.refresh(ctx, id) })
+	}
 	if err != nil {
 		return err
 	}
-	return s.runRefund(ctx, refund)
+	var refund *money.Refund // to be sent
+	err = s.locked(ctx, id, func(c *change) error {
+		refund = nil
+		f, err := c.waitingRefund(by)
+		if err != nil {
+			return err
+		}
+		if f.AccountBy == by.Actor() {
+			return ErrSameAdministrator
+		}
+		if err := postgres.ApproveRefundAccount(c.ctx, c.tx, f.ID, by.Actor()); err != nil {
+			return err
+		}
+		if err := c.audited(by, "reservation.approve-refund", map[string]any{"enteredBy": f.AccountBy, "amount": f.Amount, "outside": f.Outside != nil}); err != nil {
+			return err
+		}
+		if f.Outside != nil {
+			return c.approveOutside(f, by)
+		}
+		f.IdempotencyKey = newCancelKey(id)
+		if err := postgres.ReopenRefund(c.ctx, c.tx, f.ID, nil, f.IdempotencyKey); err != nil {
+			return err
+		}
+		refund = &f
+		return c.settleAt(c.now.Add(watchdogDelay))
+	})
+	if err != nil || refund == nil {
+		return err
+	}
+	return s.runRefund(ctx, *refund)
+}
+
+// approveOutside executes a refund by hand that waited for approval.
+func (c *change) approveOutside(f money.Refund, by account.Principal) (err error) {
+	var req OutsideRequest
+	if err := json.Unmarshal(f.Outside, &req); err != nil {
+		return fmt.Errorf("refund %d that waits for approval: %w", f.ID, err)
+	}
+	req.requestedBy, req.approvedBy = f.AccountBy, by.Actor()
+	if c.Snapshot, err = load(c.ctx, c.tx, c.r()); err != nil {
+		return err
+	}
+	_, err = c.settleOutside(req)
+	return err
+}
+
+// DeclineRefund ends the wait for a second administrator: a part of a payment is not returned, a refund by hand is not
+// recorded, and the refund of a canceled reservation needs another account. Each administrator may decline, also the one who
+// requested the refund.
+//
+// Errors: ErrNotFound (no refund waits for approval), account.ErrBranchForbidden.
+func (s *Service) DeclineRefund(ctx context.Context, id booking.ReservationID, by account.Principal) error {
+	return s.locked(ctx, id, func(c *change) error {
+		f, err := c.waitingRefund(by)
+		if err != nil {
+			return err
+		}
+		if err := c.withdraw(f); err != nil {
+			return err
+		}
+		return c.audited(by, "reservation.decline-refund", map[string]any{"enteredBy": f.AccountBy, "amount": f.Amount, "outside": f.Outside != nil})
+	})
+}
+
+// withdraw ends the wait of a refund for a second administrator.
+func (c *change) withdraw(f money.Refund) error {
+	neverSent := f.HeldBack()
+	if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, neverSent && !f.KeepsStay); err != nil {
+		return err
+	}
+	switch {
+	case !neverSent:
+		return nil // a refund by hand of one that has failed, which is as before
+	case !f.KeepsStay:
+		return postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundFailed, accountRequired, "환불 계좌가 필요합니다.")
+	}
+	if err := postgres.CountReturned(c.ctx, c.tx, f.Reservation, -f.Amount); err != nil {
+		return err
+	}
+	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundRefused, money.ApprovalDeclined, "승인되지 않았습니다."); err != nil {
+		return err
+	}
+	return c.entry("refund.refused", f.Amount, money.ApprovalDeclined, nil)
 }

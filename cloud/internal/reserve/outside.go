@@ -31,11 +31,31 @@ type OutsideRequest struct {
 	By        account.Principal `json:"-"`
 
 	IdempotencyKey string `json:"-"` // optional, as in PartRequest
+
+	requestedBy, approvedBy string // of a request that another administrator has approved
+}
+
+// actor returns the administrator who requested the refund.
+func (r OutsideRequest) actor() string {
+	if r.approvedBy != "" {
+		return r.requestedBy
+	}
+	return r.By.Actor()
+}
+
+// evidence returns what is recorded of the refund.
+func (r OutsideRequest) evidence() map[string]any {
+	e := map[string]any{"how": r.How, "reference": r.Reference, "by": r.actor()}
+	if r.approvedBy != "" {
+		e["approvedBy"] = r.approvedBy
+	}
+	return e
 }
 
 // SettleOutside records that an administrator refunded money outside the provider. The reservation ends, its key is revoked
 // and its slot becomes free. The amount counts as refunded. The payment is looked up first, because its money may have been
-// returned in the provider's dashboard.
+// returned in the provider's dashboard. Above the limit of
+// refunds this waits for another administrator.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrExceedsBalance, ErrKeyReused, ErrPaymentPending (a
 // refund at the provider may still succeed, or the provider does not answer).
@@ -64,7 +84,7 @@ func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result
 		if err := c.noteRequest(req.IdempotencyKey, req, result); err != nil {
 			return err
 		}
-		if err := c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference}); err != nil {
+		if err := c.audited(req.By, "reservation.settle-outside", map[string]any{"amount": result.Amount, "how": req.How, "reference": req.Reference, "approval": result.Waits}); err != nil {
 			return err
 		}
 		failpoint.Hit("outside.beginning")
@@ -130,6 +150,11 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	if won > left {
 		return RefundResult{}, ErrExceedsBalance
 	}
+	if req.approvedBy == "" && c.above(c.r().Amount-left+won) {
+		req.Amount = won
+		id, err := c.awaitOutside(f, req)
+		return RefundResult{ID: id, Amount: won, Balance: left - won, Waits: true}, err
+	}
 	if f != nil && f.KeepsStay {
 		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
 			return RefundResult{}, err
@@ -156,7 +181,7 @@ func stuckSince(f money.Refund, now time.Time) bool {
 func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id int64, err error) {
 	if f == nil {
 		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
-			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.By.Actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
+			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
 		})
 		if err != nil {
 			return 0, err
@@ -164,11 +189,11 @@ func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id
 	} else {
 		id = f.ID
 	}
-	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, map[string]string{"how": req.How, "reference": req.Reference, "by": req.By.Actor()})
+	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, req.evidence())
 	if err != nil {
 		return 0, fmt.Errorf("settle refund %d outside: %w", id, err)
 	}
-	if err := c.entry("refund.outside", won, "", map[string]any{"how": req.How, "reference": req.Reference, "by": req.By.Actor()}); err != nil {
+	if err := c.entry("refund.outside", won, "", req.evidence()); err != nil {
 		return 0, err
 	}
 	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -won})

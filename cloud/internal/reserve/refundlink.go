@@ -102,7 +102,7 @@ func (s *Service) EnterRefundAccount(ctx context.Context, token string, to toss.
 		if err := postgres.ReopenRefund(c.ctx, c.tx, refund.ID, sealed, refund.IdempotencyKey); err != nil {
 			return err
 		}
-		if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund.ID, masked(&to), ""); err != nil {
+		if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund.ID, masked(&to)); err != nil {
 			return err
 		}
 		if err := postgres.UseRefundLink(c.ctx, c.tx, linkHash(token), c.now); err != nil {

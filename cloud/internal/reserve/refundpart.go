@@ -34,7 +34,7 @@ type RefundResult struct {
 	ID      int64
 	Amount  int
 	Balance int  // won of the payment that are not refunded
-	Waits   bool // another administrator has to approve the account
+	Waits   bool // another administrator has to approve the refund
 }
 
 // RefundPart returns a part of a payment through the provider. The key and the reservation stay. The reservation may have
@@ -95,6 +95,9 @@ func (c *change) openPart(req PartRequest) (RefundResult, error) {
 		return RefundResult{}, err
 	}
 	waits, err := c.noteAccount(id, c.depositAccount(req.Account), req.By)
+	if err == nil && !waits && c.above(c.r().Amount-c.left()+req.Amount) {
+		waits, err = true, c.awaitApproval(id, req.By, money.AmountApprovalRequired)
+	}
 	return RefundResult{ID: id, Amount: req.Amount, Balance: c.left() - req.Amount, Waits: waits}, err
 }
 
@@ -194,11 +197,15 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 		return false, err
 	}
 	if open != nil {
-		if open.State != money.RefundPending {
-			return false, ErrRefundOpen
+		switch {
+		case open.KeepsStay && open.HeldBack(): // the cancellation returns the part, too
+			err = c.withdraw(*open)
+		case open.State == money.RefundPending: // The bank is transferring the part. The refund of the rest follows both transfers.
+			err = postgres.AdvanceRefund(c.ctx, c.tx, open.ID, money.RefundCompleted, "", "")
+		default:
+			err = ErrRefundOpen
 		}
-		// The bank is transferring the part. The refund of the rest follows both transfers.
-		if err := postgres.AdvanceRefund(c.ctx, c.tx, open.ID, money.RefundCompleted, "", ""); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
@@ -238,7 +245,11 @@ func (c *change) repeated(key string, body any) (known bool, result RefundResult
 	if err == nil && !bytes.Equal(hash, r.BodyHash) {
 		err = ErrKeyReused
 	}
-	return true, RefundResult{ID: r.Refund, Amount: r.Amount, Balance: r.Balance}, err
+	if err != nil {
+		return true, result, err
+	}
+	f, err := postgres.RefundByID(c.ctx, c.tx, r.Refund)
+	return true, RefundResult{ID: r.Refund, Amount: r.Amount, Balance: r.Balance, Waits: f.Waits()}, err
 }
 
 // noteRequest records the answer to a request with a key.

@@ -45,6 +45,10 @@ type Service struct {
 	MaxHoldsPerClient int
 	MaxHoldsPerPhone  int
 
+	// RefundLimit is the won of a payment up to which one administrator returns parts or records a refund by hand. Above it
+	// another one has to approve; 0: unlimited.
+	RefundLimit int
+
 	calls   singleflight.Group // calls to the provider that concurrent requests share
 	running sync.WaitGroup     // calls in progress, which may outlive their requests
 }

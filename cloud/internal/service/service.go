@@ -203,6 +203,7 @@ func (s *Service) wire() error {
 		DB: s.db, Payments: payments, Queue: work, Keys: keys, Log: s.log, PublicURL: set.HTTP.PublicURL,
 		HoldTTL: set.Times.CustomerHoldTTL, AdminHoldTTL: set.Times.AdminHoldTTL, DepositDue: set.Times.DepositDue,
 		MaxHoldsPerClient: set.HTTP.Limit(set.HTTP.MaxHoldsPerClient), MaxHoldsPerPhone: set.HTTP.Limit(set.HTTP.MaxHoldsPerPhone),
+		RefundLimit: set.Toss.RefundApprovalAbove,
 	}
 	if s.partner, err = newPartner(set, s.db, s.reserve, keys, s.log); err != nil {
 		return err

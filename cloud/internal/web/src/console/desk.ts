@@ -11,7 +11,7 @@ import { getBanks } from "./banks";
 import { gather, watchAll } from "./live";
 import { openResolve, openRetry } from "./money";
 import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
-import { openApproval, openOutside } from "./refund";
+import { openApproval, openDecline, openOutside } from "./refund";
 import { isHQ, mayRefund } from "./session";
 import { ago, t, won } from "./text";
 
@@ -60,12 +60,16 @@ function actions(i: Item, refresh: () => void): Child {
   const id = i.reservationId;
   const list: Child[] = [];
   if (id && mayRefund()) {
-    if (i.kind === "name-mismatch" || i.kind === "approval")
-      list.push(button(t("approveAccount"), () => openApproval(id, i.account ?? "", refresh), { kind: "primary" }));
+    if (i.kind === "name-mismatch" || i.kind === "approval") {
+      const account = i.kind === "approval" ? null : i.account;
+      const title = account ? t("approveAccount") : t("approveRefund");
+      list.push(button(title, () => openApproval(id, i.amount, account, refresh), { kind: "primary" }));
+    }
+    if (i.kind === "approval") list.push(button(t("declineRefund"), () => openDecline(id, i.amount, refresh)));
     if (i.refundId && ["failed", "late", "name-mismatch"].includes(i.kind))
       list.push(button(t("refundRetry"), () => openRetry({ reservationId: id, amount: i.amount }, refresh)));
     if (i.kind !== "failed" && i.kind !== "name-mismatch" && i.kind !== "approval") list.push(check(id, refresh));
-    if (i.refundId ? i.kind !== "pending" || due(i) : i.kind === "refused")
+    if (i.refundId ? i.kind !== "approval" && (i.kind !== "pending" || due(i)) : i.kind === "refused")
       list.push(button(t("outside"), () => openOutside(id, i.amount, refresh)));
   }
   const difference = i.differenceId;

@@ -151,7 +151,9 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
           mayRefund()
             ? [
                 r.approvalOf
-                  ? button(t("approveAccount"), () => openApproval(r.reservationId, r.account ?? "", refresh))
+                  ? button(foreign(r) ? t("approveAccount") : t("approveRefund"), () =>
+                      openApproval(r.reservationId, r.amount, foreign(r), refresh),
+                    )
                   : null,
                 r.state === "FAILED"
                   ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" })
@@ -165,6 +167,9 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
     t("refundsNone"),
   );
 }
+
+/** The account that another administrator has to approve; null if none has to be approved. */
+const foreign = (r: Refund): string | null => (r.errorCode === "APPROVAL_REQUIRED" ? r.account : null);
 
 /** Sends a failed refund again, to the same account or another. */
 export function openRetry(refund: Pick<Refund, "reservationId" | "amount">, refresh: () => void): void {

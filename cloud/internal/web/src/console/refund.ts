@@ -3,6 +3,7 @@
 
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
 import { type Signal, signal } from "../core/signal";
 import { getBanks } from "./banks";
 import { attempt, button, dialog, field, input, select, toast } from "./parts";
@@ -11,8 +12,10 @@ import { t, won } from "./text";
 const digits = (text: Signal<string>): number => Number(text().replace(/\D/g, ""));
 
 /** One key per dialog: pressing twice, or again after a lost answer, makes one refund. */
-const refund = (reservation: string, key: string, body: object): Promise<unknown> =>
-  api.once(key, `/v2/admin/reservations/${reservation}/refunds`, body);
+async function refund(reservation: string, key: string, body: object, done: string): Promise<void> {
+  const result = await api.once<Schemas["RefundResult"]>(key, `/v2/admin/reservations/${reservation}/refunds`, body);
+  toast(result.approvalRequired ? t("refundWaits") : done);
+}
 
 const newKey = (): string => `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
@@ -43,8 +46,12 @@ export function openPartRefund(reservation: string, method: string | null, refre
               refundHolder: holder.peek().trim(),
             }
           : {};
-        await refund(reservation, key, { amount: digits(amount), reason: reason.peek().trim(), ...to });
-        toast(t("refundStarted"));
+        await refund(
+          reservation,
+          key,
+          { amount: digits(amount), reason: reason.peek().trim(), ...to },
+          t("refundStarted"),
+        );
         refresh();
         close();
       });
@@ -88,10 +95,8 @@ export function openOutside(reservation: string, amount: number, refresh: () => 
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        await refund(reservation, key, {
-          settledOutside: { how: how.peek().trim(), reference: reference.peek().trim() },
-        });
-        toast(t("outsideDone"));
+        const settledOutside = { how: how.peek().trim(), reference: reference.peek().trim() };
+        await refund(reservation, key, { settledOutside }, t("outsideDone"));
         refresh();
         close();
       });
@@ -109,21 +114,41 @@ export function openOutside(reservation: string, amount: number, refresh: () => 
   });
 }
 
-/** Approves the account that another administrator has entered. */
-export function openApproval(reservation: string, account: string, refresh: () => void): void {
-  dialog(t("approveAccount"), (close) => {
+/** Approves the refund that another administrator has requested; account is null if only its amount is to be approved. */
+export function openApproval(reservation: string, amount: number, account: string | null, refresh: () => void): void {
+  const title = account ? t("approveAccount") : t("approveRefund");
+  decide(title, reservation, refresh, {
+    text: account ? t("approveAccountText", { account }) : t("approveRefundText", { amount: won(amount) }),
+    send: (path) => api.post(path, {}),
+    done: t("refundStarted"),
+  });
+}
+
+/** Declines the refund that an administrator has requested. */
+export function openDecline(reservation: string, amount: number, refresh: () => void): void {
+  decide(t("declineRefund"), reservation, refresh, {
+    text: t("declineRefundText", { amount: won(amount) }),
+    send: (path) => api.delete(path),
+    done: t("refundDeclined"),
+  });
+}
+
+interface Decision {
+  text: string;
+  send: (path: string) => Promise<unknown>;
+  done: string;
+}
+
+function decide(title: string, reservation: string, refresh: () => void, decision: Decision): void {
+  dialog(title, (close) => {
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        await api.post(`/v2/admin/reservations/${reservation}/refund/approval`, {});
-        toast(t("refundStarted"));
+        await decision.send(`/v2/admin/reservations/${reservation}/refund/approval`);
+        toast(decision.done);
         refresh();
         close();
       });
-    return [
-      h("p", null, t("approveAccountText", { account })),
-      view(),
-      footer(close, t("approveAccount"), submit, () => true),
-    ];
+    return [h("p", null, decision.text), view(), footer(close, title, submit, () => true)];
   });
 }

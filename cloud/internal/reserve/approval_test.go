@@ -1,0 +1,152 @@
+package reserve_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+var gangnamManager = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "manager", Role: account.Manager, Branches: []string{"gangnam"}}
+
+// limited returns a replica on which one administrator returns at most won of a payment.
+func (s *shop) limited(t *testing.T, won int) *reserve.Service {
+	replica := s.Replica(t)
+	replica.RefundLimit = won
+	return replica
+}
+
+// TestPartsAboveTheLimitWait: parts within the limit are sent at once, also one by one; the part that exceeds it waits, and is
+// sent when another administrator approves it.
+func TestPartsAboveTheLimitWait(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodCard)
+	replica, reservation := s.limited(t, 4000), booking.ReservationID(id)
+	for _, won := range []int{3000, 1000} {
+		if got, err := replica.RefundPart(s.ctx, part(id, won)); err != nil || got.Waits {
+			t.Fatalf("%d won within the limit: %+v, %v", won, got, err)
+		}
+	}
+	request := part(id, 1)
+	request.IdempotencyKey = "waits"
+	for range 2 {
+		if got, err := replica.RefundPart(s.ctx, request); err != nil || !got.Waits || got.Balance != order.Amount-4001 {
+			t.Fatalf("one won above the limit: %+v, %v", got, err)
+		}
+	}
+	if err := replica.Settle(s.ctx, reservation); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-4000 {
+		t.Errorf("the provider holds %d before the approval, want %d", p.BalanceAmount, order.Amount-4000)
+	}
+	if err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: reservation, By: hq}); !errors.Is(err, reserve.ErrSameAdministrator) {
+		t.Errorf("retried without approval: %v", err)
+	}
+	if err := replica.ApproveRefund(s.ctx, reservation, hq); !errors.Is(err, reserve.ErrSameAdministrator) {
+		t.Errorf("approved by the administrator who requested it: %v", err)
+	}
+	if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-4001 {
+		t.Errorf("the provider holds %d after the approval, want %d", p.BalanceAmount, order.Amount-4001)
+	}
+	if got, err := replica.RefundPart(s.ctx, request); err != nil || got.Waits {
+		t.Errorf("repeated after the approval: %+v, %v", got, err)
+	}
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and requested_by = 'admin:hq' and account_approved_by = 'admin:manager'`, id); n != 1 {
+		t.Errorf("%d refunds record both administrators, want 1", n)
+	}
+	if n := s.count(t, `select count(*) from audit where action = 'reservation.approve-refund' and actor = 'admin:manager' and detail ->> 'enteredBy' = 'admin:hq' and $1`, true); n != 1 {
+		t.Errorf("%d entries in the audit log, want 1", n)
+	}
+	if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); !errors.Is(err, reserve.ErrNotFound) {
+		t.Errorf("approved twice: %v", err)
+	}
+}
+
+// TestWaitingPartIsDeclined: a part that is declined is not returned and no longer counts, and a part that waits does not keep
+// the guest from cancelling.
+func TestWaitingPartIsDeclined(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodCard)
+	replica, reservation := s.limited(t, 4000), booking.ReservationID(id)
+	for range 2 {
+		if got, err := replica.RefundPart(s.ctx, part(id, order.Amount)); err != nil || !got.Waits {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if err := replica.DeclineRefund(s.ctx, reservation, gangnamManager); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := replica.DeclineRefund(s.ctx, reservation, hq); !errors.Is(err, reserve.ErrNotFound) {
+		t.Errorf("declined twice: %v", err)
+	}
+	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount {
+		t.Errorf("the provider holds %d, want %d", p.BalanceAmount, order.Amount)
+	}
+	if _, err := replica.RefundPart(s.ctx, part(id, 5000)); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	s.await(t, order.OrderID, "CANCELED")
+	if n := s.count(t, `select sum(amount)::int from refund where reservation_id = $1 and state = 'COMPLETED'`, id); n != order.Amount {
+		t.Errorf("%d won are refunded, want %d", n, order.Amount)
+	}
+	if report := s.reconcile(t, replica); len(report.Discrepancies) != 0 {
+		t.Errorf("reconciled: %+v", report)
+	}
+}
+
+// TestRefundByHandAboveTheLimitWaits: a refund by hand above the limit ends nothing before another administrator approves it,
+// also if it completes a refund that has failed.
+func TestRefundByHandAboveTheLimitWaits(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, failed := range []bool{false, true} {
+		_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+		replica, reservation := s.limited(t, 4000), booking.ReservationID(id)
+		state := "DONE"
+		if failed {
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+			if err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: reservation, Status: "paid", By: hq, Account: &guestAccount}); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, "FAILED")
+			state = "CANCELED"
+		}
+		request := reserve.OutsideRequest{ID: reservation, Reason: "계좌 폐쇄", How: "계좌 이체", Reference: "4711", By: hq, IdempotencyKey: "hand"}
+		for range 2 {
+			if got, err := replica.SettleOutside(s.ctx, request); err != nil || !got.Waits || got.Amount != order.Amount {
+				t.Fatalf("failed before: %t: got %+v, %v", failed, got, err)
+			}
+			if err := replica.DeclineRefund(s.ctx, reservation, gangnamManager); err != nil {
+				t.Fatal(err)
+			}
+			s.wantState(t, order.OrderID, state)
+			request.IdempotencyKey += "."
+		}
+		if got, err := replica.SettleOutside(s.ctx, request); err != nil || !got.Waits {
+			t.Fatalf("failed before: %t: got %+v, %v", failed, got, err)
+		}
+		if err := replica.ApproveRefund(s.ctx, reservation, hq); !errors.Is(err, reserve.ErrSameAdministrator) {
+			t.Errorf("approved by the administrator who requested it: %v", err)
+		}
+		if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); err != nil {
+			t.Fatal(err)
+		}
+		s.wantState(t, order.OrderID, "CANCELED")
+		if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'COMPLETED' and settled_outside ->> 'by' = 'admin:hq' and settled_outside ->> 'approvedBy' = 'admin:manager'`, id); n != 1 {
+			t.Errorf("failed before: %t: %d refunds name both administrators, want 1", failed, n)
+		}
+		if got, err := replica.SettleOutside(s.ctx, request); err != nil || got.Waits {
+			t.Errorf("repeated after the approval: %+v, %v", got, err)
+		}
+	}
+}
