@@ -17,7 +17,8 @@ import (
 
 // The files of updates. updateFailed exists if root could not install the last one; it contains the reason.
 const (
-	releaseKeys  = "/usr/share/yeolda-agent/release-keys"
+	releaseKeys  = "/usr/share/yeolda-agent/release-keys" // of the package
+	fleetKeys    = "/etc/yeolda-agent/release-keys"       // of the administrator; may be missing
 	updateFailed = "/var/lib/yeolda-agent-update/failed"
 )
 
@@ -32,7 +33,7 @@ func (f *files) updater(log *slog.Logger) *update.Updater {
 			if f.State == "" {
 				return nil, errors.New("this agent has no state directory")
 			}
-			return update.Keys(releaseKeys)
+			return update.Keys(releaseKeys, fleetKeys)
 		},
 		Result: func() (protocol.UpdateState, string) {
 			if text, err := os.ReadFile(updateResult); err == nil {
@@ -55,10 +56,13 @@ type installUpdateCommand struct {
 
 // Run installs an update. systemd starts it as root when the agent has left a request.
 func (c *installUpdateCommand) Run(ctx context.Context) error {
+	if err := update.Share(filepath.Dir(updateFailed)); err != nil {
+		return err
+	}
 	if err := os.Remove(updateFailed); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	keys, err := update.Keys(releaseKeys)
+	keys, err := update.Keys(releaseKeys, fleetKeys)
 	if err != nil {
 		_ = os.Remove(filepath.Join(c.Dir, "request.json")) // or systemd would start this again without end
 	} else {

@@ -40,8 +40,8 @@ func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string
 		return fmt.Errorf("update: %w", err)
 	}
 	defer from.Close()
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		return fmt.Errorf("update: %w", err)
+	if err := Share(work); err != nil {
+		return err
 	}
 	copied := filepath.Join(work, packageFile)
 	to, err := os.OpenFile(copied, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -55,6 +55,14 @@ func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string
 	}
 	if err := install(copied); err != nil {
 		return fmt.Errorf("update: install version %s: %w", request.Version, err)
+	}
+	return nil
+}
+
+// Share makes a folder in which root writes and the agent reads, because it reports the outcome of an update.
+func Share(work string) error {
+	if err := errors.Join(os.MkdirAll(work, 0o755), os.Chmod(work, 0o755)); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("update: %w", err)
 	}
 	return nil
 }

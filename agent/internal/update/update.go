@@ -4,7 +4,7 @@
 //	                                                                                    └► trial: keep or restore
 //
 // The agent runs without privileges and can only leave a request. Root trusts neither the agent nor the cloud: it installs a
-// package only if the release key, which is part of the installed package, has signed it.
+// package only if a release key has signed it. These are in the installed package and in a file that only root may write.
 package update
 
 import (
@@ -68,16 +68,44 @@ type Updater struct {
 // installed again and again.
 type state struct {
 	protocol.UpdateStatus
-	SHA256 string `json:"sha256"`
+	SHA256      string `json:"sha256"`
+	Interrupted int    `json:"interrupted,omitempty"` // installations that a power cut has ended
 }
 
-// Load reads the state of the last update.
+// maxInterrupted is the number of installations after which an update that cuts the power is not tried again.
+const maxInterrupted = 3
+
+// Load reads the state of the last update when the agent starts. An installation that a power cut has interrupted is tried again when
+// the cloud repeats its request.
 func (u *Updater) Load() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if text, err := os.ReadFile(filepath.Join(u.Dir, stateFile)); err == nil {
 		_ = json.Unmarshal(text, &u.last) // of no importance: the update begins again
 	}
+	if !u.interrupted() {
+		return
+	}
+	u.last.Interrupted++
+	if u.last.Interrupted < maxInterrupted {
+		u.end(protocol.UpdateFetching, "the installation was interrupted")
+	} else {
+		u.end(protocol.UpdateFailed, "the installation was interrupted repeatedly")
+	}
+}
+
+// interrupted reports whether an installation began and left neither the new version nor a reason.
+func (u *Updater) interrupted() bool {
+	if u.last.State != protocol.UpdateInstalling || u.last.Version == u.Version {
+		return false
+	}
+	if u.Result != nil {
+		if result, _ := u.Result(); result != "" {
+			return false
+		}
+	}
+	_, err := os.Stat(filepath.Join(u.Dir, requestFile)) // left for the installer, which starts at boot
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // Status returns the last update, or nil if the agent runs that version.
@@ -108,7 +136,10 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 		return
 	}
 	u.tried = time.Now()
-	u.last = state{protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}, p.SHA256}
+	if u.last.Version != m.Version || u.last.SHA256 != p.SHA256 {
+		u.last = state{SHA256: p.SHA256}
+	}
+	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {
 		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)
 		return
@@ -219,14 +250,18 @@ func write(name string, text []byte) error {
 	return os.Rename(name+".new", name)
 }
 
-// Keys reads release keys from a file: Ed25519 public keys in base64, one in a line.
-func Keys(name string) ([]ed25519.PublicKey, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("release keys: %w", err)
+// Keys reads release keys from files, of which some may be missing: Ed25519 public keys in base64, one in a line.
+func Keys(names ...string) ([]ed25519.PublicKey, error) {
+	var all strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("release keys: %w", err)
+		}
+		all.Write(append(text, '\n'))
 	}
 	var keys []ed25519.PublicKey
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(all.String()) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
@@ -237,7 +272,7 @@ func Keys(name string) ([]ed25519.PublicKey, error) {
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("this package was built without a release key: it accepts no updates")
+		return nil, errors.New("there is no release key in the package or in /etc/yeolda-agent/release-keys: no update is accepted")
 	}
 	return keys, nil
 }

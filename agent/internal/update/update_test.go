@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -81,8 +82,14 @@ func TestUpdateIsFetchedAndInstalled(t *testing.T) {
 		}
 		return nil
 	}
+	if err := os.Chmod(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := Install(f.Dir, work, keys, install); err != nil || installed != 1 {
 		t.Fatalf("got %v, %d installations, want 1", err, installed)
+	}
+	if info, err := os.Stat(work); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the agent cannot read the outcome in %v, %v", info, err)
 	}
 	if err := Install(f.Dir, work, keys, install); err == nil || installed != 1 {
 		t.Errorf("a second installation of one request: got %v", err)
@@ -174,6 +181,64 @@ func TestRootTrustsNobody(t *testing.T) {
 		}
 		if _, err := os.Lstat(filepath.Join(dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: the request remains: %v", name, err)
+		}
+	}
+}
+
+// TestKeysOfSeveralFiles reads the keys of the package and those of the administrator, which may be missing.
+func TestKeysOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	packaged, own := filepath.Join(dir, "packaged"), filepath.Join(dir, "own")
+	if err := os.WriteFile(packaged, []byte("# no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := Keys(packaged, own); err == nil {
+		t.Errorf("without a key: got %v, want an error", keys)
+	}
+	if err := os.WriteFile(own, []byte(base64.StdEncoding.EncodeToString(keys[0])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Keys(packaged, own); err != nil || len(got) != 1 || !got[0].Equal(keys[0]) {
+		t.Errorf("got %v, %v, want the administrator's key", got, err)
+	}
+	if err := os.WriteFile(own, []byte("no key at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Keys(packaged, own); err == nil {
+		t.Errorf("with a damaged file: got %v, want an error", got)
+	}
+}
+
+// TestInterruptedInstallationIsRepeated cuts the power while root installs a package: the next request of the cloud installs it
+// again, twice.
+func TestInterruptedInstallationIsRepeated(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for cut := 1; ; cut++ {
+		if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateInstalling {
+			t.Fatalf("got %+v, want installing", got)
+		}
+		if again := (&Updater{Dir: f.Dir, Version: f.Version, Log: f.Log}); cut == 1 {
+			if again.Load(); again.Status().State != protocol.UpdateInstalling {
+				t.Fatalf("before the installer has begun: got %+v, want installing", again.Status())
+			}
+		}
+		if err := os.Remove(filepath.Join(f.Dir, requestFile)); err != nil { // the installer begins, then the power is cut
+			t.Fatal(err)
+		}
+		f.Updater = &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Log: f.Log}
+		f.Load()
+		f.Changed = func() { f.changed <- struct{}{} }
+		status := f.Status()
+		if cut == maxInterrupted {
+			if status.State != protocol.UpdateFailed || status.Detail == "" {
+				t.Errorf("after %d interruptions: got %+v, want failed", cut, status)
+			}
+			break
+		}
+		if status.State != protocol.UpdateFetching || status.Detail == "" {
+			t.Fatalf("after %d interruptions: got %+v, want fetching", cut, status)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type agentCmd struct {
 	List        agentListCmd        `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
 	Credentials agentCredentialsCmd `cmd:"" help:"Secrets of agents' credentials: rotate."`
 	Rollout     agentRolloutCmd     `cmd:"" help:"Update the agents in waves, with signed packages; without a version, show the last rollout."`
+	Release     agentReleaseCmd     `cmd:"" help:"Packages of the agent: make a key, sign."`
 	Keys        agentKeysCmd        `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`
 	ACL         agentACLCmd         `cmd:"" name:"acl" help:"Print the access rules for a broker outside (Mosquitto's acl_file)."`
 }
