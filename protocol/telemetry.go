@@ -8,7 +8,10 @@ import (
 
 // Telemetry carries the readings of all sensors every TelemetryInterval, and door events as they happen.
 type Telemetry struct {
-	At       time.Time `json:"at"` // by the agent's clock, which may be wrong; the cloud also records the time of arrival
+	At time.Time `json:"at"` // by the agent's clock, which may be wrong
+	// AgeMs is the monotonic time for which the message has waited for a connection, from a second on. The cloud subtracts it from
+	// the time of arrival, so that events of an outage have their own time.
+	AgeMs    uint32    `json:"ageMs,omitempty"`
 	Readings []Reading `json:"readings,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
 }
@@ -40,6 +43,20 @@ type Event struct {
 
 const maxEvents = 64
 
+// maxAge bounds AgeMs: events wait for ten minutes at most.
+const maxAge = time.Hour
+
+// Age is AgeMs as a duration.
+func (m Telemetry) Age() time.Duration { return time.Duration(m.AgeMs) * time.Millisecond }
+
+// Aged returns the message with the time for which it has waited.
+func (m Telemetry) Aged(age time.Duration) Telemetry {
+	if m.AgeMs = 0; age >= time.Second {
+		m.AgeMs = uint32(min(age, maxAge).Milliseconds())
+	}
+	return m
+}
+
 // Kind implements Message.
 func (Telemetry) Kind() Kind { return KindTelemetry }
 
@@ -47,6 +64,9 @@ func (Telemetry) Kind() Kind { return KindTelemetry }
 func (m Telemetry) Validate() error {
 	if len(m.Events) > maxEvents {
 		return fmt.Errorf("more than %d events", maxEvents)
+	}
+	if m.Age() > maxAge {
+		return fmt.Errorf("ageMs is more than %d", maxAge.Milliseconds())
 	}
 	for _, e := range m.Events {
 		if err := e.validate(); err != nil {

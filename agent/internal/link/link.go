@@ -138,7 +138,11 @@ func (l *Link) Send(m protocol.Message, correlationData []byte, life time.Durati
 		l.config.Logger.Error("message not sent", "error", err)
 		return
 	}
-	l.outbox.put(outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, expires: time.Now().Add(life)})
+	item := outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, queued: time.Now(), expires: time.Now().Add(life)}
+	if t, ok := m.(protocol.Telemetry); ok {
+		item.telemetry = &t
+	}
+	l.outbox.put(item)
 }
 
 // Run maintains the connection until ctx is done, and then disconnects in order. It returns an error at once if info can never
@@ -446,7 +450,7 @@ func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 		if !ok {
 			return nil
 		}
-		err := l.publish(ctx, client, p)
+		err := l.publish(ctx, client, p.aged(time.Now()))
 		l.outbox.done(p, err == nil)
 		if err != nil {
 			return err

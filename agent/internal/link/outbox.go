@@ -15,8 +15,22 @@ const outboxSize = 256
 type outboxItem struct {
 	kind            protocol.Kind
 	payload         []byte
+	telemetry       *protocol.Telemetry // whose age the payload does not have yet; nil: another kind
+	queued          time.Time
 	correlationData []byte
 	expires         time.Time
+}
+
+// aged returns an item whose payload says how long it has waited.
+func (p outboxItem) aged(now time.Time) outboxItem {
+	if p.telemetry == nil {
+		return p
+	}
+	// The same message was encoded by Send. If its age makes it too large, it is sent without.
+	if payload, err := protocol.Encode(p.telemetry.Aged(now.Sub(p.queued))); err == nil {
+		p.payload = payload
+	}
+	return p
 }
 
 // outbox holds the messages that the broker has not acknowledged.

@@ -209,6 +209,44 @@ func TestForcedAndHeldDoors(t *testing.T) {
 	}
 }
 
+// TestEventsOfAnOutage delivers the events of an outage together, with the times for which they waited and a wrong clock. They have
+// their own times, an unlock explains only the opening after it, and the late message does not look like a wrong clock.
+func TestEventsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.now
+	err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
+		State: protocol.Online, BootID: "boot",
+		Inventory: &protocol.Inventory{Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ahead = 3 * time.Minute // the agent's clock
+	report := func(age time.Duration, kinds ...protocol.EventKind) []postgres.Telemetry {
+		var events []protocol.Event
+		for _, kind := range kinds {
+			events = append(events, protocol.Event{Kind: kind, Device: "front_1"})
+		}
+		return gangnam(protocol.Telemetry{At: now.Add(ahead - age), Events: events}.Aged(age))
+	}
+	err = f.Telemetry(t.Context(), slices.Concat(
+		report(9*time.Minute, protocol.EventExitPressed, protocol.EventDoorOpened),
+		report(8*time.Minute, protocol.EventDoorClosed),
+		report(5*time.Minute, protocol.EventDoorOpened),
+		report(4*time.Minute, protocol.EventDoorClosed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"exit-pressed -540", "door-opened -540", "door-closed -480", "door-opened -300", "forced -300", "door-closed -240"}
+	if got := rows[string](f, `select kind || ' ' || extract(epoch from at - $1)::int from door_event order by id`, now); !cmp.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	offsets := rows[int](f, `select clock_offset_ms from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, "gangnam")
+	if !cmp.Equal(offsets, []int{int(ahead.Milliseconds())}) {
+		t.Errorf("clock offset %v, want %v", offsets, ahead)
+	}
+}
+
 func TestPruneDeletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

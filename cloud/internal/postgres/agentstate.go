@@ -53,7 +53,7 @@ func queueClockOffsets(batch *pgx.Batch, told []Telemetry, now time.Time) {
 		from unnest($1::text[], $2::bigint[]) as t (code, ahead) join branch b on b.code = t.code
 		where i.branch_id = b.id and (i.clock_offset_ms is null or abs(i.clock_offset_ms - t.ahead) > $3)`,
 		array(told, func(t Telemetry) string { return t.Agent.Branch }),
-		array(told, func(t Telemetry) int64 { return t.At.Sub(now).Milliseconds() }), clockGrain)
+		array(told, func(t Telemetry) int64 { return t.At.Add(t.Age()).Sub(now).Milliseconds() }), clockGrain)
 }
 
 // BranchOfAgent returns the code of the branch of a credential, or ErrNoAgent.

@@ -48,8 +48,8 @@ type Telemetry struct {
 	protocol.Telemetry
 }
 
-// InsertTelemetry stores readings and door events of several branches. now is the time of arrival, because an agent's clock
-// may be wrong. The commit does not wait for the disk, because agents keep this data in memory only, too.
+// InsertTelemetry stores readings and door events of several branches. now is the time of arrival. An agent's clock may be wrong:
+// the time of an event is that of its arrival without the time for which it waited in the agent. The commit does not wait for the disk, because agents keep this data in memory only, too.
 func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.Time) error {
 	batch := new(pgx.Batch)
 	var (
@@ -61,7 +61,7 @@ func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.
 			readings = append(readings, reading{t.Agent.Branch, r})
 		}
 		for _, e := range t.Events {
-			events = append(events, event{t.Agent.Branch, t.At, e})
+			events = append(events, event{t.Agent.Branch, t.At, now.Add(-t.Age()), e})
 		}
 	}
 	if len(readings) > 0 {
@@ -72,9 +72,9 @@ func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.
 		if i := slices.IndexFunc(events, func(e event) bool { return e.Kind == protocol.EventDoorOpened }); i >= 0 {
 			n = i + 1
 		}
-		queueEvents(batch, events[:n], now)
+		queueEvents(batch, events[:n])
 		if e := events[n-1]; e.Kind == protocol.EventDoorOpened {
-			queueForced(batch, e.branch, e.Device, now)
+			queueForced(batch, e)
 		}
 		events = events[n:]
 	}
@@ -93,6 +93,7 @@ type reading struct {
 type event struct {
 	branch string
 	told   time.Time // by the agent's clock
+	at     time.Time
 	protocol.Event
 }
 
@@ -122,16 +123,16 @@ func queueReadings(batch *pgx.Batch, readings []reading, now time.Time) {
 }
 
 // queueEvents writes events in the order of the list.
-func queueEvents(batch *pgx.Batch, events []event, now time.Time) {
+func queueEvents(batch *pgx.Batch, events []event) {
 	batch.Queue(`
 		with `+relaxed+`
 		insert into door_event (branch_id, device, kind, at, request_id, detail)
-		select b.id, e.device, e.kind, $1, nullif(e.request, '')::uuid, e.detail
-		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
-		     with ordinality as e (code, device, kind, request, detail, place)
+		select b.id, e.device, e.kind, e.at, nullif(e.request, '')::uuid, e.detail
+		from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
+		     with ordinality as e (at, code, device, kind, request, detail, place)
 		join branch b on b.code = e.code, relaxed
 		order by e.place`,
-		now,
+		array(events, func(e event) time.Time { return e.at }),
 		array(events, func(e event) string { return e.branch }),
 		array(events, func(e event) string { return e.Device }),
 		array(events, func(e event) string { return string(e.Kind) }),
@@ -145,7 +146,7 @@ const pinWindow = 5 * time.Hour
 // queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening. A sense
 // line reports a release by the keypad; without a sense line, a recently disclosed PIN explains it. Doors without a
 // monitored exit button are skipped, because every guest who leaves would look like a break-in.
-func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
+func queueForced(batch *pgx.Batch, e event) {
 	batch.Queue(`
 		insert into door_event (branch_id, device, kind, at)
 		select b.id, $2, $3, $4
@@ -154,13 +155,13 @@ func queueForced(batch *pgx.Batch, branch, device string, now time.Time) {
 		  and exists (select from jsonb_array_elements(i.inventory -> 'doors') door
 		              where door ->> 'device' = $2 and (door ->> 'exit')::boolean)
 		  and not exists (select from door_event e
-		                  where e.branch_id = b.id and e.device = $2 and e.at > $5
+		                  where e.branch_id = b.id and e.device = $2 and e.at > $5 and e.at <= $4
 		                    and e.kind in ('energized', 'released', 'exit-pressed', 'lock-released'))
 		  and not exists (select from door_pin p
 		                  where p.branch_id = b.id and p.device = case when $2 like 'front%' then 'front' else $2 end and p.revealed_at > $6
 		                    and not exists (select from jsonb_array_elements(i.inventory -> 'doors') door
 		                                    where door ->> 'device' = $2 and (door ->> 'sense')::boolean))`,
-		branch, device, DoorForced, now, now.Add(-passWindow), now.Add(-pinWindow))
+		e.branch, e.Device, DoorForced, e.at, e.at.Add(-passWindow), e.at.Add(-pinWindow))
 }
 
 // Contact is the level of a door contact in an agent's status message.

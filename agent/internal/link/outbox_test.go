@@ -1,0 +1,26 @@
+package link
+
+import (
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TestWaitingEventsHaveAnAge checks that telemetry says how long it has waited for a connection, by the monotonic clock.
+func TestWaitingEventsHaveAnAge(t *testing.T) {
+	t.Parallel()
+	l := New(Config{})
+	l.Send(protocol.Telemetry{Events: []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}}, nil, 10*time.Minute)
+	item := <-l.outbox.waiting
+	for waited, want := range map[time.Duration]uint32{0: 0, 999 * time.Millisecond: 0, time.Second: 1000, 9 * time.Minute: 540_000, 2 * time.Hour: 3_600_000} {
+		got, err := protocol.Decode[protocol.Telemetry](item.aged(item.queued.Add(waited)).payload)
+		if err != nil || got.AgeMs != want || len(got.Events) != 1 {
+			t.Errorf("after %v: got %+v, %v, want an age of %d ms", waited, got, err, want)
+		}
+	}
+	l.Send(protocol.Claim{RequestID: "00000000-0000-4000-8000-000000000001", Nonce: protocol.NewNonce()}, nil, time.Minute)
+	if claim := <-l.outbox.waiting; string(claim.aged(time.Now().Add(time.Minute)).payload) != string(claim.payload) {
+		t.Error("a message of another kind was changed")
+	}
+}
