@@ -1028,11 +1028,17 @@ type Hold struct {
 	// Branch The English branch name, lower case.
 	Branch BranchCode `json:"branch"`
 
+	// ClientKey Of the payment widget, of the legal entity that sells.
+	ClientKey string `json:"clientKey"`
+
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	EndDateTime      Mark       `json:"endDateTime"`
 	ExpiresAt        time.Time  `json:"expiresAt"`
 	RemainingSeconds int        `json:"remainingSeconds"`
 	RoomNo           RoomNumber `json:"roomNo"`
+
+	// Seller The legal entity that sells; null: the company of GET /v2/site.
+	Seller *Company `json:"seller"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime Mark `json:"startDateTime"`
@@ -1183,6 +1189,23 @@ type Legal struct {
 
 	// Versions The newest first.
 	Versions []string `json:"versions"`
+}
+
+// LegalEntities defines model for LegalEntities.
+type LegalEntities struct {
+	Entities []LegalEntity `json:"entities"`
+}
+
+// LegalEntity defines model for LegalEntity.
+type LegalEntity struct {
+	// Branches At which it sells.
+	Branches []BranchCode `json:"branches"`
+
+	// ClientKey Of the payment widget.
+	ClientKey string       `json:"clientKey"`
+	Company   CompanyFacts `json:"company"`
+	Entity    string       `json:"entity"`
+	UpdatedAt time.Time    `json:"updatedAt"`
 }
 
 // LegalText defines model for LegalText.
@@ -3820,6 +3843,11 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/doors/levels (the `ShowDoorLevels` operationId).
 	ShowDoorLevels(ctx context.Context, params *ShowDoorLevelsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListEntities The legal entities that sell beside that of the settings. Secret keys are never read back.
+	//
+	// Corresponds with GET /v2/admin/entities (the `ListEntities` operationId).
+	ListEntities(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// LiveEvents A WebSocket that announces changes at a branch, or of all one's branches.
 	//
 	// Corresponds with GET /v2/admin/live (the `LiveEvents` operationId).
@@ -5919,6 +5947,21 @@ func (c *Client) ResolveDifference(ctx context.Context, id string, body ResolveD
 // Corresponds with GET /v2/admin/doors/levels (the `ShowDoorLevels` operationId).
 func (c *Client) ShowDoorLevels(ctx context.Context, params *ShowDoorLevelsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowDoorLevelsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListEntities The legal entities that sell beside that of the settings. Secret keys are never read back.
+//
+// Corresponds with GET /v2/admin/entities (the `ListEntities` operationId).
+func (c *Client) ListEntities(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEntitiesRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -10531,6 +10574,33 @@ func NewShowDoorLevelsRequest(server string, params *ShowDoorLevelsParams) (*htt
 	return req, nil
 }
 
+// NewListEntitiesRequest constructs an http.Request for the ListEntities method
+func NewListEntitiesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/entities")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewLiveEventsRequest constructs an http.Request for the LiveEvents method
 func NewLiveEventsRequest(server string, params *LiveEventsParams) (*http.Request, error) {
 	var err error
@@ -14343,6 +14413,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/doors/levels (the `ShowDoorLevels` operationId).
 	ShowDoorLevelsWithResponse(ctx context.Context, params *ShowDoorLevelsParams, reqEditors ...RequestEditorFn) (*ShowDoorLevelsResponse, error)
 
+	// ListEntitiesWithResponse The legal entities that sell beside that of the settings. Secret keys are never read back.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/entities (the `ListEntities` operationId).
+	ListEntitiesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEntitiesResponse, error)
+
 	// LiveEventsWithResponse A WebSocket that announces changes at a branch, or of all one's branches.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -16630,6 +16707,31 @@ func (r ShowDoorLevelsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ShowDoorLevelsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListEntitiesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data LegalEntities `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEntitiesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEntitiesResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19503,6 +19605,19 @@ func (c *ClientWithResponses) ShowDoorLevelsWithResponse(ctx context.Context, pa
 		return nil, err
 	}
 	return ParseShowDoorLevelsResponse(rsp)
+}
+
+// ListEntitiesWithResponse The legal entities that sell beside that of the settings. Secret keys are never read back.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/entities (the `ListEntities` operationId).
+func (c *ClientWithResponses) ListEntitiesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEntitiesResponse, error) {
+	rsp, err := c.ListEntities(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEntitiesResponse(rsp)
 }
 
 // LiveEventsWithResponse A WebSocket that announces changes at a branch, or of all one's branches.
@@ -22464,6 +22579,34 @@ func ParseShowDoorLevelsResponse(rsp *http.Response) (*ShowDoorLevelsResponse, e
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data DoorLevels `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListEntitiesResponse parses an HTTP response from a ListEntitiesWithResponse call
+func ParseListEntitiesResponse(rsp *http.Response) (*ListEntitiesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEntitiesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data LegalEntities `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

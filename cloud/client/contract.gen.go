@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "2c5f3069a092b3107ef7eb734795f930fae5f9e042c146a0c3087a6c94f509e8"
+const Contract = "81201b4344d4c43a22d4875c7661e49830658e341ebc8897593625d27ce489f3"

@@ -259,10 +259,10 @@ func (p *page) press(names ...string) {
 	}
 }
 
-// fill replaces the content of the field with the given label.
+// fill replaces the content of the field with the given label, in the open dialog or otherwise in the page.
 func (p *page) fill(label, text string) {
 	p.t.Helper()
-	field := `(() => { const l = [...document.querySelectorAll("label")].find(l => l.htmlFor && l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
+	field := `(() => { const scope = [...document.querySelectorAll("dialog[open]")].pop() || document; const l = [...scope.querySelectorAll("label")].find(l => l.htmlFor && l.innerText.trim() === ` + quoted(label) + `); return l && document.getElementById(l.htmlFor) })()`
 	p.wait("field "+label, field)
 	value[bool](p, `(() => { const f = `+field+`; f.focus(); f.select?.(); return true })()`)
 	p.do("fill "+label, chromedp.KeyEvent(text))

@@ -27,6 +27,8 @@ type Branch struct {
 	RefundPolicy RefundPolicy // empty: the default
 	Compensation Compensation // zero: none
 
+	LegalEntity string // code of the legal entity that sells; empty: that of the settings
+
 	Rooms      []Room   // sorted by number
 	FrontDoors []string // devices, such as front_1
 	// Keypads holds the doors whose keypad is not standalone, by device; see Branch.Keypad.

@@ -31,6 +31,8 @@ type Reservation struct {
 
 	ExpiresAt time.Time // when a hold ends, or when a deposit is due
 
+	LegalEntity string // that is paid, fixed with the order; empty: that of the settings
+
 	HeldPrice int // won, fixed when the time was held; 0: not for sale, or held by an older program
 
 	OrderID  string // empty until payment data is registered

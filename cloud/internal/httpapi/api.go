@@ -34,6 +34,7 @@ type API struct {
 	Idempotency *idempotency.Service
 	Events      *events.Service
 	Company     *company.Service
+	Entities    *company.Entities
 	Log         *slog.Logger
 	Now         func() time.Time
 

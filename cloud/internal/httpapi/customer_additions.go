@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
@@ -55,41 +56,63 @@ func (a *API) listBanks(w http.ResponseWriter, _ *http.Request) error {
 //	 payment: {clientKey, scriptUrl}, languages: ["ko", "en"],
 //	 legalVersion}
 func (a *API) showSite(w http.ResponseWriter, r *http.Request) error {
-	type company struct {
-		Name            *string `json:"name"`
-		Representative  *string `json:"representative"`
-		Address         *string `json:"address"`
-		Phone           *string `json:"phone"`
-		Email           *string `json:"email"`
-		BusinessNumber  *string `json:"businessNumber"`
-		MailOrderNumber *string `json:"mailOrderNumber"`
-		HostingProvider *string `json:"hostingProvider"`
-	}
 	type payment struct {
 		ClientKey string `json:"clientKey"`
 		ScriptURL string `json:"scriptUrl"`
 	}
 	now := a.Company.Current(r.Context())
-	c := now.Company
 	return wire.WriteData(w, struct {
-		Company   company  `json:"company"`
-		Payment   payment  `json:"payment"`
-		Languages []string `json:"languages"`
+		Company   wireCompany `json:"company"`
+		Payment   payment     `json:"payment"`
+		Languages []string    `json:"languages"`
 
 		LegalVersion string `json:"legalVersion"`
 	}{
-		company{wire.Nullable(c.Name), wire.Nullable(c.Representative), wire.Nullable(c.Address), wire.Nullable(c.Phone), wire.Nullable(c.Email),
-			wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber), wire.Nullable(c.HostingProvider)},
+		toWireCompany(now.Company),
 		payment{a.Site.TossClientKey, a.Site.TossScript},
 		[]string{"ko", "en"}, now.Version,
 	})
 }
 
+// wireCompany holds the facts about an operator or a seller; each is null if it is not set.
+type wireCompany struct {
+	Name            *string `json:"name"`
+	Representative  *string `json:"representative"`
+	Address         *string `json:"address"`
+	Phone           *string `json:"phone"`
+	Email           *string `json:"email"`
+	BusinessNumber  *string `json:"businessNumber"`
+	MailOrderNumber *string `json:"mailOrderNumber"`
+	HostingProvider *string `json:"hostingProvider"`
+}
+
+func toWireCompany(c company.Facts) wireCompany {
+	return wireCompany{wire.Nullable(c.Name), wire.Nullable(c.Representative), wire.Nullable(c.Address), wire.Nullable(c.Phone), wire.Nullable(c.Email),
+		wire.Nullable(c.BusinessNumber), wire.Nullable(c.MailOrderNumber), wire.Nullable(c.HostingProvider)}
+}
+
+// toSeller returns the facts of a legal entity; nil for that of the settings.
+func toSeller(e company.Entity) *wireCompany {
+	if e.Code == "" {
+		return nil
+	}
+	return new(toWireCompany(e.Facts))
+}
+
 // showHold serves GET /v2/hold (cookie PAY_SESSIONID). Without a live hold it returns 401 ResourceTimeOutException:
 //
-//	{branch, roomNo, startDateTime, endDateTime (stored), amount, bookingStatus, expiresAt (RFC 3339), remainingSeconds}
+//	{branch, roomNo, startDateTime, endDateTime (stored), amount, bookingStatus, expiresAt (RFC 3339), remainingSeconds,
+//	 clientKey (of the payment widget), seller (null: the company of /v2/site)}
 func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 	branch, held, price, err := a.Reserve.Held(r.Context(), holdToken(r, customerHoldCookie))
+	if err != nil {
+		return err
+	}
+	entity := held.LegalEntity
+	if held.OrderID == "" {
+		entity = branch.LegalEntity
+	}
+	seller, err := a.Entities.Entity(r.Context(), entity)
 	if err != nil {
 		return err
 	}
@@ -103,10 +126,14 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 		BookingStatus string `json:"bookingStatus"`
 		ExpiresAt     string `json:"expiresAt"`
 		Remaining     int    `json:"remainingSeconds"`
+
+		ClientKey string       `json:"clientKey"`
+		Seller    *wireCompany `json:"seller"`
 	}{
 		branch.Code, strconv.Itoa(held.RoomNo), wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Interval, branch.Zone),
 		price, string(held.BookingStatus()), held.ExpiresAt.In(branch.Zone).Format(time.RFC3339),
 		max(0, int(math.Ceil(remaining.Seconds()))),
+		seller.ClientKey, toSeller(seller),
 	})
 }
 

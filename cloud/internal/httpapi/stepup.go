@@ -27,6 +27,8 @@ var sensitive = map[string]bool{
 	"GET /v2/admin/branches/{branch}/payments.csv":       true,
 	"GET /v2/admin/settlement.csv":                       true,
 	"GET /v2/admin/settlement.xlsx":                      true,
+	"PUT /v2/admin/entities/{entity}":                    true,
+	"PUT /v2/admin/branches/{branch}/entity":             true,
 }
 
 // checkStepUp returns errStepUp if the route is sensitive and the last proof of the identity is too old.

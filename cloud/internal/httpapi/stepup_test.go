@@ -38,6 +38,8 @@ func TestStepUp(t *testing.T) {
 		{"GET", "/v2/admin/branches/gangnam/payments.csv?yearMonth=2026-11", nil},
 		{"GET", "/v2/admin/settlement.csv?month=2026-11", nil},
 		{"GET", "/v2/admin/settlement.xlsx?month=2026-11", nil},
+		{"PUT", "/v2/admin/entities/seoul", map[string]any{}},
+		{"PUT", "/v2/admin/branches/gangnam/entity", map[string]any{}},
 	}
 	for _, o := range contract.Operations() { // the contract, not this list, knows all refunds
 		path := strings.ReplaceAll(o.Path, "{id}", "999999")

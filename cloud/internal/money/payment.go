@@ -9,7 +9,7 @@ import (
 // Payment is the provider's side of a reservation.
 type Payment struct {
 	Reservation booking.ReservationID
-	KeySet      string // key set at the provider that created the payment: widget or api
+	KeySet      string // key set at the provider that created the payment: see toss.KeySet
 	PaymentKey  string
 	ConfirmKey  string // Idempotency-Key of the attempt in progress or completed
 	Attempt     int

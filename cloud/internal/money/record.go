@@ -21,6 +21,7 @@ type Discrepancy struct {
 	OrderID    string
 	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, refund, stuck
 	Detail     string
+	KeySet     string // under which the provider listed an orphan
 	ResolvedAt time.Time
 	Resolution string
 }

@@ -105,7 +105,7 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 	// One statement, so that rooms and revision are consistent.
 	err := q.QueryRow(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
-		       b.front_doors, b.keypads, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude,
+		       b.front_doors, b.keypads, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude, coalesce(b.legal_entity, ''),
 		       coalesce((select json_agg(json_build_object(
 		           'ID', r.id, 'No', r.no, 'Machine', r.machine, 'Grade', r.grade, 'Enabled', r.enabled, 'Lock', r.lock,
 		           'TurnoverMinutes', nullif(r.turnover_minutes, 10),
@@ -117,7 +117,7 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		         from room r where r.branch_id = b.id), '[]')
 		from branch b where `+where, key,
 	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
-		&b.FrontDoors, &b.Keypads, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &rooms)
+		&b.FrontDoors, &b.Keypads, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &b.LegalEntity, &rooms)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return booking.Branch{}, ErrNoBranch
 	}

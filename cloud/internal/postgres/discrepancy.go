@@ -12,12 +12,12 @@ import (
 // ReportDiscrepancy stores a discrepancy between the provider's books and ours, once per order and kind. It returns false if
 // it is already stored. A discrepancy that was closed automatically is reopened; one that an administrator resolved is
 // reopened only if it has changed.
-func ReportDiscrepancy(ctx context.Context, q Querier, orderID, kind, detail string) (bool, error) {
+func ReportDiscrepancy(ctx context.Context, q Querier, d money.Discrepancy) (bool, error) {
 	tag, err := q.Exec(ctx, `
-		insert into reconciliation_difference as d (order_id, kind, detail) values ($1, $2, $3)
+		insert into reconciliation_difference as d (order_id, kind, detail, key_set) values ($1, $2, $3, $4)
 		on conflict (order_id, kind) do update
-		set detail = excluded.detail, found_at = excluded.found_at, resolved_at = null, resolution = null, resolved_by = null
-		where d.resolved_at is not null and (d.resolved_by is null or d.detail <> excluded.detail)`, orderID, kind, detail)
+		set detail = excluded.detail, key_set = coalesce(excluded.key_set, d.key_set), found_at = excluded.found_at, resolved_at = null, resolution = null, resolved_by = null
+		where d.resolved_at is not null and (d.resolved_by is null or d.detail <> excluded.detail)`, d.OrderID, d.Kind, d.Detail, null(d.KeySet))
 	return tag.RowsAffected() == 1, err
 }
 

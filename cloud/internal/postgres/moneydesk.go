@@ -59,14 +59,15 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[DeskItem])
 }
 
-// OrphanOrder returns the order of an open discrepancy of the kind orphan, or ErrNoDiscrepancy.
-func OrphanOrder(ctx context.Context, q Querier, id int64) (order string, err error) {
+// OrphanOrder returns the order of an open discrepancy of the kind orphan and the key set under which the provider listed it,
+// or ErrNoDiscrepancy. Earlier releases stored no key set.
+func OrphanOrder(ctx context.Context, q Querier, id int64) (order, keySet string, err error) {
 	err = q.QueryRow(ctx, `
-		select d.order_id from reconciliation_difference d
+		select d.order_id, coalesce(d.key_set, '') from reconciliation_difference d
 		where d.id = $1 and d.kind = 'orphan' and d.resolved_at is null
-		  and not exists (select from reservation r join payment p on p.reservation_id = r.id where r.order_id = d.order_id)`, id).Scan(&order)
+		  and not exists (select from reservation r join payment p on p.reservation_id = r.id where r.order_id = d.order_id)`, id).Scan(&order, &keySet)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNoDiscrepancy
 	}
-	return order, err
+	return order, keySet, err
 }

@@ -27,8 +27,9 @@ func OrderOf(ctx context.Context, q Querier, orderID string) (money.Order, error
 
 // RegisterOrder stores the payment data of a hold under a new order id. The caller has locked the row and checked that the
 // hold is valid. An existing order is replaced: if its payment was attempted, a charge may still arrive, so the order and
-// its payment move to a released row of their own.
-func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c booking.Contact, orderID string, amount int, now time.Time) error {
+// its payment move to a released row of their own. entity is the code of the legal entity that is paid; empty: that of the
+// settings.
+func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c booking.Contact, orderID, entity string, amount int, now time.Time) error {
 	if r.OrderID != "" {
 		if err := replaceOrder(ctx, tx, r, now); err != nil {
 			return fmt.Errorf("replace order %s: %w", r.OrderID, err)
@@ -36,11 +37,11 @@ func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c book
 	}
 	_, err := tx.Exec(ctx, `
 		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
-		       order_id = $8, amount = $9,
+		       order_id = $8, amount = $9, legal_entity = $12,
 		       consent_version = $10, consent_at = case when $10::text is null then null else $11::timestamptz end
 		where id = $1`,
 		r.ID, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
-		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, null(c.ConsentVersion), now)
+		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, null(c.ConsentVersion), now, null(entity))
 	if err != nil {
 		return err
 	}
@@ -72,9 +73,9 @@ func splitOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation) (id booki
 	}
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at, name, mobile, email,
-		                         mobile_key, email_key, language, order_id, amount, extends, replaces)
+		                         mobile_key, email_key, language, order_id, amount, legal_entity, extends, replaces)
 		select branch_id, room_id, 'RELEASED', source, start_at, end_at, occupied, expires_at, name, mobile, email,
-		       mobile_key, email_key, language, $2, amount, extends, replaces
+		       mobile_key, email_key, language, $2, amount, legal_entity, extends, replaces
 		from reservation where id = $1 returning id`, r.ID, r.OrderID).Scan(&id)
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -159,6 +160,6 @@ func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID
 		return false, err
 	}
 	detail := fmt.Sprintf("%s opened at %s by %s after the cancellation of reservation %d", e.Device, e.At.UTC().Format(time.RFC3339), e.Source, id)
-	_, err = ReportDiscrepancy(ctx, tx, subject, EnteredAfterRefund, detail) // its alert follows it
+	_, err = ReportDiscrepancy(ctx, tx, money.Discrepancy{OrderID: subject, Kind: EnteredAfterRefund, Detail: detail}) // its alert follows it
 	return err == nil, err
 }

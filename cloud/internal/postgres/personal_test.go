@@ -169,7 +169,8 @@ var notPersonal = strings.Fields(`
 	room.grade room.machine sensor_reading.location session.token webhook_event.order_id webhook_event.status
 	webhook_event.transmission_id
 	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key refund_request.body_hash
-	company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
+	legal_entity.code legal_entity.facts legal_entity.client_key legal_entity.widget_key legal_entity.api_key branch.legal_entity reservation.legal_entity
+	reconciliation_difference.key_set company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
 	audit_link.source proof.document refund_link.token_hash compensation.kind compensation.reason settlement.transaction_key settlement.order_id settlement.method`)
 
 func TestEveryColumnIsClassified(t *testing.T) {

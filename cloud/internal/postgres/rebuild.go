@@ -46,8 +46,9 @@ func EndRebuild(ctx context.Context, q Querier, now time.Time) error {
 type LostReservation struct {
 	NewHold
 	booking.Contact
-	OrderID string
-	Amount  int // won
+	OrderID     string
+	LegalEntity string // code; empty: that of the settings
+	Amount      int    // won
 }
 
 // InsertLost inserts a lost reservation as a hold, or as an expired one if its time is taken, also while a rebuild is open.
@@ -70,8 +71,8 @@ func InsertLost(ctx context.Context, tx pgx.Tx, l LostReservation, now time.Time
 		return booking.Reservation{}, err
 	}
 	_, err = tx.Exec(ctx, `
-		update reservation set name = $2, mobile = $3, mobile_key = $4, language = $5, order_id = $6, amount = $7 where id = $1`,
-		id, null(l.Name), null(l.Mobile), null(booking.NormalizePhone(l.Mobile)), l.Language, l.OrderID, l.Amount)
+		update reservation set name = $2, mobile = $3, mobile_key = $4, language = $5, order_id = $6, amount = $7, legal_entity = $8 where id = $1`,
+		id, null(l.Name), null(l.Mobile), null(booking.NormalizePhone(l.Mobile)), l.Language, l.OrderID, l.Amount, null(l.LegalEntity))
 	if err != nil {
 		return booking.Reservation{}, err
 	}

@@ -22,7 +22,8 @@ const selectReservation = `
 	select r.id, r.branch_id, r.room_id, m.no, r.state, r.source, r.start_at, r.end_at, coalesce(r.extends, 0), coalesce(r.replaces, 0), r.stay_end, r.expires_at,
 	       r.order_id, r.amount, r.method, r.name, r.mobile, r.email, r.language, r.reason, r.created_by,
 	       case when r.state = 'DONE' and not r.keys_blocked then k.sealed end, r.doorlock_key, r.keys_blocked, r.blocked_until,
-	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0), coalesce(r.held_price, 0)
+	       r.paid_at, r.canceled_at, r.created_at, r.version, coalesce(r.quarantine_of, 0), coalesce(r.held_price, 0),
+	       coalesce(r.legal_entity, '')
 	from reservation r join room m on m.id = r.room_id
 	left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null `
 
@@ -37,7 +38,7 @@ func scanReservation(row pgx.CollectableRow) (booking.Reservation, error) {
 	)
 	err := row.Scan(&r.ID, &r.Branch, &r.Room, &r.RoomNo, &r.State, &r.Source, &r.Start, &r.End, &r.Extends, &r.Replaces, &stayEnd, &expires,
 		&order, &amount, &method, &name, &mobile, &email, &language, &note, &by,
-		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf, &r.HeldPrice)
+		&sealed, &key, &r.KeysBlocked, &blocked, &paid, &canceled, &r.CreatedAt, &r.Version, &r.QuarantineOf, &r.HeldPrice, &r.LegalEntity)
 	if err != nil {
 		return r, err
 	}

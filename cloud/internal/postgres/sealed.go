@@ -26,6 +26,8 @@ var SealedColumns = []SealedColumn{
 	{"webhook", "secret", "webhook-secret"},
 	{"idempotent_request", "answer", "idempotent-answer"},
 	{"grant_key", "seed", "grant-key"},
+	{"legal_entity", "widget_key", EntityKeyPurpose},
+	{"legal_entity", "api_key", EntityKeyPurpose},
 	{"alert_contact", "contacts", "alert-contacts"},
 	{"channel_listing", "feed_sealed", FeedPurpose},
 }

@@ -123,9 +123,13 @@ func (c *change) report(kind, detail string) error {
 
 // report records a discrepancy for an administrator's review, and logs an error the first time.
 func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind, detail string) error {
-	fresh, err := postgres.ReportDiscrepancy(ctx, q, orderID, kind, detail)
+	return s.reportDiscrepancy(ctx, q, money.Discrepancy{OrderID: orderID, Kind: kind, Detail: detail})
+}
+
+func (s *Service) reportDiscrepancy(ctx context.Context, q postgres.Querier, d money.Discrepancy) error {
+	fresh, err := postgres.ReportDiscrepancy(ctx, q, d)
 	if fresh {
-		s.Log.ErrorContext(ctx, "money needs an administrator", "order_id", orderID, "kind", kind, "detail", detail)
+		s.Log.ErrorContext(ctx, "money needs an administrator", "order_id", d.OrderID, "kind", d.Kind, "detail", d.Detail)
 	}
 	return err
 }

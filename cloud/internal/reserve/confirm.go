@@ -240,7 +240,7 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 		return ErrHoldExpired
 	}
 	err = postgres.StartAttempt(c.ctx, c.tx, money.Payment{
-		Reservation: r.ID, KeySet: string(toss.Widget), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: c.now,
+		Reservation: r.ID, KeySet: string(toss.Widget.Of(r.LegalEntity)), PaymentKey: req.PaymentKey, ConfirmKey: newConfirmKey(r.OrderID), AttemptedAt: c.now,
 	}, c.now.Add(watchdogDelay))
 	if postgres.IsUniqueViolation(err, "payment_payment_key_key") {
 		return &PaymentRefused{Code: "INVALID_REQUEST", Message: "다른 주문에 사용된 결제입니다."}
@@ -292,7 +292,7 @@ func joinConfirm(ctx context.Context, tx pgx.Tx, r booking.Reservation, req Conf
 
 // sendConfirm requests the charge from the provider and applies the answer.
 func (s *Service) sendConfirm(ctx context.Context, q question) error {
-	payment, err := s.Payments.Confirm(ctx, toss.Widget, q.Payment.ConfirmKey, q.confirmRequest())
+	payment, err := s.Payments.Confirm(ctx, q.keys(), q.Payment.ConfirmKey, q.confirmRequest())
 	failpoint.Hit("confirm.answered")
 	switch rule.Confirmed(err) {
 	case rule.Act:

@@ -19,7 +19,7 @@ func (s *shop) dashboard(t *testing.T, order moneytest.Confirm, won int, to *tos
 	if won > 0 {
 		request.Amount = &won
 	}
-	if _, err := s.Replica(t).Payments.Cancel(s.ctx, toss.Widget, "dashboard-"+order.OrderID, order.PaymentKey, request); err != nil {
+	if _, err := s.Replica(t).Payments.Cancel(s.ctx, widget, "dashboard-"+order.OrderID, order.PaymentKey, request); err != nil {
 		t.Fatal(err)
 	}
 }

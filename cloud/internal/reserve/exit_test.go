@@ -112,7 +112,7 @@ func TestResolvedStaysResolved(t *testing.T) {
 		t.Error("the comparison opened what an administrator resolved")
 	}
 	amount := 2000
-	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "part", key, toss.CancelRequest{Reason: "일부", Amount: &amount}); err != nil {
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "part", key, toss.CancelRequest{Reason: "일부", Amount: &amount}); err != nil {
 		t.Fatal(err)
 	}
 	s.orphans -= amount
@@ -129,7 +129,7 @@ func (s *shop) orphan(t *testing.T, replica *reserve.Service, order string, won 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := replica.Payments.Confirm(s.ctx, toss.Widget, order, toss.ConfirmRequest{PaymentKey: key, OrderID: order, Amount: won}); err != nil {
+	if _, err := replica.Payments.Confirm(s.ctx, widget, order, toss.ConfirmRequest{PaymentKey: key, OrderID: order, Amount: won}); err != nil {
 		t.Fatal(err)
 	}
 	s.orphans += won
@@ -199,7 +199,7 @@ func TestDashboardCancellationIsNoticed(t *testing.T) {
 	s := open(t)
 	_, order, _ := s.bought(t, sandbox.MethodCard)
 	s.wantState(t, order.OrderID, "DONE")
-	if _, err := s.Replica(t).Payments.Cancel(s.ctx, toss.Widget, "dashboard", order.PaymentKey, toss.CancelRequest{Reason: "수기"}); err != nil {
+	if _, err := s.Replica(t).Payments.Cancel(s.ctx, widget, "dashboard", order.PaymentKey, toss.CancelRequest{Reason: "수기"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Replica(t).ReconcileDue(s.ctx, 24*time.Hour); err != nil {
@@ -246,7 +246,7 @@ func TestPartialCancellationIsBooked(t *testing.T) {
 	}
 	id := s.wantState(t, order.OrderID, "DONE")
 	replica, part := s.Replica(t), 5000
-	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "part", order.PaymentKey, toss.CancelRequest{Reason: "일부", Amount: &part}); err != nil {
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "part", order.PaymentKey, toss.CancelRequest{Reason: "일부", Amount: &part}); err != nil {
 		t.Fatal(err)
 	}
 	if report := s.reconcile(t, replica); len(report.Discrepancies) != 1 || report.Discrepancies[0].Resolution != "settled" {

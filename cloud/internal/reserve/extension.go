@@ -213,9 +213,11 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	if err != nil {
 		return 0, err
 	}
-	held.OrderID = newOrderID(s.Keys, ordered{Room: r.Room, Times: times, Mobile: root.Mobile, Language: root.Language, Source: booking.Customer})
+	held.OrderID = newOrderID(s.Keys, ordered{
+		Entity: branch.LegalEntity, Room: r.Room, Times: times, Mobile: root.Mobile, Language: root.Language, Source: booking.Customer,
+	})
 	contact := booking.Contact{Name: root.Name, Mobile: root.Mobile, Email: root.Email, Language: root.Language}
-	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, won, now)
+	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, branch.LegalEntity, won, now)
 }
 
 // wallClock returns the reading of the clock of a zone, in UTC, as in booking.LocalInterval.

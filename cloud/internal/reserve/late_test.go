@@ -35,7 +35,7 @@ func (s *shop) chargeBehindOurBack(t *testing.T, order moneytest.Confirm) {
 		t.Fatal(err)
 	}
 	slow := httptest.NewRequest(http.MethodPost, "/v1/payments/confirm", bytes.NewReader(body))
-	slow.SetBasicAuth(sandbox.DemoWidgetSecretKey, "")
+	slow.SetBasicAuth(sandbox.DemoWidgetSecretKey+"_2", "")
 	slow.Header.Set("Idempotency-Key", "the attempt's earlier one")
 	answer := httptest.NewRecorder()
 	s.Sandbox.ServeHTTP(answer, slow)

@@ -16,10 +16,20 @@ import (
 // An order id is unguessable and contains, sealed, what is needed to rebuild its reservation if the database loses it: the
 // provider keeps the order id of every payment, whichever page or program paid it (docs/specification.md, Payment provider).
 // Its 64 characters are the provider's maximum, in the provider's alphabet (A-Z a-z 0-9 - _).
+// The seal names the legal entity whose keys read the payment.
 const orderPurpose = "order"
+
+// orderPurposeOf returns the purpose of the seal of an entity's orders.
+func orderPurposeOf(entity string) string {
+	if entity == "" {
+		return orderPurpose
+	}
+	return orderPurpose + ":" + entity
+}
 
 // ordered is the content of an order id.
 type ordered struct {
+	Entity   string // code of the legal entity; empty: that of the settings
 	Room     booking.RoomID
 	Times    booking.Interval
 	Mobile   string // of at most 15 digits; longer numbers are left out
@@ -58,22 +68,27 @@ func newOrderID(keys *seal.Keyring, o ordered) string {
 	put24(plain[4:], uint32(o.Times.Start.Unix()/int64(booking.SlotLength/time.Second))) //nolint:gosec // until the year 2288
 	plain[7] = byte(o.Times.Length() / booking.SlotLength)                               //nolint:gosec // at most 30
 	put56(plain[8:], mobileNumber(o.Mobile))
-	return base64.RawURLEncoding.EncodeToString(keys.Seal(orderPurpose, plain))
+	return base64.RawURLEncoding.EncodeToString(keys.Seal(orderPurposeOf(o.Entity), plain))
 }
 
-// openOrderID returns the content of an order id, or errForeignOrder.
-func openOrderID(keys *seal.Keyring, id string) (ordered, error) {
+// openOrderID returns the content of an order id of one of the entities, or errForeignOrder.
+func openOrderID(keys *seal.Keyring, id string, entities []string) (ordered, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {
 		return ordered{}, errForeignOrder
 	}
-	plain, err := keys.Open(orderPurpose, sealed)
-	if err != nil || len(plain) != orderSize {
-		return ordered{}, errForeignOrder
+	for _, entity := range entities {
+		if plain, err := keys.Open(orderPurposeOf(entity), sealed); err == nil && len(plain) == orderSize {
+			return parseOrder(entity, plain), nil
+		}
 	}
+	return ordered{}, errForeignOrder
+}
+
+func parseOrder(entity string, plain []byte) ordered {
 	start := time.Unix(int64(get24(plain[4:]))*int64(booking.SlotLength/time.Second), 0)
 	o := ordered{
-		Room: booking.RoomID(get24(plain[1:])), Times: booking.Interval{Start: start, End: start.Add(time.Duration(plain[7]) * booking.SlotLength)},
+		Entity: entity, Room: booking.RoomID(get24(plain[1:])), Times: booking.Interval{Start: start, End: start.Add(time.Duration(plain[7]) * booking.SlotLength)},
 		Mobile: mobileText(get56(plain[8:])), Language: "ko", Source: booking.Customer,
 	}
 	if plain[0]&flagEnglish != 0 {
@@ -85,15 +100,15 @@ func openOrderID(keys *seal.Keyring, id string) (ordered, error) {
 	if plain[0]&flagAdmin != 0 {
 		o.Source = booking.Admin
 	}
-	return o, nil
+	return o
 }
 
 // keySet returns the provider's key set under which an order is paid.
 func (o ordered) keySet() toss.KeySet {
 	if o.Source == booking.Admin {
-		return toss.API
+		return toss.API.Of(o.Entity)
 	}
-	return toss.Widget
+	return toss.Widget.Of(o.Entity)
 }
 
 // mobileNumber encodes the digits of a phone number, with a leading 1 that keeps its zeros; 0: none.

@@ -30,11 +30,11 @@ const orphanReason = "예약을 확인할 수 없는 결제 환불"
 //
 // Errors: postgres.ErrNoDiscrepancy, ErrAccountRequired, *PaymentRefused, ErrPaymentPending.
 func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
-	order, err := postgres.OrphanOrder(ctx, s.DB.Pool, req.Discrepancy)
+	order, listed, err := postgres.OrphanOrder(ctx, s.DB.Pool, req.Discrepancy)
 	if err != nil {
 		return err
 	}
-	keys, p, err := s.orphanPayment(ctx, order)
+	keys, p, err := s.orphanPayment(ctx, order, toss.KeySet(listed))
 	if err != nil {
 		return err
 	}
@@ -46,9 +46,14 @@ func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
 	return postgres.SettleDiscrepancy(ctx, s.DB.Pool, order, orphan, settled, s.now())
 }
 
-// orphanPayment finds the payment of an order under either key set of the provider.
-func (s *Service) orphanPayment(ctx context.Context, order string) (keys toss.KeySet, p toss.Payment, err error) {
-	for _, keys = range []toss.KeySet{toss.Widget, toss.API} {
+// orphanPayment reads the payment of an order with the key set under which it was listed. Earlier releases, which had one
+// merchant, did not store the key set: its payment is found under either one.
+func (s *Service) orphanPayment(ctx context.Context, order string, listed toss.KeySet) (keys toss.KeySet, p toss.Payment, err error) {
+	sets := []toss.KeySet{listed}
+	if listed == "" {
+		sets = []toss.KeySet{toss.Widget, toss.API}
+	}
+	for _, keys = range sets {
 		if p, err = s.Payments.PaymentByOrder(ctx, keys, order); err == nil {
 			return keys, p, nil
 		}

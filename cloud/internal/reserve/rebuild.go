@@ -108,7 +108,11 @@ func (s *Service) reconcileKnown(ctx context.Context, span time.Duration) error 
 // rebuildOrder makes a reservation of an order that the database lacks and applies the provider's answer to it. It returns
 // errForeignOrder if the order id contains no reservation, or the payment is in a state that only a person can judge.
 func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeySet) error {
-	o, err := openOrderID(s.Keys, order)
+	entities, err := s.entities(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := openOrderID(s.Keys, order, entities)
 	if err != nil {
 		return err
 	}
@@ -164,7 +168,7 @@ func (s *Service) lost(order string, o ordered, p toss.Payment, now time.Time) p
 		NewHold: postgres.NewHold{
 			Room: o.Room, Interval: o.Times, Source: o.Source, Token: newToken().hash(), ExpiresAt: now.Add(s.HoldTTL), By: rebuilder,
 		},
-		Contact: contact, OrderID: order, Amount: p.TotalAmount,
+		Contact: contact, OrderID: order, LegalEntity: o.Entity, Amount: p.TotalAmount,
 	}
 }
 

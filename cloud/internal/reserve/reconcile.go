@@ -98,7 +98,11 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 // transactions returns the provider's transactions, summed by order.
 func (s *Service) transactions(ctx context.Context, from, to time.Time) (map[string]moved, error) {
 	theirs := map[string]moved{}
-	for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
+	sets, err := s.keySets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, keys := range sets {
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
 			return nil, fmt.Errorf("reserve: reconcile: transactions of key set %s: %w", keys, err)
@@ -199,7 +203,9 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (mo
 	if err != nil || heldBy(p) == 0 {
 		return money.Discrepancy{}, err
 	}
-	return discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", heldBy(p), p.OrderName), nil
+	found := discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", heldBy(p), p.OrderName)
+	found.KeySet = string(m.keys)
+	return found, nil
 }
 
 // heldBy returns the won of a payment that the provider holds.
@@ -221,7 +227,7 @@ func (s *Service) list(ctx context.Context, report Report, compared []string, no
 		if d.Resolution == "" {
 			still[d.Kind] = append(still[d.Kind], d.OrderID)
 		}
-		if err := s.report(ctx, s.DB.Pool, d.OrderID, d.Kind, d.Detail); err != nil {
+		if err := s.reportDiscrepancy(ctx, s.DB.Pool, d); err != nil {
 			return err
 		}
 	}

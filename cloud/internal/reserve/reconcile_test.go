@@ -41,13 +41,13 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	charge := toss.ConfirmRequest{PaymentKey: key, OrderID: "ord-planted", Amount: 5000}
-	if _, err := replica.Payments.Confirm(s.ctx, toss.Widget, "planted", charge); err != nil {
+	if _, err := replica.Payments.Confirm(s.ctx, widget, "planted", charge); err != nil {
 		t.Fatal(err)
 	}
 	planted["ord-planted"] = "orphan"
 	// Cancelled in the provider's dashboard, which sends no callback.
 	_, byHand, byHandID := s.paid(t, sandbox.MethodCard)
-	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "by-hand", byHand.PaymentKey, toss.CancelRequest{Reason: "수기 취소"}); err != nil {
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "by-hand", byHand.PaymentKey, toss.CancelRequest{Reason: "수기 취소"}); err != nil {
 		t.Fatal(err)
 	}
 	planted[byHand.OrderID] = "balance"
@@ -88,7 +88,7 @@ func TestReconcile(t *testing.T) {
 	}
 
 	// Correct the differences that cannot be settled automatically, so that the audit passes and the list closes.
-	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "planted-back", key, toss.CancelRequest{Reason: "정정"}); err != nil {
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "planted-back", key, toss.CancelRequest{Reason: "정정"}); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(t, `update reservation set amount = amount + 1000 where id = $1`, tamperedID)
@@ -119,7 +119,7 @@ func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confir
 	if _, err := s.DB.Pool.Exec(s.ctx, hide, order.OrderID, "hidden"); err != nil {
 		return err
 	}
-	_, err := replica.Payments.Cancel(s.ctx, toss.Widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount})
+	_, err := replica.Payments.Cancel(s.ctx, widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount})
 	if err != nil {
 		return err
 	}

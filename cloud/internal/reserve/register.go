@@ -47,7 +47,7 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 	if amount != price {
 		return "", ErrAmountMismatch
 	}
-	orderID = newOrderID(s.Keys, ordered{Room: r.Room, Times: r.Interval, Mobile: contact.Mobile, Language: contact.Language, Source: r.Source})
+	orderID = newOrderID(s.Keys, ordered{Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: contact.Mobile, Language: contact.Language, Source: r.Source})
 	return orderID, s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		held, err := postgres.LockReservation(ctx, tx, r.ID)
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
 			return err
 		}
-		return postgres.RegisterOrder(ctx, tx, held, contact, orderID, price, now)
+		return postgres.RegisterOrder(ctx, tx, held, contact, orderID, branch.LegalEntity, price, now)
 	})
 }
 

@@ -146,15 +146,21 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 // requestAccount records the request for a virtual account before it is sent.
 func (c *change) requestAccount(req AccountRequest) error {
 	r := c.r()
-	order := newOrderID(c.Keys, ordered{Room: r.Room, Times: r.Interval, Mobile: req.Mobile, Language: req.Language, Source: booking.Admin})
-	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, req.Amount, c.now); err != nil {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
+	if err != nil {
+		return err
+	}
+	order := newOrderID(c.Keys, ordered{
+		Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: req.Mobile, Language: req.Language, Source: booking.Admin,
+	})
+	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, branch.LegalEntity, req.Amount, c.now); err != nil {
 		return err
 	}
 	if _, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Confirming); err != nil {
 		return err
 	}
-	err := postgres.StartAttempt(c.ctx, c.tx, money.Payment{
-		Reservation: r.ID, KeySet: string(toss.API), ConfirmKey: "issue-" + order, AttemptedAt: c.now,
+	err = postgres.StartAttempt(c.ctx, c.tx, money.Payment{
+		Reservation: r.ID, KeySet: string(toss.API.Of(branch.LegalEntity)), ConfirmKey: "issue-" + order, AttemptedAt: c.now,
 	}, c.now.Add(watchdogDelay))
 	if err != nil {
 		return err
@@ -171,7 +177,7 @@ func (c *change) requestAccount(req AccountRequest) error {
 
 // sendIssue requests the account from the provider and applies the answer.
 func (s *Service) sendIssue(ctx context.Context, q question, request toss.VirtualAccountRequest) error {
-	payment, err := s.Payments.IssueVirtualAccount(ctx, q.Payment.ConfirmKey, request)
+	payment, err := s.Payments.IssueVirtualAccount(ctx, q.keys(), q.Payment.ConfirmKey, request)
 	if err == nil {
 		return s.act(ctx, q, answer{payment: payment})
 	}

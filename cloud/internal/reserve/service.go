@@ -23,7 +23,7 @@ type Payments interface {
 	Payment(ctx context.Context, keys toss.KeySet, paymentKey string) (toss.Payment, error)
 	PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error)
 	Cancel(ctx context.Context, keys toss.KeySet, idempotencyKey, paymentKey string, r toss.CancelRequest) (toss.Payment, error)
-	IssueVirtualAccount(ctx context.Context, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
+	IssueVirtualAccount(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
 	Transactions(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Transaction, error)
 	Settlements(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Settlement, error)
 }

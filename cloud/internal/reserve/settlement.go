@@ -7,7 +7,6 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
-	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // settlementTimeout bounds the reading of the provider's settlements for one request.
@@ -28,7 +27,11 @@ func (s *Service) Settlement(ctx context.Context, branches []string, month time.
 func (s *Service) readSettlements(ctx context.Context, from, to time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, settlementTimeout)
 	defer cancel()
-	for _, keys := range []toss.KeySet{toss.Widget, toss.API} {
+	sets, err := s.keySets(ctx)
+	if err != nil {
+		return err
+	}
+	for _, keys := range sets {
 		list, err := s.Payments.Settlements(ctx, keys, from, to)
 		if err != nil {
 			return fmt.Errorf("settlements of key set %s: %w", keys, err)

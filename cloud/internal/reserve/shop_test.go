@@ -19,6 +19,13 @@ import (
 // hq is an administrator of every branch.
 var hq = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Role: account.HQ}
 
+// seoul is the legal entity that sells at every branch of a shop. The keys of the settings belong to another merchant, so every
+// request with a key that is not the payment's own is foreign to the sandbox: see audit. widget is its key set.
+const (
+	seoul  = "seoul"
+	widget = toss.KeySet("widget:" + seoul)
+)
+
 // shop is a running service with its sandbox, audited at the end of the test.
 type shop struct {
 	*servicetest.Stack
@@ -33,6 +40,7 @@ func open(t *testing.T, change ...func(*config.Settings)) *shop {
 	t.Helper()
 	eager := func(s *config.Settings) { s.HTTP.RateLimits, s.Times.SweepEvery = "off", 100*time.Millisecond }
 	s := &shop{Stack: servicetest.Start(t, append(change, eager)...)}
+	s.Sandbox.UseClientKey(s.AddEntity(t, seoul, 2, "gangnam", "hongdae", "jamsil"))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	s.ctx = ctx
 	t.Cleanup(func() {
@@ -50,6 +58,9 @@ func (s *shop) audit(t *testing.T) {
 	}
 	if err := moneytest.Audit(s.ctx, s.DB.Pool, s.Sandbox, s.orphans); err != nil {
 		t.Error(err)
+	}
+	for _, call := range s.Sandbox.Ledger().Foreign {
+		t.Errorf("a payment is asked for with the key of another merchant: %+v", call)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	}
 	bank, knownBank := issuingBank(in.Bank)
 	switch {
-	case c.keys != apiKeys:
+	case c.keys.kind() != apiKeys:
 		return nil, refuse("INVALID_API_KEY")
 	case in.Amount < 1:
 		return nil, refuseBecause("INVALID_REQUEST", "amount는 1 이상의 정수여야 합니다.")

@@ -24,7 +24,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		return nil, refuseBecause("INVALID_REQUEST", "cancelReason은 필수이며 200자 이하여야 합니다.")
 	}
 	r := s.state.payment(c.PathValue("paymentKey"), c.now)
-	if r == nil {
+	if r == nil || r.foreignTo(c.keys) {
 		return nil, refuse("NOT_FOUND_PAYMENT")
 	}
 	p := &r.Payment

@@ -17,6 +17,14 @@ type Checkout struct {
 	Bank          string `json:"bank"`   // for a virtual account; empty means 20 (우리)
 	CustomerName  string `json:"customerName"`
 	CustomerPhone string `json:"customerMobilePhone"`
+	ClientKey     string `json:"clientKey"` // of the merchant; empty: see UseClientKey
+}
+
+// UseClientKey sets the client key of checkouts that name none; empty means the first merchant's.
+func (s *Sandbox) UseClientKey(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clientKey = key
 }
 
 // ErrNoSuchPayment is returned if no payment has the key.
@@ -126,9 +134,11 @@ func (c Checkout) check() error {
 // newRecord returns a payment in the state READY. The caller holds s.mu.
 func (s *Sandbox) newRecord(c Checkout) *record {
 	now := s.now()
+	_, merchant := merchantOf(cmp.Or(c.ClientKey, s.clientKey))
+	keys := widgetKeys.of(merchant)
 	return &record{
-		Payment: newPayment(c.OrderID, cmp.Or(c.OrderName, c.OrderID), widgetKeys.mID(), c.Amount, now),
-		Keys:    widgetKeys, OpenedAt: now,
+		Payment: newPayment(c.OrderID, cmp.Or(c.OrderName, c.OrderID), keys.mID(), c.Amount, now),
+		Keys:    keys, OpenedAt: now,
 		CustomerName: cmp.Or(c.CustomerName, "고객"), CustomerPhone: c.CustomerPhone,
 	}
 }

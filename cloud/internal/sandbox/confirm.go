@@ -26,7 +26,7 @@ func (s *Sandbox) confirm(c *tossCall) (any, error) {
 
 	r := s.state.payment(in.PaymentKey, c.now)
 	switch {
-	case r == nil:
+	case r == nil, r.foreignTo(c.keys):
 		return nil, refuse("NOT_FOUND_PAYMENT_SESSION")
 	case r.Keys != c.keys:
 		return nil, refuse("INVALID_API_KEY")

@@ -99,3 +99,22 @@ func FuzzParseMessageAuth(f *testing.F) {
 		}
 	})
 }
+
+func TestMerchantOf(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]struct {
+		first    string
+		merchant int
+	}{
+		"test_sk_yeolda_demo": {"test_sk_yeolda_demo", 1}, "test_sk_yeolda_demo_2": {"test_sk_yeolda_demo", 2}, "test_sk_yeolda_demo_99": {"test_sk_yeolda_demo", 99},
+		"test_sk_yeolda_demo_1": {"test_sk_yeolda_demo_1", 1}, "test_sk_yeolda_demo_02": {"test_sk_yeolda_demo_02", 1}, "test_sk_yeolda_demo_100": {"test_sk_yeolda_demo_100", 1},
+		"": {"", 1}, "_2": {"", 2},
+	} {
+		if first, merchant := merchantOf(key); first != want.first || merchant != want.merchant {
+			t.Errorf("merchantOf(%q) = %q, %d; want %q, %d", key, first, merchant, want.first, want.merchant)
+		}
+	}
+	if k := apiKeys.of(7); k != "api-7" || k.merchant() != 7 || k.kind() != apiKeys || k.mID() != "tayeolda07" || apiKeys.of(1) != apiKeys {
+		t.Errorf("key set %s of merchant %d", k, k.merchant())
+	}
+}

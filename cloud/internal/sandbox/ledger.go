@@ -13,6 +13,7 @@ type Ledger struct {
 	Charged  int    `json:"charged"`  // won received: confirmed payments and deposits, minus bank reversals
 	Refunded int    `json:"refunded"` // won refunded, minus refunds returned by the receiving bank
 	Calls    []Call `json:"calls"`    // the newest 50,000 calls of the payment API, oldest first
+	Foreign  []Call `json:"foreign"`  // those with the key of another merchant than the payment's; the first 1,000
 }
 
 // Call is one request to the payment API.
@@ -23,6 +24,7 @@ type Call struct {
 	IdempotencyKey string    `json:"idempotencyKey"`
 	OrderID        string    `json:"orderId"` // empty if the call names no known payment
 	Status         int       `json:"status"`  // 0 if the connection was closed without a response
+	Keys           string    `json:"keys"`    // the key set that the secret key belongs to: widget, api, widget-2, ...
 }
 
 // Ledger returns a copy of the ledger.
@@ -34,6 +36,7 @@ func (s *Sandbox) Ledger() Ledger {
 
 func (l Ledger) clone() Ledger {
 	l.Calls = append([]Call{}, l.Calls...)
+	l.Foreign = append([]Call{}, l.Foreign...)
 	return l
 }
 
@@ -43,6 +46,16 @@ func (l *Ledger) note(c Call) {
 		l.Calls = slices.Delete(l.Calls, 0, maxCalls/10)
 	}
 	l.Calls = append(l.Calls, c)
+}
+
+// maxForeign bounds the remembered calls with the key of another merchant.
+const maxForeign = 1000
+
+// noteForeign appends a call with the key of another merchant than the payment's. The caller holds s.mu.
+func (l *Ledger) noteForeign(c Call) {
+	if len(l.Foreign) < maxForeign {
+		l.Foreign = append(l.Foreign, c)
+	}
 }
 
 // Transaction is one movement of money as listed by GET /v1/transactions for reconciliation. The amount of a

@@ -19,7 +19,7 @@ func (s *Sandbox) getOrder(c *tossCall) (any, error) {
 
 func show(r *record, keys keySet) (any, error) {
 	switch {
-	case r == nil:
+	case r == nil, r.foreignTo(keys):
 		return nil, refuse("NOT_FOUND_PAYMENT")
 	case r.Keys != keys:
 		return nil, refuse("INVALID_API_KEY")

@@ -51,7 +51,7 @@ func (s *Sandbox) showWidget(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := s.Open(Checkout{
 		OrderID: q.Get("orderId"), OrderName: q.Get("orderName"), Amount: amount,
-		CustomerName: q.Get("customerName"), CustomerPhone: q.Get("customerMobilePhone"),
+		CustomerName: q.Get("customerName"), CustomerPhone: q.Get("customerMobilePhone"), ClientKey: q.Get("clientKey"),
 	})
 	var refusal *Refusal
 	if errors.As(err, &refusal) {

@@ -16,6 +16,9 @@
 //	                           └──confirm──▶ WAITING_FOR_DEPOSIT ──cancel──▶ CANCELED
 //	                             (account)             └──dueDate──▶ EXPIRED
 //
+// A key of the payment provider with a number from 2 to 99 at its end, such as test_sk_yeolda_demo_2, is that of another
+// merchant. A merchant sees only its own payments; the ledger lists the requests for those of another one.
+//
 // A phone number that ends in 0000 has no KakaoTalk and receives an SMS.
 //
 // Besides the documented endpoints there are, under /sandbox: POST reversals {orderId} (the bank reverses a
@@ -102,6 +105,7 @@ type Sandbox struct {
 	mu         sync.Mutex
 	state      state
 	faults     []*Fault
+	clientKey  string               // of checkouts that name none
 	saving     bool                 // save is running
 	unsaved    bool                 // the state has changed since the last save
 	running    map[string]struct{}  // idempotency keys whose first request is in progress

@@ -28,6 +28,7 @@ func TestSnapshotIsCompleteAndIndependent(t *testing.T) {
 	s.state.Transactions = []Transaction{{TransactionKey: "t"}}
 	s.state.Answers["a"] = &answer{Status: 200, Body: []byte("{}")}
 	s.state.Ledger.note(Call{Path: "/v1"})
+	s.state.Ledger.noteForeign(Call{Path: "/v1"})
 	s.state.Messages = []Message{{To: "01012345678"}}
 	s.state.Blocks = []*Block{{ID: "b"}}
 

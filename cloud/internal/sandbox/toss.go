@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -162,25 +163,34 @@ func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 func (s *Sandbox) noteCall(c *tossCall, a *answer) {
 	call := Call{
 		At: s.now(), Method: c.Method, Path: c.URL.Path,
-		IdempotencyKey: c.Header.Get("Idempotency-Key"), OrderID: c.PathValue("orderId"),
+		IdempotencyKey: c.Header.Get("Idempotency-Key"), OrderID: c.PathValue("orderId"), Keys: string(c.keys),
 	}
 	if a != nil {
 		call.Status = a.Status
 	}
+	payment := c.PathValue("paymentKey")
 	if call.OrderID == "" {
 		var in struct {
-			OrderID string `json:"orderId"`
+			OrderID    string `json:"orderId"`
+			PaymentKey string `json:"paymentKey"`
 		}
 		if json.Unmarshal(c.body, &in) == nil {
-			call.OrderID = in.OrderID
+			call.OrderID, payment = in.OrderID, cmp.Or(payment, in.PaymentKey)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.state.byKey[c.PathValue("paymentKey")]; r != nil {
+	r := s.state.byKey[payment]
+	if r != nil && c.PathValue("paymentKey") != "" {
 		call.OrderID = r.Payment.OrderID
 	}
 	s.state.Ledger.note(call)
+	if r == nil {
+		r = s.state.order(call.OrderID, s.now())
+	}
+	if r != nil && c.keys != "" && r.foreignTo(c.keys) {
+		s.state.Ledger.noteForeign(call)
+	}
 }
 
 // unknownTossPath answers requests to unknown endpoints.

@@ -174,8 +174,8 @@ func TestLedgerCalls(t *testing.T) {
 	w.get(key)
 	w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", "")
 	want := []sandbox.Call{
-		{At: start, Method: "POST", Path: "/v1/payments/confirm", IdempotencyKey: "k1", OrderID: order, Status: 200},
-		{At: start, Method: "GET", Path: "/v1/payments/" + key, OrderID: order, Status: 200},
+		{At: start, Method: "POST", Path: "/v1/payments/confirm", IdempotencyKey: "k1", OrderID: order, Status: 200, Keys: "widget"},
+		{At: start, Method: "GET", Path: "/v1/payments/" + key, OrderID: order, Status: 200, Keys: "widget"},
 		{At: start, Method: "GET", Path: "/v1/payments/orders/" + order, OrderID: order, Status: 401},
 	}
 	got := w.Ledger().Calls

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/chatops"
+	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -20,13 +21,26 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-func newPayments(set config.Settings, log *slog.Logger) (*toss.Client, error) {
-	return toss.New(toss.Config{
+// newPayments returns the client of the payment provider, and the legal entities whose keys it uses.
+func newPayments(set config.Settings, db *postgres.DB, keys *seal.Keyring, log *slog.Logger) (*toss.Client, *company.Entities, error) {
+	entities := &company.Entities{
+		DB: db, Keys: keys, Company: &company.Service{DB: db, First: Facts(set.Legal)},
+		First: company.Merchant{
+			ClientKey: set.Toss.ClientKey, WidgetSecretKey: set.Toss.WidgetSecretKey.Reveal(), APISecretKey: set.Toss.APISecretKey.Reveal(),
+		},
+	}
+	client, err := toss.New(toss.Config{
 		BaseURL:         set.Toss.URL,
-		WidgetSecretKey: set.Toss.WidgetSecretKey.Reveal(),
-		APISecretKey:    set.Toss.APISecretKey.Reveal(),
+		WidgetSecretKey: entities.First.WidgetSecretKey,
+		APISecretKey:    entities.First.APISecretKey,
+		Secret:          entities.Secret,
 		Logger:          log,
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	entities.Rejected = client.Rejects
+	return client, entities, nil
 }
 
 // newPartner returns the service of partner channels.

@@ -35,7 +35,7 @@ func newVerbs(settings config.Settings, db *postgres.DB, log *slog.Logger) (*res
 	if err != nil {
 		return nil, err
 	}
-	payments, err := newPayments(settings, log)
+	payments, _, err := newPayments(settings, db, keys, log)
 	if err != nil {
 		return nil, err
 	}

@@ -178,11 +178,11 @@ func (s *Service) wire() error {
 	if err != nil {
 		return err
 	}
-	payments, err := newPayments(set, s.log)
+	payments, entities, err := newPayments(set, s.db, keys, s.log)
 	if err != nil {
 		return err
 	}
-	s.company = &company.Service{DB: s.db, First: Facts(set.Legal)}
+	s.company = entities.Company
 	sender, err := newSender(set, s.company.MessageBrand, s.log)
 	if err != nil {
 		return err
@@ -247,10 +247,10 @@ func (s *Service) wire() error {
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company,
+		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company, Entities: entities,
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
-			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Company: s.company, Sessions: sessions, Now: s.now,
+			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Company: s.company, Entities: entities, Sessions: sessions, Now: s.now,
 			PublicURL: set.HTTP.PublicURL,
 		},
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,

@@ -26,7 +26,7 @@ func (s *Stack) Replica(t testing.TB) *reserve.Service {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	payments, err := toss.New(toss.Config{
 		BaseURL: s.Settings.Toss.URL, WidgetSecretKey: s.Settings.Toss.WidgetSecretKey.Reveal(),
-		APISecretKey: s.Settings.Toss.APISecretKey.Reveal(), Logger: log,
+		APISecretKey: s.Settings.Toss.APISecretKey.Reveal(), Logger: log, Secret: s.entities(keys).Secret,
 	})
 	if err != nil {
 		t.Fatal(err)

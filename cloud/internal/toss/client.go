@@ -33,13 +33,35 @@ const (
 )
 
 // KeySet names a pair of API keys. A payment must be read and cancelled with the set
-// that created it, so callers store the value with the payment.
+// that created it, so callers store the value with the payment. Each merchant has one set
+// of either kind: "widget" is the widget's of the merchant of [Config], "widget:seoul" that
+// of the merchant seoul.
 type KeySet string
 
 const (
 	Widget KeySet = "widget" // the payment widget (secret key ..._gsk_...)
 	API    KeySet = "api"    // server calls: issuing virtual accounts (secret key ..._sk_...)
 )
+
+// Of returns the key set of the same kind of a merchant; empty: the merchant of [Config].
+func (k KeySet) Of(merchant string) KeySet {
+	if merchant == "" {
+		return k.Kind()
+	}
+	return k.Kind() + KeySet(":"+merchant)
+}
+
+// Kind returns [Widget] or [API].
+func (k KeySet) Kind() KeySet {
+	kind, _, _ := strings.Cut(string(k), ":")
+	return KeySet(kind)
+}
+
+// Merchant returns the merchant that the set belongs to; empty: the merchant of [Config].
+func (k KeySet) Merchant() string {
+	_, merchant, _ := strings.Cut(string(k), ":")
+	return merchant
+}
 
 // Config is the configuration of a [Client].
 type Config struct {
@@ -49,6 +71,10 @@ type Config struct {
 
 	WidgetSecretKey string
 	APISecretKey    string
+
+	// Secret returns the secret key of another merchant's key set; nil: there is only one
+	// merchant. It is called for each request, so a changed key applies at once.
+	Secret func(ctx context.Context, keys KeySet) (string, error)
 
 	// HTTPClient replaces the default client, which has the timeouts recommended by
 	// the provider (dial 3 s, TLS 5 s, response 60 s, whole call 65 s).
@@ -61,6 +87,7 @@ type Config struct {
 type Client struct {
 	base    string
 	secrets map[KeySet]string
+	secret  func(ctx context.Context, keys KeySet) (string, error)
 	http    *http.Client
 	log     *slog.Logger
 }
@@ -85,13 +112,14 @@ func New(cfg Config) (*Client, error) {
 		if key == "" {
 			return nil, fmt.Errorf("toss: secret key of key set %q is missing", set)
 		}
-		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == ':' || r > '~' }) {
+		if !ValidKey(key) {
 			return nil, fmt.Errorf("toss: secret key of key set %q holds a character no key has", set)
 		}
 	}
 	c := &Client{
 		base:    strings.TrimRight(base, "/"),
 		secrets: map[KeySet]string{Widget: cfg.WidgetSecretKey, API: cfg.APISecretKey},
+		secret:  cfg.Secret,
 		http:    cfg.HTTPClient,
 		log:     cfg.Logger,
 	}
@@ -102,6 +130,40 @@ func New(cfg Config) (*Client, error) {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// ValidKey reports whether a text consists of characters that a key may have.
+func ValidKey(key string) bool {
+	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == ':' || r > '~' })
+}
+
+// secretOf returns the secret key of a call. That a key of another merchant cannot be read
+// is no answer of the provider: the call has no outcome.
+func (c *Client) secretOf(ctx context.Context, call call) (string, error) {
+	if call.secret != "" {
+		return call.secret, nil
+	}
+	if secret, ok := c.secrets[call.keys]; ok {
+		return secret, nil
+	}
+	if c.secret == nil || call.keys.Merchant() == "" {
+		return "", notSent(call.op, codeInvalidRequest, fmt.Errorf("unknown key set %q", call.keys))
+	}
+	secret, err := c.secret(ctx, call.keys)
+	if err != nil {
+		return "", &Error{op: call.op, Err: fmt.Errorf("secret key: %w", err)}
+	}
+	return secret, nil
+}
+
+// Rejects reports whether the provider rejects a secret key. Without an answer it returns
+// false.
+func (c *Client) Rejects(ctx context.Context, secret string) bool {
+	now := localTime(time.Now())
+	return KeyRejected(c.do(ctx, call{
+		op: transactions, secret: secret, method: http.MethodGet, path: "/v1/transactions",
+		query: url.Values{"startDate": {now}, "endDate": {now}, "limit": {"1"}},
+	}, func([]byte) error { return nil }))
 }
 
 func newHTTPClient() *http.Client {
@@ -130,6 +192,7 @@ func loopback(host string) bool {
 type call struct {
 	op             operation
 	keys           KeySet
+	secret         string // instead of that of keys
 	method         string
 	path           string // with the leading slash, escaped
 	query          url.Values
@@ -209,9 +272,9 @@ func (c *Client) roundTrip(ctx context.Context, call call, out func([]byte) erro
 }
 
 func (c *Client) request(ctx context.Context, call call) (*http.Request, error) {
-	secret, ok := c.secrets[call.keys]
-	if !ok {
-		return nil, notSent(call.op, codeInvalidRequest, fmt.Errorf("unknown key set %q", call.keys))
+	secret, err := c.secretOf(ctx, call)
+	if err != nil {
+		return nil, err
 	}
 	target := c.base + call.path
 	if len(call.query) > 0 {

@@ -104,7 +104,7 @@ func TestRequests(t *testing.T) {
 		}, sent{"POST", "/v1/payments/tpk_0001/cancel", apiAuth, "cancel-2", "application/json",
 			`{"cancelReason":"고객 요청","cancelAmount":5000,"refundReceiveAccount":{"bank":"20","accountNumber":"1002123456","holderName":"홍길동"}}`}},
 		{"issue", func(c *Client) (Payment, error) {
-			return c.IssueVirtualAccount(ctx, "issue-1", VirtualAccountRequest{Amount: 18000, OrderID: order, OrderName: "2번 룸",
+			return c.IssueVirtualAccount(ctx, API, "issue-1", VirtualAccountRequest{Amount: 18000, OrderID: order, OrderName: "2번 룸",
 				CustomerName: "홍길동", Email: "a@example.com", Mobile: "01012345678", Bank: "20", DueDate: due})
 		}, sent{"POST", "/v1/virtual-accounts", apiAuth, "issue-1", "application/json",
 			`{"amount":18000,"orderId":"ord-20261121-7f3a","orderName":"2번 룸","customerName":"홍길동","customerEmail":"a@example.com","customerMobilePhone":"01012345678","bank":"20","dueDate":"2026-11-21T15:10:09"}`}},
@@ -257,7 +257,7 @@ func TestNothingWrongIsSent(t *testing.T) {
 			return c.Cancel(ctx, Widget, "k", "tpk", CancelRequest{Reason: "r", RefundAccount: &RefundAccount{"20", "12", " "}})
 		}, RefundAccountInvalid},
 		"account without due date": {func(c *Client) (Payment, error) {
-			return c.IssueVirtualAccount(ctx, "k", VirtualAccountRequest{Amount: 1, OrderID: order, OrderName: "o", CustomerName: "c"})
+			return c.IssueVirtualAccount(ctx, API, "k", VirtualAccountRequest{Amount: 1, OrderID: order, OrderName: "o", CustomerName: "c"})
 		}, Misconfigured},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestDueDateTooNearFallsBackToOneHour(t *testing.T) {
 		}
 		answer(200, file(t, "virtual-account"))(w, r)
 	})
-	p, err := c.IssueVirtualAccount(context.Background(), "issue-1", VirtualAccountRequest{Amount: 18000, OrderID: order,
+	p, err := c.IssueVirtualAccount(context.Background(), API, "issue-1", VirtualAccountRequest{Amount: 18000, OrderID: order,
 		OrderName: "2번 룸", CustomerName: "홍길동", Bank: "20", DueDate: time.Now().Add(10 * time.Minute)})
 	if err != nil || p.Status != StatusWaitingForDeposit {
 		t.Fatalf("%+v, %v", p, err)

@@ -172,11 +172,11 @@ func TestSandboxIssueAndClose(t *testing.T) {
 	due := w.clock.Now().Add(10 * time.Minute)
 	request := toss.VirtualAccountRequest{Amount: 18000, OrderID: order, OrderName: "2번 룸 60분", CustomerName: "홍길동",
 		Mobile: "01012345678", Bank: "20", DueDate: due}
-	p, err := w.IssueVirtualAccount(ctx, "issue-1", request)
+	p, err := w.IssueVirtualAccount(ctx, toss.API, "issue-1", request)
 	if err != nil || p.Status != toss.StatusWaitingForDeposit || !p.VirtualAccount.DueDate.Equal(due) || p.Secret == "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if _, err := w.IssueVirtualAccount(ctx, "issue-2", request); toss.ClassOf(err) != toss.AlreadyProcessed {
+	if _, err := w.IssueVirtualAccount(ctx, toss.API, "issue-2", request); toss.ClassOf(err) != toss.AlreadyProcessed {
 		t.Errorf("issue again: %v is %v", err, toss.ClassOf(err))
 	}
 	if _, err := w.Client.Payment(ctx, toss.Widget, p.PaymentKey); toss.ClassOf(err) != toss.Misconfigured {

@@ -20,13 +20,13 @@ type VirtualAccountRequest struct {
 	DueDate      time.Time
 }
 
-// IssueVirtualAccount issues a virtual account without the widget, with the API key set.
+// IssueVirtualAccount issues a virtual account without the widget, with an API key set.
 // It returns a payment that waits for its deposit.
 //
 // The provider does not document its earliest due date. If it refuses the requested one,
 // the account is issued for one hour. The returned due date may then be later than
 // requested; the caller must use the earlier of the two and cancel at its own deadline.
-func (c *Client) IssueVirtualAccount(ctx context.Context, idempotencyKey string, r VirtualAccountRequest) (Payment, error) {
+func (c *Client) IssueVirtualAccount(ctx context.Context, keys KeySet, idempotencyKey string, r VirtualAccountRequest) (Payment, error) {
 	switch {
 	case r.Amount < 1:
 		return Payment{}, notSent(issue, codeInvalidRequest, errAmount)
@@ -36,19 +36,19 @@ func (c *Client) IssueVirtualAccount(ctx context.Context, idempotencyKey string,
 		return Payment{}, notSent(issue, codeInvalidRequest, errors.New("no due date"))
 	}
 	due, oneHour := localTime(r.DueDate), 1
-	p, err := c.issue(ctx, idempotencyKey, r, &due, nil)
+	p, err := c.issue(ctx, keys, idempotencyKey, r, &due, nil)
 	var e *Error
 	if errors.As(err, &e) && e.HTTPStatus == http.StatusBadRequest && e.Code == codeInvalidRequest {
 		// The second request needs another idempotency key, because the provider replays
 		// the refusal for the first. It is derived, so repeating the call repeats both.
-		p, err = c.issue(ctx, idempotencyKey+"-1h", r, nil, &oneHour)
+		p, err = c.issue(ctx, keys, idempotencyKey+"-1h", r, nil, &oneHour)
 	}
 	return p, err
 }
 
-func (c *Client) issue(ctx context.Context, idempotencyKey string, r VirtualAccountRequest, dueDate *string, validHours *int) (Payment, error) {
+func (c *Client) issue(ctx context.Context, keys KeySet, idempotencyKey string, r VirtualAccountRequest, dueDate *string, validHours *int) (Payment, error) {
 	return c.payment(ctx, call{
-		op: issue, keys: API, method: http.MethodPost, path: "/v1/virtual-accounts",
+		op: issue, keys: keys, method: http.MethodPost, path: "/v1/virtual-accounts",
 		idempotencyKey: idempotencyKey, orderID: r.OrderID,
 		body: struct {
 			Amount              int     `json:"amount"`

@@ -36,6 +36,7 @@ type Console struct {
 	Webhooks   *events.Webhooks
 	Proofs     *proof.Service
 	Company    *company.Service
+	Entities   *company.Entities
 	Sessions   *session.Manager
 	Now        func() time.Time
 

@@ -52,7 +52,7 @@ func OutOfRange(field string, low, high int) error {
 var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secrets
 	"address": "주소", "arriveOption": "입실 옵션", "leaveOption": "퇴실 옵션", "leadMinutes": "미리 켜는 시간", "lagMinutes": "끄기까지의 시간",
 	"low": "최저 온도", "high": "최고 온도", "guestOptions": "고객 옵션", "hourlyCost": "시간당 비용", "option": "옵션", "unit": "에어컨", "rooms": "룸", "rules": "요금 규칙", "priceRules": "요금 규칙", "alertContacts": "알림 받는 사람", "by": "구분", "days": "기간", "cursor": "다음 위치", "state": "상태", "after": "기준 번호", "airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드",
-	"brand": "브랜드", "company": "회사", "consentVersion": "동의한 약관 버전", "data": "그림", "representative": "대표자", "businessNumber": "사업자등록번호", "mailOrderNumber": "통신판매업 신고번호",
+	"entity": "사업자", "clientKey": "클라이언트 키", "widgetSecretKey": "결제위젯 시크릿 키", "apiSecretKey": "API 개별 연동 시크릿 키", "brand": "브랜드", "company": "회사", "consentVersion": "동의한 약관 버전", "data": "그림", "representative": "대표자", "businessNumber": "사업자등록번호", "mailOrderNumber": "통신판매업 신고번호",
 	"hostingProvider": "호스팅서비스 제공자", "messagePrefix": "메시지 머리말", "color": "색", "version": "버전", "termsKo": "이용약관", "termsEn": "영문 이용약관", "privacyKo": "개인정보 처리방침", "privacyEn": "영문 개인정보 처리방침",
 	"base_date": "기준 날짜", "base_hour": "기준 시각", "baseHour": "기준 시각", "before": "기준 번호",
 	"bookingHorizonDays": "예약 가능 기간", "bookingStatus": "예약 상태", "branch": "지점",

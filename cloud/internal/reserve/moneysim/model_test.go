@@ -202,7 +202,7 @@ func (b *both) hold(t *rapid.T) {
 		if err != nil {
 			return err
 		}
-		return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "홍길동", Mobile: row.Mobile, Language: "ko"}, order, price, now)
+		return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "홍길동", Mobile: row.Mobile, Language: "ko"}, order, "", price, now)
 	})
 	if err != nil {
 		t.Fatal(err)

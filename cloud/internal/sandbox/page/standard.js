@@ -22,7 +22,7 @@
   };
 
   /** Goes to the payment page; the promise stays open, as the page is left. */
-  function pay(request, amount, method) {
+  function pay(clientKey, request, amount, method) {
     const { orderId, orderName, successUrl, failUrl } = request || {};
     if (!/^[A-Za-z0-9\-_=]{6,64}$/.test(orderId || ""))
       throw new TossPaymentsError("INVALID_ORDER_ID", "orderId는 6자 이상 64자 이하여야 합니다.");
@@ -38,6 +38,7 @@
       failUrl,
       amount,
       method,
+      clientKey,
       customerName: request.customerName,
       customerMobilePhone: request.customerMobilePhone,
     };
@@ -73,8 +74,11 @@
     ...extra,
   });
 
-  /** @param {{customerKey?: string}} [options] */
-  function widgets({ customerKey } = {}) {
+  /**
+   * @param {string} clientKey
+   * @param {{customerKey?: string}} [options]
+   */
+  function widgets(clientKey, { customerKey } = {}) {
     if (!customerKey) throw new TossPaymentsError("INVALID_CUSTOMER_KEY", "customerKey는 필수입니다.");
     let amount, methods, terms;
     const ready = () => {
@@ -108,21 +112,26 @@
         if (!method) throw new TossPaymentsError("NOT_SELECTED_PAYMENT_METHOD", "결제 수단이 선택되지 않았습니다.");
         if (terms?.some((t) => !t.checked))
           throw new TossPaymentsError("NEED_AGREEMENT_WITH_REQUIRED_TERMS", "필수 약관에 동의해주세요.");
-        return pay(request, amount, method);
+        return pay(clientKey, request, amount, method);
       },
     };
   }
 
-  /** @param {{customerKey?: string}} [options] */
-  function payment({ customerKey } = {}) {
+  /**
+   * @param {string} clientKey
+   * @param {{customerKey?: string}} [options]
+   */
+  function payment(clientKey, { customerKey } = {}) {
     if (!customerKey) throw new TossPaymentsError("INVALID_CUSTOMER_KEY", "customerKey는 필수입니다.");
-    return { requestPayment: async (request) => pay(request, request?.amount?.value, names[request?.method]) };
+    return {
+      requestPayment: async (request) => pay(clientKey, request, request?.amount?.value, names[request?.method]),
+    };
   }
 
   function TossPayments(clientKey) {
     if (!/^(test|live)_g?ck_/.test(clientKey || ""))
       throw new TossPaymentsError("INVALID_CLIENT_KEY", "클라이언트 키가 올바르지 않습니다.");
-    return { widgets, payment };
+    return { widgets: (options) => widgets(clientKey, options), payment: (options) => payment(clientKey, options) };
   }
   TossPayments.ANONYMOUS = "ANONYMOUS";
   globalThis.TossPayments = TossPayments;

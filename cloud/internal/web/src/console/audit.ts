@@ -40,6 +40,7 @@ const groups = [
   "token",
   "webhook",
   "company",
+  "entity",
 ];
 
 export function auditScreen(branch: Branch): Child {

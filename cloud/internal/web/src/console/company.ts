@@ -5,22 +5,14 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
+import { entitiesPart } from "./entities";
+import { factFields, facts, labelOf, signalsOf, valuesOf } from "./facts";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, table, toast } from "./parts";
-import { localText, type TextKey, t } from "./text";
+import { localText, t } from "./text";
 
 type Profile = Schemas["CompanyProfile"];
 type Text = Schemas["LegalText"];
 
-const facts = [
-  "name",
-  "representative",
-  "address",
-  "phone",
-  "email",
-  "businessNumber",
-  "mailOrderNumber",
-  "hostingProvider",
-] as const;
 const names = ["nameKo", "nameEn", "messagePrefix", "color"] as const;
 const path = "/v2/admin/company";
 
@@ -30,15 +22,10 @@ export function companyScreen(): Child {
   return [
     heading(t("navCompany")),
     fetched(profile, (data) => [profileForm(data.peek(), profile.refresh), () => logoPart(data(), profile.refresh)]),
+    entitiesPart(),
     fetched(texts, (data) => () => textsPart(data(), texts.refresh)),
   ];
 }
-
-const signalsOf = <K extends string>(keys: readonly K[], values: { [key in K]?: string }) =>
-  Object.fromEntries(keys.map((key) => [key, signal(values[key] ?? "")])) as Record<K, Signal<string>>;
-
-const valuesOf = (signals: Record<string, Signal<string>>) =>
-  Object.fromEntries(Object.entries(signals).map(([key, value]) => [key, value.peek().trim()]));
 
 function profileForm(profile: Profile, refresh: () => Promise<void>): Child {
   const company = signalsOf(facts, profile.company);
@@ -58,7 +45,7 @@ function profileForm(profile: Profile, refresh: () => Promise<void>): Child {
     h(
       "div",
       { class: "form" },
-      facts.map((key) => field(labelOf(key), input(company[key], { maxlength: 200 }))),
+      factFields(company),
       field(t("brandNameKo"), input(brand.nameKo, { maxlength: 20 })),
       field(t("brandNameEn"), input(brand.nameEn, { maxlength: 20 })),
       field(t("messagePrefix"), input(brand.messagePrefix, { maxlength: 20 }), t("messagePrefixHint")),
@@ -68,8 +55,6 @@ function profileForm(profile: Profile, refresh: () => Promise<void>): Child {
     h("div", { class: "row" }, button(t("save"), save, { kind: "primary" })),
   );
 }
-
-const labelOf = (key: string): string => t(`fact_${key}` as TextKey);
 
 function logoPart(profile: Profile, refresh: () => Promise<void>): Child {
   const { run, view } = attempt();

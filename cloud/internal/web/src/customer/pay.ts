@@ -59,7 +59,7 @@ export function payPage(): Child {
 
 function screen(held: Held, { over }: Guard): Child {
   const { mobile } = purchase()!;
-  const widgets = resource(() => open(held.hold.amount));
+  const widgets = resource(() => open(held.hold.amount, held.hold.clientKey));
   const problem = signal("");
   const busy = signal(false);
   const pay = async () => {
@@ -99,6 +99,7 @@ function screen(held: Held, { over }: Guard): Child {
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
     refundNote(held),
+    sellerNote(held),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(
       button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), {
@@ -109,12 +110,20 @@ function screen(held: Held, { over }: Guard): Child {
   ];
 }
 
+/** Names the legal entity that sells, unless it is the company in the footer. */
+function sellerNote({ hold: { seller } }: Held): Child {
+  if (!seller) return null;
+  const { name, representative, businessNumber, mailOrderNumber, address, phone } = seller;
+  const facts = [name, representative, businessNumber, mailOrderNumber, address, phone];
+  return note(t("soldBy", { facts: facts.filter(Boolean).join(" · ") }));
+}
+
 /** Loads the script and renders the widgets. */
-async function open(amount: number): Promise<Widgets> {
+async function open(amount: number, clientKey: string): Promise<Widgets> {
   const { payment } = await getSite();
   await script(payment.scriptUrl);
   const toss = window.TossPayments!;
-  const widgets = toss(payment.clientKey).widgets({ customerKey: toss.ANONYMOUS });
+  const widgets = toss(clientKey).widgets({ customerKey: toss.ANONYMOUS });
   await widgets.setAmount({ currency: "KRW", value: amount });
   await Promise.all([
     widgets.renderPaymentMethods({ selector: "#payment-methods", variantKey: "DEFAULT" }),

@@ -149,6 +149,7 @@ export const en: Texts = {
   toPayment: "Choose how to pay",
 
   payTitle: "How would you like to pay?",
+  soldBy: "Sold by: {facts}",
   payLoading: "Loading the payment form",
   payNow: "Pay {price}",
   payBlocked: "The payment form did not load. Check your connection and your ad blocker, or try another browser.",

@@ -147,6 +147,7 @@ export const ko = {
   toPayment: "결제 수단 고르기",
 
   payTitle: "어떻게 결제할까요?",
+  soldBy: "판매 사업자: {facts}",
   payLoading: "결제창을 불러오고 있어요",
   payNow: "{price} 결제하기",
   payBlocked: "결제창을 불러오지 못했어요. 인터넷 연결과 광고 차단 기능을 확인하거나 다른 브라우저로 시도해 주세요.",

@@ -1,0 +1,96 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+)
+
+// maxKeyLength bounds the keys of a legal entity, in characters.
+const maxKeyLength = 200
+
+type wireEntity struct {
+	Entity    string        `json:"entity"`
+	Company   company.Facts `json:"company"`
+	ClientKey string        `json:"clientKey"`
+	Branches  []string      `json:"branches"`
+	UpdatedAt *string       `json:"updatedAt"`
+}
+
+// ListEntities is GET /v2/admin/entities: the legal entities beside that of the settings. Secret keys are never read back:
+//
+//	{entities: [{entity, company, clientKey, branches, updatedAt}]}
+func (c *Console) ListEntities(w http.ResponseWriter, r *http.Request) error {
+	entities, err := c.Entities.List(r.Context())
+	if err != nil {
+		return err
+	}
+	list := make([]wireEntity, 0, len(entities))
+	for _, e := range entities {
+		list = append(list, wireEntity{e.Code, e.Facts, e.ClientKey, e.Branches, wire.Instant(e.UpdatedAt)})
+	}
+	return wire.WriteData(w, map[string]any{"entities": list})
+}
+
+// PutEntity is PUT /v2/admin/entities/{entity}: {company, clientKey, widgetSecretKey?, apiSecretKey?}. It adds a legal entity
+// or replaces its facts and client key; an absent secret key stays as it is.
+func (c *Console) PutEntity(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Company         *company.Facts `json:"company"`
+		ClientKey       *string        `json:"clientKey"`
+		WidgetSecretKey *string        `json:"widgetSecretKey"`
+		APISecretKey    *string        `json:"apiSecretKey"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	if body.Company == nil {
+		return wire.Missing("company")
+	}
+	change := company.EntityChange{Code: chi.URLParam(r, "entity"), Facts: *body.Company}
+	var err error
+	if change.ClientKey, err = wire.Text("clientKey", body.ClientKey, maxKeyLength); err != nil {
+		return err
+	}
+	if change.WidgetSecretKey, err = wire.OptionalText("widgetSecretKey", body.WidgetSecretKey, maxKeyLength); err != nil {
+		return err
+	}
+	if change.APISecretKey, err = wire.OptionalText("apiSecretKey", body.APISecretKey, maxKeyLength); err != nil {
+		return err
+	}
+	if err := c.Entities.Put(r.Context(), change, actor(r)); err != nil {
+		return err
+	}
+	return c.ListEntities(w, r)
+}
+
+// AssignEntity is PUT /v2/admin/branches/{branch}/entity: {entity}. The entity sells at the branch from now on; null: that of
+// the settings.
+func (c *Console) AssignEntity(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Entity optional[*string] `json:"entity"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	if !body.Entity.given {
+		return wire.Missing("entity")
+	}
+	code := ""
+	if given := body.Entity.value; given != nil {
+		if code, err = wire.Text("entity", given, maxKeyLength); err != nil {
+			return err
+		}
+	}
+	if err := c.Entities.Assign(r.Context(), branch, code, actor(r)); err != nil {
+		return err
+	}
+	return c.ListEntities(w, r)
+}

@@ -1,0 +1,113 @@
+package reserve_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// TestPaymentKeepsItsEntity: the branch gets another legal entity after purchases. They are confirmed, deposited, looked up and
+// refunded with the keys that took them, and new purchases with the new ones. The sandbox reports every foreign key: see audit.
+func TestPaymentKeepsItsEntity(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	card, cardOrder, cardID := s.paid(t, sandbox.MethodCard)
+	account, waiting, accountWish := s.bought(t, sandbox.MethodVirtualAccount)
+	late, lateOrder, _ := s.order(t, sandbox.MethodCard)
+	_, lostOrder, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	lostID := s.wantState(t, lostOrder.OrderID, "WAITING_FOR_DEPOSIT")
+
+	s.Assign(t, "", "gangnam")
+	s.Sandbox.UseClientKey("")
+	_, newOrder, _ := s.paid(t, sandbox.MethodCard)
+	for order, want := range map[string]string{cardOrder.OrderID: "widget:seoul", waiting.OrderID: "widget:seoul", newOrder.OrderID: "widget"} {
+		if n := s.count(t, `select count(*) from payment p join reservation r on r.id = p.reservation_id where r.order_id = $1 and p.key_set = $2`, order, want); n != 1 {
+			t.Errorf("order %s is not of %s", order, want)
+		}
+	}
+	s.answer(t, late, "/payment/confirm", lateOrder, 200, "") // the widget was opened with the key of the earlier entity
+	s.deposit(t, waiting.OrderID)
+	accountID := s.await(t, waiting.OrderID, "DONE")
+	if err := account.Login(s.ctx, accountWish.Mobile); err != nil {
+		t.Fatal(err)
+	}
+
+	// The database loses an order, and its callback rebuilds it with the keys of its entity.
+	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, lostID)
+	s.exec(t, `delete from orders where order_id = $1`, lostOrder.OrderID)
+	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, lostID)
+	s.deposit(t, lostOrder.OrderID)
+	s.await(t, lostOrder.OrderID, "DONE")
+
+	replica := s.Replica(t)
+	if report := s.reconcile(t, replica); len(report.Discrepancies) > 0 {
+		t.Errorf("discrepancies %+v", report.Discrepancies)
+	}
+	if _, complete, err := replica.Settlement(s.ctx, []string{"gangnam"}, s.Clock.Now().UTC().Truncate(24*time.Hour)); err != nil || !complete {
+		t.Errorf("settlement: complete %v, %v", complete, err)
+	}
+	part := map[string]any{"amount": 1000, "reason": "소음"}
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, fmt.Sprintf("/v2/admin/reservations/%d/refunds", cardID), part, 200, "")
+	s.answer(t, card, "/payment/cancel", map[string]any{"id": cardID, "cancelReason": "변심"}, 200, "")
+	s.answer(t, account, "/payment/cancel", refundAccount(map[string]any{"id": accountID, "cancelReason": "변심"}), 200, "")
+	s.await(t, cardOrder.OrderID, "CANCELED")
+	s.await(t, waiting.OrderID, "CANCELED")
+	if report := s.reconcile(t, replica); len(report.Discrepancies) > 0 {
+		t.Errorf("discrepancies after the refunds %+v", report.Discrepancies)
+	}
+}
+
+// TestOrphanIsRefundedWithItsKeys: money of an entity for an order that the database does not have is refunded with that entity's
+// keys.
+func TestOrphanIsRefundedWithItsKeys(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	const order, won = "ord-of-seoul", 5000
+	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order, Amount: won, Method: sandbox.MethodCard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replica.Payments.Confirm(s.ctx, widget, "planted", toss.ConfirmRequest{PaymentKey: key, OrderID: order, Amount: won}); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile(t, replica)
+	id := s.count(t, `select id from reconciliation_difference where kind = 'orphan' and order_id = $1 and key_set = 'widget:seoul'`, order)
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, fmt.Sprintf("/v2/admin/differences/%d/refund", id), map[string]any{}, 200, "")
+}
+
+// TestForgedCallbackOfAnotherEntity: a callback with the secret of another entity's payment, and one without a secret, change
+// nothing.
+func TestForgedCallbackOfAnotherEntity(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, ofSeoul, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	s.Assign(t, "", "gangnam")
+	s.Sandbox.UseClientKey("")
+	_, ofDefault, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	for _, forged := range []struct{ secret, order string }{
+		{s.secret(t, ofSeoul.OrderID), ofDefault.OrderID}, {s.secret(t, ofDefault.OrderID), ofSeoul.OrderID},
+	} {
+		reply, err := s.buyer().Post(s.ctx, "/virtualaccount/webhook", map[string]any{"secret": forged.secret, "status": "DONE", "orderId": forged.order})
+		if err != nil || reply.HTTP != http.StatusForbidden {
+			t.Errorf("a forged secret: %d %s, %v", reply.HTTP, reply.Raw, err)
+		}
+		unsigned := map[string]any{"eventType": "PAYMENT_STATUS_CHANGED", "data": map[string]any{"orderId": forged.order, "status": "DONE"}}
+		if reply, err = s.buyer().Post(s.ctx, "/virtualaccount/webhook", unsigned); err != nil || reply.HTTP != http.StatusOK {
+			t.Errorf("an unsigned callback: %d %s, %v", reply.HTTP, reply.Raw, err)
+		}
+		s.wantState(t, forged.order, "WAITING_FOR_DEPOSIT")
+	}
+}
