@@ -3,6 +3,7 @@ package proof_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -72,24 +73,32 @@ func TestShortSoak(t *testing.T) {
 	}
 }
 
-// findsChanges changes rows of the run as a superuser of the database could, and demands that `yeolda audit verify` finds each.
+// linked is 1 once rows of money and of doors are linked into the audit log.
+const linked = `select count(*) from (select from audit_link where source in ('ledger', 'door') having count(*) = 2) sources
+	where not exists (select from audit where place is null)`
+
+// findsChanges changes the oldest rows as a superuser of the database could, and demands that `yeolda audit verify` finds each.
 func findsChanges(ctx context.Context, t *testing.T, w *world.World) {
 	t.Helper()
-	for source, change := range map[string]struct{ forward, back string }{
-		"ledger": {"update ledger set amount = amount + 1 where id = (select min(id) from ledger where amount is not null)",
-			"update ledger set amount = amount - 1 where id = (select min(id) from ledger where amount is not null)"},
-		"door": {"update door_request set created_at = created_at - interval '1 microsecond' where id = (select id from door_request order by nonce limit 1)",
-			"update door_request set created_at = created_at + interval '1 microsecond' where id = (select id from door_request order by nonce limit 1)"},
-	} {
-		if _, err := w.Query(ctx, "set session_replication_role = replica; "+change.forward); err != nil {
+	query := func(sql string) string {
+		rows, err := w.Query(ctx, sql)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return strings.Join(rows, "")
+	}
+	for query(linked) != "1" { // rows are linked every minute
+		time.Sleep(time.Second)
+	}
+	for source, change := range map[string]string{
+		"ledger": "update ledger set at = at %s interval '1 microsecond' where id = (select id from ledger order by at limit 1)",
+		"door":   "update door_request set created_at = created_at %s interval '1 microsecond' where id = (select id from door_request order by created_at limit 1)",
+	} {
+		query("set session_replication_role = replica; " + fmt.Sprintf(change, "-"))
 		if out, err := w.Command(ctx, "audit", "verify"); err == nil || !strings.Contains(err.Error(), "rows of "+source) {
 			t.Errorf("a changed row of %s: %s%v", source, out, err)
 		}
-		if _, err := w.Query(ctx, "set session_replication_role = replica; "+change.back); err != nil {
-			t.Fatal(err)
-		}
+		query("set session_replication_role = replica; " + fmt.Sprintf(change, "+"))
 	}
 	if _, err := w.Command(ctx, "audit", "verify"); err != nil {
 		t.Errorf("after the rows were changed back: %v", err)
