@@ -178,8 +178,8 @@ func judgeDoor(f postgres.KeyFacts, online bool, wait time.Duration, now time.Ti
 	switch {
 	case wait > 0:
 		return because(RateLimited, time.Time{}, now.Add(wait), Step{Wait, now.Add(wait)})
-	case f.LockedOut && (!online || !f.Failed.IsZero()):
-		return because(LockedOut, time.Time{}, time.Time{}, Step{Action: Call})
+	case f.LockedUntil.After(now): // a press still opens the door, which the sentence says
+		return because(LockedOut, f.LockedAt, f.LockedUntil, Step{Wait, f.LockedUntil}, Step{Action: Call})
 	case !online:
 		return because(BranchOffline, time.Time{}, to, next...)
 	case !f.Failed.IsZero():

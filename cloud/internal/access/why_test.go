@@ -87,13 +87,35 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("press %+v", got)
 	}
 	same(key, 1, check(key, "gangnam", access.Room, access.DoorFailed, access.UsePIN, access.Call))
-	h.exec(`insert into alert (kind, branch, subject, since) values ('reader-lockout', 'gangnam', 'room_1', now())`)
-	same(key, 1, check(key, "gangnam", access.Room, access.LockedOut, access.Call))
-	check(key, "gangnam", access.Front, access.Openable)
-	h.exec(`update alert set ended_at = now()`)
 	a.Fail(agenttest.Faults{})
 	h.await(h.Service, h.request(access.Room, key), key)
 	same(key, 1, check(key, "gangnam", access.Room, access.Openable))
+	h.exec(`insert into alert (kind, branch, subject, since) values ('reader-lockout', 'gangnam', 'room_1', now())`)
+	for i, lock := range []struct {
+		age, length time.Duration
+		outcome     string
+	}{ // the third lock-out in a row lasts four minutes, the first one after an opening one minute
+		{40 * time.Minute, time.Minute, "refused"}, {30 * time.Minute, 2 * time.Minute, "refused"}, {2 * time.Minute, 4 * time.Minute, "refused"},
+		{90 * time.Second, 0, "opened"}, {time.Minute - 50*time.Second, time.Minute, "refused"}, {0, 0, "unknown"},
+	} {
+		at := time.Now().Add(-lock.age)
+		h.exec(`insert into pass_entry (username, journal, entry, branch_id, device, at, outcome, reason, source, previous, hash, received_at)
+			select username, 'journal', $1, branch_id, 'room_1', $2, $3, case $3 when 'refused' then 'locked-out' else '' end, 'pin', '', '', now()
+			from agent_credential where username = $4`, i+1, at, lock.outcome, protocol.AgentID("gangnam"))
+		if lock.age >= lock.length {
+			same(key, 1, check(key, "gangnam", access.Room, access.Openable))
+			continue
+		}
+		d := check(key, "gangnam", access.Room, access.LockedOut, access.Wait, access.Call)
+		same(key, 1, d)
+		if off := d.Until.Sub(at.Add(lock.length)).Abs(); off > time.Millisecond || !d.Next[0].At.Equal(d.Until) {
+			t.Errorf("locked until %v and wait until %v, want %v", d.Until, d.Next[0].At, at.Add(lock.length))
+		}
+	}
+	if got := h.await(h.Service, h.request(access.Room, key), key); got.Status != access.Success {
+		t.Errorf("a press while the keypad is locked: %+v", got)
+	}
+	check(key, "gangnam", access.Front, access.Openable)
 	check(key, "hongdae", access.Room, access.WrongBranch, access.Call)
 	for {
 		if _, err := h.Request(t.Context(), "hongdae", access.Room, key); strings.Contains(err.Error(), "limit") || strings.Contains(err.Error(), "unlock") {

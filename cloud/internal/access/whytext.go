@@ -3,11 +3,13 @@ package access
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
-// whyTexts are the sentences of the reasons in Korean and English. {door} is the door, {from} and {to} are the window.
+// whyTexts are the sentences of the reasons in Korean and English. {door} is the door, {from} and {to} are the window, {until} is
+// the end of a lock-out.
 var whyTexts = map[Reason][2]string{
-	UnknownKey:    {"쓸 수 없는 열쇠예요. 주소가 잘리지 않았는지 확인하거나, 로그인해서 예약을 확인해 주세요.", "This key does not work. Check that the address is complete, or log in to see your reservation."},
+	UnknownKey:    {"등록되지 않은 열쇠예요. 주소가 잘리지 않았는지 확인하거나, 로그인해서 예약을 확인해 주세요.", "This key is not known. Check that the address is complete, or log in to see your reservation."},
 	RevokedKey:    {"예약자가 이 동행 열쇠를 취소했어요. 새 링크를 받아 주세요.", "This companion link was revoked. Ask the person who made the reservation for a new one."},
 	RotatedKey:    {"열쇠가 새것으로 바뀌었어요. 가장 최근에 받은 메시지의 링크를 열어 주세요.", "This key was replaced. Open the link in your newest message."},
 	WrongBranch:   {"이 열쇠는 다른 지점의 열쇠예요. 예약한 지점을 확인해 주세요.", "This key belongs to another branch. Check the branch of your reservation."},
@@ -18,7 +20,7 @@ var whyTexts = map[Reason][2]string{
 	TooEarly:      {"아직 이용 시간이 아니에요. {day} {from}부터 열 수 있어요.", "It is too early. The doors open at {from} on {day}."},
 	TooLate:       {"문을 열 수 있는 시간이 지났어요. {day} {to}까지였어요.", "It is too late. The doors opened until {to} on {day}."},
 	RateLimited:   {"버튼을 너무 여러 번 눌렀어요. 10초 뒤에 다시 눌러 주세요.", "There were too many attempts. Press again in ten seconds."},
-	LockedOut:     {"{door} 도어록에 잘못된 번호가 여러 번 눌려 잠시 잠겼어요. 전화해 주세요.", "The keypad at {door} is locked after several wrong entries. Please call us."},
+	LockedOut:     {"{door} 도어록에 틀린 번호가 여러 번 눌려서 {until}까지 번호를 받지 않아요. 열쇠 페이지의 버튼으로 열거나, 그 뒤에 번호를 다시 눌러 주세요. 급하면 전화해 주세요.", "The keypad at {door} takes no number until {until}, because several wrong ones were entered. Open with the button on the key page, enter the number after that, or call us."},
 	BranchOffline: {"지금 지점 연결이 끊겨 있어요. {door}은 도어록 번호로 열어 주세요.", "The branch is offline. Open {door} with the keypad."},
 	DoorFailed:    {"방금 {door}이 열리지 않은 것을 확인했어요. 다시 눌러 보고, 안 되면 도어록 번호로 열거나 전화해 주세요.", "We have seen that {door} did not open. Press again; if it stays locked, use the keypad or call us."},
 	Openable:      {"지금 {door}을 열 수 있어요.", "You can open {door} now."},
@@ -36,9 +38,10 @@ func (d Diagnosis) Message(language string) string {
 			door = "room " + strconv.Itoa(d.RoomNo)
 		}
 	}
-	from, to := d.Window.Start, d.Window.End
+	from, to, until := d.Window.Start, d.Window.End, d.Until.Add(time.Minute-1).Truncate(time.Minute) // not before the end
 	if zone := d.Branch.Zone; zone != nil {
-		from, to = from.In(zone), to.In(zone)
+		from, to, until = from.In(zone), to.In(zone), until.In(zone)
 	}
-	return strings.NewReplacer("{door}", door, "{day}", from.Format(day), "{from}", from.Format("15:04"), "{to}", to.Format("15:04")).Replace(text)
+	return strings.NewReplacer("{door}", door, "{day}", from.Format(day), "{from}", from.Format("15:04"), "{to}", to.Format("15:04"),
+		"{until}", until.Format("15:04")).Replace(text)
 }

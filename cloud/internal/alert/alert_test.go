@@ -224,6 +224,19 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.events(protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorClosed, Device: "front_1"})
 			return func() {}
 		}, kind: alert.DoorForced, open: "gangnam front_1", over: 31 * time.Minute},
+		"keypad locked for two minutes": {begin: func(f *fixture) func() {
+			for entry, at := range []time.Time{f.now.Add(-10 * time.Minute), f.now} {
+				f.exec(`insert into pass_entry (username, journal, entry, branch_id, device, at, outcome, reason, source, previous, hash, received_at)
+					select username, 'journal', $1, branch_id, 'room_2', $2, 'refused', 'locked-out', 'pin', '', '', $2 from agent_credential where username = $3`,
+					entry+1, at, agentOf("gangnam").Username)
+			}
+			if err := postgres.OpenAlert(f.t.Context(), f.db.Pool, string(alert.ReaderLockout), "gangnam", "room_2", f.now); err != nil {
+				f.t.Fatal(err)
+			}
+			f.pass(time.Minute + 50*time.Second)
+			f.wantOpen("reader-lockout gangnam room_2")
+			return func() {}
+		}, kind: alert.ReaderLockout, open: "gangnam room_2", over: 15 * time.Second},
 		"door held": {begin: func(f *fixture) func() {
 			f.events(protocol.Event{Kind: protocol.EventExitPressed, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"})
 			f.now = f.now.Add(3 * time.Minute)

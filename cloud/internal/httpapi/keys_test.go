@@ -230,6 +230,16 @@ func TestWhy(t *testing.T) {
 		c.Get(path).OK(t).Into(t, &w)
 		return w
 	}
+	// onPage checks that the page of a key that opens nothing shows the sentence of the interface, in both languages.
+	onPage := func(key string) {
+		t.Helper()
+		for _, lang := range []string{"ko", "en"} {
+			sentence := ask(c.Nobody, "/v2/keys/"+key+"/why?lang="+lang).Message
+			if page, _ := pageOf(t, strings.TrimSuffix(s.Root, "/api")+"/k/"+key+"?lang="+lang); !strings.Contains(page, sentence) {
+				t.Errorf("the page lacks %q", sentence)
+			}
+		}
+	}
 	path, staff := "/v2/keys/"+key+"/why", "/v2/admin/reservations/"+id+"/why"
 	early := ask(c.Nobody, path+"?branch=gangnam&door=room")
 	opens := slot(s, 3*time.Hour).Add(-2 * time.Minute)
@@ -252,6 +262,7 @@ func TestWhy(t *testing.T) {
 	if got := ask(c.Nobody, "/v2/keys/00000000-0000-4000-8000-000000000000/why"); got.Code != "unknown" || got.Message == "" {
 		t.Errorf("unknown key: %+v", got)
 	}
+	onPage("00000000-0000-4000-8000-000000000000")
 	if got := ask(c.Nobody, path+"?branch=hongdae"); got.Code != "wrong-branch" {
 		t.Errorf("at another branch: %+v", got)
 	}
@@ -260,6 +271,7 @@ func TestWhy(t *testing.T) {
 	if got := ask(c.Nobody, path); got.Code != "rotated" || got.Next[0].Action != "open-link" || strings.Contains(got.Message, ownerKey(t, s, id)) {
 		t.Errorf("a rotated key: %+v", got)
 	}
+	onPage(key)
 	fresh := "/v2/keys/" + ownerKey(t, s, id) + "/why"
 	c.HQ.Patch("/v2/admin/reservations/"+id+"/contact", map[string]string{"mobileNum": "010-9999-8888", "reason": "x"}).OK(t)
 	if got := ask(c.Nobody, fresh); got.Code != "unknown" {
@@ -274,4 +286,5 @@ func TestWhy(t *testing.T) {
 	if got := ask(c.Nobody, fresh); got.Code != "refunded" || ask(c.HQ, staff).Message != got.Message {
 		t.Errorf("a refunded reservation: %+v", got)
 	}
+	onPage(strings.Split(fresh, "/")[3])
 }

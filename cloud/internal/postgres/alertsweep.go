@@ -70,6 +70,9 @@ func (s AlertSweep) conditions() []condition {
 			where a.kind = 'door-forced' and a.ended_at is null
 			  and exists (select from door_event e where e.branch_id = b.id and e.at > $3 and e.device = a.subject and e.kind = 'forced')`,
 			[]any{after(s.Quiet)}},
+		{"reader-lockout", `
+			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch, lateral ` + lockOut("$2::timestamptz") + ` l
+			where a.kind = 'reader-lockout' and a.ended_at is null and l.until > $2`, nil},
 		{"key-undelivered", `
 			select b.code, 'reservation:' || m.reservation_id, min(m.created_at),
 			       bool_or(m.state = 'FAILED' or greatest(m.created_at, $4) <= $5)

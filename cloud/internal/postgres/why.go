@@ -30,16 +30,27 @@ type KeyFacts struct {
 	Opens   bool
 	Blocked bool // the provider is asked whether the money is lost
 
-	MovedAt   time.Time // of the move away from a time that would contain now; zero: none
-	Failed    time.Time // of the latest press for the door if it failed; zero: it did not
-	LockedOut bool      // a keypad of the door ignores entries
-	Keypad    string    // of the door: agent, standalone, none
-	HasPass   bool      // a PIN of the reservation is valid
+	MovedAt time.Time // of the move away from a time that would contain now; zero: none
+	Failed  time.Time // of the latest press for the door if it failed; zero: it did not
+	Keypad  string    // of the door: agent, standalone, none
+	HasPass bool      // a PIN of the reservation is valid
+
+	// LockedAt and LockedUntil are when a keypad of the door was locked and until when it ignores entries; zero: it does not.
+	LockedAt, LockedUntil time.Time
+}
+
+// lockOut selects, as a row (since, until), the lock-out that the journal of an agent shows for a keypad, the subject of an alert a
+// of the branch b: the first five wrong attempts lock it for a minute, each further five for twice as long (docs/specification.md,
+// Agent protocol, Passes 6). now is an expression.
+func lockOut(now string) string {
+	return `(select max(e.at) as since, max(e.at) + least(interval '1 minute' * power(2, least(count(*), 5) - 1), interval '15 minutes') as until
+		from pass_entry e where e.branch_id = b.id and e.device = a.subject and e.reason = 'locked-out' and e.at > ` + now + ` - interval '1 day'
+		  and not exists (select from pass_entry o where o.branch_id = b.id and o.device = a.subject and o.outcome <> 'refused' and o.at > e.at))`
 }
 
 // keyFacts selects the facts of a key k and its reservation r. $2 is the kind of door, $3 the time plus the lead of the
-// unlock window, $4 the age after which a failed press does not count.
-const keyFacts = `
+// unlock window, $4 the age after which a failed press does not count, $5 that lead.
+var keyFacts = `
 	select coalesce(r.id, 0), coalesce(b.code, ''), coalesce(r.state, ''), coalesce(m.no, 0), r.start_at, ` + stayEnd + `, r.expires_at, r.canceled_at,
 	       exists (select from refund f where f.reservation_id = r.id and f.amount > 0 and f.state = 'COMPLETED')
 	         and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED')),
@@ -49,25 +60,28 @@ const keyFacts = `
 	       (select case when d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from '` + Offline + `' then d.created_at end
 	        from door_request d where d.reservation_id = r.id and d.kind = $2 and d.created_at > clock_timestamp() - $4::interval
 	        order by d.created_at desc limit 1),
-	       exists (select from alert a where a.kind = 'reader-lockout' and a.branch = b.code and a.ended_at is null
-	               and a.subject = any (case $2 when 'front' then b.front_doors || 'front'::text else array['room_' || m.no] end)),
+	       locked.since, locked.until,
 	       coalesce(b.keypads ->> case $2 when 'front' then b.front_doors[1] else 'room_' || m.no end, 'standalone'),
 	       exists (select from pass p where p.reservation_id = r.id and p.ended_at is null)
 	from `
 
-const keyFactsOf = ` left join room m on m.id = r.room_id left join branch b on b.id = r.branch_id`
+var keyFactsOf = ` left join room m on m.id = r.room_id left join branch b on b.id = r.branch_id
+	left join lateral (select l.since, l.until from alert a, lateral ` + lockOut("$3::timestamptz") + ` l
+		where a.kind = 'reader-lockout' and a.branch = b.code and a.ended_at is null and l.until > $3::timestamptz - $5::interval
+		  and a.subject = any (case $2 when 'front' then b.front_doors || 'front'::text else array['room_' || m.no] end)
+		order by l.until desc limit 1) locked on true`
 
 // WhyKey returns the facts of a key, live or not. An unknown key has none, and takes the same statement.
 func WhyKey(ctx context.Context, q Querier, key uuid.UUID, kind string, now time.Time, recent time.Duration) (KeyFacts, error) {
 	return oneKeyFacts(ctx, q, keyFacts+`(select $1::bytea as hash) asked left join access_key k on k.hash = asked.hash
-		left join reservation r on r.id = k.reservation_id`+keyFactsOf, HashKey(key), kind, now.Add(booking.UnlockLead), recent)
+		left join reservation r on r.id = k.reservation_id`+keyFactsOf, HashKey(key), kind, now.Add(booking.UnlockLead), recent, booking.UnlockLead)
 }
 
 // WhyReservation returns the facts of the owner's key of a reservation, or ErrNoReservation.
 func WhyReservation(ctx context.Context, q Querier, id booking.ReservationID, kind string, now time.Time, recent time.Duration) (KeyFacts, error) {
 	return oneKeyFacts(ctx, q, keyFacts+`reservation r left join access_key k on k.id = (
 			select id from access_key where reservation_id = r.id and kind = 'owner' order by revoked_at is null desc, id desc limit 1)`+
-		keyFactsOf+` where r.id = $1`, id, kind, now.Add(booking.UnlockLead), recent)
+		keyFactsOf+` where r.id = $1`, id, kind, now.Add(booking.UnlockLead), recent, booking.UnlockLead)
 }
 
 func oneKeyFacts(ctx context.Context, q Querier, sql string, args ...any) (KeyFacts, error) {
@@ -76,12 +90,12 @@ func oneKeyFacts(ctx context.Context, q Querier, sql string, args ...any) (KeyFa
 		return KeyFacts{}, err
 	}
 	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (f KeyFacts, err error) {
-		var start, end, expires, canceled, revoked, moved, failed *time.Time
+		var start, end, expires, canceled, revoked, moved, failed, locked, until *time.Time
 		err = row.Scan(&f.Reservation, &f.Branch, &f.State, &f.RoomNo, &start, &end, &expires, &canceled, &f.Refunded,
-			&f.Kind, &f.RevokedAs, &revoked, &f.Opens, &f.Blocked, &moved, &failed, &f.LockedOut, &f.Keypad, &f.HasPass)
+			&f.Kind, &f.RevokedAs, &revoked, &f.Opens, &f.Blocked, &moved, &failed, &locked, &until, &f.Keypad, &f.HasPass)
 		f.Interval = booking.Interval{Start: value(start), End: value(end)}
 		f.ExpiresAt, f.CanceledAt, f.RevokedAt = value(expires), value(canceled), value(revoked)
-		f.MovedAt, f.Failed = value(moved), value(failed)
+		f.MovedAt, f.Failed, f.LockedAt, f.LockedUntil = value(moved), value(failed), value(locked), value(until)
 		return f, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

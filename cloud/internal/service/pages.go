@@ -48,9 +48,10 @@ func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 	})
 }
 
+// whyKey returns the sentence for a key that opens nothing, or "" if it cannot be found out.
 func (s *Service) whyKey(ctx context.Context, key, language string) string {
 	why, err := s.access.Why(ctx, key, "", access.Front)
-	if err != nil || why.Code == access.UnknownKey {
+	if err != nil {
 		return ""
 	}
 	return why.Message(language)

@@ -48,7 +48,7 @@ type keyView struct {
 	Phone       string // of customer service
 	Logo        string // address; empty: the shipped mark
 	Key         *Key
-	Why         string // why an unknown key does not work, if that is known
+	Why         string // why a key opens nothing; empty: it could not be found out
 
 	Action                     string // the target of the form
 	State                      string // before, open, leaving, after

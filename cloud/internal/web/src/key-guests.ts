@@ -11,7 +11,7 @@ export async function explainDoor(main: HTMLElement, key: string, door: string):
   const query = new URLSearchParams({ branch: main.dataset.branch!, door, lang: document.documentElement.lang });
   try {
     const why = await call<Schemas["Why"]>("GET", `${key}/why?${query}`);
-    line.textContent = why.code === "openable" ? "" : why.message;
+    line.textContent = why.message;
     line.dataset.code = why.code;
   } catch {
     line.textContent = "";
