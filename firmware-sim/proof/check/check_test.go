@@ -106,6 +106,7 @@ var plants = []struct {
 	}},
 	{"D11", "a SUCCESS that was not driven", func(r *record.Record) { r.Pulses = r.Pulses[1:] }},
 	{"D11", "a FAILED that was driven", func(r *record.Record) { r.DoorRequests[0].State = "FAILED" }},
+	{"D12", "a guest whose key is unknown after FAILED", func(r *record.Record) { r.Presses[1].Why = "unknown" }},
 
 	{"B1", "an overlap of margins", func(r *record.Record) {
 		r.History = append(r.History, life(10, "CUSTOMER", "", 0, "", slot("b", 1, 60, 60), "HOLD", 50.0)...)

@@ -22,6 +22,7 @@ var doors = []rule{
 	{id: "D9", text: "every accepted press is on record with its outcome, UNKNOWN included; those of administrators also in the audit log", check: everyPressOnRecord},
 	{id: "D10", text: "a press while the branch is offline does nothing after it returns", check: noMemory},
 	{id: "D11", text: "a second agent of a branch, without hardware or with a stolen credential, decides no result: SUCCESS was driven, FAILED was not", check: resultsAreTrue},
+	{id: "D12", text: "after FAILED the guest receives a reason: the key is not unknown", check: failuresAreExplained},
 }
 
 // driveLimit is the maximum age of a request when its last pulse starts.
@@ -275,6 +276,14 @@ func resultsAreTrue(b *books, f *finding) {
 				continue
 			}
 			f.expect(len(driven) < len(d.Devices), "request %s is FAILED, but all its doors at %s were driven", d.ID, d.Branch)
+		}
+	}
+}
+
+func failuresAreExplained(b *books, f *finding) {
+	for _, p := range b.Presses {
+		if p.Why != "" {
+			f.expect(p.Why != "unknown", "request %s FAILED, and the key of %s is unknown", p.RequestID, p.Order)
 		}
 	}
 }

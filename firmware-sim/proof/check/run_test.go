@@ -130,7 +130,7 @@ func clean() *record.Record {
 	}
 	r.Presses = []record.Press{
 		{Branch: "b", Kind: "room", Order: "o1", Call: sec(10), Return: sec(10.01), Status: 200, RequestID: "r1", Told: told("SUCCESS", 10.2)},
-		{Branch: "b", Kind: "room", Order: "o1", Call: sec(20), Return: sec(20.01), Status: 200, RequestID: "r2", Told: told("FAILED", 22.6)},
+		{Branch: "b", Kind: "room", Order: "o1", Call: sec(20), Return: sec(20.01), Status: 200, RequestID: "r2", Told: told("FAILED", 22.6), Why: "branch-offline"},
 		{Branch: "b", Kind: "front", Staff: true, Call: sec(30), Return: sec(30.01), Status: 200, RequestID: "r3", Told: told("SUCCESS", 30.2)},
 		{Branch: "b", Kind: "room", Order: "o2", Call: sec(20), Return: sec(20.01), Status: 410},
 		{Branch: "b", Kind: "room", WrongKey: true, Call: sec(20), Return: sec(20.01), Status: 400},

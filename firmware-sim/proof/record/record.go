@@ -141,6 +141,7 @@ type Press struct {
 	Type         string
 	RequestID    string
 	Told         []Told
+	Why          string // after FAILED, the code of the answer to why the door does not open; empty: none
 }
 
 // Lookup is the availability of rooms that a page showed to a customer.

@@ -3,6 +3,8 @@ package soak
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
@@ -20,6 +22,14 @@ func (p *purchase) pressWith(ctx context.Context, key string, wrong bool) {
 		press.Order = ""
 	}
 	p.await(ctx, r, &press, at, "/door/v2/unlock/subscribe", key)
+}
+
+// why asks a replica why a door does not open, and returns the code of the answer, or "" if there is none.
+func (p *purchase) why(ctx context.Context, branch, kind, key string) string {
+	query := url.Values{"branch": {branch}, "door": {kind}}
+	var answer struct{ Code string }
+	p.ask(ctx, p.anywhere(), http.MethodGet, "/v2/keys/"+key+"/why?"+query.Encode(), nil).into(&answer)
+	return answer.Code
 }
 
 // await subscribes to the result of an accepted press, mostly at the other replica, sometimes at both, and records the
@@ -48,6 +58,9 @@ func (p *purchase) await(ctx context.Context, r reply, press *record.Press, at i
 			told = append(told, p.subscribe(ctx, p.anywhere(), path, accepted.RequestID, key))
 		}
 		press.Told = told
+		if key != "" && slices.ContainsFunc(told, func(t record.Told) bool { return t.Status == "FAILED" }) {
+			press.Why = p.why(ctx, press.Branch, press.Kind, key)
+		}
 	}
 	p.note(func(rec *record.Record) { rec.Presses = append(rec.Presses, *press) })
 }

@@ -188,7 +188,7 @@ func (s *Soak) latency(method, path string, r reply) {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		if strings.HasPrefix(p, "proof-") || p != "" && p[0] >= '0' && p[0] <= '9' {
+		if strings.HasPrefix(p, "proof-") || p != "" && p[0] >= '0' && p[0] <= '9' || len(p) == len("00000000-0000-4000-8000-000000000000") {
 			parts[i] = "…"
 		}
 	}
