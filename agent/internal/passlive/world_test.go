@@ -527,7 +527,8 @@ func (p *process) enter(device, digits string) {
 	}
 }
 
-// hardwareNoticed reports whether what the agent has stored about the hardware clock is how that clock is set now, or nothing.
+// hardwareNoticed reports whether what the agent has stored about the hardware clock is how that clock is set now, or nothing. If it
+// is, the agent may trust that clock. w.mu is held.
 func (p *process) hardwareNoticed() bool {
 	var stored struct {
 		Hardware struct {
@@ -540,5 +541,7 @@ func (p *process) hardwareNoticed() bool {
 		return true
 	}
 	offset := time.Unix(stored.Hardware.Seconds, 0).Sub(stored.Hardware.Earliest)
-	return (offset - p.settings.Hardware).Abs() < time.Minute
+	noticed := (offset - p.settings.Hardware).Abs() < time.Minute
+	p.rtcGood = p.rtcGood || noticed // by a beacon that was on its way when the clock was set
+	return noticed
 }
