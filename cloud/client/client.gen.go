@@ -403,6 +403,52 @@ type CancelRequest struct {
 	RefundReceiveAccountNumber     *string `json:"refundReceiveAccountNumber,omitempty"`
 }
 
+// CashReceipt The cash receipt of a deposit, if the guest wants one.
+type CashReceipt struct {
+	// Amount Won of the receipt that stands.
+	Amount      int     `json:"amount"`
+	IssueNumber *string `json:"issueNumber"`
+
+	// Number Masked.
+	Number *string `json:"number"`
+
+	// Status requested: wanted, issued once the deposit is confirmed; issued: the tax office has not decided, which takes one or two
+	// days; failed: waits for an administrator; outside: an administrator did it by hand; with-payment: the payment provider
+	// issued it with the payment.
+	Status CashReceiptStatus `json:"status"`
+
+	// Type personal: 소득공제, by a mobile phone number; business: 지출증빙, by a business registration number.
+	Type CashReceiptType `json:"type"`
+	URL  *string         `json:"url"`
+}
+
+// CashReceiptDecision defines model for CashReceiptDecision.
+type CashReceiptDecision struct {
+	CashReceipt    *CashReceiptWish `json:"cashReceipt,omitempty"`
+	SettledOutside *struct {
+		How string `json:"how"`
+
+		// Reference Evidence, for example the approval number.
+		Reference string `json:"reference"`
+	} `json:"settledOutside,omitempty"`
+}
+
+// CashReceiptStatus requested: wanted, issued once the deposit is confirmed; issued: the tax office has not decided, which takes one or two
+// days; failed: waits for an administrator; outside: an administrator did it by hand; with-payment: the payment provider
+// issued it with the payment.
+type CashReceiptStatus = string
+
+// CashReceiptType personal: 소득공제, by a mobile phone number; business: 지출증빙, by a business registration number.
+type CashReceiptType = string
+
+// CashReceiptWish The cash receipt that the guest wants if the payment is a deposit to a virtual account.
+type CashReceiptWish struct {
+	Number string `json:"number"`
+
+	// Type personal: 소득공제, by a mobile phone number; business: 지출증빙, by a business registration number.
+	Type CashReceiptType `json:"type"`
+}
+
 // ClimateCommand defines model for ClimateCommand.
 type ClimateCommand struct {
 	At      time.Time `json:"at"`
@@ -1638,6 +1684,9 @@ type PaymentRecord struct {
 	// Branch The English branch name, lower case.
 	Branch BranchCode `json:"branch"`
 
+	// CashReceipt The cash receipt of a deposit, if the guest wants one.
+	CashReceipt *CashReceipt `json:"cashReceipt,omitempty"`
+
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	EndDateTime Mark  `json:"endDateTime"`
 	ID          int64 `json:"id"`
@@ -1664,6 +1713,9 @@ type PaymentRequest struct {
 
 	// Branch Addition: with the next three, the hold that the page shows, as a precondition.
 	Branch *string `json:"branch,omitempty"`
+
+	// CashReceipt Addition: the cash receipt that the guest wants if the payment turns out to be a deposit.
+	CashReceipt *CashReceiptWish `json:"cashReceipt,omitempty"`
 
 	// ConsentVersion Addition: the version of the terms and the privacy policy that the guest agreed to (legalVersion of GET /v2/site). It is stored with the time.
 	ConsentVersion *string        `json:"consentVersion,omitempty"`
@@ -1841,6 +1893,9 @@ type Receipt struct {
 	// Branch The English branch name, lower case.
 	Branch BranchCode `json:"branch"`
 
+	// CashReceipt The cash receipt of a deposit, if the guest wants one.
+	CashReceipt *CashReceipt `json:"cashReceipt,omitempty"`
+
 	// DoorlockKey Present while the key is valid.
 	DoorlockKey *string `json:"doorlockKey"`
 	Email       *string `json:"email"`
@@ -1979,7 +2034,8 @@ type ReservationRecord struct {
 	Cancelable bool       `json:"cancelable"`
 
 	// CanceledAt RFC 3339, UTC.
-	CanceledAt *OptionalInstant `json:"canceledAt"`
+	CanceledAt  *OptionalInstant `json:"canceledAt"`
+	CashReceipt *CashReceipt     `json:"cashReceipt"`
 
 	// Correctable Whether the contact can be corrected.
 	Correctable bool `json:"correctable"`
@@ -2920,6 +2976,9 @@ type ErasePersonJSONRequestBody ErasePersonJSONBody
 
 // ExportPersonJSONRequestBody defines body for ExportPerson for application/json ContentType.
 type ExportPersonJSONRequestBody ExportPersonJSONBody
+
+// SettleCashReceiptJSONRequestBody defines body for SettleCashReceipt for application/json ContentType.
+type SettleCashReceiptJSONRequestBody = CashReceiptDecision
 
 // CorrectContactJSONRequestBody defines body for CorrectContact for application/json ContentType.
 type CorrectContactJSONRequestBody = ContactCorrection
@@ -3974,6 +4033,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 	ReservationRecord(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SettleCashReceiptWithBody Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+	SettleCashReceiptWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SettleCashReceipt Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+	SettleCashReceipt(ctx context.Context, id string, body SettleCashReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CheckPayment Look the payment of a reservation up at the provider now, and apply the answer.
 	//
@@ -6319,6 +6392,40 @@ func (c *Client) SearchReservations(ctx context.Context, params *SearchReservati
 // Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 func (c *Client) ReservationRecord(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReservationRecordRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SettleCashReceiptWithBody Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+func (c *Client) SettleCashReceiptWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSettleCashReceiptRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SettleCashReceipt Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+func (c *Client) SettleCashReceipt(ctx context.Context, id string, body SettleCashReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSettleCashReceiptRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -11638,6 +11745,53 @@ func NewReservationRecordRequest(server string, id string) (*http.Request, error
 	return req, nil
 }
 
+// NewSettleCashReceiptRequest calls the generic SettleCashReceipt builder with application/json body
+func NewSettleCashReceiptRequest(server string, id string, body SettleCashReceiptJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSettleCashReceiptRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSettleCashReceiptRequestWithBody constructs an http.Request for the SettleCashReceipt method, with any body, and a specified content type
+func NewSettleCashReceiptRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/cash-receipt", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewCheckPaymentRequest constructs an http.Request for the CheckPayment method
 func NewCheckPaymentRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -14581,6 +14735,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/reservations/{id} (the `ReservationRecord` operationId).
 	ReservationRecordWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ReservationRecordResponse, error)
 
+	// SettleCashReceiptWithBodyWithResponse Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+	SettleCashReceiptWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SettleCashReceiptResponse, error)
+
+	// SettleCashReceiptWithResponse Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+	SettleCashReceiptWithResponse(ctx context.Context, id string, body SettleCashReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*SettleCashReceiptResponse, error)
+
 	// CheckPaymentWithResponse Look the payment of a reservation up at the provider now, and apply the answer.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -17214,6 +17382,36 @@ func (r ReservationRecordResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ReservationRecordResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SettleCashReceiptResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data struct {
+			// Status requested: wanted, issued once the deposit is confirmed; issued: the tax office has not decided, which takes one or two
+			// days; failed: waits for an administrator; outside: an administrator did it by hand; with-payment: the payment provider
+			// issued it with the payment.
+			Status CashReceiptStatus `json:"status"`
+		} `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r SettleCashReceiptResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SettleCashReceiptResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19917,6 +20115,32 @@ func (c *ClientWithResponses) ReservationRecordWithResponse(ctx context.Context,
 		return nil, err
 	}
 	return ParseReservationRecordResponse(rsp)
+}
+
+// SettleCashReceiptWithBodyWithResponse Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+func (c *ClientWithResponses) SettleCashReceiptWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SettleCashReceiptResponse, error) {
+	rsp, err := c.SettleCashReceiptWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSettleCashReceiptResponse(rsp)
+}
+
+// SettleCashReceiptWithResponse Ask for the cash receipt of a deposit again, or record that it was issued or canceled by hand.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/reservations/{id}/cash-receipt (the `SettleCashReceipt` operationId).
+func (c *ClientWithResponses) SettleCashReceiptWithResponse(ctx context.Context, id string, body SettleCashReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*SettleCashReceiptResponse, error) {
+	rsp, err := c.SettleCashReceipt(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSettleCashReceiptResponse(rsp)
 }
 
 // CheckPaymentWithResponse Look the payment of a reservation up at the provider now, and apply the answer.
@@ -23109,6 +23333,39 @@ func ParseReservationRecordResponse(rsp *http.Response) (*ReservationRecordRespo
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data ReservationRecord `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSettleCashReceiptResponse parses an HTTP response from a SettleCashReceiptWithResponse call
+func ParseSettleCashReceiptResponse(rsp *http.Response) (*SettleCashReceiptResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SettleCashReceiptResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data struct {
+				// Status requested: wanted, issued once the deposit is confirmed; issued: the tax office has not decided, which takes one or two
+				// days; failed: waits for an administrator; outside: an administrator did it by hand; with-payment: the payment provider
+				// issued it with the payment.
+				Status CashReceiptStatus `json:"status"`
+			} `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "81201b4344d4c43a22d4875c7661e49830658e341ebc8897593625d27ce489f3"
+const Contract = "cb9a657c7198e79903a31eb25f655fbcf5cb4d4ab6fab19ea2d540a070b3991f"

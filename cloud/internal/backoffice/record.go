@@ -20,6 +20,7 @@ type Record struct {
 	Payment money.Payment // zero if there is none
 	History []postgres.HistoryEntry
 	Keys    []booking.AccessKey // revoked ones included
+	Cash    money.CashReceipt   // zero: none is wanted
 	Visit   *postgres.Visit     // nil: no guest is known to have entered
 }
 
@@ -45,6 +46,11 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 	if r.Keys, err = postgres.KeysOf(ctx, s.DB.Pool, r.ID); err != nil {
 		return r, err
 	}
+	cash, err := postgres.CashReceiptsOf(ctx, s.DB.Pool, r.ID)
+	if err != nil {
+		return r, err
+	}
+	r.Cash = cash[r.ID]
 	if r.Visit, err = postgres.VisitOf(ctx, s.DB.Pool, r.ID, s.DB.Now()); err != nil {
 		return r, err
 	}

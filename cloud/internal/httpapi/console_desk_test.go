@@ -129,3 +129,35 @@ func orphan(t *testing.T, s *servicetest.Stack, order string) {
 		t.Fatal(err)
 	}
 }
+
+// TestCashReceiptOnTheDesk: a cash receipt that the provider refuses is on the desk, and an administrator ends it there.
+func TestCashReceiptOnTheDesk(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	id, _ := paidDeposit(t, s)
+	path := "/v2/admin/reservations/" + id + "/cash-receipt"
+	if answer := manager.Post(path, map[string]any{}); answer.HTTP != 400 {
+		t.Errorf("a receipt without a request is tried again: %d", answer.HTTP)
+	}
+	refuses(t, "a wrong number", manager.Post(path, map[string]any{"cashReceipt": map[string]string{"type": "business", "number": "1234567890"}}), "cashReceipt.number")
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetCashReceipts, Kind: sandbox.FaultError, Code: "INVALID_REQUEST"}); err != nil {
+		t.Fatal(err)
+	}
+	manager.Post(path, map[string]any{"cashReceipt": map[string]string{"type": "personal", "number": "010-1234-5678"}}).OK(t)
+	eventually(t, "the receipt is on the desk", func() bool {
+		item := desk(t, manager)["cash-receipt"]
+		return item.ReservationID != nil && *item.ReservationID == id
+	})
+	manager.Post(path, map[string]any{"settledOutside": map[string]string{"how": "홈택스", "reference": "123456789"}}).OK(t)
+	if items := desk(t, manager); len(items) != 0 {
+		t.Errorf("the desk has %v", items)
+	}
+	var record struct {
+		CashReceipt struct{ Status, Number string }
+	}
+	manager.Get("/v2/admin/reservations/"+id).OK(t).Into(t, &record)
+	if record.CashReceipt.Status != "outside" || record.CashReceipt.Number != "010****678" {
+		t.Errorf("%+v", record)
+	}
+}

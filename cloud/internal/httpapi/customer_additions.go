@@ -182,10 +182,12 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		DoorlockKey *string `json:"doorlockKey"`
 		KeyLink     *string `json:"keyLink"`
 		ReceiptURL  *string `json:"receiptUrl"`
+
+		CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"`
 	}{
 		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
-		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL),
+		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
 	}
 	answer.ofExtension(receipt.Reservation)
 	return wire.WriteData(w, answer)

@@ -164,6 +164,8 @@ var table = []row{
 	{reserve.ErrExceedsBalance, 400, typeAmount, "환불 금액(amount)이 남은 결제 금액보다 큽니다."},
 	{reserve.ErrRefundOpen, 409, typeConflict, "진행 중인 환불이 있습니다. 먼저 완료한 뒤 다시 시도해 주세요."},
 	{reserve.ErrKeyReused, 409, typeHoldChanged, "같은 Idempotency-Key로 다른 내용의 요청이 있었습니다."},
+	{reserve.ErrNoCash, 400, typeIllegal, "현금영수증을 발급할 입금이 없습니다."},
+	{reserve.ErrReceiptStands, 409, typeConflict, "이미 발급되었거나 처리 중인 현금영수증입니다."},
 	{reserve.ErrNothingToRefund, 400, typeIllegal, "환불할 결제 금액이 없습니다."},
 	{reserve.ErrSameAdministrator, 403, typeScope, "요청한 관리자가 아닌 다른 관리자의 승인이 필요합니다."},
 	{reserve.ErrStatusMismatch, 400, typeIllegal, "bookingStatus 값이 올바르지 않습니다."},

@@ -205,6 +205,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"enterRefundAccount":  {"/v2/refund-accounts/none", map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "a"}, noRefundLink, false},
 		"quoteRefund":         {"/v2/my-reservations/999999/refund", nil, noReservation, false},
 		"refund":              {"/v2/admin/reservations/" + paid + "/refunds", map[string]any{"amount": 2147483647, "settledOutside": map[string]string{"how": "a", "reference": "a"}}, reply{400, "PaymentAmountMismatchException", "환불 금액(amount)이 남은 결제 금액보다 큽니다."}, true},
+		"settleCashReceipt":   {"/v2/admin/reservations/" + paid + "/cash-receipt", map[string]any{"cashReceipt": map[string]string{"type": "personal", "number": "01012345678"}}, reply{400, "IllegalArguemntError", "현금영수증을 발급할 입금이 없습니다."}, true},
 		"releaseQuarantine":   {"/v2/admin/branches/gangnam/quarantine/1/release", map[string]any{"reason": "확인"}, reply{404, "ResourceNotFoundException", "해당 판매 보류를 찾을 수 없습니다."}, false},
 		"checkPayment":        {"/v2/admin/reservations/" + paid + "/check", nil, success, true},
 		"refundOrphan":        {"/v2/admin/differences/999999/refund", nil, notThere("차이를"), false},

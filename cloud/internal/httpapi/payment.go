@@ -30,7 +30,8 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 		StartDateTime *string `json:"startDateTime"`
 		EndDateTime   *string `json:"endDateTime"`
 
-		ConsentVersion *string `json:"consentVersion"` // addition
+		ConsentVersion *string           `json:"consentVersion"` // addition
+		CashReceipt    *wire.CashReceipt `json:"cashReceipt"`    // addition
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -57,7 +58,11 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, amount, expected)
+	var wish reserve.ReceiptWish
+	if wish.Type, wish.Number, err = body.CashReceipt.Wish(); err != nil {
+		return err
+	}
+	orderID, err := a.Reserve.Register(r.Context(), holdToken(r, customerHoldCookie), contact, wish, amount, expected)
 	if err != nil {
 		return err
 	}
@@ -265,6 +270,8 @@ type paymentRecord struct {
 	BankName            *string `json:"virtualaccountBankName"`
 	AccountNumber       *string `json:"virtualaccountAccountNumber"`
 	DueDate             *string `json:"virtualaccountDueDate"`
+
+	CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"` // addition
 }
 
 // paymentRecords returns the payments of a customer, newest first.
@@ -293,7 +300,7 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 		ID: int64(receipt.ID), Status: wireStatus(receipt.Reservation), Method: string(receipt.Method),
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
 		StartDateTime: wire.Minute(receipt.Start, zone), EndDateTime: wire.StoredEnd(receipt.Interval, zone),
-		Amount: receipt.Amount, PaymentDoneDateTime: wire.Minute(done, zone),
+		Amount: receipt.Amount, PaymentDoneDateTime: wire.Minute(done, zone), CashReceipt: cashReceipt(receipt),
 	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
 		record.BankName, record.AccountNumber = wire.Nullable(booking.BankName(account.Bank)), wire.Nullable(account.Number)

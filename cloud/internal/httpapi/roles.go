@@ -50,6 +50,7 @@ var (
 			"DELETE /v2/admin/reservations/{id}/refund/approval",
 			"POST /v2/admin/reservations/{id}/refunds", "POST /v2/admin/differences/{id}/resolution",
 			"GET /v2/admin/money-desk", "POST /v2/admin/reservations/{id}/check",
+			"POST /v2/admin/reservations/{id}/cash-receipt",
 			"GET /v2/admin/reports/occupancy", "GET /v2/admin/reports/occupancy.csv", "GET /v2/admin/reports/occupancy.xlsx",
 			"GET /v2/admin/reports/climate", "GET /v2/admin/reports/climate.csv", "GET /v2/admin/reports/climate.xlsx",
 

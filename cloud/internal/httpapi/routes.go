@@ -153,6 +153,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/reservations/{id}/refund/approval", a.editor(a.approveRefund))
 	mux.Delete("/v2/admin/reservations/{id}/refund/approval", a.editor(a.declineRefund))
 	mux.Post("/v2/admin/reservations/{id}/refunds", a.editor(a.refund))
+	mux.Post("/v2/admin/reservations/{id}/cash-receipt", a.editor(a.settleCashReceipt))
 	mux.Post("/v2/admin/reservations/{id}/check", a.editor(a.checkPayment))
 	mux.Get("/v2/admin/money-desk", a.viewer(c.ShowMoneyDesk))
 	mux.Post("/v2/admin/differences/{id}/refund", a.hq(a.refundOrphan))

@@ -72,6 +72,7 @@ var scopes = map[string]account.Scope{
 	"DELETE /v2/admin/reservations/{id}/refund/approval": noToken,
 	"POST /v2/admin/reservations/{id}/refunds":           account.ScopeMoney,
 	"POST /v2/admin/reservations/{id}/check":             account.ScopeMoney,
+	"POST /v2/admin/reservations/{id}/cash-receipt":      account.ScopeMoney,
 	"POST /v2/admin/differences/{id}/refund":             account.ScopeMoney,
 	"POST /v2/admin/reconciliation":                      account.ScopeMoney,
 	"POST /v2/admin/differences/{id}/resolution":         account.ScopeMoney,

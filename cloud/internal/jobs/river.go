@@ -54,6 +54,9 @@ func (s *Service) river() (*client, error) {
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.Settle]) error {
 		return s.settle(ctx, booking.ReservationID(job.Args.ReservationID))
 	}))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.CashReceipt]) error {
+		return s.Reserve.SettleReceipt(ctx, booking.ReservationID(job.Args.ReservationID))
+	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, job *river.Job[queue.SyncChannel]) error {
 		return s.Partner.SyncBlock(ctx, job.Args.BlockID)
 	}))

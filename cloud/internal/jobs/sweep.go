@@ -33,7 +33,7 @@ func (s *Service) sweep(ctx context.Context) {
 	s.lead(ctx, sweepLock, func(ctx context.Context) error {
 		var group errgroup.Group
 		for _, part := range []func(context.Context) error{
-			s.sweepMoney, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Reserve.SealKeys, s.Reserve.Compensate,
+			s.sweepMoney, s.sweepReceipts, s.sweepCallbacks, s.sweepMessages, s.Reserve.ReportStuck, s.Reserve.SealKeys, s.Reserve.Compensate,
 			s.Reserve.SweepStays, s.Partner.Sweep, s.Partner.SealFeeds, s.purge,
 		} {
 			group.Go(func() error { return part(ctx) })
@@ -48,6 +48,11 @@ func (s *Service) sweep(ctx context.Context) {
 func (s *Service) sweepMoney(ctx context.Context) error {
 	ids, err := postgres.Unsettled(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
 	return errors.Join(err, eachOf(ids, func(id booking.ReservationID) error { return s.settle(ctx, id) }))
+}
+
+func (s *Service) sweepReceipts(ctx context.Context) error {
+	ids, err := postgres.DueReceipts(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
+	return errors.Join(err, eachOf(ids, func(id booking.ReservationID) error { return s.Reserve.SettleReceipt(ctx, id) }))
 }
 
 func (s *Service) sweepCallbacks(ctx context.Context) error {

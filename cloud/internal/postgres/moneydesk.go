@@ -28,7 +28,8 @@ type DeskItem struct {
 // DeskQueue returns the open items of branches (nil: of all, and those of no branch), the oldest first. A refund is failed,
 // late (money that came too late and waits for an account), name-mismatch or approval (it waits for a second administrator),
 // pending (at the bank) or unclear (no answer since unclearAt). A discrepancy is refused, orphan, unclear, late, reversal,
-// entered-after-refund, or difference; one about an open refund is not listed beside it.
+// entered-after-refund, or difference; one about an open refund is not listed beside it. A cash receipt that failed or has no
+// answer since unclearAt is cash-receipt.
 func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time.Time, limit int) ([]DeskItem, error) {
 	rows, err := q.Query(ctx, `
 		select * from (
@@ -52,6 +53,11 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 			where d.resolved_at is null and ($1::text[] is null or b.code = any($1))
 			  and not (d.kind in ('refund', 'refund-overdue', 'late-deposit', 'stuck') and exists (
 			      select from refund f where f.reservation_id = r.id and (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and f.created_at < $2)))
+			union all
+			select 'cash-receipt', b.code, r.id, coalesce(r.order_id, ''), 0, 0, coalesce(nullif(c.standing, 0), c.amount), c.requested_at, null,
+			       concat_ws(' ', c.error_code, c.error_message), c.masked
+			from cash_receipt c join reservation r on r.id = c.reservation_id join branch b on b.id = r.branch_id
+			where (c.state = 'failed' or c.state in ('issuing', 'canceling') and c.requested_at < $2) and ($1::text[] is null or b.code = any($1))
 		) item order by since, refund, difference limit $3`, branches, unclearAt, limit)
 	if err != nil {
 		return nil, err

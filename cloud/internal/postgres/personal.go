@@ -36,6 +36,10 @@ var PersonalTables = []PersonalTable{
 		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
 		{Name: "outside_request", Erased: "null"},
 	}},
+	{Name: "cash_receipt", Reservation: "x.reservation_id", Columns: []PersonalColumn{
+		{Name: "number", Erased: "null", Sealed: true}, {Name: "masked", Erased: "null"}, {Name: "url", Erased: "null"},
+		{Name: "error_message", Erased: "null"}, {Name: "outside", Erased: "null"},
+	}},
 	{Name: "reconciliation_difference", Reservation: "(select o.id from reservation o where o.order_id = x.order_id)", Columns: []PersonalColumn{
 		{Name: "resolution", Erased: "null"},
 	}},

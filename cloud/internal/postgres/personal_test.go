@@ -171,6 +171,7 @@ var notPersonal = strings.Fields(`
 	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key refund_request.body_hash
 	legal_entity.code legal_entity.facts legal_entity.client_key legal_entity.widget_key legal_entity.api_key branch.legal_entity reservation.legal_entity
 	reconciliation_difference.key_set company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
+	cash_receipt.type cash_receipt.state cash_receipt.receipt_key cash_receipt.issue_number cash_receipt.error_code
 	audit_link.source proof.document refund_link.token_hash compensation.kind compensation.reason settlement.transaction_key settlement.order_id settlement.method`)
 
 func TestEveryColumnIsClassified(t *testing.T) {
@@ -249,6 +250,8 @@ func TestErasureLeavesNothing(t *testing.T) {
 			      select id, 'COMPLETED', '박지울 일정 변경', 18000, 'customer', 'secret', 'i', '박지울' from r),
 			m as (insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
 			      select id, 'hq', '박지울(010-8888-0001) 님 요청', 1, $2, $3, 1, $2, $3 from r),
+			c as (insert into cash_receipt (reservation_id, type, number, masked, url, outside)
+			      select id, 'personal', 'secret', '010****0001', 'https://receipt.example/박지울', '{"how": "박지울 님과 통화"}' from r),
 			d as (insert into reconciliation_difference (order_id, kind, detail, resolution) select order_id, 'x', 'y', '박지울과 통화' from r)
 			insert into message (reservation_id, branch_id, template, to_mobile, to_email, variables, state)
 			select id, branch_id, 'reservation-confirmed', '010-8888-0001', 'jiul@example.com', 'secret', 'SENT' from r`,
@@ -287,7 +290,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	after := dump(t, db)
 	secret := hex.EncodeToString([]byte("secret"))
 	// The number is searched for in all its forms, but long enough that no clock time or random id contains it.
-	for _, trace := range []string{"지울", "8888-0001", "88880001", "jiul", "Jiul", secret} {
+	for _, trace := range []string{"지울", "8888-0001", "010****0001", "88880001", "jiul", "Jiul", secret} {
 		if i := strings.Index(after, trace); i >= 0 {
 			t.Errorf("%q remains: …%s…", trace, after[max(0, i-150):min(len(after), i+50)])
 		}

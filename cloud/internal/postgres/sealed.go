@@ -19,6 +19,7 @@ var SealedColumns = []SealedColumn{
 	{"message", "variables", "message"},
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},
+	{"cash_receipt", "number", "cash-receipt"},
 	{"access_key", "sealed", "door-key"},
 	{"reservation", "replaced_account", "refund-account"},
 	{"administrator", "totp_secret", "totp"},

@@ -43,6 +43,14 @@ type Settle struct {
 // Kind implements river.JobArgs.
 func (Settle) Kind() string { return "settle" }
 
+// CashReceipt takes the next step of a reservation's cash receipt.
+type CashReceipt struct {
+	ReservationID int64 `json:"reservationId"`
+}
+
+// Kind implements river.JobArgs.
+func (CashReceipt) Kind() string { return "cash-receipt" }
+
 // SyncChannel updates a block at a partner channel to its wanted state.
 type SyncChannel struct {
 	BlockID int64 `json:"blockId"`
@@ -124,6 +132,11 @@ func (q *Queue) NoVariables() []byte { return q.keys.Seal(messagePurpose, []byte
 // Settle enqueues a check of a reservation's payment, not before at.
 func (q *Queue) Settle(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
 	return q.insert(ctx, tx, Settle{ReservationID: int64(id)}, at)
+}
+
+// CashReceipt enqueues the next step of a reservation's cash receipt, not before at.
+func (q *Queue) CashReceipt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, at time.Time) error {
+	return q.insert(ctx, tx, CashReceipt{ReservationID: int64(id)}, at)
 }
 
 // SyncChannel enqueues the update of a block.

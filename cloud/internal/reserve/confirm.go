@@ -29,6 +29,7 @@ type Receipt struct {
 	Branch booking.Branch
 	booking.Reservation
 	Payment money.Payment
+	Cash    money.CashReceipt // zero: none is wanted
 }
 
 // watchdogDelay is how long only the process that began an attempt may send its request. After that, any process looks up
@@ -403,5 +404,6 @@ func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Recei
 	if r.DoorlockKey, err = s.keyOf(r); err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{branch, r, p}, nil
+	cash, err := postgres.CashReceiptsOf(ctx, s.DB.Pool, r.ID)
+	return Receipt{branch, r, p, cash[r.ID]}, err
 }

@@ -30,6 +30,10 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 	if err != nil {
 		return nil, err
 	}
+	cash, err := postgres.CashReceiptsOf(ctx, s.DB.Pool, ids...)
+	if err != nil {
+		return nil, err
+	}
 	receipts := make([]Receipt, len(list))
 	for i, r := range list {
 		branch, err := s.DB.BranchByID(ctx, r.Branch)
@@ -39,7 +43,7 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 		if r.DoorlockKey, err = s.keyOf(r); err != nil {
 			return nil, err
 		}
-		receipts[i] = Receipt{branch, r, payments[r.ID]}
+		receipts[i] = Receipt{branch, r, payments[r.ID], cash[r.ID]}
 	}
 	return receipts, nil
 }

@@ -167,6 +167,9 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	if err := c.endOutside(won); err != nil {
 		return RefundResult{}, err
 	}
+	if err := c.wakeReceipt(); err != nil {
+		return RefundResult{}, err
+	}
 	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
 }
 

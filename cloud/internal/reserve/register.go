@@ -29,11 +29,11 @@ func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 		at(e.Times.Start, r.Start) && at(e.Times.End, r.End)
 }
 
-// Register stores the guest's contact before the payment widget opens, and returns the order id for the widget. Registering
+// Register stores the guest's contact, and the cash receipt that the guest wants for a deposit, before the payment widget opens, and returns the order id for the widget. Registering
 // again replaces the contact and the order id; a payment that is still captured for the old id is refunded.
 //
 // Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrTooManyHolds.
-func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, amount int, expected Expected) (orderID string, err error) {
+func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, wish ReceiptWish, amount int, expected Expected) (orderID string, err error) {
 	branch, r, price, err := s.Held(ctx, token)
 	if err != nil {
 		return "", err
@@ -59,7 +59,10 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
 			return err
 		}
-		return postgres.RegisterOrder(ctx, tx, held, contact, orderID, branch.LegalEntity, price, now)
+		if err := postgres.RegisterOrder(ctx, tx, held, contact, orderID, branch.LegalEntity, price, now); err != nil {
+			return err
+		}
+		return postgres.WishReceipt(ctx, tx, held.ID, wish.seal(s))
 	})
 }
 

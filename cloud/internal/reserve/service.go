@@ -26,6 +26,9 @@ type Payments interface {
 	IssueVirtualAccount(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.VirtualAccountRequest) (toss.Payment, error)
 	Transactions(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Transaction, error)
 	Settlements(ctx context.Context, keys toss.KeySet, from, to time.Time) ([]toss.Settlement, error)
+	IssueCashReceipt(ctx context.Context, keys toss.KeySet, idempotencyKey string, r toss.CashReceiptRequest) (toss.CashReceipt, error)
+	CancelCashReceipt(ctx context.Context, keys toss.KeySet, idempotencyKey, receiptKey string) (toss.CashReceipt, error)
+	CashReceipts(ctx context.Context, keys toss.KeySet, day time.Time) ([]toss.CashReceipt, error)
 }
 
 // Service executes the operations on reservations. Every field is required.

@@ -203,6 +203,9 @@ func (s *Service) apply(ctx context.Context, q question, a answer) error {
 		if verdict, err = c.transition(a); err != nil {
 			return err
 		}
+		if err := c.wakeReceipt(); err != nil {
+			return err
+		}
 		return postgres.MarkCallbacksApplied(ctx, tx, r.OrderID, q.callback, now)
 	})
 	failpoint.Hit("settle.applied")

@@ -30,6 +30,9 @@ func (s *Sandbox) routes() http.Handler {
 	mux.Handle("POST /v1/virtual-accounts", s.toss(TargetVirtualAccounts, s.issueAccount))
 	mux.Handle("GET /v1/transactions", s.toss(TargetGet, s.listTransactions))
 	mux.Handle("GET /v1/settlements", s.toss(TargetGet, s.listSettlements))
+	mux.Handle("POST /v1/cash-receipts", s.toss(TargetCashReceipts, s.issueReceipt))
+	mux.Handle("POST /v1/cash-receipts/{receiptKey}/cancel", s.toss(TargetCashReceipts, s.cancelReceipt))
+	mux.Handle("GET /v1/cash-receipts", s.toss(TargetGet, s.listReceipts))
 	mux.Handle("/v1/", s.toss("", s.unknownTossPath))
 
 	mux.Handle("POST /messages/v4/send-many/detail", s.solapi(s.sendMany))
@@ -46,6 +49,7 @@ func (s *Sandbox) routes() http.Handler {
 	mux.Handle("POST /sandbox/deposits", control(s.postDeposit))
 	mux.Handle("POST /sandbox/reversals", control(s.postReversal))
 	mux.Handle("GET /sandbox/ledger", control(s.getLedger))
+	mux.Handle("GET /sandbox/cash-receipts", control(s.getReceipts))
 	mux.Handle("POST /sandbox/faults", control(s.postFault))
 	mux.Handle("GET /sandbox/faults", control(s.getFaults))
 	mux.Handle("DELETE /sandbox/faults", control(s.deleteFaults))

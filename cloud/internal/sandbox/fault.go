@@ -3,7 +3,6 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -42,6 +41,10 @@ const (
 	TargetChannel         FaultTarget = "channel"
 	TargetRefund          FaultTarget = "refund"
 	TargetCallback        FaultTarget = "callback" // an addition: delivery attempts of deposit callbacks
+	TargetCashReceipts    FaultTarget = "cash-receipts"
+	// TargetTaxOffice is the decision about a cash receipt, which follows the call: error means FAILED, slow delays it, and
+	// timeout leaves it open.
+	TargetTaxOffice FaultTarget = "tax-office"
 )
 
 // maxHold bounds how long a connection is held without a response.
@@ -61,14 +64,14 @@ type Fault struct {
 // SetFault adds a fault. Faults of the same target are consumed in the order in which they were set.
 func (s *Sandbox) SetFault(f Fault) error {
 	if !slices.Contains([]FaultTarget{TargetConfirm, TargetCancel, TargetVirtualAccounts, TargetGet,
-		TargetMessages, TargetChannel, TargetRefund, TargetCallback}, f.Target) {
+		TargetMessages, TargetChannel, TargetRefund, TargetCallback, TargetCashReceipts, TargetTaxOffice}, f.Target) {
 		return fmt.Errorf("unknown fault target %q", f.Target)
 	}
 	if !slices.Contains([]FaultKind{FaultError, FaultTimeout, FaultSlow, FaultDropAfterCommit}, f.Kind) {
 		return fmt.Errorf("unknown fault kind %q", f.Kind)
 	}
-	if f.Target == TargetRefund && f.Kind == FaultDropAfterCommit {
-		return errors.New("a refund cannot be dropped after commit: it has no caller")
+	if (f.Target == TargetRefund || f.Target == TargetTaxOffice) && f.Kind == FaultDropAfterCommit {
+		return fmt.Errorf("a %s cannot be dropped after commit: it has no caller", f.Target)
 	}
 	if f.Status != 0 && (f.Status < 400 || f.Status > 599) {
 		return fmt.Errorf("status %d is not an error", f.Status)

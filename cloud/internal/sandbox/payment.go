@@ -73,8 +73,8 @@ type Payment struct {
 	VirtualAccount      *VirtualAccount `json:"virtualAccount"`
 	Transfer            *struct{}       `json:"transfer"`
 	GiftCertificate     *struct{}       `json:"giftCertificate"`
-	CashReceipt         *struct{}       `json:"cashReceipt"`
-	CashReceipts        []struct{}      `json:"cashReceipts"`
+	CashReceipt         *CashReceipt    `json:"cashReceipt"`
+	CashReceipts        []CashReceipt   `json:"cashReceipts"`
 	Discount            *struct{}       `json:"discount"`
 	Cancels             []Cancel        `json:"cancels"`
 	Secret              *string         `json:"secret"`

@@ -16,7 +16,8 @@ import (
 type state struct {
 	Payments     []*record          `json:"payments"` // oldest first
 	Transactions []Transaction      `json:"transactions"`
-	Answers      map[string]*answer `json:"answers"` // by identity of the request, see answerToss
+	Receipts     []receiptRecord    `json:"receipts"` // of POST /v1/cash-receipts, oldest first
+	Answers      map[string]*answer `json:"answers"`  // by identity of the request, see answerToss
 	Ledger       Ledger             `json:"ledger"`
 	Messages     []Message          `json:"messages"`
 	Bookings     []*Booking         `json:"bookings"`
@@ -101,6 +102,7 @@ func (st *state) snapshot() *state {
 			return r
 		}),
 		Transactions: slices.Clone(st.Transactions),
+		Receipts:     slices.Clone(st.Receipts),
 		Answers:      maps.Clone(st.Answers),
 		Ledger:       st.Ledger.clone(),
 		Messages:     slices.Clone(st.Messages),

@@ -19,7 +19,7 @@ type point struct {
 	do       func(r *rig) error
 }
 
-var points = append(purchases, changes()...)
+var points = append(append(purchases, changes()...), receiptPoints()...)
 
 var purchases = []point{
 	{name: "C1", what: "killed before the attempt is committed", within: 10 * time.Second, do: crashThenConfirm("confirm.beginning", "HOLD")},

@@ -12,6 +12,10 @@ const (
 	read         operation = "read payment"
 	transactions operation = "list transactions"
 	settlements  operation = "list settlements"
+
+	issueReceipt  operation = "issue cash receipt"
+	cancelReceipt operation = "cancel cash receipt"
+	listReceipts  operation = "list cash receipts"
 )
 
 // Codes of errors that this package returns without sending a request.

@@ -48,6 +48,9 @@ type Payment struct {
 	EasyPay        string // provider of an easy payment, "" for others
 	ReceiptURL     string
 	Failure        *Failure // why the payment was aborted or expired
+	// CashReceipts are those that the provider issued with the payment. It cancels them with the payment itself. Those of
+	// [Client.IssueCashReceipt] are not among them.
+	CashReceipts []CashReceipt
 }
 
 // VirtualAccount is the account into which the buyer pays.
@@ -149,6 +152,7 @@ type wirePayment struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"failure"`
+	CashReceipts []wireCashReceipt `json:"cashReceipts"`
 }
 
 var errNotAPayment = errors.New("answer is not a payment: paymentKey, orderId, status, totalAmount and balanceAmount are required")
@@ -204,6 +208,9 @@ func decodePayment(body []byte) (Payment, error) {
 	}
 	if w.Failure != nil {
 		p.Failure = &Failure{Code: w.Failure.Code, Message: w.Failure.Message}
+	}
+	for _, r := range w.CashReceipts {
+		p.CashReceipts = append(p.CashReceipts, r.receipt())
 	}
 	return p, nil
 }

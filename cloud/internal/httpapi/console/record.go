@@ -108,6 +108,8 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Cancelable      bool          `json:"cancelable"`
 		History         []wireHistory `json:"history"`
 		Stay            *wireStay     `json:"stay"`
+
+		CashReceipt *wire.IssuedReceipt `json:"cashReceipt"`
 	}{
 		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: wire.Nullable(d.Email), Note: wire.Nullable(d.Note),
 		CreatedBy: wire.Nullable(d.CreatedBy), OrderID: wire.Nullable(d.OrderID), CreatedAt: wire.Instant(d.CreatedAt), PaidAt: wire.Instant(d.PaidAt),
@@ -118,6 +120,9 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Keys:            wireKeys(d.Keys),
 		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),
+	}
+	if d.Method == booking.VirtualAccount {
+		record.CashReceipt = wire.Issued(d.Cash)
 	}
 	if d.Visit != nil {
 		record.Stay = &wireStay{*wire.Instant(d.Visit.EnteredAt), wire.Nullable(d.Visit.ByKey), moment(d.Visit.LeftAt)}

@@ -65,7 +65,7 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"nameKo": "한글 이름", "newPassword": "새 비밀번호", "notify": "알림 여부", "open": "운영 시간",
 	"openHolidays": "쉬지 않는 공휴일", "orderId": "주문 번호", "orderName": "주문명", "partner": "채널",
 	"credential": "패스키", "password": "비밀번호", "paymentKey": "결제 키", "noLock": "잠금장치 없음", "turnoverMinutes": "정리 시간", "phone": "전화", "pin": "문 비밀번호", "price": "가격",
-	"privacyConsent": "개인정보 수집 동의", "query": "검색어", "reason": "사유", "settledOutside": "외부 환불", "settledOutside.how": "환불 방법", "settledOutside.reference": "환불 증빙",
+	"privacyConsent": "개인정보 수집 동의", "query": "검색어", "reason": "사유", "settledOutside": "외부 환불", "settledOutside.how": "환불 방법", "cashReceipt.type": "현금영수증 용도", "cashReceipt.number": "현금영수증 번호", "settledOutside.reference": "환불 증빙",
 	"refundReceiveAccountBank": "환불 은행", "refundReceiveAccountHolderName": "환불 예금주",
 	"refundReceiveAccountNumber": "환불 계좌번호", "region": "희망 지역", "removedHolidays": "공휴일이 아닌 날",
 	"requestId": "요청 번호", "resolution": "처리 내용", "role": "역할", "room": "룸 번호", "roomNo": "룸 번호",

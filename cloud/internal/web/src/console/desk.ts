@@ -11,7 +11,7 @@ import { getBanks } from "./banks";
 import { gather, watchAll } from "./live";
 import { openResolve, openRetry } from "./money";
 import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
-import { openApproval, openDecline, openOutside } from "./refund";
+import { openApproval, openDecline, openOutside, openReceiptOutside } from "./refund";
 import { isHQ, mayRefund } from "./session";
 import { ago, t, won } from "./text";
 
@@ -59,6 +59,10 @@ const due = (i: Item): boolean => i.dueAt !== null && Date.parse(i.dueAt) <= now
 function actions(i: Item, refresh: () => void): Child {
   const id = i.reservationId;
   const list: Child[] = [];
+  if (id && i.kind === "cash-receipt")
+    return mayRefund()
+      ? [retryReceipt(id, refresh), button(t("cashOutside"), () => openReceiptOutside(id, refresh))]
+      : list;
   if (id && mayRefund()) {
     if (i.kind === "name-mismatch" || i.kind === "approval") {
       const account = i.kind === "approval" ? null : i.account;
@@ -79,6 +83,18 @@ function actions(i: Item, refresh: () => void): Child {
     list.push(button(t("resolve"), () => openResolve({ ...i, id: difference }, refresh)));
   }
   return list;
+}
+
+/** Issues a cash receipt, or cancels it, again. */
+function retryReceipt(reservation: string, refresh: () => void): Child {
+  const { run, view } = attempt();
+  const retry = () =>
+    run(async () => {
+      await api.post(`/v2/admin/reservations/${reservation}/cash-receipt`, {});
+      toast(t("cashRetried"));
+      refresh();
+    });
+  return [button(t("cashRetry"), retry, { kind: "primary" }), view()];
 }
 
 function check(reservation: string, refresh: () => void): Child {

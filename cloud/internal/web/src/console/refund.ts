@@ -114,6 +114,34 @@ export function openOutside(reservation: string, amount: number, refresh: () => 
   });
 }
 
+/** Records a cash receipt that was issued or canceled by hand. */
+export function openReceiptOutside(reservation: string, refresh: () => void): void {
+  dialog(t("cashOutside"), (close) => {
+    const [how, reference] = [signal(""), signal("")];
+    const { run, view } = attempt();
+    const submit = () =>
+      run(async () => {
+        await api.post(`/v2/admin/reservations/${reservation}/cash-receipt`, {
+          settledOutside: { how: how.peek().trim(), reference: reference.peek().trim() },
+        });
+        toast(t("cashOutsideDone"));
+        refresh();
+        close();
+      });
+    return [
+      h("p", null, t("cashOutsideText")),
+      h(
+        "div",
+        { class: "form" },
+        field(t("cashOutsideHow"), input(how, { maxlength: 100, autofocus: true })),
+        field(t("cashOutsideReference"), input(reference, { maxlength: 200 })),
+      ),
+      view(),
+      footer(close, t("cashOutsideDo"), submit, () => how().trim() !== "" && reference().trim() !== ""),
+    ];
+  });
+}
+
 /** Approves the refund that another administrator has requested; account is null if only its amount is to be approved. */
 export function openApproval(reservation: string, amount: number, account: string | null, refresh: () => void): void {
   const title = account ? t("approveAccount") : t("approveRefund");

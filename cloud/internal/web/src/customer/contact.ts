@@ -8,9 +8,10 @@ import { submits } from "../core/form";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
+import { receiptChoice } from "./cash-receipt";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, question, sign } from "./icons";
-import { begin, choosing, giveUp, keep, purchase } from "./purchase";
+import { begin, choosing, giveUp, keep, purchase, wishOf } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
 import {
   type Branch,
@@ -247,6 +248,7 @@ function form(held: Held, { over, check }: Guard): Child {
     problem: (v) => (!v || looksLikeEmail(v) ? "" : t("needEmail")),
     attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
   });
+  const receipt = receiptChoice(p?.receiptType ?? "", p?.receiptNumber ?? "", mobile.value);
   const given = (what: string) => signal(p?.consents?.includes(what) ?? false);
   const consents = { terms: given("terms"), privacy: given("privacy"), age: given("age") };
   const each = Object.values(consents);
@@ -257,6 +259,8 @@ function form(held: Held, { over, check }: Guard): Child {
       name: name.value(),
       mobile: mobile.value(),
       email: email.value(),
+      receiptType: receipt.type(),
+      receiptNumber: receipt.number(),
       consents: Object.entries(consents).flatMap(([what, is]) => (is() ? [what] : [])),
     }),
   );
@@ -264,7 +268,7 @@ function form(held: Held, { over, check }: Guard): Child {
   const busy = signal(false);
   const submit = async () => {
     problem.set("");
-    if (!checkAll([name, mobile, email])) return;
+    if (!checkAll([name, mobile, email, ...receipt.fields()])) return;
     if (!each.every((c) => c())) {
       problem.set(t("needConsent"));
       document.getElementById("consent-all")?.focus();
@@ -274,7 +278,14 @@ function form(held: Held, { over, check }: Guard): Child {
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
       const { legalVersion } = await getSite();
-      const { orderId } = await register(held.hold, legalVersion, contact.name, contact.mobile, contact.email);
+      const { orderId } = await register(
+        held.hold,
+        legalVersion,
+        contact.name,
+        contact.mobile,
+        contact.email,
+        wishOf(purchase()!),
+      );
       keep({ ...contact, orderId });
       go("/book/pay");
     } catch (error) {
@@ -300,6 +311,7 @@ function form(held: Held, { over, check }: Guard): Child {
     name.view,
     mobile.view,
     email.view,
+    receipt.view,
     consentBoxes(consents),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     button(

@@ -8,7 +8,7 @@ import { go, query } from "../core/router";
 import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
-import { choosing, giveUp, keep, purchase } from "./purchase";
+import { choosing, giveUp, keep, purchase, wishOf } from "./purchase";
 import { alert, button, explain, note, notice } from "./screen";
 import { getSite, register } from "./service";
 import { t } from "./text";
@@ -32,7 +32,7 @@ export function refused(code: string | null, message: string): Child {
         location.replace(p.back);
       } else if (held && p?.name) {
         const { legalVersion } = await getSite();
-        const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email);
+        const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email, wishOf(p));
         keep({ orderId });
         go("/book/pay", { replace: true });
       } else go("/book/contact", { replace: true });

@@ -7,6 +7,7 @@ import { type Child, each, h, when } from "../core/dom";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import type { Readable } from "../core/signal";
+import { receiptStatus } from "./cash-receipt";
 import { dueOf } from "./receipt";
 import { button, facts, fetched, heading, link } from "./screen";
 import { type Branch, branchName, getBranches, getKeys, getMine, logout, type PaymentRecord } from "./service";
@@ -99,7 +100,7 @@ const cards = (list: () => Mine[]): Child =>
     { class: "cards" },
     each(
       list,
-      (m) => `${m.record.id} ${m.record.status} ${m.key}`,
+      (m) => `${m.record.id} ${m.record.status} ${m.key} ${m.record.cashReceipt?.status ?? ""}`,
       (m) => h("li", null, card(m.peek())),
     ),
   );
@@ -122,6 +123,7 @@ function card(m: Mine): Child {
     ),
     h("p", null, `${dateText(start)} ${timesText(start, parseStoredEnd(r.endDateTime))}`),
     h("p", { class: "dim" }, won(r.amount)),
+    r.cashReceipt ? h("p", { class: "dim" }, `${t("cashReceipt")}: `, receiptStatus(r.cashReceipt)) : null,
     r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
     isOver(m) ? null : h("div", { class: "pair" }, m.key ? link(t("openKey"), m.key, "primary") : null, cancelLink(m)),
   );

@@ -2,6 +2,7 @@
 // survives reloads and the detour to the payment provider, and ends with the tab.
 
 import type { Minute } from "../booking/time";
+import type { Schemas } from "../core/interface";
 import * as service from "./service";
 
 export interface Purchase {
@@ -12,6 +13,9 @@ export interface Purchase {
   name: string;
   mobile: string;
   email: string;
+  /** The cash receipt that the customer wants for a deposit; no type: none. */
+  receiptType?: Schemas["CashReceiptWish"]["type"] | "";
+  receiptNumber?: string;
   /** The accepted consents. */
   consents: string[];
   /** Issued by the service once name and phone are known; the payment widget needs it. */
@@ -19,6 +23,10 @@ export interface Purchase {
   /** The key page to return to, if the purchase extends a stay. */
   back?: string;
 }
+
+/** The cash receipt that the customer wants, as the service takes it. */
+export const wishOf = (p: Purchase): Schemas["CashReceiptWish"] | null =>
+  p.receiptType ? { type: p.receiptType, number: p.receiptNumber ?? "" } : null;
 
 const key = "purchase";
 

@@ -6,6 +6,7 @@ import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { computed, type Readable, signal } from "../core/signal";
+import { receiptStatus } from "./cash-receipt";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
 import { actions, facts, fetched, heading, link, note, notice } from "./screen";
@@ -111,6 +112,7 @@ function whatWasBought({ receipt: r, branch: b }: Found): [string, Child][] {
       t("labelPrice"),
       r.amount === null ? methodText(r.paymentMethod) : `${won(r.amount)} · ${methodText(r.paymentMethod)}`,
     ],
+    ...(r.cashReceipt ? ([[t("cashReceipt"), receiptStatus(r.cashReceipt)]] as [string, Child][]) : []),
   ];
 }
 

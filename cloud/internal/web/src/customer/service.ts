@@ -89,7 +89,14 @@ export function release(): void {
 export const getHold = () => api.get<Hold>("/v2/hold");
 
 /** Registers the payer. The service refuses with 409 if the browser holds another room or time than the given one. */
-export const register = (held: Hold, consentVersion: string, name: string, mobileNum: string, email: string) =>
+export const register = (
+  held: Hold,
+  consentVersion: string,
+  name: string,
+  mobileNum: string,
+  email: string,
+  cashReceipt: Schemas["CashReceiptWish"] | null,
+) =>
   api.post<Schemas["RegisteredPayment"]>("/payment", {
     amount: held.amount,
     branch: held.branch,
@@ -100,6 +107,7 @@ export const register = (held: Hold, consentVersion: string, name: string, mobil
     mobileNum,
     consentVersion,
     ...(email ? { email } : {}),
+    ...(cashReceipt ? { cashReceipt } : {}),
   });
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
   api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });

@@ -87,6 +87,11 @@ const keyText = (key: string | null): string => {
   return ` · ${key === "pin" || key === "code" ? t(`by_${key}`) : key}`;
 };
 
+const cashReceipt = (r: NonNullable<Record["cashReceipt"]>): Child => [
+  [t(`cash_${r.type}`), r.number, t(`cash_${r.status}`), r.amount ? won(r.amount) : ""].filter(Boolean).join(" · "),
+  r.url && r.amount ? [" ", h("a", { href: r.url, target: "_blank", rel: "noreferrer" }, t("receiptOpen"))] : null,
+];
+
 function known(branch: Branch, data: Record): Child {
   const at = (text: string | null) => (text ? wallTime(branch, text) : null);
   return facts([
@@ -107,6 +112,7 @@ function known(branch: Branch, data: Record): Child {
       t("receipt"),
       data.receiptUrl && h("a", { href: data.receiptUrl, target: "_blank", rel: "noreferrer" }, t("receiptOpen")),
     ],
+    [t("cashReceipt"), data.cashReceipt && cashReceipt(data.cashReceipt)],
   ]);
 }
 
