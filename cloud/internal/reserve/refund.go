@@ -397,6 +397,12 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		if waits, err = c.noteAccount(f.ID, req.Account, req.By); err != nil {
 			return err
 		}
+		// Another account does not replace the approval of an amount.
+		if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.left()+f.Amount) {
+			if waits, err = true, c.awaitApproval(f.ID, req.By, money.AmountApprovalRequired); err != nil {
+				return err
+			}
+		}
 		return c.audited(req.By, "reservation.refund", accountDetail(req.Account, waits))
 	})
 	if err != nil || waits {
