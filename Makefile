@@ -44,6 +44,9 @@ flaky: ## run each package RUNS=50 times alone and LOADED=10 times beside load (
 hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
 	@agent/hwtest/run.sh
 
+debiantest: ## run the agent's package on Debian with systemd in QEMU, through the accidents of a Pi (20 minutes; no root, no KVM)
+	@agent/hwtest/debian/run.sh
+
 screenshots: ## write a picture of every screen, phone and desktop, to screenshots/ (needs chromium, npm)
 	@deploy/demo/install.sh
 	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web

@@ -6,7 +6,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "$1")
-modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog evdev uinput"
+modules="virtio_pci virtio_net gpio-sim i2c-dev rc-loopback softdog evdev uinput${HWTEST_MODULES:+ $HWTEST_MODULES}"
 
 # The archive forgets a kernel when it has a newer one: a list that is old, or empty, is fetched again, once.
 again() {
