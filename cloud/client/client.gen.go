@@ -2441,8 +2441,11 @@ type TimelineRoom struct {
 	Machine string `json:"machine"`
 
 	// Pricing Won per 10, 30 and 60 minutes. A price uses as many 60s as fit, then 30s, then 10s. A null tier is not offered.
-	Pricing Pricing    `json:"pricing"`
-	RoomNo  RoomNumber `json:"roomNo"`
+	Pricing Pricing `json:"pricing"`
+
+	// PricingChanges Present if the room has price rules: the price lists of the day and of the stays that go beyond it, as in the look-up.
+	PricingChanges *[]PricingChange `json:"pricingChanges,omitempty"`
+	RoomNo         RoomNumber       `json:"roomNo"`
 
 	// TurnoverMinutes How long the room stays empty after a reservation.
 	TurnoverMinutes TurnoverMinutes `json:"turnoverMinutes"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "cb9a657c7198e79903a31eb25f655fbcf5cb4d4ab6fab19ea2d540a070b3991f"
+const Contract = "068ca031bd7ed7c1af2e4a22793bd73ce16a6205ab8b97a70d06230a19b1b379"

@@ -142,22 +142,7 @@ type wireRoom struct {
 	Pricing wire.Price `json:"pricing"`
 
 	// PricingChanges are the price lists of the window if the room has price rules: each applies until the next one.
-	PricingChanges []wirePricingChange `json:"pricingChanges,omitempty"`
-}
-
-type wirePricingChange struct {
-	From string `json:"fromDateTime"`
-	wire.Price
-}
-
-func wirePricingChanges(branch booking.Branch, room booking.Room, window booking.Interval) (list []wirePricingChange) {
-	if len(room.PriceRules) == 0 {
-		return nil
-	}
-	for _, span := range branch.PriceSpans(room, window) {
-		list = append(list, wirePricingChange{span.Start.In(branch.Zone).Format(wire.LayoutMinute), wire.Price(span.Price)})
-	}
-	return list
+	PricingChanges []wire.PricingChange `json:"pricingChanges,omitempty"`
 }
 
 func wireRooms(branch booking.Branch, window booking.Interval) []wireRoom {
@@ -167,7 +152,7 @@ func wireRooms(branch booking.Branch, window booking.Interval) []wireRoom {
 	for _, room := range sorted {
 		rooms = append(rooms, wireRoom{
 			strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled, wire.Price(room.Price),
-			wirePricingChanges(branch, room, window),
+			wire.PricingChanges(branch, room, window),
 		})
 	}
 	return rooms

@@ -71,6 +71,10 @@ func TestPriceRules(t *testing.T) {
 		!strings.Contains(string(answer.Raw), `"pricing":{"min10":5000,"min30":13500,"min60":25000}`) {
 		t.Errorf("look-up: %s", answer.Raw)
 	}
+	timeline := hq.Get("/v2/admin/branches/gangnam/timeline?date=" + day.In(korea).Format(time.DateOnly)).OK(t)
+	if !strings.Contains(string(timeline.Raw), `"pricingChanges":[{"fromDateTime":"`+day.In(korea).Format("20060102")+`0000","min10":null,"min30":null,"min60":41000}]`) {
+		t.Errorf("the day in the console: %s", timeline.Raw)
+	}
 
 	register(old, 41000).Fails(t, http.StatusBadRequest, "PaymentAmountMismatchException", "결제 금액이 예약 금액과 일치하지 않습니다.")
 	register(old, 25000).OK(t) // the price of its hold

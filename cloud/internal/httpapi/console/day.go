@@ -96,13 +96,16 @@ type timelineRoom struct {
 	Enabled bool       `json:"enabled"`
 	Pricing wire.Price `json:"pricing"`
 
+	// PricingChanges are the price lists of the day, and of the stays that go beyond it, if the room has price rules.
+	PricingChanges []wire.PricingChange `json:"pricingChanges,omitempty"`
+
 	TurnoverMinutes int `json:"turnoverMinutes"`
 }
 
 func wireTimelineRoom(room booking.Room) timelineRoom {
 	return timelineRoom{
-		strconv.Itoa(room.No), room.Machine, wire.Nullable(string(room.Grade)), room.Enabled,
-		wire.Price(room.Price), int(room.Margin() / time.Minute),
+		RoomNo: strconv.Itoa(room.No), Machine: room.Machine, Grade: wire.Nullable(string(room.Grade)), Enabled: room.Enabled,
+		Pricing: wire.Price(room.Price), TurnoverMinutes: int(room.Margin() / time.Minute),
 	}
 }
 
@@ -123,7 +126,9 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	rooms := make([]timelineRoom, 0, len(branch.Rooms))
 	for _, room := range branch.Rooms {
-		rooms = append(rooms, wireTimelineRoom(room))
+		one := wireTimelineRoom(room)
+		one.PricingChanges = wire.PricingChanges(branch, room, booking.Interval{Start: day.Start, End: day.End.Add(booking.MaxLength)})
+		rooms = append(rooms, one)
 	}
 	canceled, err := c.Backoffice.Canceled(r.Context(), branch, day)
 	if err != nil {

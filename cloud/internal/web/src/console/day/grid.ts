@@ -1,5 +1,6 @@
 // The timeline: one row per room, one column per ten minutes.
 
+import { price } from "../../booking/price";
 import { clockOf, day as dayLength, type Minute, parseDate, slot, slotOf } from "../../booking/time";
 import { now as clock } from "../../core/clock";
 import { type Child, each, h } from "../../core/dom";
@@ -9,7 +10,7 @@ import type { Branch } from "../session";
 import { countdown, t, timesText, won } from "../text";
 import { draggable, type Ghost } from "./drag";
 import { fits } from "./list";
-import { type Block, type Day, kindText, obstacle, priceOf, type Room, type Span } from "./model";
+import { type Block, type Day, kindText, obstacle, type Room, type Span } from "./model";
 import { openMove } from "./move";
 
 interface Options {
@@ -272,8 +273,8 @@ function ghostView(
     const row = untracked(day).rooms.findIndex((r) => r.roomNo === g.room);
     element.style.transform = `translate(${((g.start - midnight) / slot) * slotWidth()}px, ${row * rowHeight + 3}px)`;
     element.classList.toggle("bad", Boolean(wrong));
-    const price = !g.block && row >= 0 ? priceOf(untracked(day).rooms[row]!, g.end - g.start) : null;
-    const next = [timesText(g.start, g.end), wrong ? t(wrong) : price ? won(price) : ""].filter(Boolean).join(" · ");
+    const cost = !g.block && row >= 0 ? price(untracked(day).rooms[row]!, g.start, g.end - g.start) : null;
+    const next = [timesText(g.start, g.end), wrong ? t(wrong) : cost ? won(cost) : ""].filter(Boolean).join(" · ");
     if (text.data !== next) text.data = next;
   });
   return h("div", { class: "overlay", "aria-hidden": "true" }, element);

@@ -141,19 +141,4 @@ export function obstacle(
   return undefined;
 }
 
-/** Returns the price of a length: hours first, then half hours, then ten minutes; null if the tiers cannot express it. */
-export function priceOf({ pricing }: Room, minutes: number): number | null {
-  let [left, total] = [minutes, 0];
-  for (const [unit, price] of [
-    [60, pricing.min60],
-    [30, pricing.min30],
-    [10, pricing.min10],
-  ] as const) {
-    if (price === null) continue;
-    total += Math.floor(left / unit) * price;
-    left %= unit;
-  }
-  return left === 0 ? total : null;
-}
-
 export const kindText = (kind: Kind): string => t(`kind_${kind}`);

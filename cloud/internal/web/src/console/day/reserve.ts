@@ -1,5 +1,6 @@
 // Reserving for a guest: choose a time, hold it for five minutes, then register the guest or issue a virtual account.
 
+import { price } from "../../booking/price";
 import { dateOf, day as dayLength, inZone, type Minute, slotOf, wire } from "../../booking/time";
 import { ApiError, api } from "../../core/api";
 import { now as clock, ticking } from "../../core/clock";
@@ -11,7 +12,7 @@ import { attempt, button, check, dialog, field, input, segmented, select, toast 
 import { type Branch, branchName } from "../session";
 import { countdown, dateText, span, t, timesText, won } from "../text";
 import type { Wire } from "./model";
-import { type Day, fetchDay, obstacle, priceOf } from "./model";
+import { type Day, fetchDay, obstacle } from "./model";
 import { lengthChoices, startChoices } from "./move";
 
 interface Wanted {
@@ -131,8 +132,9 @@ function register(
   const how = signal("walkin");
   const [name, mobile, email, reason] = [signal(""), signal(""), signal(""), signal("")];
   const notify = signal(true);
-  const price = priceOf(day.rooms.find((r) => r.roomNo === held.room)!, held.end - held.start);
-  const amount = signal(String(price ?? ""));
+  const room = day.rooms.find((r) => r.roomNo === held.room)!;
+  const cost = price(room, held.start, held.end - held.start);
+  const amount = signal(String(cost ?? ""));
   const order = signal(`${branchName(branch)} ${t("roomNo", { n: held.room })} ${timesText(held.start, held.end)}`);
   const bank = signal("");
   const banks = signal<{ value: string; text: string }[]>([]);
@@ -187,7 +189,7 @@ function register(
       h(
         "p",
         null,
-        `${t("roomNo", { n: held.room })} · ${dateText(held.start)} ${timesText(held.start, held.end)}${price === null ? "" : ` · ${won(price)}`}`,
+        `${t("roomNo", { n: held.room })} · ${dateText(held.start)} ${timesText(held.start, held.end)}${cost === null ? "" : ` · ${won(cost)}`}`,
       ),
       h("b", { class: "left", role: "timer", "aria-label": t("holdLeft") }, () => countdown(held.until - second())),
     ),
