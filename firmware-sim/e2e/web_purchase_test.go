@@ -120,10 +120,7 @@ func TestWebPurchase(t *testing.T) {
 	story("by virtual account", func(t *testing.T, p *page) {
 		p.begin("내일", "3번 룸")
 		p.reserve()
-		p.wantReceipt("personal")
-		p.fill("현금영수증을 받을 번호", "01023456789")
-		p.look("contact-receipt", phone, narrow)
-		p.on(phone).introduce("01023456789")
+		p.introduce("01023456789")
 		p.pay(s, "가상계좌")
 		p.see("입금하면 예약이 확정돼요", "우리은행", "안에 입금해 주세요")
 		p.look("account", phone, desktop, narrow)
@@ -131,7 +128,7 @@ func TestWebPurchase(t *testing.T) {
 		p.press("방금 예약하신 내역이 있어요") // the guest left the page, but the account number is still available
 		p.see("입금하면 예약이 확정돼요")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
-		p.see("예약이 확정됐어요", "열쇠 열기", "현금영수증", "010****789")
+		p.see("예약이 확정됐어요", "열쇠 열기")
 		p.press("열쇠 열기")
 		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")
@@ -300,12 +297,7 @@ func TestWebPurchase(t *testing.T) {
 			t.Errorf("the page says that it is written in %q", lang)
 		}
 		p.fill("Name", "Jane Doe")
-		p.wantReceipt("business")
-		p.see("Number for the cash receipt", "passes it on to the tax office")
 		p.fill("Mobile number", "01089012345")
-		p.press("Choose how to pay")
-		p.see("Please check the 10 digits of the business registration number.")
-		p.wantReceipt("")
 		p.press("I agree to everything", "Choose how to pay")
 		p.see("How would you like to pay?", "가상계좌")
 		p.press("카드", "Pay ₩")
@@ -399,12 +391,6 @@ func (p *page) tabTo(name string) {
 		p.keys(kb.Tab)
 	}
 	p.t.Fatalf("%q is not reached with the tab key", name)
-}
-
-// wantReceipt chooses the type of the cash receipt; empty: none.
-func (p *page) wantReceipt(kind string) {
-	p.t.Helper()
-	value[bool](p, `(() => { const s = document.querySelector("#receipt-type"); s.value = `+quoted(kind)+`; s.dispatchEvent(new Event("change")); return true })()`)
 }
 
 // notHeld waits until this browser has no hold.
