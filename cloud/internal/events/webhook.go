@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -26,7 +27,12 @@ import (
 var (
 	ErrNoWebhook = postgres.ErrNoWebhook
 	ErrType      = errors.New("events: unknown type of event")
+	ErrForeign   = errors.New("events: another principal added the webhook")
+	ErrTooMany   = errors.New("events: too many webhooks")
 )
+
+// maxWebhooks bounds the receivers, because each change is delivered to all of them.
+const maxWebhooks = 50
 
 // secretPurpose seals the signing secrets.
 const secretPurpose = "webhook-secret"
@@ -61,8 +67,8 @@ type NewWebhook struct {
 	Branches []string // codes; empty: all
 }
 
-// Add adds a webhook and returns its id and its signing secret, which cannot be shown again. It returns ErrAddress, ErrType
-// or [postgres.ErrNoBranch].
+// Add adds a webhook and returns its id and its signing secret, which cannot be shown again. It returns ErrAddress, ErrType,
+// ErrTooMany or [postgres.ErrNoBranch].
 func (s *Webhooks) Add(ctx context.Context, n NewWebhook, by string) (id int64, secret string, err error) {
 	if err := s.guard.check(ctx, n.URL); err != nil {
 		return 0, "", err
@@ -77,6 +83,9 @@ func (s *Webhooks) Add(ctx context.Context, n NewWebhook, by string) (id int64, 
 	branches := append([]string{}, n.Branches...)
 	slices.Sort(branches)
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
+		if n, err := postgres.CountWebhooks(ctx, tx); err != nil || n >= maxWebhooks {
+			return cmp.Or(err, ErrTooMany)
+		}
 		id, err = postgres.InsertWebhook(ctx, tx, postgres.Webhook{
 			URL: n.URL, Types: types, Branches: slices.Compact(branches), Secret: s.Keys.Seal(secretPurpose, []byte(secret)), CreatedBy: by, CreatedAt: now,
 		})
@@ -117,6 +126,15 @@ func host(text string) string {
 // List returns all webhooks, the newest first.
 func (s *Webhooks) List(ctx context.Context) ([]postgres.Webhook, error) {
 	return postgres.Webhooks(ctx, s.DB.Pool)
+}
+
+// AddedBy returns ErrForeign unless a principal has added a webhook, or ErrNoWebhook.
+func (s *Webhooks) AddedBy(ctx context.Context, id int64, by string) error {
+	creator, err := postgres.WebhookCreator(ctx, s.DB.Pool, id)
+	if err == nil && creator != by {
+		return ErrForeign
+	}
+	return err
 }
 
 // Deliveries returns the deliveries of a webhook before a place (0: the newest), the newest first. It returns ErrNoWebhook.

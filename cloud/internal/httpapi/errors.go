@@ -113,6 +113,8 @@ var table = []row{
 	{company.ErrKeyInUse, 409, typeAlreadyExist, "이미 다른 사업자가 사용하는 결제 키입니다."},
 	{events.ErrNoWebhook, 404, typeNotFound, "해당 웹훅을 찾을 수 없습니다."},
 	{events.ErrAddress, 400, typeIllegal, "웹훅 주소(url)는 공개된 https 주소여야 합니다."},
+	{events.ErrForeign, 403, typeAuthorization, "토큰에 이 작업의 권한(scope)이 없습니다."},
+	{events.ErrTooMany, 400, typeIllegal, "웹훅은 50개까지 추가할 수 있습니다."},
 	{events.ErrType, 400, typeIllegal, "이벤트 종류(types) 값이 올바르지 않습니다."},
 	{events.ErrGone, 410, typeWindow, "요청한 위치 다음의 이벤트가 보관되어 있지 않습니다. 처음부터 다시 조회해 주세요."},
 	{errKeyForm, 400, typeIllegal, "Idempotency-Key 헤더는 공백 없는 1자에서 255자의 ASCII 문자여야 합니다."},

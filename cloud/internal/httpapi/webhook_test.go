@@ -57,3 +57,43 @@ func TestWebhooks(t *testing.T) {
 	hq.Get(path+"/deliveries").Fails(t, 404, "ResourceNotFoundException", "해당 웹훅을 찾을 수 없습니다.")
 	hq.Delete("/v2/admin/webhooks/x", nil).Fails(t, 404, "ResourceNotFoundException", "")
 }
+
+// A token with the scope read adds webhooks and changes those, but not what the head quarters or another token has added. The
+// scope book permits that.
+func TestWebhooksOfTokens(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq, nobody := s.Admin(t, "hq", "hq-demo"), s.Client(t)
+	_, reader := newToken(t, hq, []string{"read"}, nil)
+	_, other := newToken(t, hq, []string{"read"}, nil)
+	_, booker := newToken(t, hq, []string{"read", "book"}, nil)
+	add := func(header http.Header) servicetest.Answer {
+		return nobody.Send("POST", "/v2/admin/webhooks", map[string]any{"url": "https://93.184.216.34/", "types": []string{"refund"}}, header).Envelope(t)
+	}
+	var foreign, own struct{ ID string }
+	hq.Post("/v2/admin/webhooks", map[string]any{"url": "https://93.184.216.34/", "types": []string{"refund"}}).OK(t).Into(t, &foreign)
+	add(reader).OK(t).Into(t, &own)
+	changes := []struct {
+		method, path string
+		body         any
+	}{
+		{"PATCH", "", map[string]any{"enabled": false}},
+		{"POST", "/replay", map[string]any{"after": "0"}},
+		{"DELETE", "", nil},
+	}
+	for _, change := range changes {
+		send := func(id string, header http.Header) servicetest.Answer {
+			return nobody.Send(change.method, "/v2/admin/webhooks/"+id+change.path, change.body, header).Envelope(t)
+		}
+		send(foreign.ID, reader).Fails(t, 403, "AuthorizationError", scopeMissing)
+		send(own.ID, other).Fails(t, 403, "AuthorizationError", "")
+		send("999999", reader).Fails(t, 404, "ResourceNotFoundException", "")
+		send(own.ID, reader).OK(t)
+		send(foreign.ID, booker).OK(t)
+	}
+	// Each change goes to every receiver, so their number is limited.
+	for range 50 {
+		add(reader).OK(t)
+	}
+	add(reader).Fails(t, 400, "IllegalArguemntError", "웹훅은 50개까지 추가할 수 있습니다.")
+}

@@ -48,6 +48,24 @@ func InsertWebhook(ctx context.Context, q Querier, w Webhook) (id int64, err err
 	return id, err
 }
 
+// CountWebhooks returns the number of webhooks, of which none is added before the end of the transaction.
+func CountWebhooks(ctx context.Context, tx pgx.Tx) (n int, err error) {
+	if _, err := tx.Exec(ctx, `lock table webhook in share row exclusive mode`); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select count(*) from webhook where $1`, true).Scan(&n)
+	return n, err
+}
+
+// WebhookCreator returns the principal that added a webhook, or ErrNoWebhook.
+func WebhookCreator(ctx context.Context, q Querier, id int64) (by string, err error) {
+	err = q.QueryRow(ctx, `select created_by from webhook where id = $1`, id).Scan(&by)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrNoWebhook
+	}
+	return by, err
+}
+
 // Webhooks returns all webhooks, the newest first.
 func Webhooks(ctx context.Context, q Querier) ([]Webhook, error) {
 	rows, err := q.Query(ctx, `select `+webhookColumns+` from webhook w where $1 order by w.id desc`, true)

@@ -3,7 +3,9 @@ package console
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-chi/chi/v5"
 
@@ -51,6 +53,9 @@ func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
 	name, err := wire.Text("name", body.Name, maxTokenName)
 	if err != nil {
 		return err
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return wire.Malformed("name") // it names the actor in the audit log
 	}
 	token := account.NewToken{Name: name, Scopes: body.Scopes, Branches: body.Branches}
 	if body.ExpiresAt != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
@@ -71,7 +72,7 @@ func (c *Console) SwitchWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := webhookID(r)
+	id, err := c.ownWebhook(r)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (c *Console) SwitchWebhook(w http.ResponseWriter, r *http.Request) error {
 
 // RemoveWebhook is DELETE /v2/admin/webhooks/{id}.
 func (c *Console) RemoveWebhook(w http.ResponseWriter, r *http.Request) error {
-	id, err := webhookID(r)
+	id, err := c.ownWebhook(r)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (c *Console) ReplayWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || after < 0 {
 		return wire.Malformed("after")
 	}
-	id, err := webhookID(r)
+	id, err := c.ownWebhook(r)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,15 @@ func (c *Console) ListDeliveries(w http.ResponseWriter, r *http.Request) error {
 		list = append(list, i)
 	}
 	return wire.WriteData(w, map[string]any{"deliveries": list})
+}
+
+// ownWebhook returns the webhook that a request may change. A token without the scope book changes only what it has added.
+func (c *Console) ownWebhook(r *http.Request) (int64, error) {
+	id, err := webhookID(r)
+	if p := wire.Principal(r); err == nil && !p.Has(account.ScopeBook) {
+		err = c.Webhooks.AddedBy(r.Context(), id, p.Actor())
+	}
+	return id, err
 }
 
 func webhookID(r *http.Request) (int64, error) {
