@@ -35,14 +35,8 @@ func (f *files) updater(log *slog.Logger) *update.Updater {
 			}
 			return update.Keys(releaseKeys, fleetKeys)
 		},
-		Result: func() (protocol.UpdateState, string) {
-			if text, err := os.ReadFile(updateResult); err == nil {
-				return protocol.UpdateRolledBack, string(text)
-			}
-			if text, err := os.ReadFile(updateFailed); err == nil {
-				return protocol.UpdateFailed, string(text)
-			}
-			return "", ""
+		Outcome: func() update.Outcome {
+			return update.LastOutcome(map[string]protocol.UpdateState{updateResult: protocol.UpdateRolledBack, updateFailed: protocol.UpdateFailed})
 		}}
 	if f.State != "" {
 		u.Load()

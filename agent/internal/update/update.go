@@ -53,8 +53,8 @@ type Updater struct {
 	Version      string // that runs
 	Architecture string // Debian's name
 	Keys         func() ([]ed25519.PublicKey, error)
-	Result       func() (state protocol.UpdateState, detail string) // what root or the trial left; "": nothing
-	Changed      func()                                             // the status has changed
+	Outcome      func() Outcome // what root or the trial left last; nil: nothing
+	Changed      func()         // the status has changed
 	Log          *slog.Logger
 	Client       *http.Client // nil: http.DefaultClient
 
@@ -68,8 +68,9 @@ type Updater struct {
 // installed again and again.
 type state struct {
 	protocol.UpdateStatus
-	SHA256      string `json:"sha256"`
-	Interrupted int    `json:"interrupted,omitempty"` // installations that a power cut has ended
+	SHA256      string  `json:"sha256"`
+	Interrupted int     `json:"interrupted,omitempty"` // installations that a power cut has ended
+	Earlier     Outcome `json:"earlier"`               // of another update: present when this one began
 }
 
 // maxInterrupted is the number of installations after which an update that cuts the power is not tried again.
@@ -99,10 +100,8 @@ func (u *Updater) interrupted() bool {
 	if u.last.State != protocol.UpdateInstalling || u.last.Version == u.Version {
 		return false
 	}
-	if u.Result != nil {
-		if result, _ := u.Result(); result != "" {
-			return false
-		}
+	if u.outcome() != (Outcome{}) {
+		return false
 	}
 	_, err := os.Stat(filepath.Join(u.Dir, requestFile)) // left for the installer, which starts at boot
 	return errors.Is(err, os.ErrNotExist)
@@ -116,12 +115,26 @@ func (u *Updater) Status() *protocol.UpdateStatus {
 		return nil
 	}
 	status := u.last.UpdateStatus
-	if status.State == protocol.UpdateInstalling && u.Result != nil {
-		if result, detail := u.Result(); result != "" {
-			status.State, status.Detail = result, protocol.Clip(detail)
-		}
+	if found := u.outcome(); status.State == protocol.UpdateInstalling && found != (Outcome{}) {
+		status.State, status.Detail = found.State, protocol.Clip(found.Detail)
 	}
 	return &status
+}
+
+// outcome returns what root or the trial left of the last update, or the zero value. What an earlier update left is there until
+// the next package is unpacked.
+func (u *Updater) outcome() Outcome {
+	if found := u.left(); found != u.last.Earlier {
+		return found
+	}
+	return Outcome{}
+}
+
+func (u *Updater) left() Outcome {
+	if u.Outcome == nil {
+		return Outcome{}
+	}
+	return u.Outcome()
 }
 
 // Ask begins an update, unless it is in progress, is installed, or has failed before with the same package.
@@ -137,7 +150,7 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	}
 	u.tried = time.Now()
 	if u.last.Version != m.Version || u.last.SHA256 != p.SHA256 {
-		u.last = state{SHA256: p.SHA256}
+		u.last = state{SHA256: p.SHA256, Earlier: u.left()}
 	}
 	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -96,7 +97,8 @@ func TestUpdateIsFetchedAndInstalled(t *testing.T) {
 	}
 
 	// The Pi has restored the old version: the same package is not installed again, another one is.
-	f.Result = func() (protocol.UpdateState, string) { return protocol.UpdateRolledBack, "it does not connect" }
+	rolledBack := Outcome{protocol.UpdateRolledBack, "it does not connect", 1}
+	f.Outcome = func() Outcome { return rolledBack }
 	f.Load()
 	if got := f.Status(); got.State != protocol.UpdateRolledBack || got.Detail != "it does not connect" {
 		t.Errorf("got %+v, want rolled-back", got)
@@ -106,8 +108,12 @@ func TestUpdateIsFetchedAndInstalled(t *testing.T) {
 		t.Errorf("a package that was rolled back is requested again: %v", err)
 	}
 	f.served = []byte("a repaired package")
-	if got := f.ask(t, signed(release, f.url, f.served)); got.Version != "2.0.0" {
-		t.Errorf("got %+v", got)
+	if got := f.ask(t, signed(release, f.url, f.served)); got.Version != "2.0.0" || got.State != protocol.UpdateInstalling {
+		t.Errorf("got %+v, want installing: the outcome is that of the earlier package", got)
+	}
+	rolledBack.At++ // for the same reason
+	if got := f.Status(); got.State != protocol.UpdateRolledBack {
+		t.Errorf("got %+v, want rolled-back again", got)
 	}
 	f.Version = "2.0.0"
 	if got := f.Status(); got != nil {
@@ -207,6 +213,26 @@ func TestKeysOfSeveralFiles(t *testing.T) {
 	}
 	if got, err := Keys(packaged, own); err == nil {
 		t.Errorf("with a damaged file: got %v, want an error", got)
+	}
+}
+
+// TestLastOutcome: the later of two outcomes counts.
+func TestLastOutcome(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	failed, rolledBack := filepath.Join(dir, "failed"), filepath.Join(dir, "rolled-back")
+	files := map[string]protocol.UpdateState{failed: protocol.UpdateFailed, rolledBack: protocol.UpdateRolledBack}
+	if got := LastOutcome(files); got != (Outcome{}) {
+		t.Errorf("got %+v, want none", got)
+	}
+	for i, name := range []string{rolledBack, failed, rolledBack} {
+		at := time.Unix(int64(1000+i), 0)
+		if err := errors.Join(os.WriteFile(name, []byte("why"), 0o600), os.Chtimes(name, at, at)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := LastOutcome(files), (Outcome{files[name], "why", at.UnixNano()}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 }
 
