@@ -13,6 +13,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
@@ -58,8 +59,45 @@ func TestSignalsMatchPreact(t *testing.T) {
 	runInBrowser(t, bundleTest(t, "testdata/signals.ts", fromModules))
 }
 
-// runInBrowser runs a script that posts its results, as testdata/check.ts does, and reports each as a subtest.
-func runInBrowser(t *testing.T, script string) {
+// TestWhyOnTheKeyPage shows each reason on the key page: its sentence is the one of the service, in both languages and for both
+// doors. Package access compares that of the service with the console's record and the chat.
+func TestWhyOnTheKeyPage(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 25, 6, 0, 0, 0, time.UTC)
+	sentence := func(code, kind, language string) string {
+		return access.Diagnosis{Code: access.Reason(code), Kind: kind, RoomNo: 3, Until: begin.Add(time.Minute),
+			Window: booking.Interval{Start: begin, End: begin.Add(time.Hour)}}.Message(language)
+	}
+	type shown struct {
+		Code    access.Reason `json:"code"`
+		Door    string        `json:"door"`
+		Lang    string        `json:"lang"`
+		Message string        `json:"message"`
+	}
+	var all []shown
+	for _, code := range access.Reasons {
+		for _, kind := range []string{access.Front, access.Room} {
+			for _, language := range []string{"ko", "en"} {
+				all = append(all, shown{code, kind, language, sentence(string(code), kind, language)})
+			}
+		}
+	}
+	runInBrowser(t, bundleTest(t, "testdata/why.ts"), func(mux *http.ServeMux) {
+		mux.HandleFunc("GET /sentences", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(all) })
+		mux.HandleFunc("GET /api/v2/keys/{code}/why", func(w http.ResponseWriter, r *http.Request) {
+			code, query := r.PathValue("code"), r.URL.Query()
+			if query.Get("branch") != "gangnam" {
+				t.Errorf("asked for branch %q", query.Get("branch"))
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{
+				"code": code, "message": sentence(code, query.Get("door"), query.Get("lang")), "since": nil, "until": nil, "next": []any{}}})
+		})
+	})
+}
+
+// runInBrowser runs a script that posts its results, as testdata/check.ts does, and reports each as a subtest. routes add what
+// the script asks for.
+func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 	t.Helper()
 	browser := browserPath(t)
 	type result struct{ Name, Problem string }
@@ -77,6 +115,9 @@ func runInBrowser(t *testing.T, script string) {
 		}
 		results <- list
 	})
+	for _, add := range routes {
+		add(mux)
+	}
 	server := httptest.NewServer(mux)
 	defer server.Close()
 

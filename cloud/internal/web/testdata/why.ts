@@ -1,0 +1,35 @@
+// Shows every reason why a door does not open on the key page.
+
+import { explainDoor } from "../src/key-guests";
+import { equal, report, test } from "./check";
+
+interface Shown {
+  code: string;
+  door: string;
+  lang: string;
+  message: string;
+}
+
+const all = (await (await fetch("/sentences")).json()) as Shown[];
+
+for (const { code, door, lang, message } of all) {
+  test(`${code} ${door} ${lang}`, async () => {
+    document.documentElement.lang = lang;
+    const main = document.createElement("main");
+    main.dataset.branch = "gangnam";
+    main.innerHTML = '<p id="why"></p>';
+    await explainDoor(main, code, door);
+    const line = main.querySelector<HTMLElement>("#why")!;
+    equal([line.textContent, line.dataset.code], [message, code]);
+    equal(message.length > 0, true);
+  });
+}
+
+test("a service that does not answer leaves no sentence", async () => {
+  const main = document.createElement("main");
+  main.innerHTML = '<p id="why">an earlier sentence</p>';
+  await explainDoor(main, "no/such/path", "room");
+  equal(main.querySelector("#why")!.textContent, "");
+});
+
+void report();
