@@ -18,10 +18,12 @@ import (
 )
 
 // guest creates a paid reservation of 010-1234-5678, hong@example.com.
-func guest(t *testing.T, s *servicetest.Stack) {
+func guest(t *testing.T, s *servicetest.Stack) (start time.Time) {
 	t.Helper()
 	c := s.Client(t)
-	c.Post("/payment/confirm", order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
+	start = slot(s, 3*time.Hour)
+	c.Post("/payment/confirm", order(t, s, c, 1, start, time.Hour, 30000, "카드")).OK(t)
+	return start
 }
 
 // awaitCode returns the latest login code sent to a contact, once n codes were sent.

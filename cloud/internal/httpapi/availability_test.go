@@ -56,7 +56,7 @@ func TestSlots(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1
 	const minute = time.Minute
-	start := slot(c.s, 3*time.Hour)
+	start := c.start
 	base := start.Add(-minute * time.Duration(start.In(seoul).Minute())) // the full hour
 	// Room 2 has a hold of 20 minutes and, after its margin, a reservation that waits for a deposit. Room 3 has an
 	// administrator's reservation. Room 10 is added to check that room numbers are sorted as numbers.

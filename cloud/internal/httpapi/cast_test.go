@@ -13,7 +13,8 @@ import (
 
 // cast holds one client per role, in the order of the matrix.
 type cast struct {
-	s *servicetest.Stack
+	s     *servicetest.Stack
+	start time.Time // of the stay that the customer has paid for
 
 	Nobody   *servicetest.Client
 	Customer *servicetest.Client // 010-1234-5678, hong@example.com
@@ -40,9 +41,9 @@ func newCast(t *testing.T, s *servicetest.Stack) *cast {
 			t.Fatal(err)
 		}
 	}
-	guest(t, s)
+	start := guest(t, s)
 	return &cast{
-		s: s, Nobody: s.Client(t), Customer: login(t, s, "01012345678", 1), HQ: s.Admin(t, "hq", "hq-demo"),
+		s: s, start: start, Nobody: s.Client(t), Customer: login(t, s, "01012345678", 1), HQ: s.Admin(t, "hq", "hq-demo"),
 		Manager: s.Admin(t, "gangnam-manager", "gangnam-demo"),
 		Other:   s.Admin(t, "hongdae-manager", "far away from gangnam"),
 		Viewer:  s.Admin(t, "gangnam-viewer", "only looking around"),

@@ -50,7 +50,7 @@ func TestClimatePolicy(t *testing.T) {
 	}
 
 	// The customer of the cast has paid for room 1.
-	id := reservationAt(t, c.s, 1, slot(c.s, 3*time.Hour))
+	id := reservationAt(t, c.s, 1, c.start)
 	key := "/v2/keys/" + ownerKey(t, c.s, id)
 	var facts struct {
 		Climate *struct {

@@ -70,7 +70,7 @@ func TestClosureOverReservationsIsAConflict(t *testing.T) {
 		c.HQ.Get(path).OK(t).Into(t, &settings)
 		return settings
 	}
-	day := slot(c.s, 3*time.Hour).In(seoul).Format(time.DateOnly)
+	day := c.start.In(seoul).Format(time.DateOnly)
 	settings := read()
 	settings["closures"] = []any{map[string]any{"from": day, "to": day, "reason": "공사"}}
 	answer := c.HQ.Put(path, settings)

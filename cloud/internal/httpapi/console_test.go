@@ -52,7 +52,7 @@ func TestDayListsCancelledReservations(t *testing.T) {
 func TestDayInTheConsole(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
-	start := slot(c.s, 3*time.Hour)
+	start := c.start
 	register(t, c.Manager, 2, start.Add(2*time.Hour))
 	const branch = "/v2/admin/branches/gangnam/"
 	type item struct {

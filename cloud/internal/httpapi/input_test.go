@@ -99,7 +99,7 @@ type body struct {
 }
 
 func bodies(t *testing.T, c *cast) []body {
-	start := slot(c.s, 3*time.Hour)
+	start := c.start
 	paid := reservationAt(t, c.s, 1, start)
 	register(t, c.Manager, 2, start)
 	from, to := wire(start), wire(start.Add(time.Hour))

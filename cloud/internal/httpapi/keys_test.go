@@ -16,7 +16,7 @@ type companion struct{ ID, Label, Key, URL string }
 func (c *cast) running(t *testing.T) (id, key string) {
 	t.Helper()
 	id = live(t, c.s, 1)
-	c.s.Clock.Stop(slot(c.s, 3*time.Hour).Add(5 * time.Minute))
+	c.s.Clock.Stop(c.start.Add(5 * time.Minute))
 	return id, ownerKey(t, c.s, id)
 }
 

@@ -129,7 +129,7 @@ func TestOtherSites(t *testing.T) {
 func TestUnknownBranch(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
-	start := slot(c.s, 3*time.Hour)
+	start := c.start
 	hold := holdBody(1, start, time.Hour)
 	hold["branch"] = "busan"
 	for _, p := range []struct {
@@ -172,7 +172,7 @@ func TestUnknownBranch(t *testing.T) {
 func TestScopeOfAHold(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
-	c.Manager.Post("/admin/reservation", holdBody(2, slot(c.s, 3*time.Hour), time.Hour)).OK(t)
+	c.Manager.Post("/admin/reservation", holdBody(2, c.start, time.Hour)).OK(t)
 	token := cookie(t, c.s, c.Manager, "ADMIN_PAY_SESSIONID")
 	give(t, c.s, c.Other, "ADMIN_PAY_SESSIONID", token)
 	give(t, c.s, c.Viewer, "ADMIN_PAY_SESSIONID", token)

@@ -45,7 +45,7 @@ func TestAccountantSeesNoContact(t *testing.T) {
 func TestFrontDeskRefundsNothing(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))
-	start := slot(c.s, 3*time.Hour)
+	start := c.start
 	paid := "/admin/reservation/" + reservationAt(t, c.s, 1, start)
 	for _, status := range []string{"paid", "DONE"} {
 		says(t, "a paid stay", c.FrontDesk.Delete(paid+"?bookingStatus="+status, nil), notAuthorized)
