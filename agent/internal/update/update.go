@@ -121,8 +121,8 @@ func (u *Updater) Status() *protocol.UpdateStatus {
 	return &status
 }
 
-// outcome returns what root or the trial left of the last update, or the zero value. What an earlier update left is there until
-// the next package is unpacked.
+// outcome returns what root or the trial left of the last update, or the zero value. The outcome of an earlier update is there
+// until the next package is unpacked.
 func (u *Updater) outcome() Outcome {
 	if found := u.left(); found != u.last.Earlier {
 		return found
