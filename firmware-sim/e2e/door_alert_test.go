@@ -66,6 +66,7 @@ func TestForcedAndHeldDoors(t *testing.T) {
 	}
 	passes("room_2")
 	requestJSON(t, http.MethodPost, s.SimAt+"/sim/branches/gangnam/doors/front_1/exit", nil, nil)
+	eventuallyTrue(t, "the exit button was pressed", func() bool { return slices.Contains(events("gangnam", "front_1"), "exit-pressed") })
 	passes("front_1")
 
 	// Nothing explains this one.

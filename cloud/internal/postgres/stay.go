@@ -10,14 +10,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// lockAnchored locks the row of a reservation after those that it extends or replaces, in one round trip. Every transaction
-// uses this order, so two that begin at different rows of a stay wait instead of deadlocking. column is unique.
+// lockAnchored locks the row of a reservation after those that it extends or replaces, which have lower ids, in one round trip.
+// Every transaction uses this order, so two that begin at different rows of a stay wait instead of deadlocking. The row is read
+// by a statement of its own: one that waits for a move would join the new row with the old room and find nothing. column is
+// unique.
 func lockAnchored(ctx context.Context, tx pgx.Tx, column string, value any) (r booking.Reservation, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		select a.id from reservation r, reservation a
-		where r.`+column+` = $1 and a.id in (r.extends, r.replaces) order by a.id for no key update of a`, value)
-	batch.Queue(selectReservation+`where r.`+column+` = $1 for no key update of r`, value).Query(func(rows pgx.Rows) error {
+		where r.`+column+` = $1 and a.id in (r.extends, r.replaces, r.id) order by a.id for no key update of a`, value)
+	batch.Queue(selectReservation+`where r.`+column+` = $1`, value).Query(func(rows pgx.Rows) error {
 		r, err = pgx.CollectExactlyOneRow(rows, scanReservation)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = ErrNoReservation
