@@ -79,7 +79,12 @@ export function dayScreen(branch: Branch, params: Params): Child {
         { value: "grid", text: t("viewGrid") },
         { value: "list", text: t("viewList") },
       ]),
-      mayBook() ? button([icon("plus"), t("reserve")], () => reserve(), { kind: "primary" }) : null,
+      mayBook()
+        ? button([icon("plus"), t("reserve")], () => reserve(), {
+            kind: "primary",
+            disabled: () => source().is !== "ready",
+          })
+        : null,
     ),
     fetched(source, (data) => [
       when(
