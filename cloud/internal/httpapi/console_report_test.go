@@ -150,7 +150,7 @@ func TestOccupancy(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	c := newCast(t, s)
-	start := slot(s, 3*time.Hour).In(time.FixedZone("KST", 9*60*60)) // the stay of the cast: an hour in room 1
+	start := c.start.In(time.FixedZone("KST", 9*60*60)) // the stay of the cast: an hour in room 1
 	day := start.Format(time.DateOnly)
 	type row struct {
 		Key                          string

@@ -12,7 +12,7 @@ func TestStayRecord(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	c := newCast(t, s)
-	start := slot(s, 3*time.Hour)
+	start := c.start
 	id := reservationAt(t, s, 1, start)
 	exec := func(sql string, args ...any) {
 		t.Helper()

@@ -242,7 +242,7 @@ func TestWhy(t *testing.T) {
 	}
 	path, staff := "/v2/keys/"+key+"/why", "/v2/admin/reservations/"+id+"/why"
 	early := ask(c.Nobody, path+"?branch=gangnam&door=room")
-	opens := slot(s, 3*time.Hour).Add(-2 * time.Minute)
+	opens := c.start.Add(-2 * time.Minute)
 	if early.Code != "too-early" || !early.Until.Equal(opens) || len(early.Next) != 1 || early.Next[0].Action != "wait" || !early.Next[0].At.Equal(opens) ||
 		!strings.Contains(early.Message, opens.In(seoul).Format("15:04")) {
 		t.Errorf("too early: %+v", early)

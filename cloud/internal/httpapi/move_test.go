@@ -13,7 +13,7 @@ func TestMove(t *testing.T) {
 	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1, from start
 	s, admin := c.s, c.Manager
 	const minute = time.Minute
-	start := slot(s, 3*time.Hour)
+	start := c.start
 	id := live(t, s, 1)
 	move := func(room int, from, length time.Duration) servicetest.Answer {
 		t.Helper()

@@ -15,7 +15,7 @@ func TestMessagesOfTheStay(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(c *config.Settings) { c.Times.SweepEvery = 50 * time.Millisecond })
 	c := newCast(t, s)
-	start := slot(s, 3*time.Hour)
+	start := c.start
 	id := live(t, s, 1)
 	order(t, s, s.Client(t), 2, start, time.Hour, 25000, "카드") // never paid
 	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set keypads = '{"room_1": "agent"}' where code = 'gangnam' and $1`, true); err != nil {

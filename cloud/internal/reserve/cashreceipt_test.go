@@ -188,7 +188,9 @@ func TestCashReceiptOnce(t *testing.T) {
 		s.awaitReceipt(t, replica, id, money.ReceiptCompleted, order.Amount)
 		s.Sandbox.ClearFaults()
 		for _, f := range faults {
-			s.fault(t, f)
+			if f.Target == sandbox.TargetCashReceipts { // the cancellation of the stay reads the payment, too
+				s.fault(t, f)
+			}
 		}
 		s.cancelStay(t, b, id)
 		s.awaitReceipt(t, replica, id, money.ReceiptCanceled, 0)
