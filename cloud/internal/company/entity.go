@@ -123,7 +123,8 @@ var (
 	apiKey     = regexp.MustCompile(`^(test|live)_sk_\w+$`)
 )
 
-const maxKey = 200
+// MaxKey bounds the keys of a legal entity, in characters.
+const MaxKey = 200
 
 // check returns a [booking.InvalidError] for the first field that is not valid.
 func (c *EntityChange) check() error {
@@ -142,7 +143,7 @@ func (c *EntityChange) check() error {
 		if key.value == "" && key.optional {
 			continue
 		}
-		if len(key.value) > maxKey || !key.pattern.MatchString(key.value) {
+		if len(key.value) > MaxKey || !key.pattern.MatchString(key.value) {
 			return &booking.InvalidError{Field: key.field, Problem: "it is not a key of that kind"}
 		}
 	}

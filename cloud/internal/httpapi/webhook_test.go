@@ -63,12 +63,12 @@ func TestWebhooks(t *testing.T) {
 func TestWebhooksOfTokens(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
-	hq, nobody := s.Admin(t, "hq", "hq-demo"), s.Client(t)
+	hq, program := s.Admin(t, "hq", "hq-demo"), s.Client(t)
 	_, reader := newToken(t, hq, []string{"read"}, nil)
 	_, other := newToken(t, hq, []string{"read"}, nil)
 	_, booker := newToken(t, hq, []string{"read", "book"}, nil)
 	add := func(header http.Header) servicetest.Answer {
-		return nobody.Send("POST", "/v2/admin/webhooks", map[string]any{"url": "https://93.184.216.34/", "types": []string{"refund"}}, header).Envelope(t)
+		return program.Send("POST", "/v2/admin/webhooks", map[string]any{"url": "https://93.184.216.34/", "types": []string{"refund"}}, header).Envelope(t)
 	}
 	var foreign, own struct{ ID string }
 	hq.Post("/v2/admin/webhooks", map[string]any{"url": "https://93.184.216.34/", "types": []string{"refund"}}).OK(t).Into(t, &foreign)
@@ -83,7 +83,7 @@ func TestWebhooksOfTokens(t *testing.T) {
 	}
 	for _, change := range changes {
 		send := func(id string, header http.Header) servicetest.Answer {
-			return nobody.Send(change.method, "/v2/admin/webhooks/"+id+change.path, change.body, header).Envelope(t)
+			return program.Send(change.method, "/v2/admin/webhooks/"+id+change.path, change.body, header).Envelope(t)
 		}
 		send(foreign.ID, reader).Fails(t, 403, "AuthorizationError", scopeMissing)
 		send(own.ID, other).Fails(t, 403, "AuthorizationError", "")

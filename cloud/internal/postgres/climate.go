@@ -49,7 +49,8 @@ type Telemetry struct {
 }
 
 // InsertTelemetry stores readings and door events of several branches. now is the time of arrival. An agent's clock may be wrong:
-// the time of an event is that of its arrival without the time for which it waited in the agent. The commit does not wait for the disk, because agents keep this data in memory only, too.
+// the time of an event is that of its arrival without the time for which it waited in the agent. The commit does not wait for
+// the disk, because agents keep this data in memory only, too.
 func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.Time) error {
 	batch := new(pgx.Batch)
 	var (

@@ -66,8 +66,8 @@ type receiptStep struct {
 	look    bool   // an earlier request may have reached the provider, or only the tax office's decision is wanted
 }
 
-// SettleReceipt takes the next step of a reservation's cash receipt, if one is due: issue it, cancel it, or ask what became of
-// it. A request is recorded before it is sent, and one without an answer is looked up before it is repeated with its key.
+// SettleReceipt takes the next step of a reservation's cash receipt, if one is due: issue it, cancel it, or look up the outcome
+// of an earlier step. A request is recorded before it is sent, and one without an answer is looked up before it is repeated with its key.
 func (s *Service) SettleReceipt(ctx context.Context, id booking.ReservationID) error {
 	step, err := s.beginReceipt(ctx, id)
 	if errors.Is(err, postgres.ErrNoReceipt) || err == nil && step == nil {

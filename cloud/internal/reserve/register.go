@@ -29,8 +29,9 @@ func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 		at(e.Times.Start, r.Start) && at(e.Times.End, r.End)
 }
 
-// Register stores the guest's contact, and the cash receipt that the guest wants for a deposit, before the payment widget opens, and returns the order id for the widget. Registering
-// again replaces the contact and the order id; a payment that is still captured for the old id is refunded.
+// Register stores the guest's contact, and the cash receipt that the guest wants for a deposit, before the payment widget opens,
+// and returns the order id for the widget. Registering again replaces all of them; a payment that is still captured for the old
+// id is refunded.
 //
 // Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrTooManyHolds.
 func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, wish ReceiptWish, amount int, expected Expected) (orderID string, err error) {

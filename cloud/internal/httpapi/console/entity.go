@@ -9,9 +9,6 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// maxKeyLength bounds the keys of a legal entity, in characters.
-const maxKeyLength = 200
-
 type wireEntity struct {
 	Entity    string        `json:"entity"`
 	Company   company.Facts `json:"company"`
@@ -52,13 +49,13 @@ func (c *Console) PutEntity(w http.ResponseWriter, r *http.Request) error {
 	}
 	change := company.EntityChange{Code: chi.URLParam(r, "entity"), Facts: *body.Company}
 	var err error
-	if change.ClientKey, err = wire.Text("clientKey", body.ClientKey, maxKeyLength); err != nil {
+	if change.ClientKey, err = wire.Text("clientKey", body.ClientKey, company.MaxKey); err != nil {
 		return err
 	}
-	if change.WidgetSecretKey, err = wire.OptionalText("widgetSecretKey", body.WidgetSecretKey, maxKeyLength); err != nil {
+	if change.WidgetSecretKey, err = wire.OptionalText("widgetSecretKey", body.WidgetSecretKey, company.MaxKey); err != nil {
 		return err
 	}
-	if change.APISecretKey, err = wire.OptionalText("apiSecretKey", body.APISecretKey, maxKeyLength); err != nil {
+	if change.APISecretKey, err = wire.OptionalText("apiSecretKey", body.APISecretKey, company.MaxKey); err != nil {
 		return err
 	}
 	if err := c.Entities.Put(r.Context(), change, actor(r)); err != nil {
@@ -85,7 +82,7 @@ func (c *Console) AssignEntity(w http.ResponseWriter, r *http.Request) error {
 	}
 	code := ""
 	if given := body.Entity.value; given != nil {
-		if code, err = wire.Text("entity", given, maxKeyLength); err != nil {
+		if code, err = wire.Text("entity", given, company.MaxKey); err != nil {
 			return err
 		}
 	}

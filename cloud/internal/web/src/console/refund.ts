@@ -90,54 +90,61 @@ export function openPartRefund(reservation: string, method: string | null, refre
 /** Records money that was returned outside the provider; the reservation ends. */
 export function openOutside(reservation: string, amount: number, refresh: () => void): void {
   const key = newKey();
-  dialog(t("outside"), (close) => {
-    const [how, reference] = [signal(""), signal("")];
-    const { run, view } = attempt();
-    const submit = () =>
-      run(async () => {
-        const settledOutside = { how: how.peek().trim(), reference: reference.peek().trim() };
-        await refund(reservation, key, { settledOutside }, t("outsideDone"));
-        refresh();
-        close();
-      });
-    return [
-      h("p", null, t("outsideText", { amount: won(amount) })),
-      h(
-        "div",
-        { class: "form" },
-        field(t("outsideHow"), input(how, { maxlength: 100, autofocus: true })),
-        field(t("outsideReference"), input(reference, { maxlength: 200 })),
-      ),
-      view(),
-      footer(close, t("outsideDo"), submit, () => how().trim() !== "" && reference().trim() !== ""),
-    ];
+  byHand(refresh, {
+    title: t("outside"),
+    text: t("outsideText", { amount: won(amount) }),
+    how: t("outsideHow"),
+    reference: t("outsideReference"),
+    act: t("outsideDo"),
+    send: (settledOutside) => refund(reservation, key, { settledOutside }, t("outsideDone")),
   });
 }
 
 /** Records a cash receipt that was issued or canceled by hand. */
 export function openReceiptOutside(reservation: string, refresh: () => void): void {
-  dialog(t("cashOutside"), (close) => {
+  byHand(refresh, {
+    title: t("cashOutside"),
+    text: t("cashOutsideText"),
+    how: t("cashOutsideHow"),
+    reference: t("cashOutsideReference"),
+    act: t("cashOutsideDo"),
+    send: async (settledOutside) => {
+      await api.post(`/v2/admin/reservations/${reservation}/cash-receipt`, { settledOutside });
+      toast(t("cashOutsideDone"));
+    },
+  });
+}
+
+interface ByHand {
+  title: string;
+  text: string;
+  how: string;
+  reference: string;
+  act: string;
+  send: (evidence: { how: string; reference: string }) => Promise<void>;
+}
+
+/** Asks how an administrator ended something by hand. */
+function byHand(refresh: () => void, form: ByHand): void {
+  dialog(form.title, (close) => {
     const [how, reference] = [signal(""), signal("")];
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        await api.post(`/v2/admin/reservations/${reservation}/cash-receipt`, {
-          settledOutside: { how: how.peek().trim(), reference: reference.peek().trim() },
-        });
-        toast(t("cashOutsideDone"));
+        await form.send({ how: how.peek().trim(), reference: reference.peek().trim() });
         refresh();
         close();
       });
     return [
-      h("p", null, t("cashOutsideText")),
+      h("p", null, form.text),
       h(
         "div",
         { class: "form" },
-        field(t("cashOutsideHow"), input(how, { maxlength: 100, autofocus: true })),
-        field(t("cashOutsideReference"), input(reference, { maxlength: 200 })),
+        field(form.how, input(how, { maxlength: 100, autofocus: true })),
+        field(form.reference, input(reference, { maxlength: 200 })),
       ),
       view(),
-      footer(close, t("cashOutsideDo"), submit, () => how().trim() !== "" && reference().trim() !== ""),
+      footer(close, form.act, submit, () => how().trim() !== "" && reference().trim() !== ""),
     ];
   });
 }
