@@ -98,7 +98,7 @@ var blots = []struct {
 	{regexp.MustCompile(`sh -s -- [A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{22}`), "sh -s -- <43 letters>.<22 letters>"},
 	{regexp.MustCompile(`PASSWORD=[A-Za-z0-9_-]{43}`), "PASSWORD=<43 letters>"},
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}`), "<date and time>"},
-	{regexp.MustCompile(`\b[A-Za-z0-9+/]{43}=`), "<key, 43 letters and =>                      "},
+	{regexp.MustCompile(`[A-Za-z0-9+/]{43}=`), "<key, 43 letters and =>                      "},
 	{regexp.MustCompile(`postgres://\S+`), "<database>"},
 	{regexp.MustCompile(`PostgreSQL \d+\.\d+.*`), "PostgreSQL <version>"},
 	{regexp.MustCompile(`today( +)(available|holiday|closed).*`), "today$1<status>"},
