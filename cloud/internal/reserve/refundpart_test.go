@@ -2,11 +2,9 @@ package reserve_test
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -145,59 +143,6 @@ func TestConcurrentPartRefunds(t *testing.T) {
 	}
 	if n := s.count(t, `select returned from payment where reservation_id = $1`, id); n > order.Amount || n == 0 {
 		t.Errorf("%d of %d won returned", n, order.Amount)
-	}
-}
-
-// The policy of the branch, fixed at the payment, decides what a customer's cancellation returns. Quote, refund, books and
-// message are equal for random policies, times and earlier parts.
-func TestRefundPolicyProperty(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	random := rand.New(rand.NewPCG(5, 15))
-	policies := []string{
-		`null`, `[{"untilMinutesBefore":30,"percent":100}]`, `[{"untilMinutesBefore":150,"percent":100},{"untilMinutesBefore":60,"percent":33}]`,
-		`[{"untilMinutesBefore":300,"percent":70}]`, `[{"untilMinutesBefore":45,"percent":0}]`,
-	}
-	for i := range 3 * len(policies) {
-		s.exec(t, `update branch set refund_policy = nullif($1::jsonb, 'null'::jsonb) where code = 'gangnam'`, policies[i%len(policies)])
-		method := []string{sandbox.MethodCard, sandbox.MethodVirtualAccount}[random.IntN(2)]
-		b, order, id := s.paid(t, method)
-		s.exec(t, `update branch set refund_policy = '[{"untilMinutesBefore":10000,"percent":1}]' where code = 'gangnam'`)
-		replica, left := s.Replica(t), order.Amount
-		if random.IntN(3) == 0 {
-			if _, err := replica.RefundPart(s.ctx, part(id, 700)); err != nil {
-				t.Fatal(err)
-			}
-			s.refundsDone(t, id)
-			left -= 700
-		}
-		start := s.start(t, id)
-		quote, err := replica.RefundQuote(s.ctx, booking.ReservationID(id), account.Principal{LoginType: account.LoginAdmin, Role: account.HQ})
-		if err != nil {
-			t.Fatal(err)
-		}
-		policy, err := booking.ParseRefundPolicy([]byte(policies[i%len(policies)]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := policy.Refund(left, start, s.Clock.Now()); quote.Amount != want {
-			t.Errorf("%s: a quote of %d, want %d", policies[i%len(policies)], quote.Amount, want)
-		}
-		s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
-		s.await(t, order.OrderID, "CANCELED")
-		if n := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1 and not keeps_stay`, id); n != quote.Amount {
-			t.Errorf("a refund of %d, want %d", n, quote.Amount)
-		}
-		if n := s.count(t, `select coalesce(sum(won), 0)::int from money_entry where reservation_id = $1`, id); n != left-quote.Amount {
-			t.Errorf("the books keep %d, want %d", n, left-quote.Amount)
-		}
-		if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
-			t.Error(err)
-		}
-		s.wantMessage(t, id, quote.Amount)
-	}
-	if report := s.reconcile(t, s.Replica(t)); len(report.Discrepancies) != 0 {
-		t.Errorf("reconciled: %+v", report)
 	}
 }
 
