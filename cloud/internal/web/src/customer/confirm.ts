@@ -5,6 +5,7 @@ import { ApiError, NetworkError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { go, query } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
+import { endExchange } from "./exchange";
 import { refused } from "./fail";
 import { clock, sign } from "./icons";
 import { finish, purchase } from "./purchase";
@@ -42,6 +43,7 @@ export function confirmPage(): Child {
         if (!alive) return;
         const back = purchase()?.back;
         finish();
+        endExchange();
         if (back) {
           location.replace(back); // the key page is another document
           return;

@@ -124,7 +124,10 @@ function otherHold(shown: Held, current: Held): Child {
       t("otherHoldTitle"),
       t("otherHoldText"),
       button(t("buyThis", { what: heldText(current) }), () => void take(current, async () => {})()),
-      button(t("buyThis", { what: heldText(shown) }), () => void take(shown, again)(), { kind: "soft" }),
+      // An exchange is held on the summary only, where the guest sees what is refunded.
+      purchase()?.replaces
+        ? null
+        : button(t("buyThis", { what: heldText(shown) }), () => void take(shown, again)(), { kind: "soft" }),
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
   ];
@@ -165,7 +168,7 @@ export function gone(): Child {
       sign(clock(), "wait"),
       t("holdGoneTitle"),
       t("holdGoneText"),
-      button(t("holdAgain"), () => void again(), { busy }),
+      p.replaces ? null : button(t("holdAgain"), () => void again(), { busy }),
       button(
         t("pickAgain"),
         () => {

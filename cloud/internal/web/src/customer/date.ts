@@ -4,6 +4,7 @@ import { dateOf, day, inZone, type Minute, parseDate, weekday } from "../booking
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { go, query } from "../core/router";
+import { exchangeNote } from "./exchange";
 import { missing } from "./missing";
 import { giveUp } from "./purchase";
 import { failure, fetched, heading, loading } from "./screen";
@@ -28,6 +29,7 @@ function screen(b: Branch): Child {
   const last = today + b.bookingHorizonDays * day;
   const month = () => validMonth(query().get("month"), today, last);
   return [
+    exchangeNote(b.branch),
     heading(`${branchName(b)}, ${t("dateTitle")}`, b.address ? h("span", { lang: "ko" }, b.address) : null),
     chips(b, today, last),
     match(month, (shown) => calendar(b, shown, today, last)),

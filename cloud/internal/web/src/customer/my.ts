@@ -8,6 +8,7 @@ import { resource } from "../core/resource";
 import { go } from "../core/router";
 import type { Readable } from "../core/signal";
 import { receiptStatus } from "./cash-receipt";
+import { beginExchange } from "./exchange";
 import { dueOf } from "./receipt";
 import { button, facts, fetched, heading, link } from "./screen";
 import { type Branch, branchName, getBranches, getKeys, getMine, logout, type PaymentRecord } from "./service";
@@ -126,6 +127,7 @@ function card(m: Mine): Child {
     r.cashReceipt ? h("p", { class: "dim" }, `${t("cashReceipt")}: `, receiptStatus(r.cashReceipt)) : null,
     r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
     isOver(m) ? null : h("div", { class: "pair" }, m.key ? link(t("openKey"), m.key, "primary") : null, cancelLink(m)),
+    r.status === "DONE" && cancelable(m) ? button(t("exchange"), () => beginExchange(m), { kind: "plain" }) : null,
   );
 }
 

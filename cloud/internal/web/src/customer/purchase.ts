@@ -22,6 +22,8 @@ export interface Purchase {
   orderId: string;
   /** The key page to return to, if the purchase extends a stay. */
   back?: string;
+  /** The stay that the purchase replaces. */
+  replaces?: number;
 }
 
 /** The cash receipt that the customer wants, as the service takes it. */
@@ -50,7 +52,7 @@ export function finish(): void {
 /** Holds the room for the purchase. */
 export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await service.hold(branch, room, start, end);
-  keep({ branch, room, start, end, orderId: "", back: "" });
+  keep({ branch, room, start, end, orderId: "", back: "", replaces: 0 });
 }
 
 /** Releases the room because the customer returned to choosing or left. */

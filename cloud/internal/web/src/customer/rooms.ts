@@ -9,6 +9,7 @@ import { resource } from "../core/resource";
 import { query } from "../core/router";
 import { computed, effect, onCleanup, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { type Choice, type Day, stands } from "./choice";
+import { exchangeNote } from "./exchange";
 import { rememberBranch } from "./last-branch";
 import { missing } from "./missing";
 import { picker } from "./picker";
@@ -70,6 +71,7 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
     history.replaceState(null, "", location.pathname); // shown once
   }
   return [
+    exchangeNote(b.branch),
     heading(t("roomsTitle"), [branchName(b), " · ", dateText(date)]),
     dateNav(b, date, now.peek()),
     alert(() => (lost() ? h("p", { class: "note warn" }, lost()) : null)),

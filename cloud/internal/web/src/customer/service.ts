@@ -79,6 +79,15 @@ export async function getDay(branch: string, date: string): Promise<Availability
 export const hold = (branch: string, room: string, start: Minute, end: Minute) =>
   api.post<null>("/reservation", { branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
 
+/** Moves a paid stay at once if it costs the same at its new time; otherwise holds the new time. */
+export const exchangeStay = (id: number, room: string, start: Minute, end: Minute, account: RefundAccount | null) =>
+  api.post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, {
+    room: Number(room),
+    startDateTime: wire(start),
+    endDateTime: wire(end),
+    ...account,
+  });
+
 let releasing: Promise<unknown> = Promise.resolve();
 
 /** Releases the room of this browser. If the request is lost, the hold expires by itself. */

@@ -3,10 +3,11 @@
 import { type Priced, priceLines } from "../booking/price";
 import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
 import { ApiError } from "../core/api";
-import { type Child, h } from "../core/dom";
+import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { signal } from "../core/signal";
+import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exchanging } from "./exchange";
 import { question, sign } from "./icons";
 import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
@@ -42,7 +43,8 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
     const lines = priceLines(o.priced, o.start, o.end - o.start);
     if (!o.free || !lines)
       return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
-    return screen(o, lines, rooms);
+    const moved = signal(false);
+    return match(moved, (is) => (is ? exchanged() : screen(o, lines, rooms, () => moved.set(true))));
   });
 }
 
@@ -58,14 +60,20 @@ function interval(date: string, times: string): [Minute, Minute] {
 
 const refundLead = 30; // minutes before the start
 
-function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: string): Child {
+function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: string, moved: () => void): Child {
   const price = lines.reduce((sum, line) => sum + line.won, 0);
+  const stay = exchanging(o.branch.branch);
+  const account = stay && exchangeAccount(stay, price);
   const busy = signal(false);
   const problem = signal("");
   const reserve = async () => {
     busy.set(true);
     problem.set("");
     try {
+      if (stay) {
+        if (!(await exchange(stay, o, account, moved))) busy.set(false);
+        return;
+      }
       await begin(o.branch.branch, o.room, o.start, o.end);
       go("/book/contact");
     } catch (error) {
@@ -77,7 +85,8 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
   const deadline = o.start - refundLead;
   const refundable = deadline > inZone(o.branch.timeZone);
   return [
-    heading(t("summaryTitle")),
+    heading(t(stay ? "exchangeTitle" : "summaryTitle")),
+    exchangeNote(o.branch.branch),
     facts([
       [
         t("labelBranch"),
@@ -93,11 +102,17 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
       h("p", { class: "dim" }, lines.map((l) => `${span(l.minutes)} ${won(l.won)}`).join(" + ")),
       h("p", { class: "total" }, h("span", null, t("labelPrice")), h("b", null, won(price))),
     ),
+    stay ? note(exchangePrice(stay, price), "good") : null,
+    account?.view ?? null,
     refundable ? note(refundText(o.branch), "good") : note(t("refundGone"), "warn"),
     runningNote(o),
     h("p", { class: "dim" }, t("unlockNote")),
     alert(() => (problem() ? note(problem(), "warn") : null)),
-    actions(button(t("holdAndPay"), () => void reserve(), { busy })),
+    actions(
+      button(t(!stay ? "holdAndPay" : price === stay.amount ? "exchangeNow" : "exchangeAndPay"), () => void reserve(), {
+        busy,
+      }),
+    ),
   ];
 }
 

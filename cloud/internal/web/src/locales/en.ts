@@ -255,6 +255,17 @@ export const en: Texts = {
   cancel: "Cancel booking",
   notCancelable: "Less than 30 minutes to the start: it cannot be cancelled.",
 
+  exchange: "Change time or room",
+  exchangeTitle: "Change your booking?",
+  exchangeOf: "Your booking: {what}",
+  exchangeStop: "Go back without a change",
+  exchangeSame: "The price is the same. Your key stays valid.",
+  exchangeOther:
+    "Once you have paid {price} for the new booking, the {old} of the old one are refunded. Until then the old one is as before.",
+  exchangeNow: "Change",
+  exchangeAndPay: "Change and pay",
+  exchangeDone: "Your booking is changed",
+  exchangeDoneText: "We have sent you a message with the new time and room.",
   cancelTitle: "Cancel the booking?",
   cancelReason: "Why are you cancelling?",
   reasonPlan: "My plans changed",
