@@ -1,9 +1,11 @@
 package attack
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // dump returns every row of every table as text.
@@ -145,6 +148,46 @@ func (g *target) opened() string {
 	return all.String()
 }
 
+// readOrderIDs counts the order ids in a text that can be read with the service's key and the keys in the database.
+func (g *target) readOrderIDs(text string) (read int) {
+	g.Helper()
+	keys, err := g.Settings.Keyring()
+	if err != nil {
+		g.Fatal(err)
+	}
+	rings := []*seal.Keyring{keys}
+	stored, err := postgres.OrderKeys(g.Context(), g.DB.Pool)
+	if err != nil {
+		g.Fatal(err)
+	}
+	for _, one := range stored {
+		plain, err := keys.Open(postgres.OrderKeyPurpose, one)
+		if err != nil {
+			g.Fatal(err)
+		}
+		ring, err := seal.ParseKeys(string(plain))
+		if err != nil {
+			g.Fatal(err)
+		}
+		rings = append(rings, ring)
+	}
+	for _, id := range orderIDs.FindAllString(text, -1) {
+		sealed, err := base64.RawURLEncoding.DecodeString(id)
+		if err != nil {
+			continue
+		}
+		for _, ring := range rings {
+			if _, err := ring.Open("order", sealed); err == nil {
+				read++
+			}
+		}
+	}
+	return read
+}
+
+// orderIDs matches what may be an order id.
+var orderIDs = regexp.MustCompile(`[A-Za-z0-9_-]{64}`)
+
 // key returns the header of an idempotent request.
 func key(text string) http.Header { return http.Header{"Idempotency-Key": {text}} }
 
@@ -200,6 +243,14 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	g.held(g.tracesOf(g.dump()) == "", "in the tables: %s", g.tracesOf(g.dump()))
 	g.held(g.tracesOf(g.opened()) == "", "in sealed values: %s", g.tracesOf(g.opened()))
 	g.held(g.tracesOf(g.Log.String()) == "", "in the log: %s", g.tracesOf(g.Log.String()))
+	places := g.dump() + g.Log.String()
+	g.held(g.readOrderIDs(places) > 0, "no order id of the fixture can be read")
+	g.Clock.Advance(9 * 24 * time.Hour)
+	if err := g.Replica(g.T).KeepOrderKeys(g.Context()); err != nil {
+		g.Fatal(err)
+	}
+	read := g.readOrderIDs(places)
+	g.held(read == 0, "%d order ids can be read with the service's keys", read)
 	_, _, err := postgres.VerifyAudit(g.Context(), g.DB.Pool, postgres.AuditHead{})
 	g.held(err == nil, "the audit chain: %v", err)
 }}

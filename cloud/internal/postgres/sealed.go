@@ -31,6 +31,7 @@ var SealedColumns = []SealedColumn{
 	{"legal_entity", "api_key", EntityKeyPurpose},
 	{"alert_contact", "contacts", "alert-contacts"},
 	{"channel_listing", "feed_sealed", FeedPurpose},
+	{"order_key", "sealed", OrderKeyPurpose},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

@@ -68,13 +68,12 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 // restored: its reservation is rebuilt from the provider's answer. Every other one is rejected.
 func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	s.Log.WarnContext(ctx, "callback about an unknown order", "order_id", c.OrderID, "status", c.Status)
-	entities, err := s.entities(ctx)
+	o, err := s.openOrderID(ctx, c.OrderID)
+	if errors.Is(err, errForeignOrder) {
+		return ErrUnknownOrder
+	}
 	if err != nil {
 		return err
-	}
-	o, err := openOrderID(s.Keys, c.OrderID, entities)
-	if err != nil {
-		return ErrUnknownOrder
 	}
 	ctx, cancel := context.WithTimeout(ctx, callbackTimeout)
 	defer cancel()

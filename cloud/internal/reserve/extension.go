@@ -213,9 +213,12 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	if err != nil {
 		return 0, err
 	}
-	held.OrderID = newOrderID(s.Keys, ordered{
+	held.OrderID, err = s.newOrderID(ctx, tx, ordered{
 		Entity: branch.LegalEntity, Room: r.Room, Times: times, Mobile: root.Mobile, Language: root.Language, Source: booking.Customer,
 	})
+	if err != nil {
+		return 0, err
+	}
 	contact := booking.Contact{Name: root.Name, Mobile: root.Mobile, Email: root.Email, Language: root.Language}
 	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, branch.LegalEntity, won, now)
 }

@@ -37,7 +37,7 @@ type ordered struct {
 	Source   booking.Source
 }
 
-// errForeignOrder is returned for an order id that was not created with one of our encryption keys.
+// errForeignOrder is returned for an order id that was not created with one of our keys, or whose key is deleted.
 var errForeignOrder = errors.New("reserve: the order id is not ours")
 
 // The layout of an order: flags, 3 bytes room, 3 bytes start and 1 byte length in slots, 7 bytes mobile.
@@ -50,8 +50,8 @@ const (
 	mobileDigits = 15
 )
 
-// newOrderID returns the order id of a reservation under a contact.
-func newOrderID(keys *seal.Keyring, o ordered) string {
+// sealOrder returns the order id of a reservation under a contact.
+func sealOrder(keys *seal.Keyring, o ordered) string {
 	plain := make([]byte, orderSize)
 	if o.Source == booking.Admin {
 		plain[0] |= flagAdmin
@@ -71,8 +71,9 @@ func newOrderID(keys *seal.Keyring, o ordered) string {
 	return base64.RawURLEncoding.EncodeToString(keys.Seal(orderPurposeOf(o.Entity), plain))
 }
 
-// openOrderID returns the content of an order id of one of the entities, or errForeignOrder.
-func openOrderID(keys *seal.Keyring, id string, entities []string) (ordered, error) {
+// openOrder returns the content of an order id of one of the entities that was sealed with one of the keys, or
+// errForeignOrder.
+func openOrder(keys *seal.Keyring, id string, entities []string) (ordered, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {
 		return ordered{}, errForeignOrder

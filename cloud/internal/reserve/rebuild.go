@@ -108,11 +108,7 @@ func (s *Service) reconcileKnown(ctx context.Context, span time.Duration) error 
 // rebuildOrder makes a reservation of an order that the database lacks and applies the provider's answer to it. It returns
 // errForeignOrder if the order id contains no reservation, or the payment is in a state that only a person can judge.
 func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeySet) error {
-	entities, err := s.entities(ctx)
-	if err != nil {
-		return err
-	}
-	o, err := openOrderID(s.Keys, order, entities)
+	o, err := s.openOrderID(ctx, order)
 	if err != nil {
 		return err
 	}

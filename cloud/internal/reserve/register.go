@@ -48,7 +48,10 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 	if amount != price {
 		return "", ErrAmountMismatch
 	}
-	orderID = newOrderID(s.Keys, ordered{Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: contact.Mobile, Language: contact.Language, Source: r.Source})
+	orderID, err = s.newOrderID(ctx, s.DB.Pool, ordered{Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: contact.Mobile, Language: contact.Language, Source: r.Source})
+	if err != nil {
+		return "", err
+	}
 	return orderID, s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		held, err := postgres.LockReservation(ctx, tx, r.ID)
 		if err != nil {

@@ -150,9 +150,12 @@ func (c *change) requestAccount(req AccountRequest) error {
 	if err != nil {
 		return err
 	}
-	order := newOrderID(c.Keys, ordered{
+	order, err := c.newOrderID(c.ctx, c.tx, ordered{
 		Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: req.Mobile, Language: req.Language, Source: booking.Admin,
 	})
+	if err != nil {
+		return err
+	}
 	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, branch.LegalEntity, req.Amount, c.now); err != nil {
 		return err
 	}
